@@ -1,58 +1,59 @@
-# The commands of this project. Each works alone on a fresh machine that has Python 3.11+ and a Rust toolchain (the interop
-# tests also need a JDK with Maven, those with Spark a JDK): it makes the virtual environment, builds and installs by itself.
+# The commands of this project. Each works on a fresh machine with Python 3.11+ and a Rust toolchain: it makes the
+# virtual environment, builds and installs. Interop tests also need a JDK with Maven, tests with Spark a JDK.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
-# A path of its own: the loom build has other flags, and would otherwise rebuild everything each time.
+# A separate path: the loom build has other flags, and would otherwise rebuild all crates each time.
 LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 
-RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml')
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml' -o -path '*/src/docs/*.txt')
 say = @printf '\n== %s\n' '$(1)'
 
 .PHONY: help demo quick check check-python test test-rust test-loom test-python test-shipped test-spark-4.2 test-spark-connect sim sim-archives sim-mutants \
-	lint lint-rust lint-python docs dependencies miri bench soak soak-kills soak-shipped fuzz wheel clean
+	lint lint-rust lint-python reference docs docs-rust docs-site dependencies miri bench soak soak-kills soak-shipped fuzz wheel clean
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo    market data through an embedded driver, to an archive that is killed and replayed, and to bars by Spark (with a JDK)"
-	@echo "make check   lint, Rust tests, and the Python tests that need no Java and no minutes: after every edit"
-	@echo "make quick   the native module without optimisation, installed into .venv for tests by hand"
-	@echo "make test    Rust tests, loom models, the simulator, all Python tests, those with the real Aeron and with Spark included"
-	@echo "make lint    rustfmt, clippy, the Rust documentation, ruff, mypy and stubtest"
-	@echo "make bench   benchmarks beside their peers; prints the table of docs/performance.md"
-	@echo "make soak    lossy streams, differential tests, kills of Spark and of an archive in full, then UDP at full rate with 1 % loss for DURATION (default 1800) seconds"
-	@echo "make fuzz    every fuzz target for FUZZ_SECONDS (default 120) seconds"
-	@echo "make sim     drivers and clients in a simulated network, SEEDS=0..2000 (or one seed, replayed and told in full)"
-	@echo "make sim-archives  archives too: killed at any write, on disks that fail, ARCHIVE_SEEDS=0..300"
-	@echo "make docs    the Rust documentation; a warning is an error"
-	@echo "make dependencies  licences, sources and advisories of what we depend on, and what nothing uses"
+	@echo "make demo    market data through an embedded driver, to an archive that is killed and replays it, and to Spark (with a JDK)"
+	@echo "make check   after every edit: lint, Rust tests, and quick Python tests without Java"
+	@echo "make quick   the native module without optimisation, installed into .venv for single tests"
+	@echo "make test    Rust tests, loom models, the simulator, all Python tests, including the real Aeron and Spark"
+	@echo "make lint    rustfmt, clippy, the documentation, plain English, ruff, mypy, stubtest, and whether docstrings are up to date"
+	@echo "make reference  docstrings of the stubs and the pages of settings, from the native module"
+	@echo "make bench   benchmarks against peers; prints the table of docs/performance.md"
+	@echo "make soak    long tests: lossy streams, differential tests, kills of Spark and of an archive, then UDP at full rate with 1 % loss for DURATION (default 1800) seconds"
+	@echo "make fuzz    each fuzz target for FUZZ_SECONDS (default 120) seconds"
+	@echo "make sim     drivers and clients in a simulated network, SEEDS=0..2000 (or one seed, with all events)"
+	@echo "make sim-archives  the same with archives, kills at any write and failing disks, ARCHIVE_SEEDS=0..300"
+	@echo "make docs    the Rust documentation, and the site in target/site; a warning is an error"
+	@echo "make dependencies  licences, sources and advisories of dependencies, and unused dependencies"
 	@echo "make miri    the tests that Miri can run, with a nightly Rust"
 	@echo "make wheel   an abi3 wheel in dist/ for machines like this one; the release workflow builds those for glibc 2.17"
 
-# ---- environment -------------------------------------------------------------------------------------------------------
+# ---- environment -----------------------------------------------------------------------------------------------------
 
 $(STAMPS)/venv:
 	$(call say,making the virtual environment in $(VENV))
-	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"Python 3.11 or later is needed, $(PYTHON) is {v.major}.{v.minor}; say which one by: make PYTHON=python3.12")'
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"Python 3.11 or later is needed, $(PYTHON) is {v.major}.{v.minor}; choose one with: make PYTHON=python3.12")'
 	@command -v cargo >/dev/null || { echo "a Rust toolchain is needed (https://rustup.rs)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
 	@mkdir -p $(STAMPS) && touch $@
 
-# The extras a goal needs are installed by the goal: `make demo` does not install the test suite's tools.
+# Each goal installs the extras that it needs: `make demo` does not install the tools of the test suite.
 $(STAMPS)/installed-%: $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
 	$(call say,building the native module (release) and installing aeron-py with: $(subst +,$(comma) ,$*))
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --extras $(subst +,$(comma),$*)
 	@rm -f $(STAMPS)/quick && touch $@
 
-# The same by the profile of the Rust tests: it shares their builds, and finds overflows and failed assertions. Only this profile has
-# the test hooks, at which tests stop a process to kill it.
+# The same with the profile of the Rust tests: it shares their builds, and checks overflows and assertions. Only this
+# build has the test hooks, at which tests stop a process to kill it.
 QUICK := $(STAMPS)/quick
 $(QUICK): $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
 	$(call say,building the native module (unoptimised) and installing aeron-py with all extras)
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --quiet --features test-hooks --extras arrow,spark,test,lint
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --quiet --features test-hooks --extras arrow,spark,test,lint,docs
 	@rm -f $(STAMPS)/installed-* && touch $@
 
 comma := ,
@@ -60,7 +61,7 @@ DEMO := $(STAMPS)/installed-spark+demo
 SHIPPED := $(STAMPS)/installed-arrow+spark+test+lint
 BENCH := $(STAMPS)/installed-arrow+spark+bench+test
 
-# ---- goals -------------------------------------------------------------------------------------------------------------
+# ---- goals -----------------------------------------------------------------------------------------------------------
 
 demo: $(DEMO)
 	$(call say,running the demo)
@@ -71,7 +72,7 @@ quick: $(QUICK)
 check: lint test-rust check-python
 
 check-python: $(QUICK)
-	$(call say,Python tests without the real Aeron$(comma) without Spark and without slow ones)
+	$(call say,quick Python tests without the real Aeron and Spark)
 	$(PYTEST) -m "not interop and not spark and not slow"
 
 test: test-rust test-loom sim sim-archives test-python test-spark-4.2 test-spark-connect test-shipped
@@ -84,21 +85,22 @@ test-loom:
 	$(call say,loom models of the lock-free algorithms)
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(LOOM_TARGET_DIR) CARGO_PROFILE_RELEASE_LTO=off cargo test --quiet --release -p aeron-memory --test 'loom_*'
 
-# Tests run side by side, those of a file in one process: they share its drivers and its Spark session. The order is that of the
-# folders: pytest-xdist would begin with the files of many tests, and end with the few that take minutes.
+# Two processes run tests. The tests of a file run in one process: they share its drivers and its Spark session. The
+# order is that of the folders: pytest-xdist would start with the largest files, and end with the few tests that take
+# minutes.
 PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 test-python: $(QUICK)
 	$(call say,Python and interop tests)
 	$(PYTEST) $(PYTEST_ARGS)
 
-# The module as it is shipped, optimised across crates: a part of the tests shows that it does the same.
+# The module as users get it, optimised across crates. A part of the tests shows that it behaves in the same way.
 SHIPPED_TESTS := tests/shipped_module.py tests/test_package.py tests/test_batches.py tests/test_udp.py tests/interop/test_streams.py \
 	tests/interop/test_udp_streams.py tests/spark/test_smoke.py
 test-shipped: $(SHIPPED)
-	$(call say,the module as it is shipped)
+	$(call say,the module as users get it)
 	$(PYTEST) $(SHIPPED_TESTS)
 
-# The oldest PySpark that serves: only its package, made once, put before the one of the environment.
+# The oldest supported PySpark: only its package, installed once, before that of the environment on the path.
 PYSPARK_4_2 := .cache/pyspark-4.2
 $(PYSPARK_4_2)/made: | $(STAMPS)/venv
 	$(call say,fetching PySpark 4.2)
@@ -109,10 +111,10 @@ test-spark-4.2: $(QUICK) $(PYSPARK_4_2)/made
 	$(call say,format aeron with PySpark 4.2)
 	PYTHONPATH=$(abspath $(PYSPARK_4_2)) $(BIN)/python -m pytest tests/spark/test_smoke.py
 
-# What Spark Connect needs and no other test may have: ours works without pandas.
+# Packages for Spark Connect, which no other test may have: the product works without pandas.
 SPARK_CONNECT := .cache/spark-connect
 $(SPARK_CONNECT)/made: | $(STAMPS)/venv
-	$(call say,fetching what Spark Connect needs)
+	$(call say,fetching packages for Spark Connect)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(SPARK_CONNECT) 'pandas>=2.2' 'grpcio>=1.76' 'grpcio-status>=1.76' 'googleapis-common-protos>=1.71' 'zstandard>=0.25'
 	@touch $@
 
@@ -126,32 +128,54 @@ lint-rust:
 	$(call say,rustfmt and clippy)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	@# The fuzz targets are a workspace of their own, which no other goal compiles.
+	@# The fuzz targets are a separate workspace, which no other goal compiles.
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --manifest-path fuzz/Cargo.toml --bins --quiet -- -D warnings
 
 lint-python: $(QUICK)
-	$(call say,ruff$(comma) mypy and stubtest)
+	$(call say,plain English$(comma) ruff$(comma) mypy and stubtest)
+	$(BIN)/python tools/plain_english.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	MYPYPATH=python $(BIN)/python -m mypy.stubtest aeron._aeron
+	$(BIN)/mypy tools
+	$(BIN)/python -m mypy.stubtest aeron --mypy-config-file pyproject.toml --allowlist tools/stubtest.allowlist --concise
+	@# Docstrings of the stubs, and the pages of settings: `make reference` writes them.
+	$(BIN)/python tools/reference.py --check
 
-# With what is private: contributors read it too, so links to it are right.
-docs:
+# Docstrings have two passes: the keywords of drivers and archives are compiled into the module, from which the stubs
+# take them.
+reference: $(QUICK)
+	$(call say,docstrings of the stubs$(comma) and the pages of settings)
+	$(BIN)/python tools/reference.py
+	$(MAKE) quick
+	$(BIN)/python tools/reference.py
+	$(BIN)/ruff format --quiet python/aeron/_stubs python/aeron/types.py
+
+docs: docs-rust docs-site
+
+# Includes private items: contributors read them too, so links to them are allowed.
+docs-rust:
 	$(call say,Rust documentation)
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 
-# Both tools are built once by cargo, from crates.io.
+# The reference is made from the installed package. With `--quiet` mkdocs would not count its warnings. The variable
+# keeps an advertisement for another tool out of the output.
+docs-site: $(QUICK)
+	$(call say,the documentation as a site in target/site)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+# cargo builds both tools once, from crates.io.
 dependencies:
-	$(call say,licences$(comma) sources and advisories$(comma) and dependencies that nothing uses)
+	$(call say,licences$(comma) sources and advisories$(comma) and unused dependencies)
 	@cargo deny --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-deny
 	@cargo machete --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-machete
 	cargo deny check
 	cargo machete
 
-# Left out are tests that map files or start processes (cnc, processes, log::layout), which Miri cannot; the models of loom; the
-# crates that open sockets; and the native module. Properties get few cases: Miri is a hundred times slower.
+# Miri cannot map files or start processes, so the tests cnc, processes and log::layout are left out. Also left out are
+# the models of loom, the crates that open sockets, and the native module. Property tests get few cases: Miri is 100
+# times slower.
 MIRI := MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=4 cargo +nightly miri test --quiet
 miri:
 	$(call say,tests under Miri)
@@ -163,11 +187,11 @@ bench: $(BENCH) $(PYSPARK_4_2)/made
 	$(call say,benchmarks: this takes a while$(comma) keep the machine quiet)
 	$(BIN)/python -m pytest bench/test_calls.py -q --no-header --benchmark-columns=min,median,max
 	$(BIN)/python -m bench
-	$(call say,beside Kafka$(comma) whose source for Spark exists for PySpark 4.2)
+	$(call say,benchmarks against Kafka$(comma) with PySpark 4.2 for its source)
 	PYTHONPATH=$(abspath $(PYSPARK_4_2)) $(BIN)/python -m bench kafka
 
 DURATION ?= 1800
-# Each part with the module that it needs: kills at chosen points need the test hooks, rates the module as it is shipped.
+# Each part uses its own module: kills at chosen points need the test hooks, rates need the module as users get it.
 soak:
 	$(MAKE) soak-kills
 	$(MAKE) soak-shipped
@@ -181,9 +205,9 @@ soak-kills: $(QUICK)
 soak-shipped: $(BENCH)
 	$(call say,100$(comma)000 messages at every rate of loss with the real drivers)
 	SOAK=1 $(BIN)/python -m pytest tests/interop/test_udp_loss.py -k arrives_whole
-	$(call say,the same datagrams to the real C driver and to ours$(comma) longer and more series)
+	$(call say,the same datagrams to the real C driver and to ours$(comma) more and longer series)
 	SOAK=1 $(BIN)/python -m pytest tests/differential
-	$(call say,a query on a live stream$(comma) ten minutes at a steady rate)
+	$(call say,a query on a live stream for ten minutes at a steady rate)
 	$(BIN)/python -m pytest tests/spark/soak_sustained.py -s
 	$(call say,UDP at full rate with 1 % loss for $(DURATION) s)
 	PYTHONPATH=tests $(BIN)/python -m bench.soak --seconds $(DURATION)
@@ -208,7 +232,7 @@ sim-mutants:
 	$(PYTHON) rust/simulator/mutants.py
 
 wheel: $(STAMPS)/venv
-	$(call say,building a wheel that needs a C library at least as new as this machine has; its tag names the oldest)
+	$(call say,building a wheel for a C library of this version or newer; its tag names the oldest one)
 	$(BIN)/maturin build --release --out dist
 
 clean:

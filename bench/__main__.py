@@ -1,4 +1,4 @@
-"""`python -m bench [--quick] [PART|GROUP...]`: measures, prints, and in full keeps it in `docs/performance.md`."""
+"""`python -m bench [--quick] [PART|GROUP...]`: measures and prints. A full run writes `docs/performance.md`."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""What is measured: our package and binaries as a user gets them, and each peer in an environment of its own."""
+"""Measured programs: our package and binaries as users get them, and each peer in an environment of its own."""
 
 import functools
 import os
@@ -15,7 +15,7 @@ _BUILD_TIMEOUT_S = 1800
 PEERS = PROJECT / "bench" / "peers"
 
 programs = None
-"""Where our driver and native program were built already, if not here."""
+"""Directory of our driver and native program if they are built already."""
 
 
 @functools.cache
@@ -60,14 +60,14 @@ def aeronarchive():
 
 
 def java(main, classes=None):
-    """The command of a Java program on Aeron's jar, with all of the compiler: the tests leave a part out."""
+    """The command of a Java program on Aeron's jar, with the full JIT compiler, of which tests use only a part."""
     command = [part for part in toolchain.java_command({}, main) if "TieredStopAtLevel" not in part]
     return tuple(command) if classes is None else (*command[:-2], f"{command[-2]}:{classes}", main)
 
 
 @functools.cache
 def java_lister():
-    """The program that lists recordings with the real client."""
+    """The Java program that lists recordings with the real client."""
     classes = toolchain.CACHE / "bench-java"
     _run("javac", "-cp", toolchain.jar(), "-d", classes, PEERS / "ListRecordings.java")
     return java("ListRecordings", classes)

@@ -1,4 +1,4 @@
-"""Where processes run: here, or on one of two hosts that a cable connects, which are network namespaces."""
+"""Hosts of processes: this one, or two connected hosts, which are network namespaces."""
 
 import os
 import socket
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Host:
-    """An address, and what to put before a command that is to run there."""
+    """An address, and the prefix of a command that runs on the host."""
 
     address: str
     place: tuple = ()
@@ -35,14 +35,14 @@ def two_hosts():
 
 
 def free_port():
-    """A port that no UDP socket of this host has now."""
+    """A port that no UDP socket of this host uses now."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
 
 
 def free_tcp_ports(count):
-    """Ports that no TCP socket of this host has now, all different."""
+    """Different ports that no TCP socket of this host uses now."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -1,4 +1,4 @@
-"""The lines that are measured, and what each must reach."""
+"""The measured lines and their goals."""
 
 from bench import environments as env
 from bench.archive import server
@@ -81,7 +81,7 @@ def _python_one_way():
 
 
 def _large():
-    # Beside the C client with the same terms; those of 4 MiB stay in the cache, and suit everyone better.
+    # Against the C client with the same terms. Terms of 4 MiB stay in the cache, which is faster for both.
     iceoryx2 = "iceoryx2 slices, 64 KiB"
     cells, goals = [OneWay(iceoryx2, _peer("iceoryx2_peer"), settings={"length": LARGE})], []
     for what, channel, settings in (
@@ -130,7 +130,7 @@ def _asyncio():
     ours, zmq = "ours, async for", "zmq.asyncio, stream"
     cells += [
         OneWay(ours, _ours("ours_async_peer"), "ours"),
-        # A long queue would be read long after the publisher has stopped.
+        # A longer queue would still be read long after the publisher has stopped.
         OneWay(zmq, _peer("zmq_async_peer"), settings={"queue": 1000}),
     ]
     goals.append(Goal("async for over a subscription to zmq.asyncio", ours, (zmq,), at_least=100))

@@ -1,4 +1,4 @@
-"""One measurement: a driver and the processes of a line are started, checked and taken down again."""
+"""One measurement: starts a driver and the processes of a line, checks their results, and ends them."""
 
 import json
 import os
@@ -31,12 +31,12 @@ _GRACE_S = 0.5
 
 
 class VoidError(Exception):
-    """Something was lost, or came twice, or in the wrong order."""
+    """A message was lost, duplicated or received in the wrong order."""
 
 
 @contextmanager
 def running_driver(kind, settings, place=()):
-    """A driver in a directory of its own, and its process; `None` for peers that need none."""
+    """A directory, and the process of its driver; `None` for peers that need no driver."""
     directory = Path("/dev/shm") / f"aeron-bench-{uuid.uuid4().hex[:12]}"
     if kind is None:
         directory.mkdir()
@@ -56,7 +56,7 @@ def running_driver(kind, settings, place=()):
 
 @contextmanager
 def started(command, directory, words, place=(), environment=None):
-    """A process in a role, which is ended at the end."""
+    """A process in a role. It ends with the block."""
     with tempfile.TemporaryDirectory() as logs:
         full = (*place, *command, words[0], directory, *words[1:])
         variables = {**_quiet_environment(), **(environment or {})}
@@ -104,7 +104,7 @@ class OneWay:
 
 @dataclass
 class RoundTrip:
-    """Time there and back, one message at a time; or how many turns go in a second."""
+    """Round-trip time, one message at a time, or round trips per second."""
 
     name: str
     command: tuple
@@ -126,7 +126,7 @@ class RoundTrip:
 
 @dataclass
 class BareMemory:
-    """What copying into a log and clearing it allow here, without messages; shown without a goal."""
+    """Limit of this machine: copying into a log and clearing it, without messages. Shown without a goal."""
 
     name: str
     command: tuple
@@ -162,14 +162,14 @@ class JavaSample:
 
 
 def _java_rate(line):
-    """Of `Duration 1,000ms - 12,345 messages - 395,040 payload bytes`."""
+    """The rate in `Duration 1,000ms - 12,345 messages - 395,040 payload bytes`."""
     numbers = [int("".join(filter(str.isdigit, part))) for part in line.split(" - ")]
     return numbers[1] / (numbers[0] / 1000)
 
 
 @dataclass
 class Idle:
-    """Share of a core, and resident memory, of a process without work."""
+    """CPU share of a core and resident memory of a process without work."""
 
     name: str
     command: tuple
@@ -188,7 +188,7 @@ class Idle:
 
 
 def usage(pid, seconds):
-    """Share of a core in that time, and resident memory, of a process that has settled."""
+    """CPU share of a core in that time, and resident memory, after the process has started up."""
     time.sleep(_IDLE_SETTLE_S)
     before, start = cpu_seconds(pid), time.monotonic()
     time.sleep(max(seconds, 1))
@@ -197,7 +197,7 @@ def usage(pid, seconds):
 
 
 def cpu_seconds(pid):
-    """Time on a core of all threads, to the nanosecond, which ticks of 10 ms would hide."""
+    """CPU time of all threads in nanoseconds. (The usual counter has ticks of 10 ms.)"""
     total = 0
     for task in (Path("/proc") / str(pid) / "task").iterdir():
         total += int((task / "schedstat").read_text().split()[0])
@@ -218,13 +218,13 @@ def expect_ready(process):
 
 
 def _after_ready(process, timeout_s):
-    """The report of a publisher, which may say before that it is connected."""
+    """The report of a publisher, which may print before that it is connected."""
     line = process.read(timeout_s)
     return process.read(timeout_s) if line.strip() == "ready" else line
 
 
 def machine():
-    """What the figures hold for; the load is that of the last five minutes, so before the run that of others."""
+    """The machine of the measurement. At the start, the load of the last five minutes is that of other programs."""
     model = next(
         (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
         "unknown processor",

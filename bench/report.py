@@ -9,7 +9,7 @@ DOCUMENT = PROJECT / "docs" / "performance.md"
 
 
 def table(results):
-    """The lines of all goals, then every figure by itself."""
+    """The lines of all goals, then all measured values."""
     lines = [
         "| line | ours | peer | ratio of medians [of runs] | goal | |",
         "|---|---|---|---|---|---|",
@@ -61,7 +61,7 @@ def _figure(value, unit):
 
 
 def write(part, results):
-    """Puts the table of a part into the document, between its two marks."""
+    """Writes the table of a part into the document, between its two marks."""
     begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
     text = DOCUMENT.read_text()
     before, rest = text.split(begin)

@@ -1,4 +1,4 @@
-"""Runs groups of lines, each cell of a group once per round, so that ours and the peers meet the same machine."""
+"""Runs groups of lines, each cell of a group once per round, so that ours and the peers run under the same load."""
 
 import sys
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _UNITS = {
 
 @dataclass
 class Goal:
-    """What a line must reach: a ratio to the best of its peers, or without peers a bound."""
+    """Goal of a line: a ratio to its best peer, or a limit if it has no peers."""
 
     text: str
     ours: str
@@ -31,13 +31,13 @@ class Goal:
 
     @property
     def sign(self):
-        """Which of several peers is the best: the fastest rate, or the shortest time."""
+        """The best of several peers: the highest rate or the shortest time."""
         return 1 if self.at_least else -1
 
 
 @dataclass
 class Group:
-    """Cells that are measured side by side."""
+    """Cells that are measured interleaved."""
 
     name: str
     cells: list
@@ -46,9 +46,9 @@ class Group:
 
 @dataclass
 class Part:
-    """Groups whose table has a place of its own, how long their publishers send, and the rounds that a table needs.
+    """Groups with a table of their own, the time for which their publishers send, and the rounds for a table.
 
-    `versions` names what is measured beside ours, `missing` what this machine lacks for it, if anything.
+    `versions` names the measured peers with their versions, `missing` the programs that this machine lacks.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Part:
 
 @dataclass
 class Results:
-    """Every measured value, by cell and metric."""
+    """All measured values, by cell and metric."""
 
     groups: list
     runs: int
@@ -69,7 +69,7 @@ class Results:
     versions: str
     machine: dict
     voids: list = field(default_factory=list)
-    """Cells that could not be measured, once for each round."""
+    """Cells that could not be measured, one entry per round."""
     _values: dict = field(default_factory=dict)
 
     def add(self, cell, measured):
@@ -83,7 +83,7 @@ class Results:
         return all((name, goal.metric) in self._values for name in (goal.ours, *(goal.peers or ())))
 
     def figures(self):
-        """(name, metric, unit, values) of everything that was measured."""
+        """(name, metric, unit, values) of all measurements."""
         for group in self.groups:
             for cell in group.cells:
                 for (name, metric), values in self._values.items():
@@ -92,7 +92,7 @@ class Results:
 
 
 def measure(results):
-    """All groups, one after the other, the cells of each in turn."""
+    """Runs all groups in order, and the cells of a group in turn."""
     for group in results.groups:
         for turn in range(results.runs):
             for cell in group.cells:
@@ -101,7 +101,7 @@ def measure(results):
 
 
 def _measure_cell(results, cell, attempts=3):
-    """A loss, or a process that does not answer, voids a run, which is repeated; after three the round goes without."""
+    """Repeats a run that has a loss or a process that does not respond. After three such runs the cell has no value."""
     for _ in range(attempts):
         try:
             results.add(cell, cell.measure(results.seconds))

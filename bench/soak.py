@@ -1,8 +1,8 @@
-"""`python -m bench.soak [--seconds N]`: UDP at full rate with 1 % loss for long, and nothing leaks or is missing.
+"""`python -m bench.soak [--seconds N]`: UDP at full rate with 1 % loss for a long time, without leaks and losses.
 
-Two of our drivers, the publisher at one and the subscriber at the other, both lose 1 % of what they receive. The
-subscriber checks every message. From time to time a line says what each process holds; what grows after the first
-tenth, and what is left of the stream when both clients have gone, ends the soak with an error.
+The publisher and the subscriber have a driver of ours each. Both drivers lose 1 % of the received datagrams. The
+subscriber checks every message. Lines at intervals show the resources of each process. The soak fails if a resource
+grows after the first tenth of the time, or if resources remain after both clients have ended.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from interop.waiting import eventually
 DEFAULT_SECONDS = 1800
 _SAMPLES = 60
 _SHORTEST_INTERVAL_S = 2
-# The allocator's own; a leak of one byte per datagram would be far more.
+# Growth by the allocator itself. A leak of one byte per datagram would be far more.
 _RESIDENT_SLACK_MIB = 4
 _RELEASE_TIMEOUT_S = 30
 _NAKS_SENT, _RETRANSMITS, _ERRORS = 5, 11, 15
@@ -33,7 +33,7 @@ _LOSES = {**LOSS, "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS": "rate=0.01|r
 
 @dataclass
 class Holding:
-    """What a process holds at a moment."""
+    """Resources of a process at one time."""
 
     resident_mib: float
     descriptors: int
@@ -43,12 +43,12 @@ class Holding:
     def of(cls, pid):
         process = Path("/proc") / str(pid)
         status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
-        # Files in shared memory belong to the streams, not to the process.
+        # Files in shared memory belong to the streams and are not counted.
         resident = int(status["RssAnon"].split()[0]) / 1024
         return cls(resident, len(list((process / "fd").iterdir())), int(status["Threads"]))
 
     def grown_from(self, earlier):
-        """What has grown more than it may."""
+        """The resources that have grown more than allowed."""
         if self.resident_mib > earlier.resident_mib + _RESIDENT_SLACK_MIB:
             yield f"memory from {earlier.resident_mib:.0f} to {self.resident_mib:.0f} MiB"
         if self.descriptors > earlier.descriptors:
@@ -79,7 +79,7 @@ class End:
         return [text for _, text in self._control.error_log()]
 
     def await_release(self):
-        """Waits until counters and files are those from before the stream."""
+        """Waits until counters and files are the same as before the stream."""
         try:
             eventually(lambda: self._resources() == self._at_start, timeout_s=_RELEASE_TIMEOUT_S)
         except AssertionError:
@@ -95,11 +95,11 @@ class End:
 
 
 class SoakError(Exception):
-    """Something leaked, or was lost."""
+    """A resource leaked, or a message was lost."""
 
 
 def soak(seconds):
-    """Runs one stream for so long; the rate and what it took."""
+    """Runs one stream for this time. Returns the rate and the resources."""
     with ExitStack() as stack:
         ends = [End(name, *stack.enter_context(running_driver("ours", _LOSES))) for name in ("publisher", "subscriber")]
         sending, receiving = ends
@@ -117,7 +117,7 @@ def soak(seconds):
         if got["faults"] or (got["received"], got["sum"]) != (sent["sent"], sent["sum"]):
             raise SoakError(f"sent {sent}, received {got}")
         if not receiving.counter(_NAKS_SENT) or not sending.counter(_RETRANSMITS):
-            raise SoakError("nothing was lost: this soaked nothing")
+            raise SoakError("no datagram was lost: the soak did not test anything")
         for process in (sender, receiver):
             if process.wait(SPARE_TIME_S) != 0:
                 raise SoakError(process.output())
@@ -132,7 +132,7 @@ def soak(seconds):
 
 
 def _watch(ends, seconds):
-    """Looks at all processes until the time is over."""
+    """Checks all processes until the time is over."""
     interval = max(_SHORTEST_INTERVAL_S, seconds / _SAMPLES)
     start, settled = time.monotonic(), None
     while (passed := time.monotonic() - start) < seconds - interval:

@@ -1,7 +1,7 @@
-"""What single calls cost within one process: `pytest bench/test_calls.py`, or `make bench`.
+"""Cost of single calls within one process: `pytest bench/test_calls.py`, or `make bench`.
 
-Publisher and subscriber are this thread, so nothing waits; each round sends what the one before has taken.
-"""
+One thread is publisher and subscriber, so no call waits. Each round sends as many messages as the previous one has
+read."""
 
 import time
 
@@ -28,13 +28,13 @@ def stream(tmp_path):
 
 
 def make_room(publication, subscription):
-    """Takes what is there, and waits until the driver has moved the limit."""
+    """Reads all messages, and waits until the driver has moved the limit."""
     while subscription.poll_batch() or publication.available_window < COUNT * 64:
         time.sleep(0)
 
 
 def sent_and_taken(benchmark, stream, send):
-    """Measures `send` of COUNT messages; what it sent is taken between the rounds."""
+    """Measures `send` of COUNT messages. They are read between the rounds."""
     publication, subscription = stream
     benchmark.extra_info["messages"] = COUNT
     benchmark.pedantic(send, setup=lambda: make_room(publication, subscription), rounds=200, warmup_rounds=20)

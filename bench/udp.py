@@ -1,4 +1,4 @@
-"""What is measured over UDP: our native client on our driver and on the real C one, on one host or between two."""
+"""Measurements over UDP: our native client on our driver and on the real C driver, on one host or between two."""
 
 import json
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _SPARE_TIME_S = 15
 
 
 def unicast(receiving):
-    """The publisher's channel and the subscribers' ones."""
+    """Channels of the publisher and of the subscribers."""
     channel = f"aeron:udp?endpoint={receiving.address}:{free_port()}"
     return channel, (channel,)
 
@@ -33,7 +33,7 @@ def multicast(_):
 
 
 def several_destinations(_):
-    """Subscribers with sockets of their own; the publisher waits for all of them."""
+    """Subscribers with their own sockets. The publisher waits for all of them."""
     control = f"control=localhost:{free_port()}|control-mode=dynamic"
     subscribers = (f"aeron:udp?endpoint=localhost:{free_port()}|{control}" for _ in range(SUBSCRIBERS))
     return f"aeron:udp?{control}|fc=min,g:/{SUBSCRIBERS}", tuple(subscribers)
@@ -41,11 +41,11 @@ def several_destinations(_):
 
 @dataclass
 class UdpOneWay:
-    """Messages per second from one process to another, and what a million of them costs all processes together."""
+    """Messages per second from one process to another, and the CPU time of all processes per million messages."""
 
     name: str
     drivers: tuple
-    """The kind of driver of both, or those of the publisher and of the subscriber."""
+    """Kind of both drivers, or the kinds for publisher and subscriber."""
     driver_settings: dict
     settings: dict = field(default_factory=dict)
     channels: Callable = unicast
@@ -73,7 +73,7 @@ class UdpOneWay:
             sent = json.loads(sender.read(seconds + _SPARE_TIME_S))
             got = json.loads(receiver.read(seconds + _SPARE_TIME_S))
             cpu = _used(ends) - before + sent["cpu"] + got["cpu"]
-            # Nobody waits for the ends of streams, which take the timeouts of the drivers.
+            # The end of a stream takes the timeouts of the drivers. The measurement does not wait for it.
             sender.kill()
             receiver.kill()
         if got["faults"] or (got["received"], got["sum"]) != (sent["sent"], sent["sum"]):
@@ -83,7 +83,7 @@ class UdpOneWay:
 
 @dataclass
 class UdpRoundTrip:
-    """Time there and back, one message at a time."""
+    """Round-trip time, one message at a time."""
 
     name: str
     drivers: tuple
@@ -113,12 +113,12 @@ class UdpRoundTrip:
 
 @dataclass
 class EmbeddedRoundTrip:
-    """Round trips between two processes that each have a driver of their own inside."""
+    """Round trips between two processes with an embedded driver each."""
 
     name: str
     command: Callable
     driver: str
-    """`invoked` by the process's loop, or on `threads` of its own."""
+    """Mode of the embedded driver: `invoked` by the loop of the process, or on its own `threads`."""
     driver_settings: dict
     settings: dict = field(default_factory=dict)
     unit: str = "ns"

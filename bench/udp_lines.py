@@ -1,4 +1,4 @@
-"""The lines over UDP: ours beside the real C driver, both with our native client, and what each must reach."""
+"""The lines over UDP and their goals: our driver and the real C driver, both with our native client."""
 
 from bench import environments as env
 from bench.runner import Goal, Group
@@ -7,7 +7,7 @@ from bench.udp import EmbeddedRoundTrip, UdpOneWay, UdpRoundTrip, multicast, sev
 _YIELDS = {
     f"AERON_{agent}_IDLE_STRATEGY": "yield" for agent in ("CONDUCTOR", "SENDER", "RECEIVER", "SHARED", "SHAREDNETWORK")
 }
-# The window stays well below what a socket buffer holds with the kernel's own share, or the C driver collapses.
+# The window is much smaller than a socket buffer minus the kernel's own share. Otherwise the C driver's rate collapses.
 TUNED = {
     **_YIELDS,
     "AERON_THREADING_MODE": "DEDICATED",
@@ -45,7 +45,7 @@ def _one_way(name, drivers, driver_settings, size, **more):
 
 
 def _both(what, driver_settings, size, **more):
-    """Ours and the C driver, with everything the same."""
+    """Our driver and the C driver with equal settings."""
     return [
         _one_way(f"{who}, {what}, {size}", (kind,), driver_settings, size, **more)
         for who, kind in (("ours", "ours"), ("C driver", "c"))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the first corpus of each fuzz target from the bytes and texts captured from real Aeron.
+"""Writes the initial corpus of each fuzz target, from bytes and texts captured from the real Aeron.
 
 usage: seed.py
 
-Needs nothing but Python. Files are named after their content, so running it again adds nothing.
+It needs only Python. A file's name is a hash of its content, so a second run adds nothing.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ RUST = FUZZ.parent / "rust"
 
 
 def vectors(path: str) -> list | dict:
-    """A captured file of one of the crates."""
+    """A file that a crate has captured."""
     return json.loads((RUST / path).read_text())
 
 
@@ -28,7 +28,7 @@ def commands() -> Iterator[bytes]:
 
 
 def frames() -> Iterator[bytes]:
-    """Each captured datagram, and each that a real driver was annoyed with; of the longest, its beginning."""
+    """Each captured datagram, and each malformed datagram sent to a real driver. Long ones are truncated."""
     for case in vectors("protocol/tests/vectors/frames.json") + vectors("protocol/tests/vectors/malformed.json"):
         datagrams = case["hex"] if isinstance(case["hex"], list) else [case["hex"]]
         yield from map(bytes.fromhex, datagrams)
@@ -42,19 +42,19 @@ def uri() -> Iterator[bytes]:
 
 
 def ring_section() -> bytes:
-    """A data area of 1 KiB with one message, and its trailer with the tail behind it."""
+    """A data area of 1 KiB with one message, and its trailer with the tail after the message."""
     record = struct.pack("<ii16x", 24, 6)
     return record.ljust(1024, b"\0") + bytes(128) + struct.pack("<q", 24).ljust(640, b"\0")
 
 
 def ring() -> Iterator[bytes]:
-    """A ring with a message, and one with a claim that is never finished."""
+    """A ring with a message, and a ring with a claim that is never committed."""
     yield ring_section()
     yield struct.pack("<i", -24) + ring_section()[4:]
 
 
 def cnc() -> Iterator[bytes]:
-    """A file with one message in each buffer, two counters and an error, with sections much shorter than a driver's."""
+    """A CnC file with one message in each buffer, two counters and an error, and with short sections."""
     event = struct.pack("<ii8x", 16, 0x0F04)
     to_clients = event.ljust(1024, b"\0") + struct.pack("<qqq", 16, 16, 0).ljust(128, b"\0")
     label = struct.pack("<i", 5) + b"label"
@@ -67,13 +67,13 @@ def cnc() -> Iterator[bytes]:
 
 
 def operations() -> Iterator[bytes]:
-    """Nothing captured: the input is a list of operations, and any bytes are one."""
+    """No captured bytes: the input is a list of operations, and any bytes are such a list."""
     yield bytes(64)
     yield bytes(range(256))
 
 
 def reports() -> Iterator[bytes]:
-    """The captured heads of an error log and a loss report."""
+    """The captured starts of an error log and a loss report."""
     for head in ("cnc-error-log-head.bin", "loss-report-head.bin"):
         yield (RUST / "memory/tests/vectors" / head).read_bytes()
 
@@ -87,14 +87,15 @@ def values() -> Iterator[bytes]:
 
 
 def frame(position: int, length: int, type_: int = 1, flags: int = 0xC0) -> bytes:
-    """A frame of the recording that the target `segment` reads; of padding the header."""
+    """A frame of the recording that the target `segment` reads. Of padding, only the header."""
     term_id, term_offset = divmod(position, 65_536)
     header = struct.pack("<iBBHiiiiq", length, 0, flags, type_, term_offset, 7, 1001, term_id, position)
     return header + (b"x" * (length - 32)).ljust((length - 1) // 32 * 32, b"\0") if type_ else header
 
 
 def segment() -> Iterator[bytes]:
-    """Recordings of a few frames: of one segment, of two, torn, and with padding at the end; before it their layout."""
+    """Recordings of a few frames with their layout before them: one segment, two segments, torn, with padding at the
+    end."""
     frames = frame(64, 40) + frame(128, 1000) + frame(1152, 5000) + frame(6176, 32)
     yield struct.pack("<6H", 2, 2, 2, 194, len(frames), 0) + frames
     yield struct.pack("<6H", 2, 4, 2, 128, 3000, 1) + frames[:3000]
@@ -117,7 +118,7 @@ def offsets() -> Iterator[bytes]:
 
 
 def layout() -> Iterator[bytes]:
-    """Texts of layouts with every type, and records: of zeros, and of bytes that some fields refuse."""
+    """Texts of layouts with every type, and records of zeros or of bytes that some fields refuse."""
     texts = [
         "ts ts_ns, px f64, qty i64, sym i32, side i32, seq i64, flags i64",
         "a i8, b u8, @4 c >i16, d u16, @8 e u32, f >u64, @24 g f32, h bool =32",
@@ -134,7 +135,7 @@ def archive_vector(name: str) -> bytes:
 
 
 def archive_messages() -> Iterator[bytes]:
-    """Each message that was captured or put together; the examples that are no messages are refused."""
+    """Each captured or constructed message. Examples that are not messages are refused."""
     for name, key in (("captured", "messages"), ("examples", "examples")):
         for message in vectors(f"protocol/tests/vectors/archive/{name}.json")[key]:
             yield bytes.fromhex(message["hex"])
@@ -147,7 +148,7 @@ def catalog() -> Iterator[bytes]:
 
 
 def mark_file() -> Iterator[bytes]:
-    """The mark file of a real archive with a short error log, and one from before there was a message header."""
+    """The mark file of a real archive with a short error log, and an old one without a message header."""
     header = archive_vector("mark-file.bin").ljust(8192, b"\0")
     yield header + struct.pack("<iiqq", 29, 1, 2, 1) + b"error"
     yield header[8:]
@@ -157,7 +158,7 @@ NOTHING = -(2**63)
 
 
 def index() -> Iterator[bytes]:
-    """The index of a recording of 40 frames of 96 bytes, with an entry for each eight, and one that goes back."""
+    """The index of a recording of 40 frames of 96 bytes with an entry per eight frames, and an index that goes back."""
     magic = int.from_bytes(b"AIDX\x01", "little")
     header = struct.pack("<7q8x", magic, 0, 0, NOTHING, 0, 0, NOTHING)
     entries = [struct.pack("<7q8x", end, 1, 0, end, end // 144, end * 2 // 3, NOTHING) for end in range(768, 3841, 768)]

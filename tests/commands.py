@@ -1,4 +1,4 @@
-"""Running the ``aeron`` command: in this process where that is enough, as a process where signals and deaths matter."""
+"""Runs the ``aeron`` command: in this process, or as a process if a test needs signals or kills."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ SHARED_MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 
 
 def run(*arguments: object, input: str | None = None, **environment: str | None) -> Result:
-    """Runs a command in this process; its standard output and error are apart in the result."""
+    """Runs a command in this process. The result has standard output and standard error separately."""
     texts = [str(argument) for argument in arguments]
     return CliRunner(env=environment).invoke(aeron, texts, input=input, prog_name="aeron")
 
 
 @contextmanager
 def driver_directory() -> Iterator[Path]:
-    """A place for a driver's files; at the end they must be all that is to be deleted."""
+    """A directory for a driver's files. At the end it must contain no other files."""
     with tempfile.TemporaryDirectory(prefix="aeron-test-cli-", dir=SHARED_MEMORY) as parent:
         directory = Path(parent) / "aeron"
         yield directory
         if directory.exists():
             shutil.rmtree(directory)
-        # What a driver saves of the errors of a dead predecessor is beside its directory.
+        # A driver saves the errors of a dead predecessor next to its directory.
         assert all(path.name.endswith("-error.log") for path in Path(parent).iterdir())
 
 
 class Command:
-    """An ``aeron`` command as a process that cannot hang a test: every wait is bounded, leaving the block kills it.
+    """An ``aeron`` command as a process. Every wait has a limit, and leaving the block kills the process.
 
-    Its standard output goes to the file descriptor `output`, by default to a file that :meth:`output` reads. With a
-    `namespace` it runs in that network namespace.
+    Its standard output goes to the file descriptor `output`, by default to a file that :meth:`output` reads. If
+    `namespace` is given, the process runs in that network namespace.
     """
 
     def __init__(
@@ -61,18 +61,18 @@ class Command:
         self.pid = self._process.pid
 
     def output(self) -> str:
-        """What it has printed so far on standard output, also after the block."""
+        """Standard output so far, also after the block."""
         return self._output.text()
 
     def errors(self) -> str:
-        """What it has printed so far on standard error, also after the block."""
+        """Standard error so far, also after the block."""
         return self._errors.text()
 
     def wait_for(self, text: str, timeout: float = 15) -> None:
-        """Waits until it has printed `text`."""
+        """Waits until the process has printed `text`."""
         deadline = time.monotonic() + timeout
         while True:
-            # Looked at before the output: what a process has printed is all there once it has ended.
+            # The status is read before the output: the output of a process that has ended is complete.
             status = self._process.poll()
             if text in self.output():
                 return
@@ -81,11 +81,11 @@ class Command:
             time.sleep(0.005)
 
     def send(self, number: signal.Signals) -> None:
-        """Sends it a signal."""
+        """Sends a signal to the process."""
         self._process.send_signal(number)
 
     def end(self, timeout: float = 15) -> int:
-        """Waits for its end and answers the exit status."""
+        """Waits for the end of the process. Returns the exit status."""
         try:
             return self._process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -102,7 +102,7 @@ class Command:
 
 
 class _Output:
-    """What a process has printed: a file for as long as it runs, then its text."""
+    """Output of a process: a file while the process runs, then the text."""
 
     def __init__(self) -> None:
         self.file = tempfile.TemporaryFile()  # noqa: SIM115
@@ -120,7 +120,7 @@ class _Output:
 def running_driver(
     directory: Path, *arguments: object, namespace: str | None = None, **environment: str
 ) -> Iterator[Command]:
-    """A driver process of its own, ready to be used."""
+    """A driver in a process of its own, ready for clients."""
     with Command("driver", "--dir", directory, *arguments, namespace=namespace, **environment) as driver:
         deadline = time.monotonic() + 15
         while run("info", "--dir", directory, "-t", 100, "-P").stdout.strip() != str(driver.pid):

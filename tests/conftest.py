@@ -1,4 +1,4 @@
-"""What the tests of the Python package share: an embedded driver with small logs, a client, and a stream."""
+"""Fixtures for tests of the Python package: an embedded driver with small logs, a client, and a stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _stream_ids = itertools.count(1000)
 
 
 def pytest_configure() -> None:
-    """What runs in the background of a shell ignores SIGINT, and so would every process that a test ends by it."""
+    """Restores SIGINT: background jobs of a shell ignore it, and processes started by tests would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,4 +1,4 @@
-"""UDP ports for tests: each stream gets one of its own, so that no stream meets another one's datagrams."""
+"""UDP ports for tests. Each stream gets its own port, so that streams do not receive each other's datagrams."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import os
 import random
 import socket
 
-# These lie below the range from which the system serves sockets that ask for no port: drivers open such sockets too.
+# These ports are below the system's range for sockets without a port of their own. Drivers open such sockets too.
 _FIRST, _WORKERS, _PORTS_OF_A_WORKER = 12_000, 8, 2_500
 
-# Tests that run at the same time ask for ports of different ranges: a port is free until the test's driver binds it.
+# Tests in different processes use different ranges: a port stays free until the driver of the test binds it.
 _worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _WORKERS
 _low = _FIRST + _worker * _PORTS_OF_A_WORKER
 _ports = random.Random(os.getpid()).sample(range(_low, _low + _PORTS_OF_A_WORKER), _PORTS_OF_A_WORKER)
@@ -18,7 +18,7 @@ _next = itertools.cycle(_ports)
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Returns a port that no socket has at the moment. The same port comes again after thousands of calls."""
+    """Returns a port that no socket uses now. Thousands of calls return different ports."""
     for port in itertools.islice(_next, len(_ports)):
         if _is_free(host, port):
             return port
@@ -26,7 +26,7 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 
 def two_free_ports() -> int:
-    """Returns the first of two successive ports that no socket has at the moment."""
+    """Returns the first of two successive ports that no socket uses now."""
     while True:
         low = free_port()
         if _is_free("127.0.0.1", low + 1):

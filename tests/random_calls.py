@@ -1,8 +1,8 @@
-"""Random calls of the whole package from several threads that share every object: a search for crashes.
+"""Searches for crashes: random calls of the whole package from several threads that share all objects.
 
 ``python tests/random_calls.py SEED SECONDS [THREADS]`` prints ``survived`` and the number of calls. The seed fixes
-what each thread attempts, not what comes of it: threads meet in another order in each run. ``PYTHONMALLOC=debug`` finds
-more and is slower.
+the calls that each thread attempts. The results differ, because threads interleave differently in each run.
+``PYTHONMALLOC=debug`` finds more and is slower.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import pyarrow as pa
 import aeron
 
 LONG = "aeron:ipc?term-length=16m"
-"""Messages of this channel may have 2 MiB: more than what is copied without the GIL."""
+"""Channel for messages up to 2 MiB. Copies of that length release the GIL."""
 CHANNELS = ["aeron:ipc", "aeron:ipc", "aeron:ipc", LONG, "aeron:ipc?alias=other"]
 EXPECTED = (
     aeron.AeronError,
@@ -46,7 +46,7 @@ EXPECTED = (
     TypeError,
     ValueError,
 )
-"""Exceptions of calls that make no sense or come at the wrong time."""
+"""Expected exceptions of calls with wrong arguments or at a wrong time."""
 
 NOT_CALLED = {"aeronarchive_main", "aeronmd_main", "do_work"}
 """Methods that would end the program or never return."""
@@ -63,14 +63,14 @@ WAITING = {
     for name in dir(kind)
     if "timeout=" in (getattr(getattr(kind, name), "__text_signature__", None) or "")
 }
-"""Methods that wait, without a limit unless they are given one."""
+"""Methods that wait without a limit unless they get one."""
 DEEPEST = 6
-"""Calls inside handlers of calls inside handlers, at most."""
+"""Maximum depth of calls inside handlers."""
 MOST_KEPT = 300
 
 
 class World:
-    """The objects that all threads share, and how they are called."""
+    """The objects that all threads share, and random calls of them."""
 
     def __init__(self, seconds: float) -> None:
         self.driver = aeron.MediaDriver(
@@ -267,7 +267,7 @@ def look_at_a_batch(world: World, dice: random.Random) -> None:
 
 
 def use_kept_memory(world: World, dice: random.Random) -> None:
-    """Reads and writes views and arrays whose claim, batch or handler may be long gone."""
+    """Reads and writes views and arrays after their claim, batch or handler may have ended."""
     kept = world.pick(dice, memoryview, np.ndarray, pa.Array, aeron.Header)
     if isinstance(kept, memoryview):
         if kept.readonly or dice.random() < 0.5:
@@ -285,7 +285,7 @@ def use_kept_memory(world: World, dice: random.Random) -> None:
 
 
 def read_persistently(world: World, dice: random.Random) -> None:
-    """Reads recordings that may be there, and may get lost."""
+    """Reads recordings that may exist, and may be lost meanwhile."""
     subscription = world.pick(dice, aeron.PersistentSubscription)
     handle = handlers(world, dice)
     if subscription is None or dice.random() < 0.1:
@@ -331,7 +331,7 @@ def wait_for_an_operation(world: World, dice: random.Random) -> None:
 
 
 def use_the_archive(world: World, dice: random.Random) -> None:
-    """Records, replays and lists; now and then the archive ends, and begins again."""
+    """Records, replays and lists. Sometimes the archive ends and starts again."""
     archive = world.pick(dice, aeron.AeronArchive)
     handle = handlers(world, dice)
     if archive is None or dice.random() < 0.05:
@@ -368,7 +368,7 @@ def use_the_archive(world: World, dice: random.Random) -> None:
 
 
 def call_anything(world: World, dice: random.Random) -> None:
-    """Any public attribute of any object, with arguments that may make no sense."""
+    """Calls any public attribute of any object, with random arguments that may be wrong."""
     thing = world.pick(dice, object)
     names = [name for name in dir(type(thing)) if not name.startswith("_") and name not in NOT_CALLED]
     if not names or not type(thing).__module__.startswith("aeron"):
@@ -430,7 +430,7 @@ ACTS = (
 
 
 def act(world: World, dice: random.Random) -> None:
-    """One random call; what it raises is nothing special."""
+    """Makes one random call and ignores expected exceptions."""
     depth = getattr(world.depth, "value", 0)
     if depth >= DEEPEST or world.is_over():
         return
@@ -462,7 +462,7 @@ async def act_async(world: World, dice: random.Random) -> None:
 
 
 def run_loop(world: World, seed: int) -> None:
-    """A thread with an event loop, whose waits end by a time-out or a cancellation."""
+    """A thread with an event loop. Its waits end by a timeout or a cancellation."""
     dice = random.Random(seed)
 
     async def one() -> None:
@@ -491,7 +491,7 @@ def run_thread(world: World, seed: int, body: Callable[[World, random.Random], N
 
 
 def main(seed: int, seconds: float, thread_count: int) -> None:
-    """Runs the threads, and calls from signal handlers on the main thread meanwhile."""
+    """Runs the threads. Meanwhile signal handlers on the main thread make calls too."""
     faulthandler.enable()
     faulthandler.dump_traceback_later(seconds + 60, exit=True)
     gc.set_threshold(200, 2, 2)

@@ -1,4 +1,4 @@
-"""An archive whose responses a test scripts: it shows each request of a client, and can do what no real one would."""
+"""An archive with responses scripted by a test. It records each request, and can respond unlike any real archive."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import aeron
 
 _SCHEMA, _VERSION = 101, 13
-# 1.10.0: below the version in which a client asks for the archive's id.
+# 1.10.0: an older version than the first one in which a client requests the archive's id.
 _PROTOCOL_VERSION = 1 << 16 | 10 << 8
 _SESSION = 77
 _RESPONSE, _DESCRIPTOR = 1, 22
 _OK, RECORDING_UNKNOWN = 0, 2
-# Name and block of each request that tests see.
+# Name and block of each request that tests can see.
 _REQUESTS = {
     58: ("connect", "<qii"),
     61: ("keep alive", "<qq"),
@@ -31,9 +31,9 @@ class Request:
     """A request of the client."""
 
     name: str
-    # The fields of its block.
+    # Fields of the request's block.
     block: tuple[int, ...]
-    # The first text after the block.
+    # First text after the block.
     text: str
 
     @property
@@ -43,10 +43,10 @@ class Request:
 
 @dataclass
 class ScriptedArchive:
-    """Answers requests by functions of their names. A request without a function is only noted."""
+    """Responds to requests with a function for each request name. A request without a function is only recorded."""
 
     client: aeron.Aeron
-    # Of its requests: no other archive of the driver has it.
+    # Stream id for requests, which no other archive of this driver uses.
     control_stream_id: int
     answers: dict[str, Callable[[Request], None]] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
@@ -56,11 +56,11 @@ class ScriptedArchive:
         self._responses: aeron.ExclusivePublication | None = None
 
     def step(self) -> None:
-        """Takes the requests that are there."""
+        """Handles all waiting requests."""
         self._requests.poll(lambda payload, _: self._on_request(bytes(payload)))
 
     def names(self) -> list[str]:
-        """The names of the requests so far, without those that only keep the session."""
+        """The names of the requests so far, without keep-alive requests."""
         return [request.name for request in self.requests if request.name not in ("connect", "keep alive")]
 
     def last(self, name: str) -> Request:
@@ -71,7 +71,7 @@ class ScriptedArchive:
         self._send(_RESPONSE, block, b"")
 
     def describe(self, request: Request, source: aeron.ExclusivePublication, stop_position: int = -1) -> None:
-        """A recording of a publication from its start on, which runs if there is no stop position."""
+        """A recording of a publication from its start. It is active if it has no stop position."""
         positions = struct.pack("<qqqq", 0, -1, 0, stop_position)
         term = source.term_buffer_length
         stream = struct.pack("<6i", source.initial_term_id, term, term, 1408, source.session_id, source.stream_id)

@@ -1,4 +1,4 @@
-"""Segments of recordings, made frame by frame."""
+"""Builds segments of recordings frame by frame."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Segment:
             file.write(data)
 
     def partition(self, start: int = 0, **location: Any) -> str:
-        """The text for all messages that begin from `start` on."""
+        """The text for all messages that begin at `start` or later."""
         archive = {
             "path": str(self.directory),
             "nonce": None,

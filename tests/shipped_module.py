@@ -1,4 +1,4 @@
-"""The module as it is shipped; `make test-shipped` runs this on a build of the release profile."""
+"""Checks the module as users get it. `make test-shipped` runs this on a build with the release profile."""
 
 from __future__ import annotations
 

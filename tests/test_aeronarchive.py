@@ -1,4 +1,4 @@
-"""The `aeronarchive` command: its life beside a driver and with one of its own."""
+"""The `aeronarchive` command: start and end, with another process's driver and with its own."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def aeronarchive() -> Iterator[Start]:
-    """`aeronarchive(*arguments, **environment)`: the command as a process, which does not outlive the test."""
+    """`aeronarchive(*arguments, **environment)`: the command as a process, which ends with the test."""
     started = []
 
     def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:

@@ -15,7 +15,7 @@ import aeron
 
 
 class Recorder(aeron.Agent):
-    """Remembers what was called; `do_work` takes its answers from a list."""
+    """Records calls. `do_work` returns the results in a list."""
 
     def __init__(self, *work: object, start: Exception | None = None, close: Exception | None = None) -> None:
         self.calls: list[str] = []
@@ -62,7 +62,7 @@ def test_a_runner_starts_works_and_closes_once() -> None:
 
 
 def test_errors_are_counted_and_survived_and_termination_ends_without_counting(client: aeron.Aeron) -> None:
-    """03-117, 03-124: an error is counted before it is handed on"""
+    """03-117, 03-124: an error is counted before the handler gets it"""
     errors: list[tuple[str, int]] = []
     counter = client.add_counter(1001, "errors")
     agent = Recorder(ValueError("one"), 1, aeron.AgentTerminationError("enough"))
@@ -102,7 +102,7 @@ def test_an_agent_that_does_not_end_is_reported() -> None:
     def report(thread: threading.Thread) -> None:
         reported.append(thread.name)
         go_on.set()
-        # Otherwise it would be reported again if it took longer than the time between reports to end.
+        # Otherwise an end that takes longer than the report interval would be reported again.
         thread.join(30)
 
     runner = aeron.AgentRunner(Stuck(), IDLE).start()
@@ -240,7 +240,7 @@ def test_a_barrier_is_woken_once() -> None:
         assert barrier.wait(30)
         barrier.signal()
         assert barrier.is_signalled
-        # The handler is called by who wakes the barrier, after whoever waited has been woken.
+        # The thread that wakes the barrier calls the handler, after it has woken the waiting threads.
         timer.join(30)
     assert calls == [1]
 

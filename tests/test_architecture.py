@@ -1,4 +1,4 @@
-"""docs/architecture.md shows the house as it is."""
+"""The dependencies in docs/architecture.md are those of the Cargo manifests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def test_the_arrows_between_rooms_are_those_of_the_cargo_manifests() -> None:
 
 
 def arrows() -> str:
-    """Returns a line for each crate: its folder, and the crates that it uses; the crates that use fewer come first."""
+    """Returns a line for each crate: its folder, and the crates that it uses. Crates with fewer dependencies come
+    first."""
     uses: dict[str, set[str]] = {}
     for folder in workspace()["members"]:
         manifest = tomllib.loads((PROJECT / folder / "Cargo.toml").read_text())
@@ -41,7 +42,7 @@ def workspace() -> dict[str, Any]:
 
 
 def folders() -> dict[str, str]:
-    """Returns the folder of each crate of the workspace by the crate's name."""
+    """Returns the folder of each crate of the workspace, by crate name."""
     dependencies = workspace()["dependencies"].items()
     return {name: how["path"] for name, how in dependencies if isinstance(how, dict) and "path" in how}
 

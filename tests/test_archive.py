@@ -40,7 +40,7 @@ def archive(server: aeron.Archive, client: aeron.Aeron) -> Iterator[aeron.AeronA
 
 
 def record(archive: aeron.AeronArchive, stream_id: int, messages: list[bytes]) -> aeron.Recording:
-    """Records the messages on a publication of their own, and stops."""
+    """Records the messages on a new publication, and stops the recording."""
     with archive.add_recorded_exclusive_publication(IPC, stream_id) as publication:
         for message in messages:
             position = publication.publish(message, timeout=5)
@@ -50,7 +50,7 @@ def record(archive: aeron.AeronArchive, stream_id: int, messages: list[bytes]) -
 
 
 def replayed(archive: aeron.AeronArchive, recording_id: int, **options: Any) -> list[bytes]:
-    """All messages of a recording that has ended, or of a part."""
+    """All messages of a stopped recording, or of a part of it."""
     with archive.replay(recording_id, length=options.pop("length", aeron.REPLAY_ALL_AND_STOP), **options) as replay:
         return [message for batch in replay.batches(timeout=10) for message in batch.to_list()]
 
@@ -204,7 +204,7 @@ def test_a_replay_without_a_segment_that_it_needs_raises(
 
 
 def purged(archive: aeron.AeronArchive, recording_id: int) -> bool:
-    """Purges a recording, unless it is still replayed."""
+    """Purges a recording. Returns whether that worked: it fails while a replay of the recording runs."""
     try:
         archive.purge_recording(recording_id)
     except aeron.ActiveRecordingError:
@@ -259,7 +259,7 @@ def test_a_thousand_recordings_are_listed_to_arrow(
 def test_a_long_listing_to_a_slow_client_does_not_end_the_session(
     driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path, stream_id: int
 ) -> None:
-    """07-38: pings that find no room between two parts of the listing are no reason to give up the client"""
+    """07-38: pings that find no room between two parts of the listing do not end the client"""
     timeout_s, count = 0.5, 50
     settings = {"connect_timeout_ns": int(timeout_s * 1e9), "session_liveness_check_interval_ns": 1_000_000}
     settings["max_concurrent_recordings"] = count
@@ -371,7 +371,7 @@ def test_settings_of_the_archive_are_refused_with_what_is_valid(driver: aeron.Me
 
 
 def test_every_setting_is_a_keyword_of_the_stub() -> None:
-    stub = ast.parse((Path(aeron.__file__).parent / "_aeron.pyi").read_text())
+    stub = ast.parse((Path(aeron.__file__).parent / "_stubs" / "archive_server.pyi").read_text())
     server = next(node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "Archive")
     new = next(node for node in server.body if isinstance(node, ast.FunctionDef) and node.name == "__new__")
     assert {argument.arg for argument in new.args.kwonlyargs} == set(aeron.Archive.settings())
@@ -557,7 +557,8 @@ def test_signals_and_errors_go_to_handlers_that_may_call_the_archive(
 def test_a_session_stays_alive_while_the_program_makes_no_calls(
     driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path
 ) -> None:
-    """The archive pings every millisecond: without a reader its responses would fill their 64 KiB within a second."""
+    """The archive pings every millisecond. Without a reader, the pings would fill the 64 KiB of responses within a
+    second."""
     pings = {"session_liveness_check_interval_ns": 1_000_000, "connect_timeout_ns": 200_000_000}
     with (
         aeron.Archive(tmp_path, driver=driver, **SMALL, **pings) as _,
@@ -568,7 +569,7 @@ def test_a_session_stays_alive_while_the_program_makes_no_calls(
         time.sleep(2)
         assert archive.state == "CONNECTED"
         assert archive.list_recordings() == ()
-        # For comparison a client without the thread, whose program should poll.
+        # For comparison: a client without the thread, which the program has to poll.
         eventually(lambda: [invoked.do_work(), unpolled.state][1] == "DISCONNECTED")
 
 
@@ -631,7 +632,7 @@ def test_an_archive_that_is_closed_first_ends_sessions_and_replays(
 def test_everything_closes_in_any_order(tmp_path: Path, order: str) -> None:
     driver = aeron.MediaDriver()
     server = aeron.Archive(tmp_path, driver=driver, **SMALL)
-    client = aeron.connect(driver, error_handler=lambda error: None)  # may say that the driver is gone
+    client = aeron.connect(driver, error_handler=lambda error: None)  # this may raise that the driver is lost
     archive = aeron.connect_archive(client)
     publication = archive.add_recorded_publication(IPC, 1001)
     position = publication.publish(b"x", timeout=5)
@@ -745,7 +746,7 @@ with aeron.Archive({str(tmp_path)!r}, {driver.dir!r}, segment_file_length=131072
 
 
 def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
-    """A recording of a killed process has everything that `wait_recorded` returned for."""
+    """A recording of a killed process has all messages for which `wait_recorded` returned."""
     program = f"""
 import itertools, aeron
 driver = aeron.MediaDriver(dir={str(tmp_path / "driver")!r})

@@ -22,7 +22,7 @@ from scenario_hosts import two_namespaces
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "archive"
 SETTINGS = {"AERON_THREADING_MODE": "SHARED", "AERON_TERM_BUFFER_LENGTH": "64k", "AERON_IPC_TERM_BUFFER_LENGTH": "64k"}
-# The archive is reached over IPC alone, and replicates over local ports.
+# Clients reach the archive only over IPC. It replicates over local ports.
 LOCAL = (
     "-Daeron.archive.control.channel.enabled=false",
     "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
@@ -34,7 +34,7 @@ MESSAGES = [f"Hello World! {number}" for number in range(COUNT)]
 
 @contextmanager
 def running_archive(driver: Path, archive: Path, *options: str, namespace: str | None = None) -> Iterator[Command]:
-    """`aeron archive run --with-driver`, ready to be used."""
+    """`aeron archive run --with-driver`, ready for clients."""
     arguments = ("--dir", driver, "--archive-dir", archive, "--with-driver", SEGMENTS, *options)
     with Command("archive", "run", *arguments, namespace=namespace, **SETTINGS) as process:
         deadline = time.monotonic() + 20
@@ -54,7 +54,7 @@ def is_ready(archive: Path, pid: int) -> bool:
 
 
 def example(name: str, *arguments: object, namespace: str | None = None) -> str:
-    """Runs an example program to its end, and returns what it printed."""
+    """Runs an example program to its end, and returns its output."""
     place = ["ip", "netns", "exec", namespace] if namespace else []
     command = [*place, sys.executable, str(EXAMPLES / f"{name}.py"), *map(str, arguments)]
     ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
@@ -75,20 +75,20 @@ OWN = ["archive-mark.dat", "archive.catalog", "archive.lock"]
 
 
 def test_an_archive_on_the_host_of_publisher_and_subscriber(tmp_path: Path) -> None:
-    """07 sections 1.2, 6.5: one process has driver and archive; recordings are there after its end"""
+    """07 sections 1.2, 6.5: one process has driver and archive; its recordings remain after its end"""
     archive = tmp_path / "archive"
     with driver_directory() as driver:
         with running_archive(driver, archive, *LOCAL) as process:
             assert content(archive) == OWN
             output = example("recorded_publisher", "--dir", driver, "-m", COUNT)
             assert "recording 0 is at position 640" in output
-            assert content(archive) == ["0-0.rec", *OWN]
+            assert content(archive) == ["0-0.idx", "0-0.rec", *OWN]
             assert replayed(example("replayed_subscriber", "--dir", driver)) == MESSAGES
             assert "recording 1 is at" in example("recorded_publisher", "--dir", driver, "-m", 2)
-            assert content(archive) == ["0-0.rec", "1-0.rec", *OWN]
+            assert content(archive) == ["0-0.idx", "0-0.rec", "1-0.idx", "1-0.rec", *OWN]
             process.send(signal.SIGTERM)
             assert process.end() == signal.SIGTERM
-        assert content(archive) == ["0-0.rec", "1-0.rec", *OWN]
+        assert content(archive) == ["0-0.idx", "0-0.rec", "1-0.idx", "1-0.rec", *OWN]
         with running_archive(driver, archive, *LOCAL) as process:
             assert replayed(example("replayed_subscriber", "--dir", driver, "--recording", 0)) == MESSAGES
             assert replayed(example("replayed_subscriber", "--dir", driver)) == MESSAGES[:2]
@@ -110,7 +110,7 @@ def places(request: pytest.FixtureRequest) -> Iterator[tuple[tuple[str | None, s
 def test_an_archive_on_another_host(
     tmp_path: Path, places: tuple[tuple[str | None, str], tuple[str | None, str]]
 ) -> None:
-    """07 section 1.2: publisher, archive and subscriber have a driver each; all between them is UDP"""
+    """07 section 1.2: publisher, archive and subscriber have a driver each; they communicate over UDP"""
     (there, archive_address), (here, address) = places
     archive, any_port = tmp_path / "archive", f"aeron:udp?endpoint={address}:0"
     control = f"aeron:udp?endpoint={archive_address}:{free_port()}"
@@ -130,6 +130,6 @@ def test_an_archive_on_another_host(
     ):
         publisher = ("--dir", publisher_driver, "--channel", recorded, *remote, "-m", COUNT)
         assert "recording 0 is at position 640" in example("recorded_publisher", *publisher, namespace=here)
-        assert content(archive) == ["0-0.rec", *OWN]
+        assert content(archive) == ["0-0.idx", "0-0.rec", *OWN]
         subscriber = ("--dir", subscriber_driver, "--channel", any_port, *remote)
         assert replayed(example("replayed_subscriber", *subscriber, namespace=here)) == MESSAGES

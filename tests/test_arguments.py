@@ -1,4 +1,4 @@
-"""Wrong arguments: every parameter of every public call refuses them with its name, the value and what is valid."""
+"""Wrong arguments: every parameter of every public call refuses them with its name, the value and the valid values."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from aeron import _aeron
 
 
 class Wrong:
-    """A value of a type that no parameter takes."""
+    """A value of a type that no parameter accepts."""
 
     def __repr__(self) -> str:
         return "<wrong>"
 
 
 ANYTHING = {"object", "Any"}
-"""Annotations of parameters that take any value."""
+"""Annotations of parameters that accept any value."""
 VALID: dict[str, Any] = {
     "aeron_dir": "/nowhere",
     "block": b"",
@@ -63,6 +63,7 @@ VALID: dict[str, Any] = {
     "replay_destination": "aeron:udp?endpoint=localhost:0",
     "registration_id": 1,
     "session_id": 1,
+    "signal": "START",
     "source_address": None,
     "src_control_channel": "aeron:ipc",
     "stop_position": None,
@@ -77,7 +78,7 @@ VALID: dict[str, Any] = {
     "type_id": 1001,
     "value": 1,
 }
-"""Arguments for the parameters that a call needs beside the wrong one."""
+"""Arguments for the other parameters that a call needs."""
 NEEDED = {
     "archive": "AeronArchive",
     "client": "Aeron",
@@ -89,8 +90,9 @@ NEEDED = {
 VALID_BY_TYPE: dict[str, Any] = {"int": 1, "str": "a text", "bytes": b"", "LogFrame": aeron.LogFrame(0, 0, "")}
 
 
-def stub() -> ast.Module:
-    return ast.parse(Path(_aeron.__file__).with_name("_aeron.pyi").read_text())
+def stub() -> list[ast.stmt]:
+    files = (Path(_aeron.__file__).parent / "_stubs").glob("*.pyi")
+    return [node for file in sorted(files) for node in ast.parse(file.read_text()).body]
 
 
 def parameters(function: ast.FunctionDef) -> dict[str, tuple[str, bool]]:
@@ -110,17 +112,16 @@ def parameters(function: ast.FunctionDef) -> dict[str, tuple[str, bool]]:
 
 
 def calls() -> Iterator[tuple[str, str, str]]:
-    """Class (empty for a function), method and parameter of everything public."""
-    for node in stub().body:
+    """Class (empty for a function), method and parameter of all public calls."""
+    for node in stub():
         if isinstance(node, ast.FunctionDef) and node.name in aeron.__all__:
             yield from ((("", node.name, parameter)) for parameter in checked(node))
-        if isinstance(node, ast.ClassDef) and (node.name in aeron.__all__ or node.name == "_Publication"):
-            kinds = ["Publication", "ExclusivePublication"] if node.name == "_Publication" else [node.name]
+        if isinstance(node, ast.ClassDef) and node.name in aeron.__all__:
             for method in node.body:
                 if not isinstance(method, ast.FunctionDef):
                     continue
                 if method.name == "__new__" or not method.name.startswith("_"):
-                    yield from ((kind, method.name, parameter) for kind in kinds for parameter in checked(method))
+                    yield from ((node.name, method.name, parameter) for parameter in checked(method))
 
 
 def checked(function: ast.FunctionDef) -> list[str]:
@@ -128,12 +129,10 @@ def checked(function: ast.FunctionDef) -> list[str]:
 
 
 def function_of(kind: str, method: str) -> ast.FunctionDef:
-    for node in stub().body:
+    for node in stub():
         if isinstance(node, ast.FunctionDef) and not kind and node.name == method:
             return node
-        if isinstance(node, ast.ClassDef) and (
-            node.name == kind or (node.name == "_Publication" and "Publication" in kind)
-        ):
+        if isinstance(node, ast.ClassDef) and node.name == kind:
             for child in node.body:
                 if isinstance(child, ast.FunctionDef) and child.name == method:
                     return child

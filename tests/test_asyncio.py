@@ -199,7 +199,7 @@ def test_two_loops_one_after_the_other_and_one_in_a_thread(stream: Stream) -> No
 
 
 def test_an_idle_wait_costs_next_to_nothing(stream: Stream) -> None:
-    """The goal is under 1 % of a core; 5 % here, for machines that are busy with other things."""
+    """The goal is less than 1 % of a core. The limit is 5 % here, for busy machines."""
 
     async def main() -> None:
         reader = asyncio.create_task(anext(stream.subscription.batches_async()))
@@ -217,7 +217,7 @@ def test_an_idle_wait_costs_next_to_nothing(stream: Stream) -> None:
 
 @pytest.fixture
 def idle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loop leaves looking to the native thread with its first look."""
+    """After its first poll the loop leaves polling to the native thread."""
     monkeypatch.setattr(aio, "_IDLE_AFTER_NS", 0)
 
 
@@ -225,10 +225,10 @@ needs_watcher = pytest.mark.skipif(not hasattr(_aeron, "_Timer"), reason="only L
 
 
 def watchers() -> int:
-    """Native threads of this process that look."""
+    """Native threads of this process that poll."""
     names = []
     for task in Path("/proc/self/task").iterdir():
-        # A thread may end before its file is opened, and before it is read.
+        # A thread may end before its file is opened or read.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             names.append(task.joinpath("comm").read_text())
     return names.count("aeron-watch\n")
@@ -254,7 +254,7 @@ def test_an_idle_loop_does_not_turn_until_there_is_something(stream: Stream, mon
     async def main() -> None:
         batches = stream.subscription.batches_async()
         for i in range(3):
-            # The thread that found the message before may still be about to end.
+            # The thread that found the previous message may not have ended yet.
             await unwatched()
             reader = asyncio.create_task(anext(batches))
             await watched()

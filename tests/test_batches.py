@@ -1,4 +1,4 @@
-"""Batches: many messages with one call, in every form that is taken and handed out."""
+"""Batches: many messages with one call, in every form that calls accept and return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmarks of the archive can be run: their lines are whole, and what they measure with works in small."""
+"""The benchmarks of the archive run: their lines are complete, and a small run of each works."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROGRAMS = Path(sys.executable).parent
 
 @pytest.fixture(autouse=True)
 def our_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Takes the programs of this environment, where the benchmarks build a release."""
+    """Uses the programs of this environment. The benchmarks would build release programs."""
     monkeypatch.setattr(environments, "aeronarchive", lambda: PROGRAMS / "aeronarchive")
     for module in (environments, measure):
         monkeypatch.setattr(module, "aeronmd", lambda: PROGRAMS / "aeronmd")

@@ -1,4 +1,4 @@
-"""The lines of the benchmarks with Spark: their peers, what they must reach, and how the table shows them."""
+"""The lines of the benchmarks with Spark: their peers, their goals, and their form in the table."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _TARGETS = {
     "idle query: CPU of all": 3,
     "source process: growth in 10^8 messages": 64,
 }
-"""Each line that has a target, and its bound. The others are reported without one."""
+"""Each line that has a goal, with its limit. The other lines are reported without a goal."""
 _REPORTED = ("recording on disk, 64 B", "live, 64 B", "live, 1 KiB", "write, 48 B typed, 2 partitions")
 
 
 def _measured() -> Results:
-    """Three runs of everything, with made-up values."""
+    """Three runs of all lines, with invented values."""
     groups: list[Any] = [make() for make in SPARK_GROUPS.values()]
     results = Results(groups, 3, 1.0, "versions", {})
     cells = {cell.name: cell for group in groups for cell in group.cells}

@@ -183,5 +183,5 @@ def test_a_signal_during_a_wait_leaves_no_claim_that_stops_the_stream(client: ae
         reader.join()
     publication.publish(b"after", timeout=5)
     received: list[bytes] = []
-    # The driver unblocks a claim that is left after 15 s.
+    # The driver unblocks an abandoned claim after 15 s.
     eventually(lambda: received.extend(subscription.poll_batch().to_list()) or received[-1:] == [b"after"])

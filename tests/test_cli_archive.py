@@ -1,4 +1,4 @@
-"""``aeron archive``: the commands on a running archive, and what their users meet on its directory."""
+"""``aeron archive``: the commands on a running archive and on the directory of an archive."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STOP_POSITION_OF_FIRST = 112
 
 @dataclass(frozen=True)
 class Scene:
-    """An archive on a driver, with a recording of 200 messages of 1000 bytes, which has ended."""
+    """An archive on a driver, with a stopped recording of 200 messages of 1000 bytes."""
 
     driver: aeron.MediaDriver
     client: aeron.Aeron
@@ -44,7 +44,7 @@ class Scene:
         return result.stdout
 
     def record(self, stream_id: int, count: int) -> aeron.Recording:
-        """Makes a recording, which has ended."""
+        """Makes a stopped recording."""
         publication = self.archive.add_recorded_exclusive_publication(CHANNEL, stream_id)
         for number in range(count):
             position = publication.publish(message(number), timeout=5)
@@ -208,7 +208,7 @@ def test_follow_live_begins_at_the_recorded_position(scene: Scene) -> None:
 
 
 def is_replayed(scene: Scene) -> bool:
-    """Whether a replay on stream 100 has a subscriber: the subscriber's position has a counter."""
+    """Whether a replay on stream 100 has a subscriber: then there is a counter of the subscriber's position."""
     with aeron.CncFile(scene.driver.dir) as cnc:
         keys = [stream_key(counter) for counter in cnc.counters() if counter.type_id == SUBSCRIBER_POSITION]
     return any(key.stream_id == REPLAY_STREAM for key in keys)
@@ -325,7 +325,7 @@ def two(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def torn(tmp_path: Path) -> Path:
-    """An archive as a kill leaves it: without a stop position, and without the second page of the last fragment."""
+    """An archive in the state after a kill: no stop position, and the second page of the last fragment is missing."""
     directory = tmp_path / "archive"
     with (
         aeron.MediaDriver(dir=tmp_path / "driver") as driver,
@@ -368,7 +368,7 @@ def test_what_deletes_files_asks_first(torn: Path, command: str) -> None:
     assert asked.exit_code == 0
     assert "WARNING" in asked.stderr
     assert sorted(path.name for path in torn.iterdir()) == before
-    # Nobody answers: nothing is deleted either.
+    # The user gives no response, so nothing is deleted.
     assert run("archive", command, torn).exit_code == 1
     assert sorted(path.name for path in torn.iterdir()) == before
     assert run("archive", command, torn, input="y\n").exit_code == 0

@@ -1,4 +1,4 @@
-"""``aeron pub`` and ``aeron sub``: defaults and options, what they print, and how they end."""
+"""``aeron pub`` and ``aeron sub``: defaults, options, output and end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def driver() -> Iterator[aeron.MediaDriver]:
         aeron.MediaDriver(
             dir=directory,
             timer_interval_ns=50_000_000,
-            # Clients show a sign of life each half second.
+            # Clients write their heartbeat every half second.
             client_liveness_timeout_ns=3_000_000_000,
             publication_unblock_timeout_ns=4_000_000_000,
             publication_linger_timeout_ns=10_000_000,
@@ -42,7 +42,7 @@ def driver() -> Iterator[aeron.MediaDriver]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind(driver: aeron.MediaDriver) -> Iterator[None]:
-    """06-27: the counters of clients that have ended are freed, and their logs are gone."""
+    """06-27: the counters of clients that have ended are freed, and their logs are deleted."""
     before = _left(driver.dir)
     yield
     deadline = time.monotonic() + 15
@@ -146,7 +146,7 @@ def test_a_value_out_of_range_is_refused(arguments: list[object], says: str) -> 
 
 
 def test_messages_are_numbered_and_sent_once_a_second(driver: aeron.MediaDriver) -> None:
-    """06-14: without a subscriber each is said to have failed, and the status is 0 all the same"""
+    """06-14: without a subscriber each offer is reported as failed, and the status is 0 all the same"""
     start = time.monotonic()
     result = run("pub", "--dir", driver.dir, "-c", "aeron:ipc", "-s", 77, "-m", 2)
     assert 1 <= time.monotonic() - start < 2.5
@@ -183,7 +183,7 @@ def test_a_subscriber_gets_every_message_as_long_as_asked_for(driver: aeron.Medi
 
 
 def test_back_pressure_is_said(driver: aeron.MediaDriver) -> None:
-    """06-14: nobody polls, and the window is 32 KiB"""
+    """06-14: no subscriber polls, and the window is 32 KiB"""
     with aeron.connect(driver) as client:
         subscription = client.add_subscription(CHANNEL, 78)
         result = run("pub", "--dir", driver.dir, "-c", CHANNEL, "-s", 78, "-m", 50, "-L", "1k", "--interval", 0)
@@ -259,7 +259,7 @@ def test_a_subscriber_prints_images_and_messages_until_interrupted(driver: aeron
 
 
 def test_fragmented_messages_are_assembled(driver: aeron.MediaDriver) -> None:
-    """06-15: and what is no text is escaped, what is too long to show is cut"""
+    """06-15: bytes that are not text are escaped, and long messages are cut"""
     with subscriber(driver, "-m", 3, "-L", 20) as sub, aeron.connect(driver) as client:
         sub.wait_for("Subscription channel status")
         publication = client.add_publication(CHANNEL, 1001)
@@ -281,7 +281,7 @@ def test_a_subscriber_ends_after_so_many_messages_and_lingers(driver: aeron.Medi
         publication = client.add_publication(CHANNEL, 1001)
         publication.wait_connected(timeout=5)
         start = time.monotonic()
-        # With one call: behind the second message the subscriber may leave.
+        # One call for both: after the second message the subscriber may end.
         assert publication.offer_batch([b"%d" % number for number in range(5)]) == 5
         sub.wait_for("<<1>>")
         assert sub.end() == 0
@@ -360,7 +360,7 @@ def _heartbeats(driver: aeron.MediaDriver) -> str:
 
 
 def test_a_killed_subscriber_is_noticed_and_forgotten(driver: aeron.MediaDriver) -> None:
-    """06-27: after the liveness timeout the publisher is not connected, and counter 24 has counted"""
+    """06-27: after the liveness timeout the publisher is not connected, and counter 24 is incremented"""
     timeouts = _counter(driver, 24)
     with subscriber(driver, "-s", 95) as sub, aeron.connect(driver) as client:
         publication = client.add_publication(CHANNEL, 95)
@@ -377,8 +377,8 @@ def _counter(driver: aeron.MediaDriver, id: int) -> int:
 
 
 def test_a_killed_driver_ends_its_clients_with_its_age() -> None:
-    """06-25, 06-27: publisher and subscriber end on their own within the timeout and a second"""
-    # A driver shows a sign of life each second by default, which its clients may just miss.
+    """06-25, 06-27: publisher and subscriber end by themselves within the timeout and a second"""
+    # By default a driver writes its heartbeat once per second, and a client may read it just before that.
     with driver_directory() as directory, running_driver(directory, AERON_TIMER_INTERVAL="100ms") as driver:
         options = ["--dir", directory, "-c", CHANNEL, "--driver-timeout", 1]
         with Command("sub", *options) as sub, Command("pub", *options, "--interval", 0.05) as pub:
@@ -397,7 +397,7 @@ def test_a_killed_driver_ends_its_clients_with_its_age() -> None:
 KEEPALIVE = r"^ERROR: .*MediaDriver.* keepalive: age=(\d+)ms > timeout=(\d+)ms"
 
 _SLACK_S = 1.0
-"""For a machine that does other things: what ends them is measured by the age in their own words."""
+"""Limit for a busy machine. The exact time is taken from the heartbeat age that the clients print."""
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 2), (signal.SIGTERM, 15)])

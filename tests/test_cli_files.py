@@ -1,4 +1,4 @@
-"""``aeron send`` and ``aeron receive``: files, also such as nobody should accept."""
+"""``aeron send`` and ``aeron receive``: files of any length, and hostile names and messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def driver() -> Iterator[aeron.MediaDriver]:
 
 
 def test_files_of_any_length_arrive_byte_for_byte(driver: aeron.MediaDriver, tmp_path: Path) -> None:
-    """06-20: nothing, one chunk, a byte more than a chunk, several megabytes; a file that is there is replaced"""
+    """06-20: empty, one chunk, a byte more than a chunk, several megabytes; an existing file is replaced"""
     sent, received = tmp_path / "sent", tmp_path / "received"
     sent.mkdir()
     received.mkdir()

@@ -1,4 +1,4 @@
-"""``aeron ping``, ``aeron pong`` and ``aeron rate``: what they print, what they measure, and how they end."""
+"""``aeron ping``, ``aeron pong`` and ``aeron rate``: output, measurements and end."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_ping_waits_for_its_pong_and_measures_all_round_trips_but_those_of_the_w
 
 @pytest.mark.parametrize("length", [8, 5000])
 def test_pings_of_any_length_come_back(driver: aeron.MediaDriver, length: int) -> None:
-    """06-18: also such as take several frames"""
+    """06-18: also messages of several frames"""
     with Command("pong", "--dir", driver.dir, *BOTH, "--exclusive") as pong:
         pong.wait_for("Publication channel status")
         result = run("ping", "--dir", driver.dir, *BOTH, "-m", 20, "-w", 0, "-L", length, "--exclusive")

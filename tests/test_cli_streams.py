@@ -1,4 +1,4 @@
-"""``aeron streams`` and ``aeron loss``: what they make of counters and of a loss report; they only look."""
+"""``aeron streams`` and ``aeron loss``: their output for given counters and a given loss report."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def directory() -> Iterator[str]:
 
 
 def test_streams_joins_the_counters_of_each_stream(directory: str) -> None:
-    """06-7: sorted, the longest channel that a label has, in the form of StreamStat"""
+    """06-7: sorted, with the longest channel that a label can have, in the form of StreamStat"""
     result = run("streams", "--dir", directory)
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
@@ -69,7 +69,7 @@ def test_streams_joins_the_counters_of_each_stream(directory: str) -> None:
 
 
 def test_the_backlog_says_how_far_all_are_behind_each_other(directory: str) -> None:
-    """06-7: without a sender, without a publisher and receiver, and with all"""
+    """06-7: without a sender; without a publisher and receiver; with all of them"""
     assert run("streams", "--backlog", "--dir", directory).stdout.splitlines()[1:] == [
         "sessionId=-5 streamId=1002 channel=aeron:ipc : ",
         "┌─for publisher 9 the last sampled position is 64 (~100 bytes before back-pressure)",

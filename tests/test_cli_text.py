@@ -1,4 +1,4 @@
-"""What peers send reaches the terminal as text: no command prints a control character of theirs."""
+"""Data of peers reaches the terminal as text: no command prints a control character of a peer."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def test_without_an_error_handler_such_errors_are_shown(
 def test_a_handler_may_close_its_own_client(driver: aeron.MediaDriver, stream_id: int) -> None:
     client = aeron.connect(driver, on_available_image=lambda _: client.close())
     subscription = client.add_subscription("aeron:ipc", stream_id)
-    # The image may be there, and the client closed, before the driver's answer to this has been read.
+    # The image may be available, and the client closed, before the client has read the driver's response.
     with contextlib.suppress(aeron.ClientClosedError):
         client.add_publication("aeron:ipc", stream_id)
     eventually(lambda: client.is_closed)
@@ -199,7 +199,7 @@ def test_a_client_without_threads_does_everything_in_do_work(driver: aeron.Media
 
 @pytest.mark.slow
 def test_a_client_lives_while_a_handler_or_another_thread_holds_the_gil() -> None:
-    """With the GIL held for 5 s and 2 s of liveness the client lives."""
+    """A client with a liveness timeout of 2 s survives while its program holds the GIL for 5 s."""
     with (
         aeron.MediaDriver(
             client_liveness_timeout_ns=2_000_000_000, publication_unblock_timeout_ns=3_000_000_000
@@ -231,7 +231,7 @@ def test_control_c_ends_the_wait_for_a_driver(tmp_path: Path) -> None:
 
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        # Within the block: the signal may come before the wait has begun.
+        # Inside the block: the signal may arrive before the wait starts.
         threading.Thread(target=interrupt).start()
         aeron.connect(tmp_path, driver_timeout_ms=20_000)
     assert time.monotonic() - start < 10

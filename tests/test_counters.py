@@ -1,4 +1,4 @@
-"""Counters: one's own, and those of everybody."""
+"""Counters: those of this client, and all counters of the driver."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_counter_counts(client: aeron.Aeron) -> None:
 
 def test_the_reader_sees_every_counter(client: aeron.Aeron) -> None:
     """03-114"""
-    # The driver's own counters are registered by the first numbers, which a fresh driver gives to clients, too.
+    # The registration ids of the driver's own counters start at 0. A new driver may give the same ids to clients.
     while client.next_correlation_id() < 1000:
         pass
     counter = client.add_counter(1001, "seen", b"the key")
@@ -63,7 +63,7 @@ def test_the_reader_sees_every_counter(client: aeron.Aeron) -> None:
 
 
 def test_a_snapshot_has_every_counter_in_order_of_ids() -> None:
-    # A driver of its own: no counter of what has been closed before is freed between the two looks.
+    # A separate driver: counters of earlier tests could be freed between the two reads.
     with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
         _counters = [client.add_counter(1001, "seen") for _ in range(3)]
         reader = client.counters_reader
@@ -71,7 +71,7 @@ def test_a_snapshot_has_every_counter_in_order_of_ids() -> None:
 
 
 def test_keys_and_labels_have_limits(client: aeron.Aeron) -> None:
-    """03-43 as the client guards it."""
+    """03-43, with the check in the client."""
     with pytest.raises(ValueError, match="112"):
         client.add_counter(1001, "label", bytes(113))
     with pytest.raises(ValueError, match="380"):

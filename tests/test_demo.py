@@ -55,11 +55,11 @@ def test_real_trades_go_from_one_process_to_another() -> None:
     assert "2,001 trades of BTCUSDT, replayed 1 times to another process over aeron:ipc" in _one_line(result.stdout)
     assert "as fast as it goes" in result.stdout
     assert "paced, 100,000/s" in result.stdout
-    # 2,001 of phase one and 20,000 of phase two, which ends in the file's tenth round.
+    # 2,001 trades of phase one and 20,000 of phase two, which ends in the tenth round of the file.
     [row] = [row for row in rows(result.stdout) if row[0] == "BTCUSDT"]
     assert row[1] == "22,001"
     assert (row[3], row[4]) == ("39,550.00", "39,430.30")
-    # In a line, wide enough for latencies of seconds.
+    # On one line, wide enough for latencies of seconds.
     assert re.search(r"\d M/s( +[\d,]+\.\d [um]s){5}", result.stdout)
 
 
@@ -67,12 +67,13 @@ def test_real_trades_go_from_one_process_to_another() -> None:
 def test_an_archive_is_killed_and_replays_all_that_it_had_confirmed() -> None:
     result = run("demo", "-i", DATA / "btcusdt-trades.parquet", "--archive", *BRIEF, COLUMNS="120")
     assert result.exit_code == 0, result.output
-    assert "killed amid them, started again, and asked to replay them" in _one_line(result.stdout)
+    assert "The archive is killed while it records, starts again, and replays them" in _one_line(result.stdout)
     lines = rows(result.stdout)
     at = next(number for number, row in enumerate(lines) if "confirmed before the kill" in row)
     published, confirmed, replayed = (int(text.replace(",", "")) for text in lines[at + 2][:3])
     assert confirmed <= replayed <= published
-    assert "Files of the archive: 0-0.rec, archive-mark.dat, archive.catalog, archive.lock" in _one_line(result.stdout)
+    files = "0-0.idx, 0-0.rec, archive-mark.dat, archive.catalog, archive.lock"
+    assert f"Files of the archive: {files}" in _one_line(result.stdout)
 
 
 def test_quotes_show_mid_prices_and_a_count() -> None:
@@ -197,13 +198,13 @@ def test_a_publisher_that_dies_ends_the_demo() -> None:
 def test_an_interrupted_demo_ends_in_order(number: signal.Signals) -> None:
     with Command("demo", "--generate", "--repeat", 100_000) as demo:
         [publisher] = _wait(lambda: _publishers(demo.pid))
-        # A signal right behind the fork would meet the standard library before it has told who was started.
+        # A signal directly after the fork would interrupt the standard library before it returns the process id.
         _wait(lambda: _has_received(demo.pid))
         demo.send(number)
         assert demo.end() == 1
         assert demo.errors().strip() == "Aborted!"
         assert directories_of(demo.pid) == []
-        # It may be dead and not yet cleared away.
+        # The process may be dead and not yet reaped.
         _wait(lambda: _has_ended(publisher))
 
 
@@ -222,7 +223,7 @@ def _has_received(pid: int) -> bool:
 def _has_ended(process: psutil.Process) -> bool:
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:  # it was cleared away in between
+    except psutil.NoSuchProcess:  # it was reaped in between
         return True
 
 

@@ -97,7 +97,7 @@ def test_each_bar_is_a_candle_with_its_volume_and_vwap_in_the_middle_of_its_wind
     assert vwap.y.tolist() == bars["vwap"].tolist()
     assert volume.y.tolist() == bars["volume"].tolist()
     assert volume.customdata.tolist() == bars["trades"].tolist()
-    # Opened at 10 and closed at 10.5, all others closed below.
+    # This bar opened at 10 and closed at 10.5. All others closed lower than they opened.
     assert volume.marker.color.tolist() == [UP, DOWN, DOWN, DOWN, DOWN]
     for trace in (candles, vwap, volume):
         assert trace.x.tolist() == [f"2021-01-08T00:00:0{second}.000000" for second in range(5)]
@@ -108,7 +108,7 @@ def test_windows_without_trades_stay_empty_in_the_picture() -> None:
     bars = some_bars()[[0, 1, 4]]
     drawn = figure(Chart("X", "", bars, SECOND_US))
     assert [text[-9:] for text in drawn.data[0].x] == ["00.000000", "01.000000", "04.000000"]
-    # A scale of time, not one of labels, keeps the room of the bars between.
+    # A time axis, unlike an axis of labels, keeps the room for empty windows.
     assert drawn.layout.xaxis.type == "date"
 
 
@@ -154,7 +154,7 @@ def test_of_an_error_of_spark_our_own_line_is_told() -> None:
 
 
 def test_without_a_jdk_it_says_what_to_install_and_runs_the_demo_without_spark(tmp_path: Path) -> None:
-    """08-82: in part, on a machine without Java."""
+    """08-82: a part of it, on a machine without Java."""
     os.mkdir(tmp_path / "empty")
     options = ["--repeat", 1, "--seconds", 0.1, "--output", tmp_path / "bars"]
     result = run("demo", "--spark", "-i", DATA / "usdjpy-ticks.csv", *options, JAVA_HOME=str(tmp_path / "empty"))

@@ -1,4 +1,4 @@
-"""The driver's directory: what a driver takes over, what it refuses, and what killed drivers leave."""
+"""The driver's directory: takeover, refusal, and the remains of killed drivers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ sys.stdin.read()
 
 
 def start(default: Path, *, prefix: tuple[str, ...] = (), **settings: object) -> tuple[subprocess.Popen[str], Path]:
-    """A process with a driver, and the driver's directory. `default` is the default one."""
+    """A process with a driver, and the driver's directory. `default` is the default directory."""
     process = subprocess.Popen(
         [*prefix, sys.executable, "-c", _RUN, repr(settings)],
         env={**os.environ, "USER": default.name.removeprefix("aeron-")},
@@ -155,7 +155,7 @@ def has_pid_namespaces() -> bool:
 
 @pytest.mark.skipif(not has_pid_namespaces(), reason="needs the right to make pid namespaces")
 def test_only_the_lock_says_that_an_embedded_driver_of_another_pid_namespace_lives(default: Path) -> None:
-    """Each process is number 1 or so of its namespace: pids say nothing."""
+    """Processes in different namespaces have the same small ids, so a process id does not identify an owner."""
     namespace = ("unshare", "--pid", "--fork", "--kill-child")
     (first, first_directory), (second, second_directory) = (start(default, prefix=namespace) for _ in range(2))
     assert first_directory != second_directory
@@ -163,7 +163,7 @@ def test_only_the_lock_says_that_an_embedded_driver_of_another_pid_namespace_liv
     assert (first_directory / "cnc.dat").exists()
     assert (second_directory / "cnc.dat").exists()
     kill(first)
-    # The kernel ends the namespace's processes after the parent.
+    # The kernel ends the processes of the namespace after the parent.
     eventually(lambda: not is_held(first_directory))
     third, third_directory = start(default, prefix=namespace)
     assert not first_directory.exists()

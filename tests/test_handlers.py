@@ -1,4 +1,4 @@
-"""Handlers of a client: what they keep alive, and when they are let go."""
+"""Handlers of a client: the objects that they keep alive, and their release."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import aeron
 
 
 class Owner:
-    """A program's object whose methods are handlers of the client that it owns."""
+    """An object of a program that owns a client and has methods as the client's handlers."""
 
     def __init__(self, driver: aeron.MediaDriver, stream_id: int, where: str) -> None:
         self.calls: list[str] = []
@@ -134,7 +134,7 @@ def test_a_handler_that_is_in_use_outlives_the_operation_that_added_it(client: a
     Cycle(operation)
     del operation
     gc.collect()
-    assert on_image.__defaults__ == ("whole",), "the collector took the function apart"
+    assert on_image.__defaults__ == ("whole",), "the collector cleared the function"
 
 
 @pytest.mark.parametrize("what", ["subscription", "client"])

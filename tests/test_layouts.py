@@ -1,4 +1,4 @@
-"""Layouts of fixed records, against numpy."""
+"""Layouts of fixed records, compared with numpy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aeron.spark import AeronOptionError, AeronRecordError
 TRADE = np.dtype([("ts", "<M8[ns]"), ("px", "<f8"), ("qty", "<i8"), ("side", "<i4"), ("sym", "S8")])
 TRADE_LAYOUT = "ts ts_ns, px f64, qty i64, side i32, sym char[8]"
 
-# Types of fields: in a layout, and in numpy.
+# Types of fields in a layout, and the same types in numpy.
 TYPES = {
     "i8": "i1",
     "i16": "i2",
@@ -59,7 +59,7 @@ def layouts(draw: st.DrawFn) -> tuple[str, np.dtype[np.void]]:
 
 
 def expected_column(kind: str, values: np.ndarray) -> list[Any]:
-    """What a column has to show of a field's values."""
+    """The expected column for the values of a field."""
     if kind == "ts_ns":
         return np.floor_divide(values.astype("i8"), 1000).tolist()
     if kind.startswith("bytes"):

@@ -1,4 +1,4 @@
-"""Loss that is switched on as test suites do it: what reliable streams make of it."""
+"""Reliable streams with simulated loss, which test suites can switch on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream that ends because the driver or the client died says so, in every form of receiving."""
+"""Every form of receiving reports a stream that ends because the driver or the client died."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENDED = r"the subscription ended with its client; last positions: session -?\d+
 
 
 class Scene:
-    """A subscriber on a driver that can be killed, and what it is subscribed to."""
+    """A subscriber on a driver that can be killed, and its publication."""
 
     def __init__(self, client: aeron.Aeron, driver: Command) -> None:
         self.client = client
@@ -143,7 +143,7 @@ def test_what_the_owner_closed_ends_in_silence(scene: Scene) -> None:
         assert not subscription.poll_batch()
         assert list(subscription.batches()) == []
     assert scene.image.poll(ignore) == 0
-    # Also when the client dies later: the owner was not waiting for anything more.
+    # The same if the client dies later: its owner had already closed the subscription.
     scene.kill_driver()
     assert scene.subscription.poll(ignore) == 0
     assert list(other.batches()) == []

@@ -1,4 +1,4 @@
-"""The embedded driver: its settings, its life, and the `aeronmd` command."""
+"""The embedded driver: settings, start and end; and the `aeronmd` command."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_an_embedded_driver_is_shared_and_leaves_nothing_behind() -> None:
 
 
 def test_every_setting_is_a_keyword_of_the_stub_and_of_the_driver() -> None:
-    stub = ast.parse((Path(aeron.__file__).parent / "_aeron.pyi").read_text())
+    stub = ast.parse((Path(aeron.__file__).parent / "_stubs" / "driver.pyi").read_text())
     driver = next(node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "MediaDriver")
     new = next(node for node in driver.body if isinstance(node, ast.FunctionDef) and node.name == "__new__")
     keywords = {argument.arg for argument in new.args.kwonlyargs}
@@ -147,9 +147,9 @@ def test_aeronmd_prints_its_version_and_refuses_what_it_does_not_know(tmp_path: 
 
 
 def test_aeronmd_is_ready_in_no_time(tmp_path: Path) -> None:
-    """The figure asked for is 60 ms on a quiet machine; this only guards against heavy imports.
+    """The goal is 60 ms on a quiet machine. This test only finds heavy imports.
 
-    They cost processor time, which unlike the time on the clock does not depend on what else the machine does.
+    Heavy imports cost processor time, which depends less on the load of the machine than elapsed time.
     """
     best = 10.0
     for i in range(3):

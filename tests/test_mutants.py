@@ -1,4 +1,4 @@
-"""The bugs that the simulator must find, of ``rust/simulator/mutants.toml``, fit driver and archive as they are."""
+"""The mutants of ``rust/simulator/mutants.toml`` match the code of driver and archive."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ports import free_port, two_free_ports
 
 
 def arrives(client: aeron.Aeron, sending: str, receiving: str, stream_id: int) -> None:
-    """A message goes from one channel to the other."""
+    """Sends a message on one channel, and receives it from the other."""
     with (
         client.add_subscription(receiving, stream_id) as subscription,
         client.add_publication(sending, stream_id) as publication,
@@ -39,7 +39,7 @@ def test_names_of_a_table_are_addresses(stream_id: int) -> None:
 
 @pytest.fixture
 def neighbours() -> Iterator[tuple[aeron.MediaDriver, aeron.MediaDriver]]:
-    """Two drivers that tell each other their names."""
+    """Two drivers that exchange their names."""
     first_port, second_port = free_port(), free_port()
 
     def driver(name: str, port: int, **settings: str) -> aeron.MediaDriver:

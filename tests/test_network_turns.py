@@ -1,4 +1,4 @@
-"""A client of a driver in its own process runs the driver's network while it waits."""
+"""A client of a driver in its own process runs the driver's sender and receiver while it waits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COUNT = 20
 
 @pytest.fixture
 def asleep() -> Iterator[aeron.MediaDriver]:
-    """A driver whose network sleeps for an hour as soon as there is nothing to do."""
+    """A driver with a sender and receiver that sleep for an hour when they have nothing to do."""
     with aeron.MediaDriver(
         threading_mode="SHARED_NETWORK",
         shared_network_idle_strategy="sleep-ms",

@@ -1,4 +1,4 @@
-"""Pending operations: one form for all that waits for the driver; nothing is left of what is given up."""
+"""Pending operations: one type for all waits for the driver. An abandoned operation leaves no resources."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def adds(client: aeron.Aeron, stream_id: int) -> dict[str, Callable[[], aeron.Pe
 
 
 def counters_of(client: aeron.Aeron) -> list[str]:
-    """The counters that the driver has for this client, its heartbeat apart."""
+    """The driver's counters for this client, without its heartbeat."""
     return [
         counter.label
         for counter in client.counters_reader
@@ -100,7 +100,7 @@ def test_a_result_that_is_not_there_in_time_does_not_cancel(stream_id: int) -> N
 
 
 def _unserved(driver: aeron.MediaDriver) -> aeron.Aeron:
-    """A client whose driver does nothing unless it is run."""
+    """A client of a driver that only works when the test invokes it."""
     connecting = aeron.async_connect(driver.dir)
 
     def is_connected() -> bool:
@@ -141,7 +141,7 @@ def test_nothing_is_left_of_what_is_given_up(
             await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
-        # An add that the driver has answered by its task's first step is done.
+        # An add is done at the first step of its task if the driver has responded by then.
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         assert how == "task cancelled" or all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
 
@@ -158,7 +158,7 @@ def test_nothing_is_left_of_what_is_given_up(
         run(cancel_tasks())
     gc.collect()
     eventually(lambda: not counters_of(client))
-    # Logs of other tests may go meanwhile.
+    # Logs of other tests may be deleted meanwhile.
     eventually(lambda: logs(driver) <= before)
     eventually(lambda: not client.has_active_commands())
 

@@ -1,4 +1,5 @@
-"""A subscriber without memory: the poll raises MemoryError, consumes nothing, and the same messages come again."""
+"""A subscriber without memory: the poll raises MemoryError and consumes nothing; the next poll gets the same
+messages."""
 
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import aeron
 
 CHANNEL = "aeron:ipc?term-length=32m"
 Publish = Callable[[Iterable[bytes]], None]
-LONG = 3 << 20  # as long as messages of these terms nearly can be
+LONG = 3 << 20  # almost the longest message for these terms
 RECORD, RECORDS = 8192, 1200
 
 _PRELUDE = f"""
@@ -40,7 +41,7 @@ while not subscription.images:
 
 
 def run_subscriber(directory: str, stream_id: int, body: str, publish: Callable[[], None]) -> str:
-    """Runs `body` in a process of its own once `publish` has published; returns what it prints."""
+    """Runs `body` in a process of its own after `publish` has published. Returns its output."""
     program = _PRELUDE + textwrap.dedent(body)
     with subprocess.Popen(
         [sys.executable, "-c", program, directory, str(stream_id)],
@@ -60,7 +61,7 @@ def run_subscriber(directory: str, stream_id: int, body: str, publish: Callable[
 
 @pytest.fixture
 def publish(client: aeron.Aeron, stream_id: int) -> Iterator[Publish]:
-    """`publish(messages)`: publishes them on the stream."""
+    """`publish(messages)`: publishes the messages on the stream."""
     with client.add_exclusive_publication(CHANNEL, stream_id) as publication:
 
         def publish(messages: Iterable[bytes]) -> None:
@@ -166,7 +167,7 @@ def test_an_assembler_without_memory_gets_the_same_fragments_again(
 def test_a_message_that_python_has_no_memory_for_comes_again(
     driver: aeron.MediaDriver, stream_id: int, publish: Publish
 ) -> None:
-    """The payload is copied into `bytes`, which needs as much memory as the message in the assembler."""
+    """The copy of the payload in `bytes` needs as much memory as the message in the assembler."""
     body = """
     received = []
     assembler = aeron.FragmentAssembler(lambda message, header: received.append(message))

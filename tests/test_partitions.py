@@ -1,4 +1,4 @@
-"""Partitions of recordings: the rows of segment files, in record batches."""
+"""Partitions of recordings: the rows of segment files as record batches."""
 
 from __future__ import annotations
 

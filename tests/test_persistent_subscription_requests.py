@@ -24,7 +24,7 @@ def source(client: aeron.Aeron, stream_id: int) -> aeron.ExclusivePublication:
 
 @pytest.fixture
 def archive(client: aeron.Aeron, source: aeron.ExclusivePublication) -> ScriptedArchive:
-    """An archive with a recording of the source that runs."""
+    """An archive with an active recording of the source."""
     archive = ScriptedArchive(client, control_stream_id=source.stream_id + 100_000)
     archive.answers["list"] = lambda request: archive.describe(request, source)
     return archive
@@ -47,7 +47,7 @@ def subscription(client: aeron.Aeron, archive: ScriptedArchive, source: aeron.Ex
 
 
 class Program:
-    """Reads the subscription while the archive works."""
+    """Polls the subscription while the archive handles requests."""
 
     def __init__(self, archive: ScriptedArchive, subscription: aeron.PersistentSubscription) -> None:
         self.archive, self.subscription = archive, subscription
@@ -62,7 +62,7 @@ class Program:
         eventually(step)
 
     def until_asked(self, *names: str) -> Request:
-        """Runs until these are the names of all requests; returns the last one."""
+        """Polls until all requests have these names. Returns the last request."""
         self.until(lambda: len(self.archive.names()) >= len(names))
         assert self.archive.names() == list(names)
         return self.archive.last(names[-1])
@@ -76,7 +76,7 @@ def program(archive: ScriptedArchive, subscription: aeron.PersistentSubscription
 def replay(
     client: aeron.Aeron, source: aeron.ExclusivePublication, position: int = 0, session_id: int = 12345
 ) -> aeron.ExclusivePublication:
-    """A publication that looks like a replay of the source from a position on."""
+    """A publication that looks like a replay of the source from a position."""
     uri = aeron.ChannelUriBuilder("ipc")
     uri.initial_position(position, source.initial_term_id, source.term_buffer_length)
     return client.add_exclusive_publication(f"{uri}|session-id={session_id}", REPLAY_STREAM)
@@ -184,7 +184,7 @@ def test_a_live_stream_that_is_lost_before_anything_was_read_is_joined_again(
     archive = program.archive
     archive.answers["list"] = lambda request: archive.describe(request, source, stop_position=0)
     program.until(lambda: program.subscription.is_live)
-    assert archive.names() == ["list"], "nothing is there to be replayed"
+    assert archive.names() == ["list"], "the recording has nothing to replay"
     again = aeron.ChannelUriBuilder("ipc")
     again.initial_position(0, source.initial_term_id, source.term_buffer_length)
     source.close()

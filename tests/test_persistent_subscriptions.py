@@ -1,4 +1,4 @@
-"""`PersistentSubscription` in one process: forms of polling, handlers and end. Line numbers: document 11."""
+"""`PersistentSubscription` in one process: forms of polling, handlers, and end. Line numbers: document 11."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def archive(driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path) -> I
 
 @pytest.fixture
 def publication(archive: aeron.AeronArchive, stream_id: int) -> aeron.Publication:
-    """A recorded publication on which the messages were published."""
+    """A recorded publication with the given messages."""
     publication = archive.add_recorded_publication("aeron:ipc?term-length=64k", stream_id)
     for message in MESSAGES:
         position = publication.publish(message, timeout=5)

@@ -1,4 +1,4 @@
-"""The border of a process: forks, the end of the interpreter, killed peers, and calls in any order."""
+"""Process boundaries: forks, the end of the interpreter, killed peers, and calls in any order."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import aeron
 
 
 def run(code: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
-    """Runs a program with a directory of its own for its driver, which is gone afterwards however the program ended."""
+    """Runs a program with its own driver directory, which is deleted after the program has ended in any way."""
     shared_memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(prefix="aeron-test-", dir=shared_memory) as directory:
         return subprocess.run(
-            # Python 3.12 and later warn of a fork with threads running, which is what these programs do.
+            # These programs fork while threads run. Python 3.12 and later warn of that.
             [
                 sys.executable,
                 "-X",
@@ -213,7 +213,7 @@ def test_the_end_of_the_interpreter_waits_two_seconds_at_most() -> None:
     print(time.monotonic(), flush=True)
     """
     )
-    # How long the program takes to start depends on what else the machine does.
+    # The start time of the program depends on the load of the machine.
     ended = time.monotonic()
     assert result.returncode == 0
     assert ended - float(result.stdout) < 6
@@ -458,14 +458,14 @@ def test_control_c_ends_the_start_of_a_driver_in_a_directory_of_doubt(tmp_path: 
 
 @pytest.mark.slow
 def test_a_publisher_killed_in_a_claim_is_cleaned_up_and_the_others_go_on(tmp_path: Path) -> None:
-    """04-8 from Python: kill -9 in the middle of a claim."""
+    """04-8 from Python: kill -9 during a claim."""
     import signal
 
     with (
         aeron.MediaDriver(
             dir=tmp_path / "md",
             timer_interval_ns=50_000_000,
-            # The client of this test has to live, too, on a machine that does other things.
+            # The client of this test must survive on a busy machine, too.
             client_liveness_timeout_ns=3_000_000_000,
             publication_unblock_timeout_ns=3_500_000_000,
         ) as driver,
@@ -509,7 +509,7 @@ def test_no_sequence_of_calls_crashes_the_interpreter(seed: int) -> None:
 
 
 def test_a_handler_that_is_garbage_is_not_called() -> None:
-    """The garbage collector takes a handler apart before its client, and runs other threads in between."""
+    """The garbage collector clears a handler before its client, and other threads run in between."""
     result = run(
         """
     import aeron, gc, threading, time

@@ -37,7 +37,7 @@ SETTINGS = {
     "AERON_PUBLICATION_LINGER_TIMEOUT": "500ms",
 }
 SLACK_S = 2.0
-"""For a machine that does other things."""
+"""Additional time for a busy machine."""
 
 
 def free_port() -> int:
@@ -51,7 +51,7 @@ def free_port() -> int:
 
 @dataclass(frozen=True)
 class Host:
-    """Where a driver and its clients run: with a directory, an address, and a namespace unless it is this host."""
+    """The host of a driver and its clients: directory, address, and namespace unless it is this host."""
 
     directory: Path
     address: str
@@ -64,7 +64,7 @@ class Host:
         return Command(name, "--dir", self.directory, "-c", channel, *arguments, namespace=self.namespace)
 
     def files(self) -> dict[str, int]:
-        """How many files of each kind the driver's directory has, and which others."""
+        """The number of files of each kind in the driver's directory, and the names of other files."""
         found: dict[str, int] = {}
         for path in self.directory.rglob("*"):
             if path.is_file():
@@ -73,13 +73,13 @@ class Host:
         return found
 
     def has_files(self, **logs: int) -> bool:
-        """Whether the directory has the driver's own files and just so many `publications` and `images`."""
+        """Whether the directory has only the driver's own files and these numbers of `publications` and `images`."""
         return self.files() == {"aeron-driver.lock": 1, "cnc.dat": 1, "loss-report.dat": 1, **logs}
 
 
 @dataclass(frozen=True)
 class Hosts:
-    """The subscriber's host and the publisher's."""
+    """The hosts of the subscriber and of the publisher."""
 
     subscriber: Host
     publisher: Host
@@ -113,7 +113,7 @@ def hosts(namespaces: tuple[str, str] | None) -> Iterator[Hosts]:
 
 @contextmanager
 def both_drivers(hosts: Hosts) -> Iterator[None]:
-    """Runs both drivers, and ends them in order."""
+    """Runs both drivers, and ends them cleanly."""
     with hosts.subscriber.driver() as one, hosts.publisher.driver() as two:
         yield
         for driver in (one, two):
@@ -123,7 +123,7 @@ def both_drivers(hosts: Hosts) -> Iterator[None]:
 
 
 def numbers(subscriber: Command) -> list[int]:
-    """The numbers of the messages that a subscriber has printed."""
+    """The numbers of messages that a subscriber has printed."""
     return [int(number) for number in re.findall(r"<<Hello World! (\d+) *>>", subscriber.output())]
 
 
@@ -132,7 +132,7 @@ def numbers(subscriber: Command) -> list[int]:
 
 @pytest.mark.parametrize("form", ["multicast", "unicast"])
 def test_subscriber_first(hosts: Hosts, form: str) -> None:
-    """06-24, 06-27 (9.1, 9.3): all messages arrive in order; the image goes when the publisher has ended"""
+    """06-24, 06-27 (9.1, 9.3): all messages arrive in order; the image ends after the publisher"""
     channel = getattr(hosts, form)()
     with both_drivers(hosts):
         assert hosts.subscriber.has_files()
@@ -162,7 +162,7 @@ def test_subscriber_first(hosts: Hosts, form: str) -> None:
 
 @pytest.mark.parametrize("form", ["multicast", "unicast"])
 def test_publisher_first(hosts: Hosts, form: str) -> None:
-    """06-24, 06-27 (9.2, 9.3): whoever comes late misses what was before, and nothing after its first message"""
+    """06-24, 06-27 (9.2, 9.3): a late subscriber misses earlier messages, and none after its first message"""
     channel = getattr(hosts, form)()
     with both_drivers(hosts):
         with hosts.publisher.command("pub", channel, "--interval", 0.2) as pub:
@@ -204,7 +204,7 @@ def test_a_spy_sees_what_the_network_subscriber_sees(host: Host) -> None:
     ):
         for each in (spy, sub):
             each.wait_for("Subscription channel status 1\n")
-        # Until both have had their messages: nobody knows how many are offered before the connection.
+        # Until both have received their messages: the number of messages offered before the connection is unknown.
         with host.command("pub", channel, "--interval", 0.2) as pub:
             assert (spy.end(), sub.end()) == (0, 0)
             pub.send(signal.SIGINT)
@@ -235,7 +235,7 @@ def test_a_spy_alone_connects_a_publication_only_if_told_to(host: Host) -> None:
 
 
 def test_a_killed_driver_ends_its_network_clients(hosts: Hosts) -> None:
-    """06-25 (9.6): by themselves, within the timeout and a second; the other driver and its clients go on"""
+    """06-25 (9.6): by themselves, within the timeout and a second; the other driver and its clients continue"""
     channel, timeout_s = hosts.unicast(), 2
     with hosts.subscriber.driver() as receiving, hosts.publisher.driver() as sending:
         patience = ["--driver-timeout", timeout_s]

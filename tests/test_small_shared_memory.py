@@ -1,11 +1,11 @@
-"""Drivers whose shared memory is small: 64 MiB, as containers have it if nobody asks for more."""
+"""Drivers with 64 MiB of shared memory, the default of containers."""
 
 import subprocess
 import sys
 
 import pytest
 
-# Without a limit of its own, a wait that never ends would end with the time limit of the test.
+# Without this limit, an endless wait would last until the time limit of the test.
 TIMEOUT_S = 60
 
 TEN_LINES = """
@@ -20,7 +20,7 @@ with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
         pass
 """
 
-# Both publishers go on until neither gets another page. A store to a page that is not there would be SIGBUS.
+# Both publishers continue until neither gets another page. A store to a missing page would raise SIGBUS.
 TWO_PUBLISHERS = """
 import aeron
 
@@ -45,7 +45,7 @@ with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
 
 
 def run(script):
-    """Runs a script with a `/dev/shm` of its own of 64 MiB; returns its output."""
+    """Runs a script with its own `/dev/shm` of 64 MiB. Returns its output."""
     mount = "mount -t tmpfs -o size=64m tmpfs /dev/shm"
     command = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c")
     probe = subprocess.run((*command, mount), check=False, capture_output=True, text=True)

@@ -12,11 +12,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SPECIFICATION = ROOT / "docs" / "spec"
-# Not within a date or another number.
+# Not inside a date or another number.
 CITATION = re.compile(r"(?<![0-9A-Za-z-])(?:[A-Za-z_]\w*_)?(0[1-8]|11)[-_](\d{1,3})(?!\d|-\d|_\d{3})")
-# Rules without a test, and why.
+# Rules without a test, and the reason.
 UNTESTED = {
-    # Needs a driver that refuses a resource for a moment, which nothing outside of it can bring about.
+    # Needs a driver that refuses a resource for a moment. A test cannot cause that from outside.
     ("11", 73),
 }
 
@@ -66,5 +66,5 @@ def sources() -> Iterator[tuple[Path, str]]:
 
 
 def is_test(path: Path) -> bool:
-    """Whether a file has tests: Rust files may, next to what they test."""
+    """Whether a file may contain tests. Rust files may have tests next to the tested code."""
     return path.suffix == ".rs" or path.is_relative_to(ROOT / "tests")

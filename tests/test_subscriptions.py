@@ -32,7 +32,7 @@ def test_poll_hands_payload_and_header_and_answers_how_many(stream: Stream) -> N
 
 
 def test_images_have_no_peek() -> None:
-    """03-104: Aeron 1.52 deprecates it, and 1.53 does not have it."""
+    """03-104: deprecated in Aeron 1.52, and removed in 1.53."""
     assert not any("peek" in name for name in dir(aeron.Image))
 
 

@@ -1,4 +1,4 @@
-"""Trades from files and from a seed (``aeron.demo.trades``); what a consumer keeps of them (``aeron.demo.totals``)."""
+"""Trades from files and from a seed (``aeron.demo.trades``), and totals of a consumer (``aeron.demo.totals``)."""
 
 from __future__ import annotations
 

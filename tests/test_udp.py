@@ -1,4 +1,4 @@
-"""UDP from Python: channels of every form through one driver, their addresses, destinations, spies, loss."""
+"""UDP from Python: channels of every form through one driver, their addresses, destinations, spies and loss."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def driver() -> Iterator[aeron.MediaDriver]:
     with aeron.MediaDriver(
         term_buffer_length=64 * 1024,
         timer_interval_ns=50_000_000,
-        # Tests wait for it, but a driver that gets no turn for so long loses its images.
+        # Tests wait for this timeout, but a driver that gets no processor time for so long loses its images.
         image_liveness_timeout_ns=2_000_000_000,
         status_message_timeout_ns=50_000_000,
     ) as driver:
@@ -33,7 +33,7 @@ def unicast() -> str:
 
 
 def exchange(publication: Publisher, *subscriptions: aeron.Subscription, count: int = 20) -> None:
-    """Each subscription gets every message once and in order, short ones and such as take several frames."""
+    """Each subscription gets every message once and in order: short messages and messages of several frames."""
     messages = [struct.pack("<q", number).ljust(100 if number % 2 else 3000, b".") for number in range(count)]
     received: list[list[bytes]] = [[] for _ in subscriptions]
 
@@ -139,7 +139,7 @@ def test_channels_have_a_status_and_addresses_while_they_are_active(client: aero
 
 
 def test_port_0_is_filled_in_with_what_the_system_chose(client: aeron.Aeron, stream_id: int) -> None:
-    """05-10, 05-43: the reprint has its own order"""
+    """05-10, 05-43: the printed channel has its own order"""
     subscription = client.add_subscription("aeron:udp?mtu=1408|endpoint=localhost:0|alias=x|tags=51,61", stream_id)
     endpoint = subscription.resolved_endpoint
     assert endpoint
@@ -289,7 +289,7 @@ def test_a_spy_gets_what_the_network_subscriber_gets(client: aeron.Aeron, stream
     spy = client.add_subscription(f"aeron-spy:{channel}", stream_id)
     publication = client.add_publication(channel, stream_id)
     eventually(lambda: spy.is_connected)
-    assert not publication.is_connected, "a spy alone is no receiver"
+    assert not publication.is_connected, "a spy alone is not a receiver"
     subscription = client.add_subscription(channel, stream_id)
     connected(publication, subscription)
     exchange(publication, subscription, spy)
@@ -325,7 +325,7 @@ def _rejected(
         reject(client, image)
         eventually(lambda: errors)
         eventually(lambda: not publication.is_connected)
-        # The stream goes on, so another image may follow at once.
+        # The stream continues, so another image may follow at once.
         eventually(lambda: image.is_closed)
         return errors[0], publication
 
@@ -430,7 +430,7 @@ def test_each_client_of_a_response_channel_gets_its_own_answers(
                 answers[image.session_id] = client.add_publication(
                     f"{responses}|response-correlation-id={image.correlation_id}", stream_id + 1
                 )
-            # An image that becomes available now has no publication yet: it waits for the next turn.
+            # An image that becomes available now has no publication yet: the next iteration handles it.
             image.poll(lambda payload, header: sent.append((header.session_id, b"answer to " + payload)))
         while sent and answers[sent[0][0]].offer(sent[0][1]):
             sent.pop(0)

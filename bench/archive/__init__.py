@@ -1,1 +1,1 @@
-"""The benchmarks of the archive: ours beside the real Java one, both on our driver, with the same client."""
+"""Benchmarks of the archive: ours and the real Java archive, both on our driver, with the same client."""

@@ -1,4 +1,4 @@
-"""Archives that have many recordings or none: how they start, list, and idle."""
+"""Archives with many recordings or without any: start, listing, and idle cost."""
 
 import atexit
 import functools
@@ -32,12 +32,12 @@ _LISTINGS = 6
 
 
 def _count(seconds):
-    """Fewer recordings for a run that only shows that everything works."""
+    """Number of recordings for a short run that only shows that all parts work."""
     return MANY if seconds >= _FULL_S else _FEW
 
 
 class ManyRecordings:
-    """A directory with copies of one short recording, each with a segment file: stopped ones, or ones to recover."""
+    """A directory with copies of one short recording, each with a segment file. They are stopped or need recovery."""
 
     def __init__(self, parent, count, is_stopped):
         self._made = new_directory(parent)
@@ -58,7 +58,7 @@ class ManyRecordings:
         self.restore()
 
     def restore(self):
-        """Makes the directory what it was before an archive ran in it."""
+        """Restores the directory's state from before an archive ran in it."""
         for entry in os.scandir(self.path):
             if not entry.name.endswith(".rec"):
                 os.unlink(entry.path)
@@ -71,12 +71,12 @@ class ManyRecordings:
 
 @functools.cache
 def many_recordings(parent, count, is_stopped):
-    """The directory, made once; it is deleted at the end of this process."""
+    """The directory, made once and deleted at the end of this process."""
     return ManyRecordings(parent, count, is_stopped)
 
 
 def _record_one(directory, is_stopped):
-    """Recording 0 of three messages in an archive, which then ends, or is killed while it records."""
+    """Makes recording 0 of three messages in an archive. The archive then ends, or is killed while it records."""
     with ExitStack() as stack:
         driver, _ = stack.enter_context(running_driver("ours", SHARED))
         archive = stack.enter_context(running_archive("ours", driver, directory, **_SEGMENT))
@@ -95,7 +95,7 @@ def _record_one(directory, is_stopped):
 
 
 def _copies(catalog, count):
-    """A catalog of recordings 0 to `count` - 1 with all else as in the one of recording 0."""
+    """A catalog of recordings 0 to `count` - 1. All other fields are those of recording 0."""
     length = _HEADER + int.from_bytes(catalog[_HEADER : _HEADER + 4], "little")
     entries = np.tile(np.frombuffer(catalog[_HEADER : _HEADER + length], np.uint8), (count, 1))
     entries[:, _ID_AT : _ID_AT + 8] = np.arange(count, dtype="<i8").view(np.uint8).reshape(count, 8)
@@ -106,12 +106,12 @@ def _copies(catalog, count):
 
 @dataclass
 class Start:
-    """From the start of the process until its mark file says that it is ready; beyond the same of our driver."""
+    """Time from the start of the process until its mark file says that it is ready, minus the time of our driver."""
 
     name: str
     kind: str
     state: str = "empty"
-    """`empty`, `stopped` or `to recover`."""
+    """State of the archive: `empty`, `stopped` or `to recover`."""
     parent: str = "/dev/shm"
     unit: str = "ms"
 
@@ -147,12 +147,12 @@ def _driver_start_ms():
 
 @dataclass
 class List:
-    """All recordings of an archive that has many, listed by the real client or by ours to an Arrow table."""
+    """All recordings of a large archive, listed by the real client, or by ours to an Arrow table."""
 
     name: str
     kind: str
     response_term: str | None
-    """Term length of the responses to the real client; `None` for our client with its default."""
+    """Term length of the responses for the real client. `None`: our client with its default."""
     unit: str = "ms"
 
     def measure(self, seconds):
@@ -181,7 +181,7 @@ class List:
 
 @dataclass
 class IdleArchive:
-    """An archive without work: share of a core, and resident memory."""
+    """An archive without work: CPU share of a core, and resident memory."""
 
     name: str
     kind: str
@@ -203,7 +203,7 @@ class IdleArchive:
 
 @dataclass
 class StreamsAtRest:
-    """An archive whose client is connected and whose recording waits for messages."""
+    """An archive with a connected client and a recording that waits for messages."""
 
     name: str
     kind: str

@@ -1,4 +1,4 @@
-"""The lines of the archive, and what each must reach beside the real one."""
+"""The lines of the archive, and their goals relative to the real archive."""
 
 from bench.archive.catalogs import IdleArchive, List, Start, StreamsAtRest
 from bench.archive.streams import DISK, Files, PythonRead, RecordAndReplay, Recorded
@@ -11,7 +11,7 @@ _CORE = "% of a core"
 
 
 def _pair(make, what, **settings):
-    """The same for ours and for the real archive."""
+    """The same line for ours and for the real archive."""
     return make(f"ours, {what}", "ours", **settings), make(f"Java archive, {what}", "java", **settings)
 
 

@@ -1,4 +1,4 @@
-"""An archive as a process of its own on a driver, the real one or ours, with the same settings."""
+"""An archive as a separate process on a driver, the real one or ours, with the same settings."""
 
 import mmap
 import os
@@ -26,7 +26,7 @@ _STOP_S = 20
 
 @contextmanager
 def new_directory(parent="/dev/shm"):
-    """The path of a directory that does not exist yet, and is gone after the block."""
+    """The path of a directory that does not exist yet, and is deleted after the block."""
     path = Path(parent) / f"aeron-bench-archive-{uuid.uuid4().hex[:12]}"
     try:
         yield path
@@ -82,7 +82,7 @@ class ArchiveProcess:
         self.process.kill()
 
     def end(self):
-        """Ends the archive whatever its state."""
+        """Ends the archive in any state."""
         if self.process.exit_code is None:
             with suppress(AssertionError):
                 self.process.terminate(_STOP_S)
@@ -90,7 +90,7 @@ class ArchiveProcess:
 
 @contextmanager
 def running_archive(kind, driver_directory, directory, **settings):
-    """An archive in a directory, which stays."""
+    """An archive in a directory. The directory is not deleted."""
     with tempfile.TemporaryDirectory() as logs:
         archive = ArchiveProcess(kind, driver_directory, directory, Path(logs) / "archive.txt", **settings)
         try:

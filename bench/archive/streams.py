@@ -1,4 +1,4 @@
-"""Streams into an archive and out of it again: rates, CPU time for a KiB of log, and times."""
+"""Recorded and replayed streams: rates, CPU time per KiB of log, and latencies."""
 
 import json
 import tempfile
@@ -13,7 +13,7 @@ from bench.archive.server import new_directory, running_archive
 from bench.hosts import free_port
 from bench.measure import SPARE_TIME_S, VoidError, cpu_seconds, expect_ready, running_driver, started, words_of
 
-# Terms of 16 MiB for all channels; a window over UDP that the socket buffers hold.
+# Terms of 16 MiB for all channels. The window over UDP fits the socket buffers.
 DRIVER = {
     "AERON_THREADING_MODE": "SHARED",
     "AERON_IPC_TERM_BUFFER_LENGTH": "16m",
@@ -28,7 +28,7 @@ _IPC = "aeron:ipc"
 _RECORDING_POSITION_TYPE = 100
 _SAMPLE_S = 0.001
 _WARM_UP_S = 0.4
-# On disk the kernel must not yet begin to write what is measured: that is a tenth of free memory by default.
+# On disk: less than a tenth of the free memory, above which the kernel by default begins to write to the disk.
 _DISK_S = 0.8
 
 
@@ -47,7 +47,7 @@ class Rig:
 
 @contextmanager
 def rig(kind, parent="/dev/shm", **settings):
-    """A driver of ours, an archive of a kind on it in a directory below `parent`, and our client."""
+    """Our driver, an archive of the given kind in a directory below `parent`, and our client."""
     with ExitStack() as stack:
         driver, _ = stack.enter_context(running_driver("ours", DRIVER))
         directory = stack.enter_context(new_directory(parent))
@@ -67,15 +67,15 @@ class Transfer:
 
     @property
     def cost(self):
-        """Nanoseconds of CPU time of the archive for a KiB of log."""
+        """CPU time of the archive in nanoseconds per KiB of log."""
         return self.cpu * 1e9 / (self.bytes / 1024)
 
 
 @dataclass
 class RecordAndReplay:
-    """Records a stream as fast as it comes, then replays it. The replay's receiver checks what was recorded.
+    """Records a stream at full rate, then replays it. The receiver of the replay checks the messages.
 
-    A shorter stream before, recorded and replayed, lets the Java archive compile what it runs.
+    A shorter stream is recorded and replayed before, so that the Java archive compiles its code.
     """
 
     name: str
@@ -118,7 +118,7 @@ class RecordAndReplay:
 
 @dataclass
 class RecordedStream:
-    """A recorded stream as its publisher sent it."""
+    """A recorded stream and the report of its publisher."""
 
     recording: int
     messages: int
@@ -128,7 +128,7 @@ class RecordedStream:
 
 
 def record(stand, channel, length, seconds):
-    """Records a stream that is published for a time as fast as it goes."""
+    """Records a stream that is published at full rate for some time."""
     words = words_of({"channel": channel, "length": length, "seconds": seconds, "idle": "yield"})
     source = "LOCAL" if channel == _IPC else "REMOTE"
     subscription = stand.control.start_recording(channel, STREAM, source=source)
@@ -148,7 +148,7 @@ def record(stand, channel, length, seconds):
 
 @dataclass
 class PositionCounter:
-    """The counter that says how far a recording is."""
+    """The counter of a recording's position."""
 
     reader: object
     id: int
@@ -158,7 +158,7 @@ class PositionCounter:
 
 
 def _active_recording(stand):
-    """The id of the one recording that runs, and its counter."""
+    """The id of the only active recording, and its counter."""
     reader, deadline = stand.client.counters_reader, time.monotonic() + SPARE_TIME_S
     while time.monotonic() < deadline:
         for counter in reader.snapshot():
@@ -169,7 +169,7 @@ def _active_recording(stand):
 
 
 class Samples:
-    """A position that a thread looks at each millisecond."""
+    """A position that a thread reads every millisecond."""
 
     def __init__(self, position):
         self._position, self._points = position, []
@@ -185,7 +185,7 @@ class Samples:
         self._thread.join()
 
     def wait_for(self, position):
-        """Waits until the position is there."""
+        """Waits until the position is reached."""
         deadline = time.monotonic() + SPARE_TIME_S
         while not self._points or self._points[-1][1] < position:
             if time.monotonic() > deadline:
@@ -208,7 +208,7 @@ class Samples:
 
 @dataclass
 class Files:
-    """The limit of the file system: blocks are written to new files and read again, counted as messages of a length."""
+    """The limit of the file system: blocks are written to new files and read, counted as messages of this length."""
 
     name: str
     length: int
@@ -218,7 +218,7 @@ class Files:
     def measure(self, seconds):
         framed = (self.length + 32 + 31) // 32 * 32
         with new_directory(self.parent) as directory:
-            # About as much as an archive records in that time.
+            # About the number of bytes that an archive records in that time.
             words = words_of({"bytes": int(min(max(seconds, 0.1), _DISK_S) * (1 << 30))})
             with started((env.native(),), str(directory), ["files", *words]) as process:
                 found = json.loads(process.read(SPARE_TIME_S))
@@ -232,7 +232,7 @@ class Files:
 
 @dataclass
 class Recorded:
-    """From the offer of a message to the moment when it is recorded, at 2,000 messages a second."""
+    """Time from the offer of a message until it is recorded, at 2,000 messages per second."""
 
     name: str
     kind: str
@@ -250,7 +250,7 @@ class Recorded:
 
 @dataclass
 class PythonRead:
-    """A recording as Python reads it in batches: by a `replay`, or from the `files` with the same batch code."""
+    """A recording that Python reads in batches: by a `replay`, or from the `files` with the same batch code."""
 
     name: str
     how: str

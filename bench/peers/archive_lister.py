@@ -1,4 +1,4 @@
-"""Lists all recordings of an archive with our client, as an Arrow table, some times."""
+"""Lists all recordings of an archive several times with our client, as an Arrow table."""
 
 import json
 import sys

@@ -1,8 +1,8 @@
 /* The real C client at native speed: c_client ROLE DIRECTORY name=value..., one process per role.
  *
- * The same roles, loops and output as bench/native, of which the messages (record.rs) are a part of the comparison: keep
- * them alike. The functions are those of the C library inside the pyaeron wheel, which comes without headers, so they are
- * declared here; the library also wants thirteen of Python's objects by address, which nobody uses without an interpreter.
+ * It has the same roles, loops, messages (record.rs) and output as bench/native: keep them alike. The pyaeron wheel comes
+ * without headers, so the functions of its C library are declared here. The library also needs the addresses of thirteen
+ * Python objects, which are not used without an interpreter.
  */
 
 #include <inttypes.h>
@@ -76,7 +76,7 @@ static struct
     bool assemble, concurrent, invokes;
 } arguments = { "aeron:ipc", NULL, "offer", 32, 256, 2.0, false, false, false };
 
-/* The driver of this process, if its loop is to run one. */
+/* The driver of this process, if its loop runs one. */
 static driver_t *driver;
 static driver_context_t *driver_context;
 
@@ -124,7 +124,7 @@ static void take(void *clientd, const uint8_t *buffer, size_t length, void *head
     check->sum = (int64_t)((uint64_t)check->sum + (uint64_t)value);
 }
 
-/* A turn without work. */
+/* One iteration without work. */
 static inline void spend_turn(client_t *client)
 {
     if (NULL == driver)
@@ -179,7 +179,7 @@ static bool is_connected(publication_t *publication)
         aeron_publication_is_connected(publication) : aeron_exclusive_publication_is_connected(publication);
 }
 
-/* One loop for each way of sending, as an application would write it. */
+/* One loop for each way of sending, written like an application. */
 #define SEND_WHILE_TIME_LASTS(SEND)                                                                                    \
     for (const double deadline = now() + arguments.seconds; number % CLOCK_INTERVAL != 0 || now() < deadline; number++) \
     {                                                                                                                  \

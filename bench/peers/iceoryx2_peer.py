@@ -1,4 +1,4 @@
-"""`iceoryx2` slices: loaned memory, written once, read as views; nothing is dropped."""
+"""`iceoryx2` slices: loaned memory, written once and read as views, without drops."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Our package in coroutines: a stream, and one request and one response at a time; `how=uvloop` on that loop."""
+"""Our package in coroutines: a stream, and one request and response at a time. `how=uvloop` selects that loop."""
 
 import asyncio
 import time
@@ -54,14 +54,14 @@ async def pong(arguments):
             for request in batch:
                 await publication.offer_async(request)
                 if request == end:
-                    # Closing at once would take the answer away.
+                    # Closing at once could lose the response.
                     while publication.is_connected:
                         await asyncio.sleep(0.01)
                     return
 
 
 def on_loop(role):
-    """Runs a coroutine on the loop that the line asks for."""
+    """Runs a coroutine on the loop of the line."""
 
     def start(arguments):
         if arguments.how == "uvloop":

@@ -1,4 +1,4 @@
-"""Our package with nothing to do: a subscriber, one in a coroutine, and an embedded driver with one publication."""
+"""Our package without work: a subscriber, a subscriber in a coroutine, or an embedded driver with a publication."""
 
 import asyncio
 import os

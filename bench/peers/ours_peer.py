@@ -1,4 +1,4 @@
-"""Our package from Python in each of its ways: rows, lists of bytes, one call per message, claims, long messages."""
+"""Our package from Python: rows, lists of bytes, one call per message, claims, and long messages."""
 
 import os
 import struct

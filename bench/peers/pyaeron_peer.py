@@ -1,4 +1,4 @@
-"""`pyaeron`, the package that a user would pick today, over the C driver."""
+"""`pyaeron`, the package that a user would choose today, with the C driver."""
 
 import os
 import time

@@ -1,7 +1,7 @@
-"""The content of messages from Python, and the check of what was received; shared by all Python peers.
+"""Content of messages from Python, and the check of received messages. All Python peers use this module.
 
-Records lie in a ring that is made once, so that making them costs no peer anything: record n holds n modulo the ring's
-size, and a value. The receiver looks at whole batches with numpy. The last message holds the number -1.
+Records are in a ring that is made once, so that making them costs no time in the measurement. Record n has the number n
+modulo the ring's size, and a value. The receiver checks whole batches with numpy. The last message has the number -1.
 """
 
 import json
@@ -31,7 +31,7 @@ class Arguments:
 
 
 def record_type(length):
-    """A record: number, value, and bytes without meaning."""
+    """A record: number, value, and padding bytes."""
     fields = [("number", "<i8"), ("value", "<i8")]
     return np.dtype(fields + ([("rest", f"V{length - 16}")] if length > 16 else []))
 
@@ -57,7 +57,7 @@ def last(length):
 
 
 class Check:
-    """Sequence and sum of what came."""
+    """Checks the sequence of received records and adds up their values."""
 
     def __init__(self, length):
         self._type = record_type(length)
@@ -66,7 +66,7 @@ class Check:
         self._start, self._before = None, 0
 
     def take(self, payloads):
-        """Whole records, one behind the other, in anything with the buffer protocol."""
+        """Adds the consecutive whole records that an object with the buffer protocol contains."""
         records = np.frombuffer(payloads, self._type)
         if len(records) and records["number"][-1] == END:
             self.ended = True
@@ -84,7 +84,7 @@ class Check:
             self.received += len(part)
 
     def take_one(self, number, value):
-        """One record, where messages are too long to be joined."""
+        """Adds one record, for messages that are too long to be joined."""
         if self._start is None:
             self._start, self._before = time.perf_counter(), 1
         if number == END:
@@ -101,7 +101,7 @@ class Check:
 
 
 def report_sent(sent):
-    """What the publisher sent, with the sum that the receiver must find."""
+    """The publisher's report, with the sum that the receiver must find."""
     whole, rest = divmod(sent, RING)
     values = (np.arange(RING) * 7) ^ 0x55
     say(sent=sent, sum=whole * int(values.sum()) + int(values[:rest].sum()))

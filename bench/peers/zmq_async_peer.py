@@ -1,4 +1,4 @@
-"""`zmq.asyncio`: a stream into a coroutine, and one request and one response at a time; `how=uvloop` on that loop."""
+"""`zmq.asyncio`: a stream into a coroutine, and one request and response at a time. `how=uvloop` selects that loop."""
 
 import asyncio
 import time
@@ -52,7 +52,7 @@ async def pong(arguments):
 
 
 def on_loop(role):
-    """Runs a coroutine on the loop that the line asks for."""
+    """Runs a coroutine on the loop of the line."""
 
     def start(arguments):
         if arguments.how == "uvloop":

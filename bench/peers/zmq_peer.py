@@ -1,4 +1,4 @@
-"""`pyzmq` over ipc://: message by message, and with a hundred records packed by hand into one."""
+"""`pyzmq` over ipc://: one message per record, and one message per hundred records."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ _QUEUE_BYTES = 64 * 1024 * 1024
 
 
 def socket(arguments, kind):
-    """A socket whose queue is limited by bytes, as for the others, or by messages when the line says so."""
+    """A socket with a queue limited by bytes, as for other peers, or by messages if the arguments have `queue`."""
     it = zmq.Context.instance().socket(kind)
     packed = PACKED if arguments.how == "packed" else 1
     it.set_hwm(arguments.queue or max(1, _QUEUE_BYTES // (arguments.length * packed)))
@@ -23,7 +23,7 @@ def address(arguments):
 
 
 def messages(arguments):
-    """A ring of messages, and how many records each holds."""
+    """A ring of messages, and the number of records in each."""
     if arguments.how != "packed":
         return ring_of_bytes(arguments.length), 1
     records = ring(arguments.length)
@@ -44,7 +44,7 @@ def publish(arguments):
         sent += len(cycle) * records
     send(last(arguments.length).tobytes())
     report_sent(sent)
-    # A connection that ends takes with it what the receiver has not read.
+    # When a connection ends, messages that the receiver has not read are lost.
     sys.stdin.read()
 
 

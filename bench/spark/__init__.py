@@ -1,4 +1,4 @@
-"""Benchmarks of `format("aeron")` beside peers that do nothing but hand Spark what was made before, or count.
+"""Benchmarks of `format("aeron")` against peers that only pass prepared data to Spark, or only count.
 
-One session, local mode, two runs of every case thrown away. What a case reads or writes is counted and checked.
+One session in local mode. The first two runs of every case do not count. All rows of a case are counted and checked.
 """

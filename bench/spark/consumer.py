@@ -1,8 +1,8 @@
-"""The subscriber behind a sink, as a process that checks every number.
+"""The subscriber of a sink's stream, as a process that checks every number.
 
 `DIRECTORY CHANNEL STREAM ROWS PARTITIONS FORM MODULUS`
 
-Row n of N carries n modulo some number; each of the partitions has an equal range, in order, and those of several
+Row n of N has the number n modulo MODULUS. Each partition has an equal range in order. Rows of several partitions
 interleave.
 """
 

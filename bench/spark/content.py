@@ -1,4 +1,4 @@
-"""What the messages hold: a ring of records made once, so that making them costs nobody anything."""
+"""Content of messages: a ring of records that is made once, before the measurement."""
 
 import json
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 
 RING = 4096
 BATCH_ROWS, BATCH_BYTES = 4096, 1 << 20
-"""The record batches of our source: so many rows or bytes, whichever is first."""
+"""Limits of our source's record batches: rows and bytes. The first one that is reached applies."""
 
 TYPED_TYPE = np.dtype(
     [
@@ -31,22 +31,22 @@ _START_NS = 1_700_000_000_000_000_000
 
 @dataclass(frozen=True)
 class Kind:
-    """Messages of one length, and how many of them Spark takes in a second, about."""
+    """Messages of one length, and the approximate number of them that Spark reads per second."""
 
     name: str
     length: int
     rate: int
     schema: str = BINARY_SCHEMA
     options: tuple = ()
-    """Of `format("aeron")`, by name."""
+    """Options of `format("aeron")`, by name."""
 
     def rows(self, seconds):
-        """How many make a run of so many seconds, or more of a short one: whole rings for two partitions."""
+        """Number of messages for a run of this many seconds, rounded up to whole rings for two partitions."""
         return 2 * RING * max(1, round(self.rate * seconds / (2 * RING)))
 
     @property
     def columns(self):
-        """What messages hold, without what Aeron knows of them."""
+        """Columns of the content, without the headers of Aeron."""
         names = [field.split()[0] for field in self.schema.split(", ")]
         return names if self is TYPED else ["value"]
 
@@ -55,7 +55,7 @@ class Kind:
         return min(BATCH_ROWS, BATCH_BYTES // self.length)
 
     def messages(self):
-        """The ring, as `offer_batch` takes it."""
+        """The ring in a form for `offer_batch`."""
         if self is JSON:
             names = TYPED_TYPE.names
             return [json.dumps(dict(zip(names, row.item(), strict=True))).encode() for row in typed_ring()]
@@ -78,12 +78,12 @@ def byte_ring(length):
 
 
 def as_bytes(kind):
-    """The ring message by message, for who takes no arrays."""
+    """The ring as single messages, for peers that cannot use arrays."""
     return [message if isinstance(message, bytes) else message.tobytes() for message in kind.messages()]
 
 
 def typed_ring():
-    """Market data of made-up trades."""
+    """Market data of generated trades."""
     records = np.zeros(RING, TYPED_TYPE)
     number = np.arange(RING)
     records["ts"] = _START_NS + number * 1_000_000
@@ -95,7 +95,7 @@ def typed_ring():
 
 
 def decoded(values):
-    """The columns of raw typed records, for who decodes in a UDF: an Arrow array of structs."""
+    """Decodes raw typed records in a UDF: returns their columns as an Arrow array of structs."""
     import pyarrow as pa
 
     buffer = values.buffers()[2]

@@ -28,22 +28,22 @@ from bench.spark.source import (
 )
 
 ROWS = 1_000_000
-"""Of a run of one second, the same for both: Kafka's source takes several seconds for them."""
+"""Rows for a run of one second, the same for both. Kafka's source needs several seconds for them."""
 SETTLE_S = 3
-"""A query reaches its pace within this time; earlier messages do not count for the latency."""
+"""A query needs this time to settle. Earlier messages do not count for the latency."""
 STEADY_SECONDS = 8
-"""How long messages count for the latency, in a run of one second."""
+"""Time in which messages count for the latency, in a run of one second."""
 _TIMEOUT_S = 120
 _STAMP = struct.Struct("<q")
 
 
 def summed(by_process):
-    """CPU of each process, and of all."""
+    """CPU time of each process, and the sum."""
     return {"cost": sum(by_process.values()), **by_process}
 
 
 def subscribed(topic, reader):
-    """A topic from its begin, read by a stream or in a batch."""
+    """A topic from its beginning, read by a stream or a batch."""
     options = {"kafka.bootstrap.servers": broker().address, "subscribe": topic, "startingOffsets": "earliest"}
     return reader.format("kafka").options(**options).load()
 
@@ -57,7 +57,7 @@ def _sender(python, role, address, *words):
 
 
 class AeronDrain(Drain):
-    """Ours, with as many rows as Kafka's, and the CPU of all processes."""
+    """Our source with the number of rows of Kafka's, and the CPU time of all processes."""
 
     def once(self, seconds):
         measured = super().once(seconds * ROWS / self.kind.rate)
@@ -67,7 +67,7 @@ class AeronDrain(Drain):
 
 @dataclass
 class KafkaDrain(Case):
-    """A topic of one partition from its begin into nothing; it is filled once, and read in each run."""
+    """Reads a topic of one partition and drops the rows. The topic is filled once, and read in each run."""
 
     name: str
     kind: content.Kind
@@ -85,7 +85,7 @@ class KafkaDrain(Case):
             return {"rate": rate, **summed(costs(before, rows, broker=broker().pid))}
 
     def _filled(self, rows):
-        """The name of a topic whose messages were compared with those that were sent."""
+        """The name of a topic. Its messages were compared with the sent ones."""
         from pyspark.sql import functions as F
 
         topic = f"drained-{uuid.uuid4().hex[:12]}"
@@ -102,7 +102,7 @@ class KafkaDrain(Case):
 
 
 class Arrivals:
-    """When each message was sent, and how long it took until `foreachBatch` had it."""
+    """Time of sending of each message, and the latency until `foreachBatch` received it."""
 
     def __init__(self):
         self._stamps_and_delays = []
@@ -116,7 +116,7 @@ class Arrivals:
         self._stamps_and_delays += [(stamp, now - stamp) for stamp in stamps]
 
     def percentiles(self):
-        """Milliseconds of the messages that were sent after the query had settled."""
+        """Latencies in milliseconds of messages that were sent after the query had settled."""
         settled = min(stamp for stamp, _ in self._stamps_and_delays) + SETTLE_S * 1_000_000_000
         delays = [delay / 1e6 for stamp, delay in self._stamps_and_delays if stamp >= settled]
         return {"p50": statistics.median(delays), "p99": statistics.quantiles(delays, n=100)[98]}
@@ -124,7 +124,7 @@ class Arrivals:
 
 @dataclass
 class _Latency(Case):
-    """Messages at a steady rate from another process, one batch after the other."""
+    """Messages at a steady rate from another process, read in batches without pause."""
 
     _is_warm = True
 

@@ -26,9 +26,9 @@ VERSIONS = (BROKER, CONNECTOR, CLIENT)
 _LOGGING = "org.slf4j:slf4j-reload4j:1.7.36"
 _SPARK_HAS = ("org.apache.hadoop:*", "org.scala-lang:*", "org.slf4j:*", "org.apache.spark:spark-tags_2.13")
 _START_TIMEOUT_S = 60
-# Those of Kafka's own start script.
+# The options of Kafka's own start script.
 _JVM = ("-server", "-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
-# A broker must not outlive the benchmark, however that ends.
+# The broker must end with the benchmark, also if the benchmark is killed.
 _WITH_PARENT = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
 _WARNINGS_TO_STDERR = """\
 log4j.rootLogger=WARN, stderr
@@ -65,7 +65,7 @@ def missing():
 
 
 def connector_jars():
-    """The jars of Spark's source for Kafka; none where it does not exist for this PySpark."""
+    """The jars of Spark's source for Kafka. Empty if it does not exist for this PySpark."""
     if not _connector_exists():
         return []
     return toolchain.libraries("kafka-connector", CONNECTOR, without=_SPARK_HAS)
@@ -109,7 +109,7 @@ def _running_broker():
 
 
 def broker_settings(port, controller_port, logs):
-    """A server.properties of one node that is broker and controller; all else as it comes."""
+    """A server.properties of one node that is broker and controller, with defaults for all other settings."""
     settings = {
         "process.roles": "broker,controller",
         "node.id": 1,

@@ -1,4 +1,4 @@
-"""The lines with Spark, and what each must reach."""
+"""The measurements with Spark and their goals."""
 
 import tempfile
 
@@ -31,7 +31,7 @@ def _goal(text, ours, peer, at_least):
 
 
 def _source(kind):
-    """Drained and read again beside rows made before; recorded beside drained."""
+    """Compares reading a backlog and recordings with prepared rows, and recording with reading a backlog."""
     cells, goals = [], []
     for partitions in (1, 2):
         what = f"{kind.name}, {partitions} partition{'s' * (partitions > 1)}"

@@ -1,6 +1,6 @@
-"""The peers as Spark's data sources: prebuilt record batches, writers that only count, and what one writes by hand.
+"""Peers as Spark's data sources: prepared record batches, writers that only count, and hand-written code.
 
-Workers import this module; what a reader yields is made once for each task.
+Workers import this module. The data of a reader is made once for each task.
 """
 
 import itertools
@@ -34,13 +34,13 @@ KINDS = {kind.name: kind for kind in (*content.KINDS, content.PLAIN)}
 
 @dataclass
 class Share(InputPartition):
-    """So many rows."""
+    """A number of rows."""
 
     rows: int
 
 
 class Prebuilt(DataSource):
-    """`rows` of a `kind` in `partitions` equal shares, `perTrigger` of them at a time."""
+    """`rows` of a `kind` in `partitions` equal parts, `perTrigger` rows per trigger."""
 
     @classmethod
     def name(cls):
@@ -111,7 +111,7 @@ def _batch_of(messages, schema):
 
 
 def repeated(ring, rows):
-    """The record batches again and again, until so many rows are out."""
+    """Repeats the record batches until they have this many rows."""
     for batch in itertools.cycle(ring):
         if rows <= len(batch):
             break
@@ -234,7 +234,7 @@ def send_rows(address):
 
 
 class Timed(AeronDataSource):
-    """Our source; nanoseconds in its hooks of a trigger go to the file `times` as lines of JSON."""
+    """Our source. It writes the nanoseconds in its hooks for each trigger to the file `times`, as lines of JSON."""
 
     def __init__(self, options):
         self._times = options.pop("times")

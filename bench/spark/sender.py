@@ -1,7 +1,7 @@
 """The publisher of the lines with Kafka, as a process.
 
 `fill ADDRESS TOPIC KIND ROWS` fills a topic. `kafka ADDRESS TOPIC SECONDS` and `aeron DIRECTORY SECONDS` print `ready`
-and wait for a line. Then they send messages that begin with the time, at a steady rate. Each prints how many it sent.
+and wait for a line. Then they send messages that begin with the time, at a steady rate, and print their number.
 """
 
 import os

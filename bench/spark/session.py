@@ -1,4 +1,4 @@
-"""The one session, the places of a case, and what its processes use."""
+"""The session, the directories of a case, and the resources of its processes."""
 
 import atexit
 import functools
@@ -20,7 +20,7 @@ from interop import toolchain
 from interop.drivers import Driver
 
 NO_LIMIT = 2**31 - 1
-"""Of `spark.sql.execution.arrow.maxBytesPerBatch`: below it the JVM sizes every row that is written."""
+"""Value of `spark.sql.execution.arrow.maxBytesPerBatch`: with a lower one the JVM measures every written row."""
 BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 DEFAULT_BYTES_PER_BATCH = 64 * 1024 * 1024
 
@@ -38,19 +38,19 @@ SETTINGS = {
 
 @functools.cache
 def session():
-    """The session, with the peers' formats; it ends with the process."""
+    """The session with the peers' formats. It ends with the process."""
     from pyspark.sql import SparkSession
 
     import aeron.spark
     from bench.spark import peers
 
-    # Workers import the peers, and are of this Python.
+    # Workers run this Python and import the peers.
     os.environ["PYTHONPATH"] = os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("aeron bench")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    with suppress(toolchain.Unavailable):  # without Maven all but the lines with Kafka can be measured
+    with suppress(toolchain.Unavailable):  # without Maven, only the lines with Kafka cannot be measured
         if jars := kafka_broker.connector_jars():
             builder = builder.config("spark.jars", ",".join(map(str, jars)))
     spark = builder.getOrCreate()
@@ -63,7 +63,7 @@ def session():
 
 
 def versions(packages=("pyspark", "pyarrow", "pyzmq")):
-    """What Spark runs on here."""
+    """The versions of Spark, Python and Java."""
     java = next(check.found for check in _checks() if check.what == "Java")
     return (
         *(f"{name}=={metadata.version(name)}" for name in packages),
@@ -72,7 +72,7 @@ def versions(packages=("pyspark", "pyarrow", "pyzmq")):
 
 
 def missing():
-    """What Spark lacks on this machine, and where it comes from."""
+    """The programs that Spark lacks on this machine, and their source."""
     return "; ".join(f"{check.what}: {check.found}; {check.remedy}" for check in _checks() if not check.ok)
 
 
@@ -84,14 +84,14 @@ def _checks():
 
 @contextmanager
 def place(parent="/dev/shm"):
-    """A directory that is gone after the block."""
+    """A directory that is deleted after the block."""
     with tempfile.TemporaryDirectory(prefix="aeron-bench-spark-", dir=parent) as path:
         yield Path(path)
 
 
 @contextmanager
 def media_driver():
-    """A driver of ours in a process of its own: its directory and process."""
+    """Our driver in a separate process: directory and process."""
     directory = Path("/dev/shm") / f"aeron-bench-{uuid.uuid4().hex[:12]}"
     program = Path(sys.executable).parent / "aeronmd"
     with tempfile.TemporaryDirectory() as logs:
@@ -104,7 +104,7 @@ def media_driver():
 
 
 def used(**others):
-    """CPU seconds of the JVM and of its Python processes so far, dead ones included, and of `others` by process id."""
+    """CPU seconds so far of the JVM and its Python processes, also dead ones, and of `others` by process id."""
     jvm = psutil.Process(session().sparkContext._gateway.proc.pid)
     own, python = jvm.cpu_times(), 0.0
     for child in jvm.children(recursive=True):
@@ -115,7 +115,7 @@ def used(**others):
 
 
 def source_process():
-    """The Python process of the one query that runs."""
+    """The Python process of the only running query."""
     jvm = psutil.Process(session().sparkContext._gateway.proc.pid)
     [found] = [child for child in jvm.children() if any("streaming_source_runner" in word for word in child.cmdline())]
     return found

@@ -1,4 +1,4 @@
-"""Cases that write: to a subscriber that checks every number, beside writers that count and what one writes by hand."""
+"""Cases that write: our sink with a checking subscriber, writers that only count, and hand-written code."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ SINK_STREAM = 1002
 
 
 def numbered(kind, rows, partitions):
-    """Rows that carry their numbers, made in the JVM."""
+    """Rows with their numbers, made in the JVM."""
     from pyspark.sql import functions as F
 
     ids = session().range(0, rows, 1, partitions)
@@ -48,7 +48,7 @@ def numbered(kind, rows, partitions):
 
 @contextmanager
 def subscriber(directory, kind, rows, partitions=1, modulus=None):
-    """The process that checks what is written; leaving the block waits for all of it."""
+    """The process that checks the written rows. Leaving the block waits for all rows."""
     typed = "typed" if kind is content.TYPED else "text"
     command = [sys.executable, "-m", "bench.spark.consumer", directory, CHANNEL, SINK_STREAM]
     command += [rows, partitions, typed, modulus or rows]
@@ -58,7 +58,7 @@ def subscriber(directory, kind, rows, partitions=1, modulus=None):
 
 @contextmanager
 def checked(command, expected):
-    """A process that says `ready`, and at the end what is expected."""
+    """A process that prints `ready`, and at the end must print the expected line."""
     with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline().strip() == "ready"
@@ -71,7 +71,7 @@ def checked(command, expected):
 
 @contextmanager
 def bytes_per_batch(limit):
-    """The session setting for the time of a block."""
+    """Changes a setting of the session for a block."""
     session().conf.set(BYTES_PER_BATCH, limit)
     try:
         yield
@@ -152,7 +152,7 @@ def by_zmq(kind, rows):
 
 @dataclass
 class EachRow(Case):
-    """`foreachPartition` with what one writes by hand."""
+    """`foreachPartition` with hand-written code."""
 
     name: str
     way: Callable
@@ -168,7 +168,7 @@ class EachRow(Case):
 
 @dataclass
 class Round(Case):
-    """From one stream to another: a backlog of ours through our sink, to a subscriber."""
+    """From one stream to another: our source reads a backlog, our sink writes it to a subscriber."""
 
     name: str
     kind: content.Kind
@@ -188,7 +188,7 @@ class Round(Case):
 
 @dataclass
 class PrebuiltRound(Case):
-    """Rows made before, to a writer that counts."""
+    """Prepared rows, to a writer that counts."""
 
     name: str
     kind: content.Kind

@@ -1,4 +1,4 @@
-"""Cases that read: a backlog drained, recordings read again, what the receiver takes, and what a trigger costs."""
+"""Cases that read: a backlog, recordings, the rate of the stream recorder, and the cost of a trigger."""
 
 import json
 import os
@@ -22,14 +22,14 @@ CHANNEL = "aeron:ipc?term-length=16m"
 STREAM = 1001
 WARM_UPS = 2
 FULL_SECONDS = 1.0
-"""A run of less is only to see that everything works, and needs no warm-up."""
+"""A shorter run only shows that all parts work, and needs no warm-up."""
 _TIMEOUT_S = 600
 _SUBSCRIBER_POSITION = 4
 _NEVER = "1 hour"
 
 
 class Case:
-    """A case is checked in its first run and warmed up by it and one more, which are thrown away."""
+    """Warm-up runs of a case, which do not count. The first one also checks the content."""
 
     unit = "rows/s"
     _is_warm = False
@@ -47,7 +47,7 @@ class Case:
 
 @dataclass
 class Recorded:
-    """A place with a driver, a query of ours that has recorded messages, and how long that took."""
+    """A directory with a driver, a query that has recorded messages, and the duration of that."""
 
     path: object
     directory: str
@@ -56,7 +56,7 @@ class Recorded:
 
 
 def stream(kind, recorded, source="aeron", **options):
-    """Our source as a query reads it."""
+    """A stream of our source."""
     reader = session().readStream.format(source).option("channel", CHANNEL).option("streamId", str(STREAM))
     reader = reader.option("aeron.dir", recorded.directory).option("archiveDir", str(recorded.path / "archives"))
     return reader.options(maxRetainedBytes="4g", **dict(kind.options), **options).load()
@@ -68,7 +68,7 @@ def into_nothing(frame):
 
 
 def started_query(writer, recorded, **trigger):
-    """A query that ends with what is there or, with another trigger, goes on."""
+    """A query that reads the available rows and ends. With another trigger it continues."""
     checkpoint = str(recorded.path / "checkpoint")
     return writer.option("checkpointLocation", checkpoint).trigger(**(trigger or {"availableNow": True})).start()
 
@@ -87,7 +87,7 @@ def recorded_backlog(kind, rows, parent="/dev/shm"):
 
 
 def publish(client, publication, kind, rows):
-    """Offers the ring until `rows` are out, and waits until they are recorded; answers the seconds of both."""
+    """Offers the ring until `rows` are published, and waits until they are recorded. Returns the seconds of both."""
     messages, start, sent = kind.messages(), time.perf_counter(), 0
     while sent < rows:
         first = sent % len(messages)
@@ -104,7 +104,7 @@ def publish(client, publication, kind, rows):
 
 
 def _least_position(client):
-    """The receiver moves its position behind what it has written."""
+    """The lowest position of the subscribers of the stream. The recorder moves its position after it has written."""
     positions = (each for each in client.counters_reader if each.type_id == _SUBSCRIBER_POSITION)
     return min((each.value for each in positions if stream_key(each).stream_id == STREAM), default=0)
 
@@ -118,26 +118,26 @@ def batches(query):
 
 
 def rate_of(rows, progress):
-    """Rows a second over the batches with rows, which must have exactly these rows."""
+    """Rows per second of the batches with rows, which must have exactly this many rows."""
     if (counted := sum(batch["numInputRows"] for batch in progress)) != rows:
         raise VoidError(f"{rows} rows were published, {counted} were read")
     return rows / sum(batch["durationMs"]["triggerExecution"] for batch in progress) * 1e3
 
 
 def costs(before, rows, **others):
-    """CPU seconds by process for a million rows; `others` are those of `used`."""
+    """CPU seconds per million rows, by process. `others` are the process ids of `used`."""
     return {name: (now - before[name]) / rows * 1e6 for name, now in used(**others).items()}
 
 
 def hashed(frame, kind):
-    """Count and checksum of what messages hold, as one row."""
+    """Count and checksum of the content, as one row."""
     from pyspark.sql import functions as F
 
     return frame.agg(F.count("*"), F.sum(F.xxhash64(*kind.columns) % (1 << 31))).first()
 
 
 def prebuilt(kind, rows, partitions, **options):
-    """Options of the reader that yields what was made before."""
+    """Options of the reader that yields prepared rows."""
     return {"kind": kind.name, "rows": str(rows), "partitions": str(partitions), **options}
 
 
@@ -146,7 +146,7 @@ def prebuilt(kind, rows, partitions, **options):
 
 @dataclass
 class Drain(Case):
-    """A backlog from the private archive into nothing, or through what `change` adds."""
+    """Reads a backlog from the private archive, through the operations of `change`, and drops the rows."""
 
     name: str
     kind: content.Kind
@@ -165,7 +165,8 @@ class Drain(Case):
             return {"rate": rate, **costs(before, rows, driver=recorded.driver.pid)}
 
     def _check(self, recorded, rows):
-        """What was recorded is what was published, by count and checksum; the archive is read in a batch for that."""
+        """Checks by count and checksum that the recorded messages are the published ones. A batch query reads the
+        archive."""
         if self.kind.name in {kind.name for kind in content.KINDS}:
             expected = session().read.format("prebuilt").options(**prebuilt(self.kind, rows, 2)).load()
             found = archived(self.kind, recorded, 2)
@@ -177,7 +178,7 @@ class Drain(Case):
 
 @dataclass
 class PrebuiltDrain(Case):
-    """The same rows, made before."""
+    """The same rows, prepared."""
 
     name: str
     kind: content.Kind
@@ -194,7 +195,7 @@ class PrebuiltDrain(Case):
 
 @dataclass
 class Recording(Case):
-    """What the receiver takes from an image into segment files, index included."""
+    """The rate at which the stream recorder writes an image to segment files and index."""
 
     name: str
     kind: content.Kind
@@ -210,14 +211,14 @@ class Recording(Case):
 
 
 def archived(kind, recorded, partitions):
-    """The recordings of the query that was stopped."""
+    """The recordings of the stopped query."""
     reader = session().read.format("aeron").option("archiveDir", str(recorded.path / "archives"))
     return reader.options(minPartitions=str(partitions), **dict(kind.options)).load()
 
 
 @dataclass
 class BatchRead(Case):
-    """A recording by `archiveDir`; it is made once, and read in each run."""
+    """A recording that is made once, and read by `archiveDir` in each run."""
 
     name: str
     kind: content.Kind
@@ -233,7 +234,7 @@ class BatchRead(Case):
 
 @dataclass
 class PrebuiltRead(Case):
-    """The same rows, made before."""
+    """The same rows, prepared."""
 
     name: str
     kind: content.Kind
@@ -252,7 +253,7 @@ class ByHand(Case):
     name: str
     kind: content.Kind
     share: float = 0.1
-    """Of the rows of the others: it would take too long."""
+    """Share of the rows of the other peers: all rows would take too long."""
 
     def once(self, seconds):
         rows = self.kind.rows(seconds * self.share)
@@ -267,7 +268,7 @@ class ByHand(Case):
 
 
 def timed_read(frame, rows):
-    """Wall time of reading into nothing; that all rows come is asserted by an observation in the same read."""
+    """Wall time of reading without output. An observation in the same query checks the number of rows."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
@@ -287,7 +288,7 @@ TRIGGER_ROWS = 100
 
 @dataclass
 class Trigger(Case):
-    """Batches of 100 rows with a backlog: the whole trigger, and our hooks in it."""
+    """Batches of 100 rows from a backlog: time of the whole trigger, and time of our hooks in it."""
 
     name: str
     unit: str = "ms"
@@ -306,7 +307,7 @@ class Trigger(Case):
 
 @dataclass
 class PrebuiltTrigger(Case):
-    """The same with rows made before."""
+    """The same with prepared rows."""
 
     name: str
     unit: str = "ms"
@@ -324,17 +325,17 @@ class PrebuiltTrigger(Case):
 
 
 def triggers(seconds):
-    """How many batches make a run."""
+    """Number of batches of a run."""
     return max(5, round(50 * seconds))
 
 
 def trigger_p50(progress):
-    """Milliseconds; the first batch of a query plans more than the others."""
+    """Milliseconds of each batch without the first, which takes longer to plan."""
     return statistics.median(batch["durationMs"]["triggerExecution"] for batch in progress[1:])
 
 
 def hooks_p50(hooks):
-    """Milliseconds that `latestOffset` and `partitions` take together, but for the first, which open the archive."""
+    """Milliseconds of `latestOffset` and `partitions` together, without the first batch, which opens the archive."""
     medians = [
         statistics.median([ns for name, ns in hooks if name == hook][1:-1]) for hook in ("latestOffset", "partitions")
     ]
@@ -346,14 +347,14 @@ def hooks_p50(hooks):
 
 @dataclass
 class Live(Case):
-    """A publisher at full rate in another process; all on the same cores."""
+    """A publisher at full rate in another process, on the same cores."""
 
     _is_warm = True
 
     name: str
     kind: content.Kind
     times: float = 30.0
-    """As long as other cases."""
+    """Time of a run, as in other cases."""
 
     def once(self, seconds):
         publisher = (sys.executable, "-u", PEERS / "ours_peer.py")
@@ -393,7 +394,7 @@ class IdleQuery(Case):
 
 @dataclass
 class Memory(Case):
-    """What the source process has grown by, pages of files not counted, after 10^8 messages."""
+    """Memory growth of the source process after 10^8 messages, without pages of files."""
 
     _is_warm = True
 

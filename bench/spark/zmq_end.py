@@ -1,4 +1,4 @@
-"""The other end of a peer over pyzmq, as a process: `push|pull ADDRESS ROWS LENGTH`; the receiver checks the order."""
+"""The other end of a pyzmq peer, as a process: `push|pull ADDRESS ROWS LENGTH`. The receiver checks the order."""
 
 import sys
 

@@ -17,7 +17,7 @@ def main() -> None:
     arguments = _arguments()
     remote = {"control_channel": arguments.control, "response_channel": arguments.response} if arguments.control else {}
     with aeron.connect(arguments.dir) as client, aeron.connect_archive(client, **remote) as archive:
-        source = "REMOTE" if arguments.control else "LOCAL"
+        source: aeron.SourceLocation = "REMOTE" if arguments.control else "LOCAL"
         recording_subscription = archive.start_recording(arguments.channel, arguments.stream, source=source)
         with client.add_publication(arguments.channel, arguments.stream) as publication:
             publication.wait_connected(timeout=10)

@@ -1,5 +1,5 @@
-//! Messages of the archive's control protocol: any bytes are read or refused on each of the three streams. A message that was read
-//! survives being written and read again, and the ids of a request are those that are found without reading all of it.
+//! Messages of the archive's control protocol: any bytes are decoded or refused on each of the three streams. A decoded
+//! message survives encoding and decoding. The ids of a request are the same if only the ids are decoded.
 #![no_main]
 
 use aeron_protocol::archive::{ArchiveRequest, ArchiveResponse, RecordingEvent, RequestIds};

@@ -1,4 +1,4 @@
-//! A catalog file of any content: refused, or opened by readers and writers, and then changed, purged and compacted as any other.
+//! A catalog file of any content: refused, or opened by readers and writers, and then changed, purged and compacted.
 #![no_main]
 
 use aeron_archive::catalog::{Catalog, CatalogEntry, NULL_VALUE, RecordingState};

@@ -1,5 +1,5 @@
-//! A client whose driver and peers say and write what they like: every call answers a value or an error, whatever happens to
-//! the memory that it shares with them.
+//! A client with a hostile driver and hostile peers, which send any event and overwrite any shared memory: every call
+//! must return a value or an error.
 #![no_main]
 
 use std::fs;
@@ -165,7 +165,7 @@ static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| {
     parent.join(format!("aeron-fuzz-client-{}", std::process::id()))
 });
 
-/// Everybody else: what the driver and other clients can do.
+/// All actions of the driver and of other clients.
 struct Peers {
     aeron: Aeron,
     cnc: CncFile,
@@ -206,7 +206,7 @@ impl Peers {
         })
     }
 
-    /// Answers false for what the client itself does.
+    /// Performs the action. Returns `false` for actions of the client itself.
     fn take(&mut self, step: &Step<'_>) -> bool {
         match step {
             Step::Heartbeat => self
@@ -343,7 +343,7 @@ impl Drop for Peers {
     }
 }
 
-/// Adds that the driver has not answered.
+/// Pending adds, without a response of the driver.
 #[derive(Default)]
 struct Adding {
     publications: Vec<PendingOperation<Publication>>,
@@ -352,7 +352,7 @@ struct Adding {
     counters: Vec<PendingOperation<Counter>>,
 }
 
-/// What the application holds.
+/// Resources of the application.
 #[derive(Default)]
 struct Handles {
     adding: Adding,
@@ -365,7 +365,7 @@ struct Handles {
 }
 
 impl Handles {
-    /// Takes what the driver has answered meanwhile.
+    /// Takes resources that the driver has confirmed meanwhile.
     fn find(&mut self) {
         fn take<T: Clone>(pending: &mut Vec<PendingOperation<T>>, open: &mut Vec<T>) {
             pending.retain_mut(|operation| {
@@ -567,7 +567,7 @@ impl Handles {
     }
 }
 
-/// Messages whose lengths are hundreds of bytes: some fit in a frame, some take several.
+/// Messages of some hundred bytes, of one frame or several.
 fn messages(lengths: &[u8]) -> Vec<Vec<u8>> {
     let lengths = if lengths.is_empty() { &[0] } else { lengths };
     lengths
@@ -577,7 +577,7 @@ fn messages(lengths: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A CnC file with sections shorter than a driver's and a few counters.
+/// A CnC file with short sections and a few counters.
 fn create_cnc() -> CncFile {
     let lengths = [
         64 * KIB + ring::TRAILER_LENGTH,

@@ -1,4 +1,4 @@
-//! A CnC file of any content: refused, or opened and every section read by the code that driver, client and tools use.
+//! A CnC file of any content: refused, or opened, and every section read by the code of driver, client and tools.
 #![no_main]
 
 use aeron_memory::broadcast::BroadcastReceiver;

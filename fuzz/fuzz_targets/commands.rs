@@ -1,4 +1,4 @@
-//! Records of the two control streams: any type id over any body is decoded or refused, and what was decoded survives a
+//! Records of the two control streams: any type id with any body is decoded or refused. A decoded record survives a
 //! round trip through the encoder.
 #![no_main]
 

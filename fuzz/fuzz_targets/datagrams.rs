@@ -1,4 +1,4 @@
-//! Datagrams that are nearly right: of few sessions and streams, at few ports, so that they meet what the clients made.
+//! Nearly right datagrams: with few sessions, streams and ports, so that they match resources of the clients.
 
 use std::net::SocketAddr;
 
@@ -62,13 +62,13 @@ enum Frame<'a> {
     Any(&'a [u8]),
 }
 
-/// Ports that channels name, and the first ones that the network gives to senders.
+/// Ports of channels, and the first ports that the network gives to senders.
 const PORTS: [u16; 8] = [4001, 4002, 4003, 4004, 40_000, 40_001, 40_002, 40_003];
-/// First term of all streams that are not a client's.
+/// First term id of all streams that do not belong to a client.
 const INITIAL_TERM_ID: i32 = i32::MAX - 1;
 const BLOCK: i32 = 32;
 
-/// An address that a socket may hear at or send from.
+/// An address that a socket may use.
 pub fn address(index: u8) -> SocketAddr {
     let port = PORTS[usize::from(index) % PORTS.len()];
     let ip = match index / 64 {

@@ -1,5 +1,5 @@
-//! A driver against clients that say and write what they like, and against datagrams from anywhere: it goes on, whatever happens
-//! to the memory that it shares and to its sockets. Files, threads and clocks are left out; logs and network lie on the heap.
+//! A driver with hostile clients, which send any command and overwrite any shared memory, and with any datagrams: it
+//! must continue. There are no files, threads or clocks; logs and network are on the heap.
 #![no_main]
 
 mod datagrams;
@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use aeron_agent::{CachedEpochClock, CachedNanoClock};
 use aeron_driver::Context;
-use aeron_driver::driver_core::{DriverCore, Surroundings};
+use aeron_driver::driver_core::{DriverCore, DriverEnvironment};
 use aeron_driver::log_storage::{HeapLogs, LogId, LogStorage};
-// The network in memory finds it here.
+// The network in memory uses this module.
 use aeron_driver::socket_buffers;
 use aeron_memory::broadcast::BroadcastReceiver;
 use aeron_memory::buffer::SharedBuffer;
@@ -128,7 +128,7 @@ enum Step<'a> {
         by_ms: u16,
     },
     Deliver(Datagram<'a>),
-    /// Sockets take this many more datagrams, or as many as there are.
+    /// Sockets accept this number of further datagrams, or all of them.
     SetRoom(Option<u8>),
     SetSegmentation(bool),
 }
@@ -201,7 +201,7 @@ fuzz_target!(|input: Input| {
         driver.take(step);
         driver.work();
     }
-    // Whatever was written, a driver that is left alone gets rid of everything and can be closed.
+    // After any input, an idle driver frees all resources and can be closed.
     for _ in 0..32 {
         driver.advance(1_000);
         driver.work();
@@ -219,7 +219,7 @@ struct Driver {
     core: DriverCore,
     now_ms: i64,
     correlation_id: i64,
-    /// Of the publications that clients were told of.
+    /// Ids of the publications that the driver has announced to clients.
     session_ids: Vec<i32>,
 }
 
@@ -244,7 +244,7 @@ impl Driver {
         let cnc = Cnc::format(memory, &lengths, &identity).expect("the lengths are valid");
         let (logs, network) = (Logs::default(), MemoryNetwork::new());
         let (nano_clock, epoch_clock) = <(Arc<CachedNanoClock>, Arc<CachedEpochClock>)>::default();
-        let surroundings = Surroundings {
+        let surroundings = DriverEnvironment {
             logs: Box::new(logs.clone()),
             network: Box::new(network.clone()),
             names: Box::new(|_| Ok(Box::new(machine::Literals))),
@@ -276,7 +276,7 @@ impl Driver {
         }
     }
 
-    /// Enough duty cycles for a command, the log it asks for, and its answer.
+    /// Number of duty cycles for a command, its log, and its response.
     fn work(&mut self) {
         let now_ns = self.now_ms * NANOS_PER_MILLI;
         self.nano_clock.update(now_ns);
@@ -289,7 +289,7 @@ impl Driver {
         self.hear();
     }
 
-    /// Clients hear what the driver says, unless somebody wrote over it.
+    /// Clients read the driver's events, unless the events were overwritten.
     fn hear(&mut self) {
         let session_ids = &mut self.session_ids;
         let on_event = |type_id, body: &[u8]| {

@@ -1,8 +1,8 @@
-//! Datagrams as they come to the socket of a receiver, a sender or a name resolver: understood, dropped or refused, what was
-//! understood survives a round trip through the encoder, and what a walk lets through lies within the term.
+//! Datagrams for the socket of a receiver, a sender or a name resolver: decoded, dropped or refused. A decoded datagram
+//! survives a round trip through the encoder, and accepted frames are within the term.
 #![no_main]
 
-use aeron_protocol::frame::resolution::{self, Encoder};
+use aeron_protocol::frame::resolution::{self, ResolutionEncoder};
 use aeron_protocol::frame::{ControlFrame, DataFrame, MAX_TERM_LENGTH, MIN_TERM_LENGTH, walk};
 use libfuzzer_sys::fuzz_target;
 
@@ -63,9 +63,9 @@ fn resolve(datagram: &[u8]) {
         return;
     };
     let sound: Vec<_> = entries.flatten().collect();
-    // Padding may be missing behind the last name that came, so what is written may be up to 7 bytes longer.
+    // Padding may be missing after the last received name, so the encoded datagram may be up to 7 bytes longer.
     let mut out = vec![0; datagram.len().max(8) + 7];
-    let mut encoder = Encoder::new(&mut out);
+    let mut encoder = ResolutionEncoder::new(&mut out);
     for entry in &sound {
         assert!(encoder.push(entry));
     }

@@ -1,7 +1,13 @@
-//! An index file of any content, with checksums that fit: read for times and counts, and made whole when its archive is opened.
+//! An index file of any content, with checksums that fit: read for times and counts, and made whole when its archive is
+//! opened. A server's archive with it starts or refuses, and extends its recording.
 #![no_main]
 
+use aeron_archive::index::IndexFile;
 use aeron_archive::memory_storage::MemoryStorage;
+use aeron_archive::ownership::BootId;
+use aeron_archive::recovery::OnTornFragment;
+use aeron_archive::storage::Access;
+use aeron_archive::store::{ArchiveStore, Continuation, NewRecording, StoreOptions};
 use aeron_pipeline::private::{Arrivals, ImageDescription, PrivateArchive};
 use libfuzzer_sys::fuzz_target;
 
@@ -10,8 +16,13 @@ const FRAME_LENGTH: usize = 96;
 const FRAMES: usize = 40;
 const END: i64 = (FRAMES * FRAME_LENGTH) as i64;
 const SLOT_LENGTH: usize = 64;
+/// Length of a frame with empty pages, which may be torn.
+const DOUBTFUL_LENGTH: usize = 9_056;
+
+type Server = ArchiveStore<MemoryStorage>;
 
 fuzz_target!(|data: &[u8]| {
+    serve(data);
     let storage = MemoryStorage::new();
     let mut archive = record(&storage);
     storage.put("0-0.idx", &sealed(data));
@@ -64,24 +75,104 @@ fn record(storage: &MemoryStorage) -> PrivateArchive<MemoryStorage> {
         .start_recording(&image, 1)
         .expect("the disk is sound");
     for number in 0..FRAMES {
-        let at = number * FRAME_LENGTH;
-        let mut frame = [number as u8; FRAME_LENGTH];
-        frame[..4].copy_from_slice(&(FRAME_LENGTH as u32).to_le_bytes());
-        // Messages of one frame and of two.
-        let flags = [0xC0, 0x80, 0x40][number % 3];
-        frame[4..8].copy_from_slice(&[0, flags, 1, 0]);
-        frame[8..12].copy_from_slice(&(at as u32).to_le_bytes());
-        frame[12..32].fill(0);
-        frame[12] = 2;
-        frame[16] = 1;
         writer
-            .append(at as i64, &frame, 1)
+            .append((number * FRAME_LENGTH) as i64, &frame(number), 1)
             .expect("the disk is sound");
     }
     archive
         .end_recording(writer, false, 1)
         .expect("the disk is sound");
     archive
+}
+
+fn frame(number: usize) -> [u8; FRAME_LENGTH] {
+    let mut frame = [number as u8; FRAME_LENGTH];
+    // Messages of one frame and of two.
+    let flags = [0xC0, 0x80, 0x40][number % 3];
+    frame[..32].copy_from_slice(&header(number * FRAME_LENGTH, FRAME_LENGTH, flags));
+    frame
+}
+
+fn header(at: usize, length: usize, flags: u8) -> [u8; 32] {
+    let mut header = [0; 32];
+    header[..4].copy_from_slice(&(length as u32).to_le_bytes());
+    header[4..8].copy_from_slice(&[0, flags, 1, 0]);
+    header[8..12].copy_from_slice(&(at as u32).to_le_bytes());
+    header[12] = 2;
+    header[16] = 1;
+    header
+}
+
+/// A recording of a server that was killed after a frame that may be torn, beside the index.
+fn serve(data: &[u8]) {
+    let storage = MemoryStorage::new();
+    let mut server = open(&storage, OnTornFragment::Refuse).expect("the disk is sound");
+    let recording = NewRecording {
+        start_timestamp_ms: 1,
+        join_position: 0,
+        initial_term_id: 0,
+        term_length: TERM_LENGTH,
+        mtu_length: 1408,
+        session_id: 2,
+        stream_id: 1,
+        stripped_channel: "aeron:ipc".to_owned(),
+        original_channel: "aeron:ipc".to_owned(),
+        source_identity: "aeron:ipc".to_owned(),
+    };
+    let mut session = server
+        .start_recording(recording)
+        .expect("the disk is sound");
+    for number in 0..FRAMES {
+        session
+            .append(&frame(number), |_| {})
+            .expect("a sound frame");
+    }
+    let mut doubtful = [0; DOUBTFUL_LENGTH];
+    doubtful[..32].copy_from_slice(&header(END as usize, DOUBTFUL_LENGTH, 0xC0));
+    session.append(&doubtful, |_| {}).expect("a sound frame");
+    session.publish().expect("the disk is sound");
+    drop((server, session));
+    storage.put("0-0.idx", &sealed(data));
+
+    let mut server = open(&storage, OnTornFragment::Refuse)
+        .unwrap_or_else(|| open(&storage, OnTornFragment::Truncate).expect("the frame may be cut"));
+    let end = server.recording(0).expect("it was recorded").stop_position;
+    assert!(end == END || end == END + DOUBTFUL_LENGTH as i64, "{end}");
+    let continuation = Continuation {
+        join_position: end,
+        initial_term_id: 0,
+        term_length: TERM_LENGTH,
+        mtu_length: 1408,
+        session_id: 2,
+        control_session_id: 3,
+        correlation_id: 4,
+    };
+    server
+        .extend_recording(0, &continuation)
+        .expect("the index is made whole");
+    let file = IndexFile::open(&storage, 0, 0, Access::Read).expect("the disk is sound");
+    let file = file.expect("the index is whole");
+    let last = file
+        .entry(file.entry_count() - 1)
+        .expect("the disk is sound");
+    assert_eq!(last.expect("a sound entry").end_position, end);
+}
+
+/// The server's archive, unless it refuses a frame that may be torn.
+fn open(storage: &MemoryStorage, on_torn_fragment: OnTornFragment) -> Option<Server> {
+    let options = StoreOptions {
+        catalog_capacity: 4096,
+        segment_length: TERM_LENGTH,
+        low_storage_space_threshold: 0,
+        is_indexed: true,
+        boot_id: BootId::from_bytes([1; 16]),
+        on_torn_fragment,
+        ..StoreOptions::default()
+    };
+    ArchiveStore::open(storage.clone(), options, 1)
+        .map(|(server, _)| server)
+        .map_err(|error| assert!(error.to_string().contains("straddling"), "{error}"))
+        .ok()
 }
 
 /// The bytes with a right checksum at the end of each slot, but where a slot's last bit says otherwise.

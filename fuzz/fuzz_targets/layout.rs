@@ -1,11 +1,11 @@
-//! Layouts and their records: a text, a line end, then bytes that are taken for records. Whatever the text, its layout is printed
-//! and parsed to the same again; whatever the records, they become columns or name the one that does not, and columns become
-//! records that give the same columns.
+//! Record layouts and records: a text, a line end, then bytes that are read as records. The layout of any text is
+//! printed to a text that parses to the same layout. Any records become columns, or an error names the wrong record.
+//! Columns become records that give the same columns.
 #![no_main]
 
 use std::sync::Arc;
 
-use aeron_columns::layout::{Decoder, Layout, MAX_RECORD_LENGTH};
+use aeron_columns::layout::{MAX_RECORD_LENGTH, RecordDecoder, RecordLayout};
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use libfuzzer_sys::fuzz_target;
@@ -15,16 +15,19 @@ fuzz_target!(|data: &[u8]| {
     let Some(Ok(text)) = parts.next().map(std::str::from_utf8) else {
         return;
     };
-    let Ok(layout) = Layout::parse(text) else {
+    let Ok(layout) = RecordLayout::parse(text) else {
         return;
     };
     let length = layout.record_length();
     assert!(length <= MAX_RECORD_LENGTH);
-    assert_eq!(Layout::parse(&layout.to_string()).as_ref(), Ok(&layout));
+    assert_eq!(
+        RecordLayout::parse(&layout.to_string()).as_ref(),
+        Ok(&layout)
+    );
 
     let bytes = parts.next().unwrap_or_default();
     let records = &bytes[..bytes.len() / length * length];
-    let decoder = Decoder::new(&layout);
+    let decoder = RecordDecoder::new(&layout);
     let columns = match decoder.decode(records) {
         Ok(columns) => columns,
         Err(malformed) => {
@@ -38,7 +41,7 @@ fuzz_target!(|data: &[u8]| {
     let batch = RecordBatch::try_new(schema, columns).expect("columns of the layout");
     let mut again = Vec::new();
     let encoder = layout.encoder(&batch).expect("a column for each field");
-    // The earliest nanoseconds are floored to a microsecond that has no nanoseconds.
+    // The earliest nanoseconds are rounded down to a microsecond that cannot be stored in nanoseconds.
     if encoder.encode(0..batch.num_rows(), &mut again).is_ok() {
         assert_eq!(decoder.decode(&again).as_deref(), Ok(batch.columns()));
     }

@@ -1,5 +1,5 @@
-//! A log whose terms and metadata another process overwrites: whatever driver and client do with it ends, stays within the
-//! log, and answers a value or an error.
+//! A log that another process overwrites, terms and metadata included: all operations of driver and client end, stay
+//! within the log, and return a value or an error.
 #![no_main]
 
 use aeron_memory::buffer::SharedBuffer;
@@ -153,7 +153,7 @@ impl Place {
         }
     }
 
-    /// As the driver has it: its own record, which is always valid.
+    /// The driver's own record of the log, which is always valid.
     fn own_position(&self, log: &LogBuffers<SharedBuffer>) -> i64 {
         self.position(log)
             .clamp(0, log.positions().max_position() - 1)
@@ -271,7 +271,7 @@ fn poll(log: &LogBuffers<SharedBuffer>, position: i64, limit: i64) {
     }
 }
 
-/// Messages whose lengths are hundreds of bytes: some fit in a frame, some take several.
+/// Messages of some hundred bytes, of one frame or several.
 fn messages(lengths: &[u8]) -> Vec<Vec<u8>> {
     lengths
         .iter()

@@ -1,4 +1,4 @@
-//! A machine without a network: it knows addresses, `localhost` and a loopback, and asks nobody.
+//! A machine without a network: it knows addresses, `localhost` and a loopback interface, and sends no requests.
 
 use std::io;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! A mark file of any content, and a link to one: refused or read, and taken over by a new owner either way.
+//! A mark file of any content, and a link to one: refused or read. A new owner can take over in both cases.
 #![no_main]
 
 use aeron_archive::mark_file::{self, MarkFile, Owner};
@@ -29,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
     let names = storage.names().expect("listed");
     assert_eq!(names.len(), 1 + usize::from(has_errors), "errors are saved");
     if data.len() > mark_file::HEADER_LENGTH {
-        // Only then there was something in the way; reading a whole log takes long.
+        // Only in this case an old file existed. Reading a whole log takes long.
         let found = mark_file::read_errors(&storage).expect("just written");
         assert_eq!(found.len(), 1);
     }

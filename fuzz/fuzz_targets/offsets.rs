@@ -1,5 +1,5 @@
-//! Offsets and partitions as a checkpoint and a task hand them back: read or refused in one line, and written to the same text
-//! again.
+//! Offsets and partitions from a checkpoint or a task: parsed, or refused in one line. A parsed value is written to the
+//! same text.
 #![no_main]
 
 use aeron_pipeline::offsets::Offset;

@@ -1,4 +1,4 @@
-//! A lock file of any content: refused, or a record that is written as it was read.
+//! Decodes a lock file of any content. The decoder refuses it, or returns a record that survives a round trip.
 #![no_main]
 
 use aeron_pipeline::private::LockRecord;

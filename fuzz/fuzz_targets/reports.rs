@@ -1,4 +1,4 @@
-//! Error log and loss report of another process: any bytes are read to an end, and within bounds.
+//! Error log and loss report of another process: reading any bytes ends, and stays within bounds.
 #![no_main]
 
 use aeron_memory::buffer::SharedBuffer;

@@ -1,4 +1,4 @@
-//! A to-driver ring filled by a hostile client: reading it ends, hands out only what lies in it, and goes on working.
+//! A to-driver ring filled by a hostile client: reading ends, returns only bytes of the ring, and works afterwards.
 #![no_main]
 
 use aeron_memory::buffer::SharedBuffer;

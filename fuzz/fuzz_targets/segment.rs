@@ -1,5 +1,5 @@
-//! Segment files of any content: reading them ends with frames or an error, and recovery finds an end from which on nothing
-//! changes.
+//! Segment files of any content: reading ends with frames or an error. Recovery finds an end, and a second recovery
+//! changes nothing.
 #![no_main]
 
 use aeron_archive::memory_storage::MemoryStorage;
@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 const LENGTH: usize = 64 * 1024;
 const ALIGNMENT: i64 = 32;
 
-/// The first bytes of the input, two for each: units of 32 bytes, and where the second segment's bytes begin.
+/// The first bytes of the input, two for each: units of 32 bytes, and the start of the second segment's bytes.
 struct Layout {
     start: i64,
     known: i64,

@@ -1,5 +1,5 @@
-//! Channel URIs as a driver gets them in a command: parsed or refused, printed and parsed to the same again, all parameters
-//! taken out of them, and their addresses resolved.
+//! Channel URIs in a command to a driver: parsed or refused, and printed to a text that parses to the same URI. All
+//! parameters are read, and the addresses resolved.
 #![no_main]
 
 mod machine;
@@ -89,7 +89,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let printed = channel.to_string();
-    // Bytes that are not UTF-8 become three bytes each, so what is printed may be too long to be parsed again.
+    // Bytes that are not UTF-8 become three bytes each, so the printed text may be too long to be parsed again.
     if printed.len() <= data.len() {
         assert_eq!(
             ChannelUri::parse(&printed).as_ref(),

@@ -143,12 +143,29 @@ from aeron.results import ADMIN_ACTION, BACK_PRESSURED, NOT_CONNECTED, NotSent
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what type checkers see of the names that __getattr__ loads
     from aeron.agent import Agent, AgentInvoker, AgentRunner, CompositeAgent, DynamicCompositeAgent
+    from aeron.aio import AsyncBatches
     from aeron.barrier import ShutdownSignalBarrier
     from aeron.loss import FixedLoss, FrameType, MultiGapLoss, RandomLoss
     from aeron.recordings import Recordings
     from aeron.status import ChannelStatus
+    from aeron.types import (
+        AnyPublication,
+        ArrowArray,
+        ArrowSchema,
+        Channel,
+        CounterHandler,
+        Credentials,
+        FragmentHandler,
+        ImageHandler,
+        Message,
+        Messages,
+        Offsets,
+        SourceLocation,
+        ViewHandler,
+    )
 
 connect = Aeron
+"""The class `Aeron`, under the name with which programs open a client."""
 
 __all__ = [
     "ADMIN_ACTION",
@@ -169,6 +186,7 @@ __all__ = [
     "AgentInvoker",
     "AgentRunner",
     "AgentTerminationError",
+    "AnyPublication",
     "Archive",
     "ArchiveActiveError",
     "ArchiveClosedError",
@@ -180,6 +198,9 @@ __all__ = [
     "ArchiveTimeoutError",
     "ArgumentRangeError",
     "ArgumentTypeError",
+    "ArrowArray",
+    "ArrowSchema",
+    "AsyncBatches",
     "AuthenticationRejectedError",
     "BackPressureTimeoutError",
     "BackoffIdleStrategy",
@@ -187,6 +208,7 @@ __all__ = [
     "Batches",
     "BufferClaim",
     "BusySpinIdleStrategy",
+    "Channel",
     "ChannelEndpointError",
     "ChannelStatus",
     "ChannelUriBuilder",
@@ -199,8 +221,10 @@ __all__ = [
     "CorruptLogError",
     "Counter",
     "CounterClosedError",
+    "CounterHandler",
     "CounterSnapshot",
     "CountersReader",
+    "Credentials",
     "DriverActiveError",
     "DriverError",
     "DriverTimeoutError",
@@ -211,12 +235,14 @@ __all__ = [
     "FixedLoss",
     "ForkedError",
     "FragmentAssembler",
+    "FragmentHandler",
     "FrameType",
     "GenericDriverError",
     "Header",
     "IdleStrategy",
     "Image",
     "ImageClosedError",
+    "ImageHandler",
     "ImageRejectedError",
     "IndexRangeError",
     "InvalidArgumentError",
@@ -231,12 +257,15 @@ __all__ = [
     "MaxRecordingsError",
     "MaxReplaysError",
     "MediaDriver",
+    "Message",
     "MessageTooLongError",
+    "Messages",
     "MultiGapLoss",
     "NoOpIdleStrategy",
     "NotConnectedError",
     "NotSent",
     "NotSupportedError",
+    "Offsets",
     "OperationCancelledError",
     "OperationTimeoutError",
     "PendingOperation",
@@ -261,6 +290,7 @@ __all__ = [
     "ShutdownSignalBarrier",
     "SleepingIdleStrategy",
     "SleepingMillisIdleStrategy",
+    "SourceLocation",
     "StorageSpaceError",
     "Subscription",
     "SubscriptionClosedError",
@@ -275,6 +305,7 @@ __all__ = [
     "UnknownReplicationError",
     "UnknownSubscriptionError",
     "ViewError",
+    "ViewHandler",
     "YieldingIdleStrategy",
     "__version__",
     "async_connect",
@@ -294,21 +325,35 @@ _LAZY = {
     "Agent": "agent",
     "AgentInvoker": "agent",
     "AgentRunner": "agent",
+    "AnyPublication": "types",
+    "ArrowArray": "types",
+    "ArrowSchema": "types",
+    "AsyncBatches": "aio",
+    "Channel": "types",
     "ChannelStatus": "status",
     "CompositeAgent": "agent",
+    "CounterHandler": "types",
+    "Credentials": "types",
     "DynamicCompositeAgent": "agent",
     "FixedLoss": "loss",
+    "FragmentHandler": "types",
     "FrameType": "loss",
+    "ImageHandler": "types",
+    "Message": "types",
+    "Messages": "types",
     "MultiGapLoss": "loss",
+    "Offsets": "types",
     "RandomLoss": "loss",
     "Recordings": "recordings",
     "ShutdownSignalBarrier": "barrier",
+    "SourceLocation": "types",
+    "ViewHandler": "types",
 }
-"""What is rarely used and would have to import more of the standard library: loaded at its first use."""
+"""The module of each name that is loaded at its first use: these names need more of the standard library."""
 
 
 def __getattr__(name: str) -> object:
-    """Loads what is loaded at its first use (PEP 562)."""
+    """Loads a name of `_LAZY` at its first use (PEP 562)."""
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -1,8 +1,8 @@
-"""Agents: objects whose ``do_work`` is called in a loop, and what runs them.
+"""Agents: objects whose ``do_work`` is called in a loop, and the classes that run them.
 
-An agent is single-threaded: whoever runs it calls ``on_start`` once, then ``do_work`` again and again, then
-``on_close`` once. A runner gives it a thread of its own, an invoker leaves the calling to the program, a composite lets
-several share one duty cycle. The semantics are Agrona's.
+An agent is single-threaded. Its runner calls ``on_start`` once, then ``do_work`` repeatedly, then ``on_close`` once.
+`AgentRunner` runs an agent on its own thread. `AgentInvoker` runs it when the program calls ``invoke``. A composite
+runs several agents in one duty cycle. The semantics are Agrona's.
 """
 
 import abc
@@ -17,7 +17,7 @@ from aeron.exceptions import AeronError, AgentTerminationError, ArgumentTypeErro
 __all__ = ["Agent", "AgentInvoker", "AgentRunner", "CompositeAgent", "DynamicCompositeAgent", "ErrorHandler"]
 
 ErrorHandler = Callable[[Exception], object]
-"""Takes an exception that an agent raised; what it returns is ignored."""
+"""Takes an exception that an agent raised. Its result is ignored."""
 
 
 class SupportsIdle(Protocol):
@@ -31,25 +31,37 @@ class SupportsIncrement(Protocol):
     """Anything with the ``increment`` of an :class:`aeron.Counter`."""
 
     def increment(self) -> int:
-        """Adds one and returns the value before."""
+        """Adds one and returns the previous value."""
 
 
 class Agent(abc.ABC):
-    """A unit of work that is called in a loop. Subclass it and write ``do_work``. One thread runs it."""
+    """A unit of work that runs in a loop. Subclass it and write ``do_work``. One thread runs it.
+
+    Example:
+        ```python
+        class Printer(aeron.Agent):
+            def do_work(self) -> int:
+                return subscription.poll(lambda payload, header: print(payload))
+        ```
+    """
 
     @property
     def role_name(self) -> str:
-        """Names the agent, and the thread that runs it."""
+        """Name of the agent, and of the thread that runs it."""
         return type(self).__name__
 
-    def on_start(self) -> None:  # noqa: B027 (a hook: an agent that needs none writes none)
+    def on_start(self) -> None:  # noqa: B027 (an optional hook)
         """Called once on the thread that will call ``do_work``, before the first call."""
 
     @abc.abstractmethod
     def do_work(self) -> int:
-        """Does a bounded piece of work and returns how much it did: 0 lets the runner idle.
+        """Does a bounded piece of work.
 
-        Raise :class:`aeron.AgentTerminationError` to end the runner.
+        Returns:
+            The amount of work. 0 lets the runner idle.
+
+        Raises:
+            AgentTerminationError: Ends the runner.
         """
 
     def on_close(self) -> None:  # noqa: B027
@@ -107,10 +119,25 @@ class _DutyCycle:
 
 
 class AgentRunner:
-    """Runs an agent on a thread of its own: ``with AgentRunner(agent, idle_strategy): ...``
+    """Runs an agent on its own thread. Thread-safe. A runner is used once.
 
-    Thread-safe. An exception of ``do_work`` is counted and handed to ``error_handler`` (by default it is printed), and
-    the agent goes on; ``AgentTerminationError`` ends it. The runner is used once.
+    If ``do_work`` raises, the runner counts the error, calls the error handler, and continues.
+    ``AgentTerminationError`` ends it. A context manager that starts the thread and closes the runner.
+
+    Args:
+        agent: The agent.
+        idle_strategy: An object that waits if ``do_work`` returns 0, for instance an `IdleStrategy`.
+        error_handler: Called as ``error_handler(error)``. ``None`` prints the error.
+        error_counter: A counter, for instance a `Counter`, that is incremented for each error.
+
+    Raises:
+        ArgumentTypeError: If ``error_handler`` is not callable.
+
+    Example:
+        ```python
+        with aeron.AgentRunner(agent, aeron.BackoffIdleStrategy()):
+            barrier.wait()
+        ```
     """
 
     def __init__(
@@ -129,12 +156,12 @@ class AgentRunner:
 
     @property
     def agent(self) -> Agent:
-        """The agent that was given."""
+        """The agent."""
         return self._cycle.agent
 
     @property
     def thread(self) -> threading.Thread | None:
-        """The thread, once started by :meth:`start`."""
+        """The thread; ``None`` before `start`."""
         return self._thread
 
     @property
@@ -143,7 +170,14 @@ class AgentRunner:
         return self._closed
 
     def start(self) -> "AgentRunner":
-        """Starts a daemon thread named after the agent's role, and returns the runner."""
+        """Starts a daemon thread with the name of the agent's role.
+
+        Returns:
+            The runner itself.
+
+        Raises:
+            AeronError: If the runner was started already.
+        """
         thread = threading.Thread(target=self.run, name=self.agent.role_name, daemon=True)
         with self._lock:
             if self._thread is not None or self._used:
@@ -153,7 +187,7 @@ class AgentRunner:
         return self
 
     def run(self) -> None:
-        """Runs the agent on the calling thread until it ends or :meth:`close` is called; only the first call does."""
+        """Runs the agent on the calling thread until it ends or `close` is called. Only the first call does so."""
         with self._lock:
             if self._used:
                 return
@@ -172,10 +206,13 @@ class AgentRunner:
     def close(
         self, retry_timeout: float = 5.0, fail_action: Callable[[threading.Thread], object] | None = None
     ) -> None:
-        """Ends the agent and waits for it; an agent that never ran is closed on the calling thread. Idempotent.
+        """Ends the agent and waits for its end. Idempotent.
 
-        After each ``retry_timeout`` seconds without an end ``fail_action`` is called with the thread; by default a line
-        on standard error says which agent does not come to an end.
+        If the agent never ran, it is closed on the calling thread.
+
+        Args:
+            retry_timeout: Seconds to wait before ``fail_action`` is called, each time.
+            fail_action: Called as ``fail_action(thread)``. ``None`` prints a line on standard error.
         """
         self._cycle.running = False
         with self._lock:
@@ -205,7 +242,18 @@ class AgentRunner:
 
 
 class AgentInvoker:
-    """Runs an agent whenever :meth:`invoke` is called. Not thread-safe: one thread uses it."""
+    """Runs an agent when the program calls `invoke`. Not thread-safe: one thread uses it.
+
+    A context manager that starts the agent and closes it.
+
+    Args:
+        agent: The agent.
+        error_handler: Called as ``error_handler(error)``. ``None`` prints the error.
+        error_counter: A counter, for instance a `Counter`, that is incremented for each error.
+
+    Raises:
+        ArgumentTypeError: If ``error_handler`` is not callable.
+    """
 
     def __init__(
         self,
@@ -219,16 +267,16 @@ class AgentInvoker:
 
     @property
     def agent(self) -> Agent:
-        """The agent that was given."""
+        """The agent."""
         return self._cycle.agent
 
     @property
     def is_running(self) -> bool:
-        """Whether :meth:`invoke` does anything."""
+        """Whether `invoke` runs the agent."""
         return self.is_started and not self.is_closed and self._cycle.running
 
     def start(self) -> None:
-        """Starts the agent, once; an agent that fails to start is closed."""
+        """Starts the agent, once. If the agent fails to start, it is closed."""
         if self.is_started or self.is_closed:
             return
         self.is_started = True
@@ -237,7 +285,11 @@ class AgentInvoker:
             self.close()
 
     def invoke(self) -> int:
-        """One duty cycle; answers the work count, 0 when not running."""
+        """Runs one duty cycle.
+
+        Returns:
+            The amount of work, 0 if the agent is not running.
+        """
         if not self.is_running:
             return 0
         work_count = self._cycle.work()
@@ -246,7 +298,7 @@ class AgentInvoker:
         return work_count
 
     def close(self) -> None:
-        """Closes the agent, once."""
+        """Closes the agent. Idempotent."""
         if not self.is_closed:
             self.is_closed = True
             self._cycle.running = False
@@ -274,7 +326,14 @@ def _call_all(calls: Iterable[Callable[[], object]], what: str) -> None:
 
 
 class CompositeAgent(Agent):
-    """Several agents in one duty cycle. Used by one thread, like every agent."""
+    """Several agents in one duty cycle. One thread runs it, like every agent.
+
+    Args:
+        agents: The agents, in the order in which they run.
+
+    Raises:
+        InvalidArgumentError: If there is no agent.
+    """
 
     def __init__(self, *agents: Agent) -> None:
         if not agents:
@@ -288,11 +347,19 @@ class CompositeAgent(Agent):
         return f"[{','.join(agent.role_name for agent in self._agents)}]"
 
     def on_start(self) -> None:
-        """Starts all; what they raise comes as one ``ExceptionGroup``."""
+        """Starts all agents.
+
+        Raises:
+            ExceptionGroup: If agents fail to start: all their errors.
+        """
         _call_all((agent.on_start for agent in self._agents), "agents failed to start")
 
     def do_work(self) -> int:
-        """The sum over the agents. When one raises, the next call resumes after it."""
+        """Runs one duty cycle of each agent. If an agent raises, the next call resumes after it.
+
+        Returns:
+            The sum of the amounts of work.
+        """
         work_count = 0
         while self._next < len(self._agents):
             agent = self._agents[self._next]
@@ -302,14 +369,23 @@ class CompositeAgent(Agent):
         return work_count
 
     def on_close(self) -> None:
-        """Closes all; what they raise comes as one ``ExceptionGroup``."""
+        """Closes all agents.
+
+        Raises:
+            ExceptionGroup: If agents fail to close: all their errors.
+        """
         _call_all((agent.on_close for agent in self._agents), "agents failed to close")
 
 
 class DynamicCompositeAgent(Agent):
-    """A composite whose agents come and go while it runs.
+    """A composite to which agents are added, and from which they are removed, while it runs.
 
-    ``try_add`` and ``try_remove`` may be called from any thread; each has one slot, taken up by the next ``do_work``.
+    One thread runs it. ``try_add`` and ``try_remove`` are thread-safe; each has one slot, which the next ``do_work``
+    empties.
+
+    Args:
+        role_name: Name of the composite.
+        agents: The first agents.
     """
 
     def __init__(self, role_name: str, *agents: Agent) -> None:
@@ -322,26 +398,36 @@ class DynamicCompositeAgent(Agent):
 
     @property
     def role_name(self) -> str:
-        """The name that was given."""
+        """Name of the composite."""
         return self._role_name
 
     @property
     def status(self) -> str:
-        """``INIT`` until started, then ``ACTIVE``, at last ``CLOSED``."""
+        """``INIT`` before the start, then ``ACTIVE``, and ``CLOSED`` at the end."""
         return self._status
 
     @property
     def has_add_completed(self) -> bool:
-        """Whether the agent of the last ``try_add`` has joined."""
+        """Whether the agent of the last ``try_add`` was added."""
         return self._to_add is None
 
     @property
     def has_remove_completed(self) -> bool:
-        """Whether the agent of the last ``try_remove`` has left."""
+        """Whether the agent of the last ``try_remove`` was removed."""
         return self._to_remove is None
 
     def try_add(self, agent: Agent) -> bool:
-        """Asks for an agent to join; false while an earlier one has not. The composite must be active."""
+        """Requests that an agent is added.
+
+        Args:
+            agent: The agent.
+
+        Returns:
+            ``False`` if an earlier request is not complete.
+
+        Raises:
+            AeronError: If the composite is not active.
+        """
         with self._slots:
             self._check_active("add")
             if self._to_add is not None:
@@ -350,7 +436,17 @@ class DynamicCompositeAgent(Agent):
             return True
 
     def try_remove(self, agent: Agent) -> bool:
-        """Asks for this agent to leave; false while an earlier one has not. The composite must be active."""
+        """Requests that an agent is removed.
+
+        Args:
+            agent: The agent.
+
+        Returns:
+            ``False`` if an earlier request is not complete.
+
+        Raises:
+            AeronError: If the composite is not active.
+        """
         with self._slots:
             self._check_active("remove")
             if self._to_remove is not None:
@@ -359,12 +455,20 @@ class DynamicCompositeAgent(Agent):
             return True
 
     def on_start(self) -> None:
-        """Starts the agents given at construction."""
+        """Starts the first agents.
+
+        Raises:
+            ExceptionGroup: If agents fail to start: all their errors.
+        """
         _call_all((agent.on_start for agent in self._agents), "agents failed to start")
         self._status = "ACTIVE"
 
     def do_work(self) -> int:
-        """Lets agents join and leave, then adds up their work."""
+        """Adds and removes agents as requested, then runs one duty cycle of each.
+
+        Returns:
+            The sum of the amounts of work.
+        """
         if self._to_add is not None:
             self._join(self._to_add)
         if self._to_remove is not None:
@@ -372,7 +476,11 @@ class DynamicCompositeAgent(Agent):
         return sum(agent.do_work() for agent in self._agents)
 
     def on_close(self) -> None:
-        """Closes all agents."""
+        """Closes all agents.
+
+        Raises:
+            ExceptionGroup: If agents fail to close: all their errors.
+        """
         self._status = "CLOSED"
         agents, self._agents = self._agents, []
         _call_all((agent.on_close for agent in agents), "agents failed to close")
@@ -396,3 +504,8 @@ class DynamicCompositeAgent(Agent):
         self._agents = [other for other in self._agents if other is not agent]
         if len(self._agents) < before:
             agent.on_close()
+
+
+# Users import these names from `aeron`, so reprs, tracebacks and pickles name that module.
+for _class in (Agent, AgentInvoker, AgentRunner, CompositeAgent, DynamicCompositeAgent):
+    _class.__module__ = "aeron"

@@ -1,10 +1,10 @@
-"""asyncio: waiting for what happens in shared memory, without a busy loop.
+"""asyncio: waits for changes of shared memory, without a busy loop.
 
-Shared memory wakes nobody, so whoever waits has to look. A wait first looks for some microseconds right where it is, as
-long as that has paid off lately: an answer that is on its way costs no turn of the event loop. Then the loop looks, on
-a timer that all waits of the loop share: each time after a quarter of what was waited so far, from 20 us to 1 ms. One
-wake serves everything that has arrived by then. After a second without anything the loop sleeps, and a native thread,
-whose looks are cheaper, looks for it every 10 ms.
+A change of shared memory wakes no thread, so a wait has to check its condition repeatedly. A wait first spins for up to
+300 us, if recent spins were short. Then a response that arrives soon costs no turn of the event loop. After the spin,
+a timer that all waits of the loop share checks all conditions. Its interval is a quarter of the time waited so far,
+from 20 us to 1 ms. After a second without any change the loop sleeps, and a native thread checks the conditions every
+10 ms, because its checks are cheaper.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Closable(Protocol):
     """A resource that ``async with`` closes."""
 
     def close(self) -> None:
-        """Closes it."""
+        """Closes the resource."""
 
 
 _MIN_PARK_NS = 20_000
@@ -47,18 +47,19 @@ _IDLE_PARK_NS = 10_000_000
 _IDLE_AFTER_NS = 1_000_000_000
 
 _SPIN_NS = 300_000
-# A spin that ended sooner than this has paid off: waking up would have taken about as long.
+# A spin shorter than this was worth it: waking up would have taken about as long.
 _SHORT_SPIN_NS = 60_000
-# After a spin that paid off so many may fail to; after that there are none for a while, and then two on trial.
+# After a short spin, this many spins may be long. Then the iterator waits 32 times without a spin, and then tries
+# two spins.
 _SPINS_AFTER_SUCCESS = 8
 _SPINS_ON_TRIAL = 2
 _WAITS_WITHOUT_SPIN = 32
-# What always finds something would never let the loop turn: it does so after this long.
+# If an iterator always finds messages, it lets other tasks of the event loop run after this time.
 _TURN_NS = 500_000
 
 
 class _LoopTimer:
-    """The loop's own timer, where the system has none that is a file. Its resolution is a millisecond."""
+    """The event loop's own timer, for systems without timer files. Its resolution is a millisecond."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
         self._loop = weakref.ref(loop)
@@ -88,7 +89,7 @@ def _timer(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> _aeron.
 
 
 class _Looker:
-    """Looks for everything that a loop waits for, on one timer."""
+    """Checks the conditions of all waits of an event loop, on one timer."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._waits: dict[asyncio.Future[None], Callable[[], bool]] = {}
@@ -96,7 +97,7 @@ class _Looker:
         self._idle_since_ns = 0
 
     async def wait(self, is_over: Callable[[], bool]) -> None:
-        """Returns once `is_over` answers true or raises; what is there then is the caller's to take."""
+        """Returns when `is_over` returns true or raises. The caller then takes the result."""
         over = asyncio.get_running_loop().create_future()
         self._waits[over] = is_over
         self._start_over()
@@ -139,7 +140,7 @@ class _Looker:
         try:
             return is_over()
         except Exception:
-            # The caller meets it again when it takes what is there.
+            # The caller gets the same exception when it takes the result.
             return True
 
 
@@ -155,9 +156,9 @@ def _looker() -> _Looker:
 
 
 class _Spin:
-    """Decides whether to look for a while before waiting: only as long as that finds something soon.
+    """Decides whether a wait spins before it sleeps: only if recent spins were short.
 
-    Two peers that answer each other find into their fast form by it, in which neither ever sleeps, and out of it.
+    So two peers that reply to each other at once never sleep. If one of them slows down, spinning stops.
     """
 
     def __init__(self) -> None:
@@ -180,13 +181,22 @@ class _Spin:
 
 
 class AsyncBatches:
-    """Batches of what arrives, for ``async for``: ends if the owner closes the subscription, raises if it died.
+    """An asynchronous iterator of batches, which `batches_async` returns. One task at a time may use it.
 
-    A cancelled wait, such as one that ``asyncio.wait_for`` gave up, loses no message and does not end the iterator.
+    It ends if the program closes the subscription. If a wait is cancelled, for instance by ``asyncio.wait_for``, no
+    message is lost and the iterator does not end. Not thread-safe.
+
+    Args:
+        subscription: The subscription.
+        limit: Largest number of messages in a batch.
+        max_bytes: Bytes of payload after which no other message is added to a batch.
+
+    Raises:
+        SubscriptionClosedError: If the driver or the client ended.
     """
 
     def __init__(self, subscription: Subscription | PersistentSubscription, limit: int, max_bytes: int) -> None:
-        """`limit` messages of a batch at most, none begun after `max_bytes`."""
+        """Makes an iterator over the batches of a subscription."""
         self._subscription = subscription
         self._limits = limit, max_bytes
         self._spin = _Spin()
@@ -195,7 +205,7 @@ class AsyncBatches:
         self._is_closed = False
 
     def __aiter__(self) -> AsyncBatches:
-        """Itself."""
+        """Returns the iterator itself."""
         return self
 
     async def __anext__(self) -> Batch:
@@ -220,13 +230,21 @@ class AsyncBatches:
         """Ends the iterator; the subscription stays open."""
         self._is_closed = True
 
+    def __reduce__(self) -> str:
+        """Refuses to be pickled, as the subscription does."""
+        raise TypeError("cannot pickle 'aeron.AsyncBatches' object")
+
     def __repr__(self) -> str:
-        """The subscription and the limit."""
+        """Returns the subscription and the limit as text."""
         return f"<AsyncBatches of up to {self._limits[0]} messages of {self._subscription!r}>"
 
 
+# Users import the class from `aeron`, not from this module.
+AsyncBatches.__module__ = "aeron"
+
+
 async def offer(publication: Publication | ExclusivePublication, message: Any) -> int:
-    """Offers until it is sent; answers the position."""
+    """Offers the message until it is sent, and returns the position."""
     while not (position := publication.offer(message)):
         await _looker().wait(publication._is_ready)
     return position
@@ -235,7 +253,7 @@ async def offer(publication: Publication | ExclusivePublication, message: Any) -
 async def offer_batch(
     publication: Publication | ExclusivePublication, messages: Any, offsets: Any = None, start: int = 0
 ) -> int:
-    """Offers all messages from index `start` on; returns how many there were.
+    """Offers all messages from index `start` on, and returns their number.
 
     If the wait is cancelled or an offer fails, the attribute `sent` of the exception says how many were sent.
     Resume at ``start + error.sent``.
@@ -245,7 +263,7 @@ async def offer_batch(
     try:
         count = (len(messages) if offsets is None else len(offsets) - 1) - start
     except TypeError:
-        # Something without a length is no batch: this raises an error that names the parameter.
+        # An object without a length is no batch. This call raises an error that names the parameter.
         publication.offer_batch(messages, offsets=offsets, start=start)
         raise
     sent = 0
@@ -271,7 +289,7 @@ async def finished(operation: PendingOperation[T]) -> T:
 
 
 async def connected(stream: Publication | ExclusivePublication | Subscription, timeout_s: float | None) -> None:
-    """Waits for a peer; what is missing then, `wait_connected` says."""
+    """Waits for a peer. If there is none after the timeout, `wait_connected` raises the error."""
     if not stream._is_connected_or_closed():
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -282,7 +300,7 @@ async def connected(stream: Publication | ExclusivePublication | Subscription, t
 async def claim(
     publication: Publication | ExclusivePublication, length: int, timeout_s: float | None, direct: bool
 ) -> BufferClaim:
-    """Claims as soon as there is room; what is missing when the time is up, `claim` says."""
+    """Claims a message as soon as there is room. If there is no room after the timeout, `claim` raises the error."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             while True:
@@ -294,10 +312,10 @@ async def claim(
 
 
 async def enter(client: Aeron) -> Aeron:
-    """``async with``."""
+    """Runs the start of ``async with``."""
     return client
 
 
 async def leave(resource: Aeron | Closable) -> None:
-    """Closes without blocking the loop: handlers of a client that are due may take their time."""
+    """Closes the resource in another thread, because a handler of the client may run for long."""
     await asyncio.get_running_loop().run_in_executor(None, resource.close)

@@ -18,24 +18,36 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class ShutdownSignalBarrier:
-    """Wakes whoever waits for the program to end: ``with ShutdownSignalBarrier() as barrier: barrier.wait()``.
+    """Blocks until the program has to end: on SIGINT, on SIGTERM, or by a call.
 
-    While a barrier is open SIGINT and SIGTERM do not kill the process, they wake all barriers. Create and close it on
-    the main thread, where Python handles signals; on another thread only :meth:`signal` and :meth:`signal_all` wake it.
-    The other methods may be called from any thread.
+    While a barrier is open, SIGINT and SIGTERM do not end the process; they wake all barriers. Create and close it on
+    the main thread, where Python handles signals. On another thread only `signal` and `signal_all` wake it. All other
+    methods are thread-safe. A context manager that closes the barrier.
+
+    Args:
+        handler: Called once without arguments when the barrier is woken.
+
+    Raises:
+        ArgumentTypeError: If ``handler`` is not callable.
+
+    Example:
+        ```python
+        with aeron.ShutdownSignalBarrier() as barrier:
+            barrier.wait()
+        ```
     """
 
     _open: ClassVar[weakref.WeakSet[ShutdownSignalBarrier]] = weakref.WeakSet()
     _previous: ClassVar[dict[signal.Signals, Any]] = {}
 
     def __init__(self, handler: Callable[[], object] | None = None) -> None:
-        """`handler` is called once, by whoever wakes the barrier."""
-        # Popped by the first who wakes the barrier.
+        """Makes an open barrier."""
+        # The first call that wakes the barrier pops the handler.
         if handler is not None and not callable(handler):
             raise ArgumentTypeError(f"handler={handler!r} is not callable: pass a function")
         self._pending = [handler]
-        # Held until then. A bare lock, because a signal handler can release it wherever it interrupts wait(); an Event
-        # would have it wait for a lock that the interrupted code holds.
+        # Held until the barrier is woken. It is a plain lock, because a signal handler can release it at any point of
+        # wait(). With an Event the handler would wait for a lock that the interrupted code holds.
         self._gate = threading.Lock()
         self._gate.acquire()
         self._open.add(self)
@@ -48,7 +60,14 @@ class ShutdownSignalBarrier:
         cls.signal_all()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until the barrier is woken, at most ``timeout`` seconds; answers whether it was."""
+        """Waits until the barrier is woken.
+
+        Args:
+            timeout: Seconds to wait. ``None`` waits without a limit.
+
+        Returns:
+            ``True`` if the barrier was woken.
+        """
         if not self._gate.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
             return False
         self._gate.release()
@@ -60,7 +79,7 @@ class ShutdownSignalBarrier:
         return not self._pending
 
     def signal(self) -> None:
-        """Wakes this barrier and calls its handler, the first time only."""
+        """Wakes this barrier and calls its handler. Further calls do nothing."""
         try:
             handler = self._pending.pop()
         except IndexError:
@@ -76,13 +95,15 @@ class ShutdownSignalBarrier:
             barrier.signal()
 
     def close(self) -> None:
-        """Wakes the barrier and takes it back; with the last one signals have their former effect. Idempotent."""
+        """Wakes and closes the barrier. When the last barrier is closed, signals have their former effect.
+        Idempotent.
+        """
         self.signal()
         self._open.discard(self)
         if not self._open:
             while self._previous:
                 number, former = self._previous.popitem()
-                # Not the main thread: the signals keep waking barriers, of which there are none.
+                # On another thread the handlers stay installed. They have no effect, because no barrier is open.
                 with contextlib.suppress(ValueError):
                     signal.signal(number, former)
 
@@ -93,3 +114,7 @@ class ShutdownSignalBarrier:
     def __exit__(self, *_: object) -> None:
         """Closes."""
         self.close()
+
+
+# Users import the class from `aeron`, so reprs and pickles name that module.
+ShutdownSignalBarrier.__module__ = "aeron"

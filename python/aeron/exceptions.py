@@ -79,134 +79,222 @@ __all__ = [
 
 
 class AeronError(Exception):
-    """The root of everything this package raises."""
+    """Root of all exceptions of this package.
+
+    Catch it for errors of every kind; the subclass names the cause and the remedy.
+    """
 
 
 # ---- arguments and settings ------------------------------------------------------------------------------------------
 
 
 class InvalidArgumentError(AeronError, ValueError):
-    """An argument has a value that makes no sense for the call."""
+    """An argument is not valid for the call.
+
+    The text names the argument: pass a value that it permits.
+    """
 
 
 class ArgumentRangeError(InvalidArgumentError, OverflowError):
-    """An integer is outside the range of its parameter."""
+    """An integer is outside the range of its parameter.
+
+    The text names the range: pass a value within it.
+    """
 
 
 class ArgumentTypeError(AeronError, TypeError):
-    """An argument has the wrong type."""
+    """An argument has the wrong type.
+
+    The text names the expected type: pass an object of that type.
+    """
 
 
 class IndexRangeError(AeronError, IndexError):
-    """An index or an id is beyond the last one."""
+    """An index or an id is greater than the last one.
+
+    Compare with the length or `max_counter_id` before the call.
+    """
 
 
 class ViewError(AeronError, BufferError):
-    """A view of memory that is no longer lent, or that a handler kept."""
+    """A memoryview is used after its owner released it, or a handler kept it.
+
+    Copy the data with ``bytes(view)`` in time.
+    """
 
 
 class ConfigurationError(AeronError, ValueError):
-    """A setting is unknown, out of its range, or does not fit another one."""
+    """A setting is not known, is out of its range, or does not fit another one.
+
+    The text names the setting: correct it.
+    """
 
 
 class ForkedError(AeronError, RuntimeError):
-    """The object belongs to the parent process: after a fork, open a client or a driver in the child."""
+    """The object belongs to the parent process of a fork.
+
+    Open a client or a driver in the child process.
+    """
 
 
 class ReentrantCallError(AeronError, RuntimeError):
-    """An object that serves one caller at a time was entered again: from its own handler, or by a second thread."""
+    """Two calls are inside an object that permits one: from its own handler, or from two threads.
+
+    Call it from one thread.
+    """
 
 
 class AgentTerminationError(AeronError, RuntimeError):
-    """Raised by an agent's ``do_work`` to end its runner in an orderly way."""
+    """Raised by an agent's ``do_work`` to end its runner.
+
+    No remedy is needed.
+    """
 
 
 # ---- the driver as a process -----------------------------------------------------------------------------------------
 
 
 class DriverError(AeronError, OSError):
-    """The media driver could not start, or its directory is unusable."""
+    """The media driver cannot start, or its directory cannot be used.
+
+    The text names the file: correct it, or use another ``dir``.
+    """
 
 
 class DriverActiveError(DriverError):
-    """A live driver owns the directory already."""
+    """A live driver owns the directory.
+
+    Connect a client to that driver, or start this one with another ``dir``.
+    """
 
 
 class DriverTimeoutError(AeronError, TimeoutError):
-    """No media driver answered in time: none is running on the directory, or it died."""
+    """No media driver responded in time: no driver runs on the directory, or it has ended.
+
+    Start the driver, or correct the directory.
+    """
 
 
 # ---- the life of a client --------------------------------------------------------------------------------------------
 
 
 class ClientClosedError(AeronError, RuntimeError):
-    """The client is closed; ``__cause__`` says what closed it, if that was not the program."""
+    """The client is closed.
+
+    If an error closed it, ``__cause__`` is that error. Open a new client.
+    """
 
 
 class ClientTimeoutError(AeronError, TimeoutError):
-    """The driver declared this client dead: it sent no keepalive for the client liveness timeout."""
+    """The driver received no keepalive of this client in time, and closed it.
+
+    Open a new client; raise ``client_liveness_timeout_ns`` if the process pauses for long.
+    """
 
 
 class ConductorServiceTimeoutError(AeronError, TimeoutError):
-    """The client's conductor was not run for longer than the inter-service timeout."""
+    """The client's conductor did not run for longer than the inter-service timeout.
+
+    Open a new client, and call ``do_work`` more often or keep handlers short.
+    """
 
 
 # ---- publications and subscriptions ----------------------------------------------------------------------------------
 
 
 class PublicationClosedError(AeronError, RuntimeError):
-    """The publication is closed; ``__cause__`` says what closed it, if that was not the program."""
+    """The publication is closed.
+
+    If an error closed it, ``__cause__`` is that error. Add a new publication.
+    """
 
 
 class SubscriptionClosedError(AeronError, RuntimeError):
-    """The subscription is closed; ``__cause__`` says what closed it, if that was not the program."""
+    """The subscription is closed.
+
+    If an error closed it, ``__cause__`` is that error. Add a new subscription.
+    """
 
 
 class ImageClosedError(ClientClosedError):
-    """The image is closed; ``__cause__`` says what closed it, if that was not the program."""
+    """The image is closed.
+
+    If an error closed it, ``__cause__`` is that error. Wait for a new image of the subscription.
+    """
 
 
 class CounterClosedError(ClientClosedError):
-    """The counter is closed; ``__cause__`` says what closed it, if that was not the program."""
+    """The counter is closed.
+
+    If an error closed it, ``__cause__`` is that error. Add a new counter.
+    """
 
 
 class MaxPositionExceededError(AeronError, OverflowError):
-    """The stream has used up its positions (2^31 terms): close this publication and add a new one."""
+    """The stream has reached its largest position, after 2^31 terms.
+
+    Close the publication and add a new one.
+    """
 
 
 class MessageTooLongError(AeronError, ValueError):
-    """A message is longer than the stream carries (``max_message_length``, for claims ``max_payload_length``)."""
+    """A message is longer than ``max_message_length``, or a claim longer than ``max_payload_length``.
+
+    Split the message, or raise the MTU or the term length.
+    """
 
 
 class NotConnectedError(AeronError, TimeoutError):
-    """No subscriber connected within the time given."""
+    """No peer connected within the timeout.
+
+    Check channel and stream id on both sides, or wait longer.
+    """
 
 
 class OperationTimeoutError(AeronError, TimeoutError):
-    """A pending operation is not finished within the time given; it goes on."""
+    """A pending operation is not complete within the timeout.
+
+    It continues: wait again, or cancel it.
+    """
 
 
 class OperationCancelledError(AeronError, RuntimeError):
-    """The result of an operation that was cancelled."""
+    """The program cancelled the operation, so it has no result.
+
+    Start it again if you need the result.
+    """
 
 
 class BackPressureTimeoutError(AeronError, TimeoutError):
-    """The slowest subscriber did not make room within the time given."""
+    """The slowest subscriber made no room within the timeout.
+
+    Poll faster there, wait longer, or publish less.
+    """
 
 
 class CorruptLogError(AeronError, RuntimeError):
-    """A peer wrote something impossible into a shared log; the image was closed."""
+    """A peer wrote impossible data into a shared log, and the image was closed.
+
+    Restart the publisher; report a bug if it repeats.
+    """
 
 
 # ---- refusals of the driver ------------------------------------------------------------------------------------------
 
 
 class RegistrationError(AeronError, RuntimeError):
-    """The driver refused a request; the message is the driver's.
+    """The driver refused a request; the text is the driver's.
+
+    The subclass names the cause and the remedy.
+
+    Args:
+        message: The driver's text.
+        correlation_id: Correlation id of the request, or -1.
+        code: Error code of the control protocol. ``None`` is the code of the class.
 
     Attributes:
-        code: the error code of the control protocol.
-        correlation_id: of the request, or -1.
+        code: Error code of the control protocol.
+        correlation_id: Correlation id of the request, or -1.
     """
 
     code: int = -1
@@ -220,85 +308,127 @@ class RegistrationError(AeronError, RuntimeError):
 
 
 class InvalidChannelError(RegistrationError, ValueError):
-    """The channel URI is wrong, or its parameters contradict each other or a live stream."""
+    """The channel URI is not valid, or its parameters contradict each other or a live stream.
+
+    Correct the channel.
+    """
 
     code = 1
 
 
 class UnknownSubscriptionError(RegistrationError, LookupError):
-    """The driver knows no such subscription."""
+    """The driver has no such subscription, for instance because it was closed.
+
+    Add the subscription again.
+    """
 
     code = 2
 
 
 class UnknownPublicationError(RegistrationError, LookupError):
-    """The driver knows no such publication of this client."""
+    """The driver has no such publication of this client, for instance because it was closed.
+
+    Add the publication again.
+    """
 
     code = 3
 
 
 class ChannelEndpointError(RegistrationError, OSError):
-    """The channel's endpoint failed."""
+    """The channel's socket failed.
+
+    The text names the address: correct the endpoint or the interface, and add the stream again.
+    """
 
     code = 4
 
 
 class UnknownCounterError(RegistrationError, LookupError):
-    """The driver knows no such counter of this client."""
+    """The driver has no such counter of this client, for instance because it was closed.
+
+    Add the counter again.
+    """
 
     code = 5
 
 
 class UnknownCommandError(RegistrationError):
-    """The driver does not know the command."""
+    """The driver does not know the command.
+
+    Use a driver of version 1.52 or later.
+    """
 
     code = 6
 
 
 class MalformedCommandError(RegistrationError):
-    """The driver could not read the command."""
+    """The driver could not read the command.
+
+    Use client and driver of the same version; report a bug if it repeats.
+    """
 
     code = 7
 
 
 class NotSupportedError(RegistrationError):
-    """The driver does not support what was asked for."""
+    """The driver does not support the request.
+
+    The text says why: change the request or the driver's settings.
+    """
 
     code = 8
 
 
 class UnknownHostError(RegistrationError, OSError):
-    """A host name in the channel could not be resolved."""
+    """A host name of the channel has no address.
+
+    Correct the name, or the name resolution of the machine.
+    """
 
     code = 9
 
 
 class ResourceTemporarilyUnavailableError(RegistrationError):
-    """The endpoint is just closing; try again."""
+    """The endpoint is closing.
+
+    Repeat the request.
+    """
 
     code = 10
 
 
 class GenericDriverError(RegistrationError):
-    """Everything without a code of its own; the message says it."""
+    """The driver refused a request for a reason without its own code.
+
+    The text says the cause.
+    """
 
     code = 11
 
 
 class StorageSpaceError(RegistrationError, OSError):
-    """The log file does not fit on the file system of the Aeron directory."""
+    """The log file does not fit on the file system of the driver's directory.
+
+    Free space, or use shorter terms.
+    """
 
     code = 12
 
 
 class ImageRejectedError(RegistrationError):
-    """A subscriber rejected the stream."""
+    """A subscriber rejected the stream.
+
+    The text is the subscriber's reason: remove the cause, and publish again.
+    """
 
     code = 13
 
 
 class PublicationRevokedError(RegistrationError):
-    """The publisher revoked the stream."""
+    """The publisher revoked the stream.
+
+    Wait for a new image.
+    """
 
     code = 14
 
@@ -311,9 +441,17 @@ _BAD_PORTS = ("port out of range: ", "port invalid: ")
 
 
 def registration_error(code: int, message: str, correlation_id: int = -1) -> RegistrationError:
-    """The exception for an error code of the control protocol; an unknown code gives the base class with that code.
+    """Returns the exception for an error code of the control protocol.
 
-    A channel with a bad port gives an :class:`InvalidChannelError` that keeps the driver's code.
+    A channel with a bad port gives an `InvalidChannelError` that keeps the driver's code.
+
+    Args:
+        code: Error code of the control protocol.
+        message: The driver's text.
+        correlation_id: Correlation id of the request, or -1.
+
+    Returns:
+        The exception; for an unknown code one of the base class.
     """
     kind = _BY_CODE.get(code, RegistrationError)
     if kind is GenericDriverError and any(text in message for text in _BAD_PORTS):
@@ -327,9 +465,16 @@ def registration_error(code: int, message: str, correlation_id: int = -1) -> Reg
 class ArchiveError(AeronError, RuntimeError):
     """An archive refused a request, or a replay or the session with the archive failed.
 
+    The subclass names cause and remedy.
+
+    Args:
+        message: Text of the error.
+        correlation_id: Correlation id of the request, or -1.
+        code: Error code of the archive. ``None`` is the code of the class.
+
     Attributes:
-        code: the archive's error code, -1 if the error is not a refusal.
-        correlation_id: of the request, or -1.
+        code: Error code of the archive, -1 if the error is not a refusal.
+        correlation_id: Correlation id of the request, or -1.
     """
 
     code: int = -1
@@ -343,19 +488,31 @@ class ArchiveError(AeronError, RuntimeError):
 
 
 class ArchiveTimeoutError(ArchiveError, TimeoutError):
-    """The archive did not answer within the message timeout."""
+    """The archive did not respond within the message timeout.
+
+    Check its channels, or raise ``message_timeout``.
+    """
 
 
 class ArchiveDisconnectedError(ArchiveError, ConnectionError):
-    """The archive ended the session, or it is gone: connect again."""
+    """The archive ended the session, or it is gone.
+
+    Connect again.
+    """
 
 
 class ArchiveClosedError(ArchiveError):
-    """The client of the archive is closed."""
+    """The client of the archive is closed.
+
+    Connect again.
+    """
 
 
 class PersistentSubscriptionError(ArchiveError):
-    """An error that ends a persistent subscription, or that it survives; its cause is that of the archive or client.
+    """An error of a persistent subscription, which may end it.
+
+    ``__cause__`` is the error of the archive or the client. If the subscription has failed, open a new one at the
+    position of the last message.
 
     Attributes:
         reason: ``RECORDING_NOT_FOUND``, ``STREAM_ID_MISMATCH``, ``INVALID_START_POSITION``, or ``GENERIC`` for others.
@@ -365,111 +522,168 @@ class PersistentSubscriptionError(ArchiveError):
 
 
 class ArchiveActiveError(ArchiveError, OSError):
-    """A live archive uses the directory or the archive id already."""
+    """A live archive uses the directory or the archive id.
+
+    Stop that archive, or use another directory or ``archive_id``.
+    """
 
 
 class ArchiveDirectoryError(ArchiveError, OSError):
-    """The archive could not start: its directory, catalog or a recording is unusable."""
+    """The archive cannot start, because its directory, catalog or a recording cannot be used.
+
+    ``aeron archive verify`` finds the cause.
+    """
 
 
 class ArchiveRefusedError(ArchiveError):
-    """The archive refused a request; the message is the archive's. Subclasses are for single codes."""
+    """The archive refused a request; the text is the archive's.
+
+    The subclass names the cause and the remedy.
+    """
 
     code = 0
 
 
 class ActiveListingError(ArchiveRefusedError):
-    """The session has a listing that has not ended."""
+    """The session has a listing that is not complete.
+
+    Wait for its end before the next listing.
+    """
 
     code = 1
 
 
 class ActiveRecordingError(ArchiveRefusedError):
-    """The recording is being recorded or replayed."""
+    """The recording is being recorded or replayed.
+
+    Stop the recording and its replays first.
+    """
 
     code = 2
 
 
 class ActiveSubscriptionError(ArchiveRefusedError):
-    """A subscription of the archive records this channel and stream already."""
+    """The archive already records this channel and stream.
+
+    Stop that recording, or use it.
+    """
 
     code = 3
 
 
 class UnknownRecordingSubscriptionError(ArchiveRefusedError, LookupError):
-    """The archive has no such subscription."""
+    """The archive has no such subscription.
+
+    ``list_recording_subscriptions`` returns those it has.
+    """
 
     code = 4
 
 
 class UnknownRecordingError(ArchiveRefusedError, LookupError):
-    """The archive has no such recording, or its stream is another."""
+    """The archive has no such recording, or its stream is another one.
+
+    ``list_recordings`` returns those it has.
+    """
 
     code = 5
 
 
 class UnknownReplayError(ArchiveRefusedError, LookupError):
-    """The archive has no such replay."""
+    """The archive has no such replay, for instance because it has ended.
+
+    Start a new replay.
+    """
 
     code = 6
 
 
 class MaxReplaysError(ArchiveRefusedError):
-    """The archive has as many replays as it may have (``max_concurrent_replays``)."""
+    """The archive has reached its limit of replays.
+
+    Stop a replay, or raise ``max_concurrent_replays``.
+    """
 
     code = 7
 
 
 class MaxRecordingsError(ArchiveRefusedError):
-    """The archive has as many active recordings as it may have (``max_concurrent_recordings``)."""
+    """The archive has reached its limit of recordings.
+
+    Stop a recording, or raise ``max_concurrent_recordings``.
+    """
 
     code = 8
 
 
 class InvalidExtensionError(ArchiveRefusedError, ValueError):
-    """The stream does not continue the recording that it was to extend."""
+    """The stream does not continue the recording that it should extend.
+
+    Publish with the recording's initial term id, term length and stop position.
+    """
 
     code = 9
 
 
 class AuthenticationRejectedError(ArchiveRefusedError, PermissionError):
-    """The archive rejected the credentials."""
+    """The archive rejected the credentials.
+
+    Pass valid ``credentials``.
+    """
 
     code = 10
 
 
 class ArchiveStorageSpaceError(ArchiveRefusedError, OSError):
-    """The file system of the archive has too little space."""
+    """The file system of the archive has too little space.
+
+    Free space, for instance with ``purge_segments``.
+    """
 
     code = 11
 
 
 class UnknownReplicationError(ArchiveRefusedError, LookupError):
-    """The archive has no such replication."""
+    """The archive has no such replication, for instance because it has ended.
+
+    Start a new replication.
+    """
 
     code = 12
 
 
 class UnauthorisedActionError(ArchiveRefusedError, PermissionError):
-    """The client may not do this."""
+    """The client has no permission for the request.
+
+    Connect with other credentials, or change the archive's authorisation.
+    """
 
     code = 13
 
 
 class ReplicationConnectionError(ArchiveRefusedError, ConnectionError):
-    """The source archive of a replication cannot be reached."""
+    """The source archive of a replication cannot be reached.
+
+    Check its control channel, and replicate again.
+    """
 
     code = 14
 
 
 class EmptyRecordingError(ArchiveRefusedError, ValueError):
-    """The range to replay is empty."""
+    """The range to replay is empty.
+
+    Replay a range that has data.
+    """
 
     code = 15
 
 
 class InvalidPositionError(ArchiveRefusedError, ValueError):
-    """The position is out of range, or no frame begins there."""
+    """The position is out of range, or no frame begins there.
+
+    Pass a position between the recording's start and stop positions.
+    """
 
     code = 16
 
@@ -480,5 +694,19 @@ _BY_ARCHIVE_CODE: dict[int, type[ArchiveRefusedError]] = {
 
 
 def archive_error(code: int, message: str, correlation_id: int = -1) -> ArchiveRefusedError:
-    """The exception for an error code of an archive; an unknown code gives the base class with that code."""
+    """Returns the exception for an error code of an archive.
+
+    Args:
+        code: Error code of the archive.
+        message: The archive's text.
+        correlation_id: Correlation id of the request, or -1.
+
+    Returns:
+        The exception; for an unknown code one of the base class.
+    """
     return _BY_ARCHIVE_CODE.get(code, ArchiveRefusedError)(message, correlation_id, code)
+
+
+# Users import these names from `aeron`, so reprs, tracebacks and pickles name that module.
+for _class in [thing for thing in globals().values() if isinstance(thing, type)]:
+    _class.__module__ = "aeron"

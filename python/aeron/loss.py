@@ -1,4 +1,4 @@
-"""Deliberate loss of incoming datagrams, for tests of how a system behaves when its network does not.
+"""Deliberate loss of incoming datagrams, for tests of a system on a bad network.
 
 >>> import aeron
 >>> driver = aeron.MediaDriver(incoming_loss=aeron.RandomLoss(rate=0.05, seed=7))
@@ -6,7 +6,7 @@
 'loss'
 >>> driver.close()
 
-The same is there for any driver, by the ``AERON_UDP_CHANNEL_*`` settings that ``MediaDriver.settings()`` lists.
+Any other driver takes the same losses from the ``AERON_UDP_CHANNEL_*`` settings that ``MediaDriver.settings()`` lists.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["FixedLoss", "FrameType", "Loss", "MultiGapLoss", "RandomLoss"]
 
 
 class FrameType(IntEnum):
-    """Types of the frames that drivers send each other; a datagram goes by its first frame. Immutable."""
+    """Types of the frames between drivers. The type of a datagram is that of its first frame. Immutable."""
 
     PAD = 0
     DATA = 1
@@ -40,7 +40,7 @@ _INT32 = 2**31 - 1
 
 
 def _check(name: str, value: int, low: int, high: int) -> None:
-    """Refuses a number that the driver cannot read: it would start without any loss."""
+    """Refuses a number that the driver cannot read, because the driver would then start without any loss."""
     try:
         number = operator.index(value)
     except TypeError as error:
@@ -50,14 +50,27 @@ def _check(name: str, value: int, low: int, high: int) -> None:
 
 
 DATA_FRAMES = (FrameType.PAD, FrameType.DATA)
-"""What carries a stream: lost, it has to be asked for again."""
+"""Frames that carry a stream. If one is lost, the receiver requests it again."""
 
 
 @dataclass(frozen=True)
 class RandomLoss:
-    """Loses incoming datagrams of these frame types with the probability `rate`, 0 to 1. Immutable.
+    """Drops incoming datagrams at random, for tests. Immutable.
 
-    With a `seed` each socket loses by the same series of random numbers in every run.
+    Args:
+        rate: Probability of a loss, 0 to 1.
+        seed: Seed of the random numbers. With a seed each socket drops by the same numbers in every run.
+        frame_types: Types of the frames to drop.
+
+    Raises:
+        ArgumentTypeError: If an argument has the wrong type.
+        InvalidArgumentError: If ``rate`` is not within 0 and 1.
+        ArgumentRangeError: If ``seed`` or a frame type is out of range.
+
+    Example:
+        ```python
+        driver = aeron.MediaDriver(incoming_loss=aeron.RandomLoss(rate=0.05, seed=7))
+        ```
     """
 
     interceptor: ClassVar[str] = "loss"
@@ -67,7 +80,7 @@ class RandomLoss:
     frame_types: Iterable[FrameType] = DATA_FRAMES
 
     def __post_init__(self) -> None:
-        """Refuses a rate that is no probability, and what the driver would ignore with all of the loss."""
+        """Refuses a rate outside 0 to 1, and values for which the driver would ignore the whole loss."""
         if not isinstance(self.rate, numbers.Real):
             raise ArgumentTypeError(f"rate={self.rate!r} is not a number from 0 to 1")
         if not isinstance(self.frame_types, Iterable):
@@ -80,7 +93,11 @@ class RandomLoss:
             _check("frame_types", frame_type, 0, 63)
 
     def arguments(self) -> str:
-        """The text of ``AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS``."""
+        """Returns the text of the driver's setting for this loss.
+
+        Returns:
+            The value of ``AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS``.
+        """
         mask = sum({1 << frame_type for frame_type in self.frame_types})
         seed = "" if self.seed is None else f"|seed={self.seed}"
         return f"rate={self.rate}{seed}|recv-msg-mask={mask:#x}"
@@ -88,10 +105,19 @@ class RandomLoss:
 
 @dataclass(frozen=True)
 class FixedLoss:
-    """Loses what comes first of a term, up to `term_offset + length`, of every stream, once: retransmits pass.
+    """Drops the beginning of a term once, for tests. Retransmitted data passes. Immutable.
 
-    As in the C driver the loss begins with the first datagram that is seen of the term, heartbeats included, wherever
-    `term_offset` is. Immutable.
+    The loss begins with the first datagram of the term, heartbeats included, as in the C driver, and ends at
+    ``term_offset + length``.
+
+    Args:
+        term_id: Id of the term.
+        term_offset: Offset in the term, in bytes.
+        length: Length of the loss, in bytes.
+
+    Raises:
+        ArgumentTypeError: If an argument is not an integer.
+        ArgumentRangeError: If an argument is out of range.
     """
 
     interceptor: ClassVar[str] = "fixed-loss"
@@ -101,21 +127,33 @@ class FixedLoss:
     length: int
 
     def __post_init__(self) -> None:
-        """Refuses what the driver would ignore with all of the loss."""
+        """Refuses values for which the driver would ignore the whole loss."""
         _check("term_id", self.term_id, -_INT32 - 1, _INT32)
         _check("term_offset", self.term_offset, 0, _INT32)
         _check("length", self.length, 0, _INT32)
 
     def arguments(self) -> str:
-        """The text of ``AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS``."""
+        """Returns the text of the driver's setting for this loss.
+
+        Returns:
+            The value of ``AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS``.
+        """
         return f"term-id={self.term_id}|term-offset={self.term_offset}|length={self.length}"
 
 
 @dataclass(frozen=True)
 class MultiGapLoss:
-    """Loses `gap_length` bytes of a term at each multiple of `gap_radix`, `total_gaps` times, of every stream, once.
+    """Drops a part of a term at regular distances, once, for tests. Immutable.
 
-    The radix is rounded up to a power of two. Immutable.
+    Args:
+        term_id: Id of the term.
+        gap_radix: Distance of the gaps in bytes, which is rounded up to a power of two.
+        gap_length: Length of a gap, in bytes.
+        total_gaps: Number of gaps.
+
+    Raises:
+        ArgumentTypeError: If an argument is not an integer.
+        ArgumentRangeError: If an argument is out of range.
     """
 
     interceptor: ClassVar[str] = "multi-gap-loss"
@@ -126,13 +164,17 @@ class MultiGapLoss:
     total_gaps: int
 
     def __post_init__(self) -> None:
-        """Refuses what the driver would ignore with all of the loss."""
+        """Refuses values for which the driver would ignore the whole loss."""
         _check("term_id", self.term_id, -_INT32 - 1, _INT32)
         for name in ("gap_radix", "gap_length", "total_gaps"):
             _check(name, getattr(self, name), 0, _INT32)
 
     def arguments(self) -> str:
-        """The text of ``AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS``."""
+        """Returns the text of the driver's setting for this loss.
+
+        Returns:
+            The value of ``AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS``.
+        """
         return (
             f"term-id={self.term_id}|gap-radix={self.gap_radix}"
             f"|gap-length={self.gap_length}|total-gaps={self.total_gaps}"
@@ -140,3 +182,8 @@ class MultiGapLoss:
 
 
 Loss = RandomLoss | FixedLoss | MultiGapLoss
+
+
+# Users import these names from `aeron`, so reprs, tracebacks and pickles name that module.
+for _class in (FixedLoss, FrameType, MultiGapLoss, RandomLoss):
+    _class.__module__ = "aeron"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aeron._aeron import Recording, _recording_columns
+from aeron._aeron import Recording
+from aeron._pipeline import _recording_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -13,16 +14,23 @@ __all__ = ["Recordings"]
 
 
 class Recordings(tuple[Recording, ...]):
-    """Recordings in the order of their ids: a tuple with :meth:`to_arrow`. Immutable, so thread-safe."""
+    """Recordings in the order of their ids: a tuple with `to_arrow`. Immutable, so thread-safe.
+
+    Args:
+        iterable: Objects of the class `Recording`.
+    """
 
     __slots__ = ()
 
     def to_arrow(self) -> pa.Table:
-        """Makes an Arrow table with a row for each recording; needs pyarrow.
+        """Makes an Arrow table with a row for each recording.
 
         Returns:
             A table with a column for each attribute of ``Recording``. Timestamps are milliseconds in UTC. For active
             recordings ``stop_position`` and ``stop_timestamp`` are null.
+
+        Raises:
+            ImportError: If pyarrow is not installed.
         """
         import pyarrow as pa
 
@@ -31,3 +39,7 @@ class Recordings(tuple[Recording, ...]):
     def __repr__(self) -> str:
         """The recordings."""
         return f"Recordings({list(self)!r})"
+
+
+# Users import the class from `aeron`, so reprs and pickles name that module.
+Recordings.__module__ = "aeron"

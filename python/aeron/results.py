@@ -1,4 +1,4 @@
-"""What an offer answers when nothing was sent: false integers, equal to Aeron's result codes.
+"""Results of an offer that sent nothing: false integers, equal to Aeron's result codes.
 
 ``while not publication.offer(data): idle()`` retries on all three; ``== aeron.BACK_PRESSURED`` tells them apart. A
 position is never false: a stream's position after a message is at least 32.
@@ -8,36 +8,47 @@ __all__ = ["ADMIN_ACTION", "BACK_PRESSURED", "NOT_CONNECTED", "NotSent"]
 
 
 class NotSent(int):
-    """An Aeron result code that means "not sent, try again": a negative integer that is false."""
+    """A result of Aeron that means "not sent, try again": a negative integer that is false. Immutable.
+
+    Programs use the three constants `NOT_CONNECTED`, `BACK_PRESSURED` and `ADMIN_ACTION`.
+
+    Args:
+        code: Aeron's result code.
+        name: Name of the constant.
+    """
 
     name: str
 
     def __new__(cls, code: int, name: str) -> "NotSent":
-        """Only the three constants of this module exist."""
+        """Makes one of the constants of this module."""
         self = super().__new__(cls, code)
         self.name = name
         return self
 
     def __bool__(self) -> bool:
-        """Never true."""
+        """Returns ``False``."""
         return False
 
     def __repr__(self) -> str:
-        """The constant's name."""
+        """Returns the name of the constant."""
         return self.name
 
     __str__ = __repr__
 
     def __reduce__(self) -> str:
-        """Pickled by name, so that identity survives."""
+        """Pickles the constant by its name, so that its identity is kept."""
         return self.name
+
+
+# Users import the class from `aeron`, so reprs and pickles name that module.
+NotSent.__module__ = "aeron"
 
 
 NOT_CONNECTED = NotSent(-1, "NOT_CONNECTED")
 """No subscriber is connected."""
 
 BACK_PRESSURED = NotSent(-2, "BACK_PRESSURED")
-"""The slowest subscriber is a window behind."""
+"""The position limit is reached: the slowest subscriber has to consume first."""
 
 ADMIN_ACTION = NotSent(-3, "ADMIN_ACTION")
 """The log is rotating to its next term: try again at once."""

@@ -1,4 +1,8 @@
-"""Spark imports every ``pyspark_*`` module to find formats, and loses them all if one raises. This one never does."""
+"""Registers the format with Spark.
+
+Spark imports every ``pyspark_*`` module to find formats. If one import raises, Spark finds no format at all, so this
+module never raises.
+"""
 
 try:
     from aeron.spark.source import AeronDataSource as DefaultSource
@@ -7,11 +11,11 @@ except Exception as error:
     try:
         from pyspark.sql.datasource import DataSource
     except Exception:
-        pass  # A PySpark without Python data sources looks for none.
+        pass  # This PySpark has no Python data sources.
     else:
 
         class DefaultSource(DataSource):  # type: ignore[no-redef]
-            """Stands where the format would be, and says at its first use why it is not there."""
+            """Replacement for the format that cannot be loaded. Its first use raises the reason."""
 
             def __init__(self, options: dict[str, str]) -> None:
                 raise ImportError(_REASON)

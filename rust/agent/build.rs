@@ -1,4 +1,4 @@
-//! Tells the crate which commit it is built from, unless the builder has done so in `AERON_COMMIT`.
+//! Sets `AERON_COMMIT` to the commit of the source, unless the build environment sets it.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Proves that the simulator finds bugs: each mutant of mutants.toml is found by the schedule of its seed.
+"""Proves that the simulator finds bugs: the schedule of a seed finds each mutant of mutants.toml.
 
 usage: mutants.py [--find LIMIT]
 
-Driver and archive are copied with all mutants in them, each behind a switch, so that they are built once; a mutant is
-chosen by a variable of the environment. Those of the archive are looked for by schedules with archives. `--find` looks
-for the first seed below LIMIT that finds each mutant without one.
+Driver and archive are copied with all mutants in them. Each mutant has a switch, so one build is enough; an environment
+variable selects the mutant. Schedules with archives test the mutants of the archive. For each mutant without a seed,
+`--find` searches for the first seed below LIMIT whose schedule finds it.
 """
 
 import os
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "mutants"
 COPY = TARGET / "copy"
 SWITCH = """
-/// Which mutant is switched on.
+/// Returns whether this mutant is switched on.
 pub(crate) fn is_mutant(number: u32) -> bool {
     static CHOSEN: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
     *CHOSEN.get_or_init(|| std::env::var("MUTANT").map_or(0, |text| text.parse().expect("a number"))) == number
@@ -29,7 +29,7 @@ pub(crate) fn is_mutant(number: u32) -> bool {
 
 
 def main() -> int:
-    """Answers the exit status: 0 when every mutant was found, and nothing without one."""
+    """Returns the exit status: 0 if every mutant was found, and the schedules find nothing without a mutant."""
     mutants = tomllib.loads((ROOT / "rust/simulator/mutants.toml").read_text())["mutant"]
     binary = build(mutants)
     limit = int(sys.argv[2]) if sys.argv[1:2] == ["--find"] else None
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def build(mutants: list[dict]) -> Path:
-    """Builds the simulator on a driver and an archive that have all mutants; answers the program."""
+    """Builds the simulator with a driver and an archive that have all mutants. Returns the path of the program."""
     shutil.rmtree(COPY, ignore_errors=True)
     ignored = shutil.ignore_patterns("target", "node_modules", ".venv")
     shutil.copytree(ROOT / "rust", COPY / "rust", ignore=ignored)
@@ -74,7 +74,7 @@ def build(mutants: list[dict]) -> Path:
 
 
 def first_finding(binary: Path, number: int, mutant: dict, limit: int) -> tuple[int | None, str | None]:
-    """The first seed below a limit whose schedule finds a mutant, and what it finds."""
+    """Returns the first seed below a limit whose schedule finds a mutant, and the finding."""
     begin, end = 0, 8
     while begin < limit:
         found = findings(binary, number, mutant, f"{begin}..{min(end, limit)}")
@@ -85,7 +85,7 @@ def first_finding(binary: Path, number: int, mutant: dict, limit: int) -> tuple[
 
 
 def findings(binary: Path, number: int, mutant: dict, seeds: str) -> dict[int, str]:
-    """What the schedules of some seeds find, by seed. A panic is a finding too."""
+    """Returns the findings of the schedules of some seeds, by seed. A panic is a finding too."""
     options = ["--archive"] if mutant.get("crate") == "archive" else []
     run = subprocess.run(
         [binary, *options, seeds], env=os.environ | {"MUTANT": str(number)}, capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""The captured sessions of the vectors: UDP datagrams in the order in which they crossed the loopback interface."""
+"""The captured sessions of the test vectors: UDP datagrams in their order on the loopback interface."""
 
 import struct
 from dataclasses import dataclass

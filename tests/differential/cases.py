@@ -1,4 +1,4 @@
-"""The malformed datagrams of the vectors, with what the C drivers did and what an implementation should do."""
+"""The malformed datagrams of the test vectors, with the behaviour of the C drivers and the recommended behaviour."""
 
 import json
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ RECEIVER, SENDER, RESOLVER = "receiver data socket", "sender control socket", "n
 
 @dataclass(frozen=True)
 class Case:
-    """One case; `as_observed` says that 1.52.2 does what is recommended."""
+    """One case. `as_observed`: the C driver 1.52.2 has the recommended behaviour."""
 
     name: str
     session: int
@@ -28,7 +28,7 @@ class Case:
 
     @property
     def wanted(self):
-        """What is to happen, in the words of the vectors."""
+        """The expected behaviour, as text of the test vectors."""
         return self.expected if self.recommended == "as observed" else self.recommended
 
 

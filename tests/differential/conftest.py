@@ -34,9 +34,9 @@ def run_directory():
 
 @pytest.fixture(scope="module")
 def pairs(run_directory, tmp_path_factory):
-    """`pairs(**settings)`: the C driver and ours with these settings; tests of a module with the same ones share them.
+    """`pairs(**settings)`: the C driver and ours with these settings. Tests of a module with equal settings share them.
 
-    `{port}` in a setting stands for a free UDP port, another one for each driver.
+    `{port}` in a setting is replaced by a free UDP port, a different one for each driver.
     """
     running = {}
 

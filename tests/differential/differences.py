@@ -1,6 +1,6 @@
-"""Where our driver knowingly does something else than the C driver 1.53 of the wheel, and why; nowhere else may it."""
+"""All allowed differences between our driver and the C driver 1.53 of the wheel, with their reasons."""
 
-# Malformed datagrams that the C driver takes and ours does not, by the name of the case.
+# Malformed datagrams that the C driver accepts and ours does not, by case name.
 MALFORMED = {
     "r-data-frame-length-below-header": "a frame shorter than its header cannot be delivered; C delivers it",
     "r-setup-active-before-initial": "the join position would be negative; C makes the image",
@@ -17,16 +17,16 @@ def _once_or_twice(theirs, ours):
     return ours <= theirs <= 2 * ours
 
 
-# What may differ after a step: the name of an observation, how, and why.
+# Allowed differences after a step: name of an observation, check, and reason.
 OBSERVED = {
-    # The C driver counts a stall when it finds a frame that does not fit behind others which it sends, and once more in
-    # the next pass, since something was sent. Ours counts once per stall, whatever the pass sent that ran into it.
+    # The C driver counts a stall when a frame does not fit after others that it sends, and again in the next pass,
+    # because something was sent. Ours counts each stall once.
     "snd-bpe": _once_or_twice,
 }
 
 
 def parting(theirs, ours):
-    """The names of what differs and may not."""
+    """The names of observations that differ and must not."""
     return {
         name
         for name in theirs.keys() | ours.keys()
@@ -35,24 +35,23 @@ def parting(theirs, ours):
 
 
 def cubic_window(theirs, maximum):
-    """What ours shows where the C driver shows a window.
+    """Our value for a window of the C driver.
 
-    In its TCP mode the C driver's window grows past the maximum of the image, by as much as the time since the last
-    growth allows, before it stays. Ours never promises more than the maximum.
-    """
+    In its TCP mode the C driver's window grows past the maximum of the image, and stays there. The excess depends on
+    the time since the last growth. Ours never promises more than the maximum."""
     return min(theirs, maximum)
 
 
 def assert_resent(theirs, ours, sent):
-    """A NAK for more than was sent: ours resends what was sent, the C driver all that its publisher appended."""
+    """A NAK requests bytes that were not sent yet. Ours resends the sent bytes, the C driver all appended bytes."""
     assert ours["Retransmitted bytes"] == sent, (ours, sent)
     assert theirs["Retransmitted bytes"] > sent, (theirs, sent)
     assert ours["Retransmits sent"] == theirs["Retransmits sent"] == 1
 
 
 def assert_goes_astray(theirs, ours, position, session):
-    """A source says that a frame begins within one of an unreliable stream: ours stays there, the C driver takes what
-    it finds for a header, and goes beyond everything that came.
+    """A source states a frame start within another frame of an unreliable stream. Ours stays at that position. The C
+    driver reads the bytes there as a header, and moves beyond all received bytes.
     """
     received, most = f"rcv-pos of {session}", f"rcv-hwm of {session}"
     assert ours[received] == position < ours[most], ours

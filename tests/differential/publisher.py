@@ -1,4 +1,4 @@
-"""A publication in a script: its term buffers, written by hand, and the sockets of its receivers."""
+"""A publication in a script: term buffers that the script writes, and the sockets of its receivers."""
 
 import mmap
 import struct
@@ -20,7 +20,7 @@ _POSITIONS = {
 
 
 class Log:
-    """The term buffers of a publication, written as an exclusive publisher writes them."""
+    """The term buffers of a publication, written like an exclusive publisher."""
 
     def __init__(self, path, publication):
         with open(path, "r+b") as file:
@@ -42,7 +42,7 @@ class Log:
         self._write(frames, flags)
 
     def copy(self, position, datagram):
-        """Makes the frames of a datagram visible, as they are, at a position that is the next one."""
+        """Makes the frames of a datagram visible, unchanged, at `position`, which must be the current position."""
         assert position == self.position
         term_count, offset = divmod(position, self.term_length)
         base, at, first = (term_count % 3) * self.term_length, 0, None
@@ -60,7 +60,7 @@ class Log:
         struct.pack_into("<i", self._memory, *first)
 
     def room(self, *lengths):
-        """How far the position moves by appending these."""
+        """The distance by which appending these payloads moves the position."""
         total = sum(wire.align(wire.HEADER_LENGTH + length) for length in lengths)
         room = self.term_length - self.position % self.term_length
         return total if total <= room else room + total
@@ -71,7 +71,7 @@ class Log:
         base = (term_count % 3) * self.term_length
         at, first = offset, None
         for type_id, length in frames:
-            # Bytes that no one can take for a frame's length.
+            # Bytes that cannot be read as the length of a frame.
             payload = bytes(0x80 | (at // 32 + i) & 0xFF for i in range(length - 32)) if type_id == wire.DATA else b""
             self.starts.append(self.position + at - offset)
             fields = (0, flags, type_id, at, self._session, self._stream, term, 0)
@@ -97,18 +97,19 @@ class Log:
         self._memory.close()
 
 
-# Our driver sends a new destination of a dynamic publication 120 bytes for each that came from there, until the
-# destination proves that it receives. So many status messages earn more than a series of steps needs.
+# Our driver sends at most 120 bytes to a new destination of a dynamic publication for each byte from there, until the
+# destination proves that it receives. This number of status messages allows more than a series of steps needs.
 _EARNING_MESSAGES = 128
 
 
 class SendScene:
-    """A publication of one driver, and sockets that stand for its receivers; the first hears everything."""
+    """A publication of one driver, and sockets in the role of its receivers. The first one receives everything."""
 
     BARRIERS = 2
 
     def __init__(self, side, channel, stream, *, sockets=1, group=None):
-        """`{endpoint}` in the channel is the first socket, which with a group (data and control address) is in it."""
+        """`{endpoint}` in the channel is the first socket. With a group (data and control address), the socket joins
+        it."""
         self.side, self.stream = side, stream
         port = free_port() if group else 0
         self.sockets = [Socket(port, group and group[0]) for _ in range(sockets)]
@@ -136,7 +137,7 @@ class SendScene:
         self.sockets[by].send(datagram, self.control_address)
 
     def _earn(self, by, receiver):
-        """Lets a new receiver send so much that it meets no limit; no stream is concerned."""
+        """Raises the allowance of a new receiver above all limits, without an effect on streams."""
         if (by, receiver) not in self._has_earned:
             self._has_earned.add((by, receiver))
             message = wire.status(0, 0, 0, 0, 0, receiver, flags=wire.SM_SETUP)
@@ -144,7 +145,7 @@ class SendScene:
                 self.sockets[by].send(message, self.control_address)
 
     def ask(self, token):
-        """Sends the request whose answer says that everything before it was taken in."""
+        """Sends a request. Its response shows that the driver has handled everything before it."""
         self.send(wire.rttm(self.session, self.stream, token, 0))
 
     def has_answered(self, token):
@@ -153,22 +154,22 @@ class SendScene:
     settle = staticmethod(settle)
 
     def listening(self):
-        """The sockets that frames come to."""
+        """The sockets that receive frames."""
         return self.sockets
 
     def hear_everything(self):
-        """Makes the first socket a destination of a dynamic publication; no stream is concerned."""
+        """Makes the first socket a destination of a dynamic publication, without an effect on streams."""
         if self.is_mdc:
             self.send(wire.status(0, 0, 0, 0, 0, 0x0B5E, flags=wire.SM_SETUP))
 
     def setups(self):
-        """How many SETUPs came so far."""
+        """Number of received SETUPs."""
         for socket_ in self.sockets:
             socket_.take()
         return self._setups + sum(wire.kind(d) == wire.SETUP for _, d, _ in self.sockets[0].taken)
 
     def observe(self):
-        """What must agree: counters, and what was sent that no timer repeats."""
+        """Observations that must be equal: counters, and sent frames that no timer repeats."""
         system = self.side.system()
         frames = []
         for number, socket_ in enumerate(self.sockets):
@@ -182,7 +183,7 @@ class SendScene:
         }
 
     def forget_frames(self):
-        """Forgets what was observed; what came since then is of the next step, as it may be for the other driver."""
+        """Forgets the compared frames. Frames that arrive later belong to the next step."""
         heard = self.sockets[0].taken[: self._observed[0]]
         self._setups += sum(wire.kind(d) == wire.SETUP for _, d, _ in heard)
         for number, socket_ in enumerate(self.sockets):

@@ -1,13 +1,12 @@
 """Two drivers side by side, the real C driver and ours, under one script of datagrams and commands.
 
-Nobody but the script is on the other side: raw sockets send and take the datagrams, commands are written to the ring by
-hand, logs and position counters are written as a client's would be. So what a driver sees is the script, byte by byte,
-and what it says and counts can be compared after each step.
+The script is the only other side of a driver: raw sockets send and receive datagrams, and the script writes commands,
+logs and position counters like a client. So it controls each byte of a driver's input, and compares frames and counters
+after each step.
 
-A step is over for a driver when it has answered an RTTM that was sent behind the step's datagrams, twice: sockets keep
-the order, so everything before it has been taken in, and with all agents in one thread a whole duty cycle has passed.
-What a driver sends on timers alone (heartbeats, repeated SETUPs, SMs and NAKs) is compared where tests say so.
-"""
+After the datagrams of a step, the script sends an RTTM twice, and waits for both responses. Sockets keep the order, so
+the driver has then handled all earlier datagrams. All agents run in one thread, so a whole duty cycle has passed.
+Frames sent by timers only (heartbeats, repeated SETUPs, SMs and NAKs) are compared in separate tests."""
 
 import itertools
 import os
@@ -20,7 +19,7 @@ from contextlib import suppress
 from differential import differences, wire
 from interop.control import ControlClient
 
-# AERON_DIFFERENTIAL_PACE stretches every wait, for slower machines; SOAK makes the series longer and more.
+# AERON_DIFFERENTIAL_PACE multiplies every wait, for slower machines. SOAK makes more and longer series.
 PACE = float(os.environ.get("AERON_DIFFERENTIAL_PACE", "1"))
 SCALE = 10 if os.environ.get("SOAK") else 1
 PATIENCE_S = 2 * PACE
@@ -30,19 +29,19 @@ _HEAR_AGAIN_S = 2
 
 SETTINGS = {
     "AERON_TERM_BUFFER_LENGTH": "64k",
-    # The client by hand shows no sign of life, and nobody is to unblock what it writes.
+    # The script's client writes no heartbeat, and the driver must not unblock its claims.
     "AERON_CLIENT_LIVENESS_TIMEOUT": "3600s",
     "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "7200s",
     "AERON_PUBLICATION_LINGER_TIMEOUT": "100ms",
     "AERON_IMAGE_LIVENESS_TIMEOUT": "60s",
     "AERON_PUBLICATION_CONNECTION_TIMEOUT": "60s",
-    # What is repeated on its timer must not be mistaken for what a step caused.
+    # Frames repeated by a timer must not be taken for the effect of a step.
     "AERON_NAK_UNICAST_RETRY_DELAY_RATIO": "60000000",
     "AERON_RETRANSMIT_UNICAST_LINGER": "60s",
     "AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT": "1ms",
 }
 
-# System counters that a step decides; others measure time, or count what timers and lingering publications do.
+# System counters that depend on a step only. Others measure time, or depend on timers and lingering publications.
 SYSTEM = {
     6: "NAKs received",
     8: "Status Messages received",
@@ -66,7 +65,7 @@ _tokens = itertools.count(_FIRST_TOKEN)
 
 
 class Socket:
-    """A raw UDP socket of the script; `taken` holds what came and was not compared yet, as (time, datagram, source)."""
+    """A raw UDP socket of the script. `taken` has received, not yet compared datagrams: (time, datagram, source)."""
 
     def __init__(self, port=0, group=None):
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -87,7 +86,7 @@ class Socket:
         self._socket.sendto(datagram, to)
 
     def take(self):
-        """Reads what came since; answers the new part of `taken`."""
+        """Reads new datagrams. Returns the new part of `taken`."""
         new = []
         with suppress(BlockingIOError):
             while True:
@@ -100,14 +99,14 @@ class Socket:
         self._socket.close()
 
     def __del__(self):
-        self.close()  # of a scene that could not be made
+        self.close()  # the scene could not be created
 
 
 class Side:
-    """One of the two drivers, with a client by hand."""
+    """One of the two drivers, with the script's client."""
 
     def __init__(self, driver, port):
-        """`port` is what `{port}` stood for in its settings."""
+        """`port` is the value of `{port}` in its settings."""
         self.driver, self.port = driver, port
         self.kind = driver.kind
         self.control = ControlClient(driver.directory)
@@ -115,11 +114,11 @@ class Side:
         self.events = []
 
     def perform(self, type_id, body):
-        """Writes a command; returns when the driver has dealt with it."""
+        """Writes a command. Returns when the driver has executed it."""
         self.events += self.control.perform(type_id, body)
 
     def add(self, type_id, encode, stream, channel, ready):
-        """Adds a publication or subscription and answers the event that says that it is ready."""
+        """Adds a publication or subscription. Returns the event that reports it as ready."""
         correlation = self.control.next_id()
         self.perform(type_id, encode(self.client, correlation, stream, channel))
         event = self.event(ready, "ON_ERROR", correlation=correlation)
@@ -127,7 +126,7 @@ class Side:
         return event
 
     def event(self, *names, timeout_s=5, **values):
-        """The first event of one of these names and with these values, taken out; waits for it."""
+        """Waits for the first event with one of these names and with these values. Removes and returns it."""
         deadline = time.monotonic() + timeout_s * PACE
         while True:
             self.events += self.control.events()
@@ -148,7 +147,7 @@ class Side:
         return found
 
     def local_address(self, registration):
-        """Where the endpoint of a publication or subscription is bound."""
+        """The bound address of the endpoint of a publication or subscription."""
         [label] = [c.label for c in self.control.counters() if c.type == 14 and c.registration == registration]
         host, port = label.rsplit(" ", 1)[1].rsplit(":", 1)
         return host, int(port)
@@ -168,7 +167,7 @@ class Side:
 
 
 def settle(*scenes):
-    """Returns when everything sent so far has had its effect."""
+    """Returns when the driver has handled all sent datagrams."""
     for _ in range(max(scene.BARRIERS for scene in scenes)):
         _pass_barrier(scenes)
 
@@ -185,12 +184,12 @@ def _pass_barrier(scenes):
         if not waiting:
             return
         lives = {scene.side.kind: scene.side.is_alive() for scene in waiting}
-        assert time.monotonic() < deadline, f"no answer to RTTM; alive: {lives}"
+        assert time.monotonic() < deadline, f"no response to RTTM; alive: {lives}"
         time.sleep(0.0001)
 
 
 def is_answered(socket_, token):
-    """Whether the answer to a barrier's request has come."""
+    """Whether the response to a barrier's request has arrived."""
     return any(wire.kind(d) == wire.RTTM and wire.echo(d) == token for _, d, _ in socket_.take())
 
 
@@ -200,12 +199,13 @@ def is_barrier(datagram):
 
 
 class Duel:
-    """Both drivers under one script. A failure shows the seed, the last steps and where the drivers part."""
+    """Both drivers under one script. A failure shows the seed, the last steps and the differences."""
 
     _STEPS_SHOWN = 25
 
     def __init__(self, pair, make, seed=0):
-        """`make(side)` builds the scene of a driver; a pair of ours alone is only seen to go on."""
+        """`make(side)` builds the scene of a driver. With a pair of ours only, the script checks that both drivers
+        continue."""
         self.seed = seed
         self.random = random.Random(seed)
         self._steps = []
@@ -213,7 +213,8 @@ class Duel:
         self._heard_at = 0
 
     def step(self, text, act=None):
-        """Does the same to both, waits until each is done with it, and compares what they say; answers ours."""
+        """Runs `act` on the scenes of both drivers, waits until each has finished, and compares them. Returns the
+        observations of our driver."""
         self._steps.append(text)
         for scene in self.scenes:
             if act:
@@ -221,7 +222,7 @@ class Duel:
         return self.compare()
 
     def observe_each(self, text, act):
-        """Does the same to both and answers what each says, for what is known to differ."""
+        """Runs `act` on the scenes of both drivers, and returns the observations of each, for known differences."""
         self._steps.append(text)
         for scene in self.scenes:
             act(scene)
@@ -229,13 +230,13 @@ class Duel:
         return [scene.observe() for scene in self.scenes]
 
     def wait(self, seconds):
-        """Lets time pass for both, and compares what it brought."""
+        """Lets time pass for both drivers, and compares them."""
         time.sleep(seconds)
         self._steps.append(f"wait {seconds:.3f} s")
         return self.compare()
 
     def compare(self):
-        """Compares the drivers now; a driver may be late, but not for long."""
+        """Compares the drivers. One driver may be late by a limited time."""
         self._keep_hearing()
         deadline = time.monotonic() + PATIENCE_S
         while True:
@@ -252,7 +253,7 @@ class Duel:
         return ours
 
     def _keep_hearing(self):
-        """Dynamic destinations are forgotten after 5 s."""
+        """Announces the receivers again, because a driver removes a dynamic destination after 5 s."""
         if time.monotonic() > self._heard_at + _HEAR_AGAIN_S:
             self._heard_at = time.monotonic()
             for scene in self.scenes:

@@ -1,6 +1,6 @@
-"""Generated series of what receivers send to a publication, and of what its publisher appends.
+"""Generated series of frames from receivers of a publication, and of messages from its publisher.
 
-All choices come from the duel's seeded generator; where they depend on a position it is one that the drivers agreed on.
+All choices come from the duel's seeded generator. If a choice depends on a position, both drivers have that position.
 """
 
 import struct
@@ -11,7 +11,7 @@ from differential.rig import PACE
 
 INITIAL_TERM = 7
 TERM_LENGTH = 65536
-START_OFFSET = 65536 - 4096  # so that the first term ends early in every series
+START_OFFSET = 65536 - 4096  # the first term ends early in every series
 CHANNEL = (
     "term-length=64k|mtu=1408|session-id={session}|"
     f"init-term-id={INITIAL_TERM}|term-id={INITIAL_TERM}|term-offset={START_OFFSET}"
@@ -29,7 +29,7 @@ def term_and_offset(position):
 
 
 class Receivers:
-    """Plays the receivers of a publication in a duel, each with a socket and a receiver id."""
+    """Plays the receivers of a publication in a duel. Each has a socket and a receiver id."""
 
     def __init__(self, duel, tag=None):
         self._duel, self._tag = duel, tag
@@ -45,7 +45,7 @@ class Receivers:
         self.seen = self._duel.step("start")
 
     def any(self, weights):
-        """One step of a kind drawn from `{name of a method: weight}`."""
+        """Makes one step of a random kind from `{name of a method: weight}`."""
         [name] = self._choose.choices(list(weights), list(weights.values()))
         getattr(self, name)()
 
@@ -53,23 +53,23 @@ class Receivers:
         self.seen = self._duel.wait(seconds)
 
     def status(self):
-        """An SM from somewhere within the window, now and then with an EOS flag."""
+        """An SM with a position within the window, sometimes with an EOS flag."""
         choose = self._choose
         position = max(0, self.position - 32 * choose.choice([0, 0, 1, 10, 44, 200, 1000]))
         flags = wire.SM_EOS if choose.random() < 0.1 else 0
         self._status(position, choose.choice([0, 1408, 4096, 10_000, 16384, 32768]), flags)
 
     def full_status(self):
-        """An SM of the first receiver that lets everything flow."""
+        """An SM of the first receiver with the whole window."""
         term, offset = term_and_offset(self.position)
         frame = wire.status(self._session, self._stream, term, offset, TERM_LENGTH // 2, 100, feedback=self._feedback())
         self._step(f"SM at {self.position}", frame, 0)
 
     def skip(self):
-        """Nothing."""
+        """No frame."""
 
     def odd_status(self):
-        """An SM that is too far off, asks for too much, or is not quite one."""
+        """An SM with a position too far away, with a window too large, or malformed."""
         choose = self._choose
         position = max(
             0, self.position + choose.choice([-32768 - 32, -32768, 32, 32768, 32768 + 32, 100_000 // 32 * 32])
@@ -95,14 +95,14 @@ class Receivers:
         self._step(text, frame, receiver)
 
     def _feedback(self):
-        """Mostly the group's tag, else another one, none, or what is none."""
+        """Mostly the group's tag, otherwise another tag, no tag, or bytes that are not a tag."""
         if self._tag is None:
             return self._choose.choice([b"", b"", struct.pack("<q", _OTHER_TAG)])
         own, other = struct.pack("<q", self._tag), struct.pack("<q", _OTHER_TAG)
         return self._choose.choices([own, other, b"", b"\1\2\3\4"], [12, 3, 3, 1])[0]
 
     def ask_for_setup(self):
-        """A request for a SETUP, and its answer, which may have to wait for the last one to be 100 ms old."""
+        """A request for a SETUP, and its response. The driver may wait until the previous SETUP is 100 ms old."""
         receiver = self._choose.randrange(RECEIVERS)
         frame = wire.status(
             self._session, self._stream, 0, 0, 0, receiver + 100, flags=wire.SM_SETUP, feedback=self._feedback()
@@ -121,7 +121,7 @@ class Receivers:
         )
 
     def nak(self):
-        """A NAK for something that was sent, mostly."""
+        """A NAK, mostly for sent bytes."""
         choose = self._choose
         starts = self._duel.scenes[0].log.starts
         position = starts[-choose.randint(1, min(len(starts), choose.choice([3, 30, 300])))] if starts else START_OFFSET
@@ -161,12 +161,13 @@ class Receivers:
 
 
 def _socket(scene, receiver):
-    """A unicast publication hears its endpoint only; else each receiver has a socket, and the first one is nobody's."""
+    """For unicast, only the endpoint's socket. Otherwise each receiver has a socket, and the first one has no
+    receiver."""
     return 1 + receiver if scene.is_mdc else 0
 
 
 def send_and_await_setup(duel, act):
-    """Sends what asks for a SETUP, and waits for it, as what flow control does then depends on what came before it."""
+    """Requests a SETUP and waits for it, because flow control depends on the order of frames."""
     before = [scene.setups() for scene in duel.scenes]
     for scene in duel.scenes:
         act(scene)

@@ -1,4 +1,4 @@
-"""A subscription in a script: its images, read by hand, and the socket of their sources."""
+"""A subscription in a script: images that the script reads, and the socket of their sources."""
 
 import os
 import struct
@@ -15,13 +15,13 @@ _POSITIONS = {3: "rcv-hwm", 5: "rcv-pos", 20: "rcv-naks-sent"}
 
 
 class ReceiveScene:
-    """A subscription of one driver, and a socket that stands for its sources.
+    """A subscription of one driver, and a socket in the role of its sources.
 
-    Session 1 is there for the barrier only; its frames are not compared.
+    Session 1 exists only for the barrier. Its frames are not compared.
     """
 
     ANCHOR = 1
-    # A gap is found in one cycle, reported in the next and asked for in that after it.
+    # A gap is found in one cycle, reported in the next one, and a NAK is sent in the third.
     BARRIERS = 4
 
     def __init__(self, side, stream, options="", *, subscriptions=1):
@@ -53,7 +53,7 @@ class ReceiveScene:
         self._registrations.append(ready.correlation)
 
     def add_image(self, session):
-        """Waits for the image of a session, which every subscription is told of."""
+        """Waits for the image of a session, which the driver announces to every subscription."""
         told = [
             self.side.event("ON_AVAILABLE_IMAGE", session=session, subscription=registration)
             for registration in self._registrations
@@ -65,25 +65,25 @@ class ReceiveScene:
             self._logs[session] = os.open(told[0].log, os.O_RDONLY)
 
     def has_image(self, session):
-        """Whether the image of a session has been announced; takes it in if so."""
+        """Whether the image of a session has been announced. Stores a new image."""
         self.side.events += self.side.control.events()
         if any(e.name == "ON_AVAILABLE_IMAGE" and e.session == session for e in self.side.events):
             self.add_image(session)
         return session in self.images
 
     def listening(self):
-        """The sockets that frames come to."""
+        """The sockets that receive frames."""
         return [self.source]
 
     def consume(self, session, position, reader=0):
-        """A subscriber has read up to a position."""
+        """Moves a subscriber to a position."""
         self.side.control.set_value(self._readers[session][reader], position)
 
     def positions(self, session):
         return self.side.values(self.images[session])
 
     def ask(self, token):
-        """Sends the request whose answer says that everything before it was taken in."""
+        """Sends a request. Its response shows that the driver has handled everything before it."""
         self.send(wire.rttm(self.ANCHOR, self.stream, token, 0))
 
     def has_answered(self, token):
@@ -92,7 +92,7 @@ class ReceiveScene:
     settle = staticmethod(settle)
 
     def hear_everything(self):
-        """Sources hear without being asked to."""
+        """Sources receive without a request."""
 
     def _await_receiver_id(self):
         deadline = time.monotonic() + BARRIER_TIMEOUT_S
@@ -104,7 +104,8 @@ class ReceiveScene:
         self.source.taken.clear()
 
     def observe(self):
-        """What must agree: positions, counters, and what was sent, by kind; what a timer repeats counts once."""
+        """Observations that must be equal: positions, counters, and sent frames by kind. Frames repeated by a timer
+        count once."""
         self.source.take()
         for _, datagram, _ in self.source.taken:
             self._add_frame(datagram)
@@ -120,7 +121,7 @@ class ReceiveScene:
         }
 
     def _checksum(self, session):
-        """Of the log from the slowest subscriber on; when what lies behind is cleaned is a driver's own."""
+        """Checksum of the log from the slowest subscriber. Each driver chooses when it cleans earlier bytes."""
         log, term_length = self._logs[session], TERM_LENGTH
         begin = min(self.side.control.value(reader) for reader in self._readers[session])
         if begin < term_length:

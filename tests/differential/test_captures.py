@@ -1,6 +1,6 @@
-"""The captured sessions, played to the C driver and to ours: once as the source of an image, once as the receivers.
+"""The captured sessions, played to the C driver and to ours: as the source of an image, and as the receivers.
 
-A subscriber reads at once what came; a publisher appends what the captured one sent. Both drivers must answer alike.
+A subscriber reads at once. A publisher appends the captured frames. Both drivers must respond in the same way.
 """
 
 import functools
@@ -27,7 +27,7 @@ class Session:
     session: int
     initial_term: int
     start: int
-    # Where the publication's driver sent to and heard from, and the port of the receiver that is played to.
+    # Destination and source of the publication's driver, and the port of the receiver that gets the frames.
     sender_leg: tuple
     receiver_port: int
     channel: str
@@ -92,7 +92,7 @@ def test_captured_source_of_an_image(pairs, captured):
         for datagram in captures.read(captured.name)
         if datagram.port == captured.receiver_port and _is_to_receiver(datagram.payload)
     ]
-    # A revoked image goes at the next tick of the driver's timer.
+    # A revoked image ends at the next tick of the driver's timer.
     played = list(itertools.takewhile(lambda payload: not _is_revoked(payload), played))
     with Duel(pairs(), lambda side: ReceiveScene(side, _STREAM, captured.subscription)) as duel:
         duel.step("start")
@@ -148,7 +148,7 @@ def _answer(scene, payload, receiver):
 
 
 def _append(duel, position, payload):
-    """What the captured publisher appended, unless this is a repetition."""
+    """Appends the frames of the captured publisher, unless they are a retransmission."""
     if position < duel.scenes[0].log.position:
         return
     for scene in duel.scenes:

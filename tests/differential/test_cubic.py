@@ -1,8 +1,9 @@
-"""Cubic congestion control under `fixed-loss`: the series of windows that the C driver and ours go through.
+"""Cubic congestion control under `fixed-loss`: the series of windows of the C driver and of ours.
 
-Every datagram of the script lies in the range that `fixed-loss` drops once, so each is lost when it is first sent, a
-heartbeat makes the loss known, and the NAK is answered. The script decides when that happens. The window follows the
-clock, so it is compared as a function of time: what one driver shows, the other must show a little earlier or later.
+Every datagram of the script is in the range that `fixed-loss` drops once. So each is lost when it is first sent, a
+heartbeat reveals the loss, and the script responds to the NAK. The script decides the times of the losses. The window
+depends on the clock, so it is compared as a function of time: the other driver must show each window a little earlier
+or later.
 """
 
 import itertools
@@ -34,7 +35,7 @@ _ENVIRONMENT = {
     "measured": {**_INITIAL_RTT, **_MEASURED},
     "tcp, measured": {**_INITIAL_RTT, **_TCP, **_MEASURED},
 }
-# How far the script makes the round trip longer than it is, so that the drivers measure about the same.
+# The script lengthens the round trip by this time, so that both drivers measure nearly the same.
 _ROUND_TRIP_S = 0.03
 _TOLERANCE_S = 0.1 * PACE
 _MAX_WINDOW = 131072 // _MTU * _MTU
@@ -42,15 +43,15 @@ _CHANCE = 2 * _MTU
 _RTT_TOLERANCE_NS = 0.02e9 * PACE
 _SAMPLE_S = 0.001
 _DURATION_S = 7 * PACE
-# A machine that stops a driver while a loss is repaired, or the script between two of them, makes other series: of the
-# latter the script knows, so those attempts do not count.
+# If the machine pauses a driver while a loss is repaired, the series change. They also change if it pauses the script
+# between two losses. The script detects its own pauses, so those attempts do not count.
 _ATTEMPTS = 3
 _MOST_ATTEMPTS = 10
 _LONGEST_S = 0.02 * PACE
 
 
 class CubicScene(ReceiveScene):
-    """A subscription with cubic congestion control and images that lose when the plan of their session says so."""
+    """A subscription with cubic congestion control. Its images lose datagrams by the plan of their session."""
 
     def __init__(self, side, stream, plans):
         super().__init__(side, stream, "|cc=cubic")
@@ -68,11 +69,11 @@ class CubicScene(ReceiveScene):
         return {image.session: image.windows for image in self._images}
 
     def round_trips(self):
-        """The median of the round trip times that each image showed, in nanoseconds."""
+        """The median of each image's round-trip times, in nanoseconds."""
         return {image.session: statistics.median(image.round_trips) for image in self._images}
 
     def requests(self):
-        """How often each image asked for the round trip time."""
+        """Number of RTT requests of each image."""
         return {image.session: image.requests for image in self._images}
 
     def _answer(self, datagram):
@@ -88,7 +89,7 @@ class CubicScene(ReceiveScene):
 
 
 class LosingImage:
-    """One session of a scene: what was sent, when to lose more, and the windows that the driver showed."""
+    """One session of a scene: sent frames, times of further losses, and the driver's windows."""
 
     def __init__(self, scene, session, plan):
         self.session, self.requests, self.windows, self.round_trips = session, 0, [], []
@@ -104,7 +105,7 @@ class LosingImage:
             self._plan.pop(0)
             self._send(self._offset)
             self._offset += _MTU
-            # A heartbeat is lost once as well.
+            # A heartbeat is also lost once.
             for _ in range(2):
                 self._scene.send(wire.heartbeat(self.session, self._scene.stream, 0, self._offset))
         self.round_trips.append(self._scene.side.control.value(self._rtt_counter))
@@ -114,7 +115,7 @@ class LosingImage:
         self._scene.consume(self.session, self._scene.positions(self.session)["rcv-pos"])
 
     def repair(self, offset, length):
-        """Sends what a NAK asks for."""
+        """Sends the bytes that a NAK requests."""
         for at in range(offset, offset + length, _MTU):
             self._send(at)
 
@@ -123,7 +124,7 @@ class LosingImage:
 
 
 def _plans(seed):
-    """When each session loses a datagram, in seconds."""
+    """Times at which each session loses a datagram, in seconds."""
     choose = random.Random(seed)
     return {
         11: [0.3, 2.5],
@@ -138,7 +139,7 @@ def test_windows_of_cubic_congestion_control(pairs, stream, seed):
     """04-165, 04-166, 04-189"""
     environments, on_time = list(_ENVIRONMENT), 0
     for attempt in range(_MOST_ATTEMPTS):
-        # What `fixed-loss` has lost of a stream it never loses again.
+        # `fixed-loss` drops each range of a stream only once.
         environments, reasons, longest = _play(pairs, environments, stream + 1000 * attempt, seed)
         if not environments:
             return
@@ -149,7 +150,8 @@ def test_windows_of_cubic_congestion_control(pairs, stream, seed):
 
 
 def _play(pairs, environments, stream, seed):
-    """Plays all plans in all environments at once; answers where the drivers parted, how, and the longest pause."""
+    """Plays all plans in all environments at once. Returns the differences between the drivers, and the longest
+    pause."""
     plans = _plans(seed)
     scenes = {
         name: [CubicScene(side, stream, plans) for side in pairs(**_FIXED_LOSS, **_ENVIRONMENT[name])]
@@ -181,7 +183,7 @@ def _assert_series_alike(name, theirs, ours):
 
 
 def _assert_alike(what, theirs, ours):
-    """From the first loss on, each shows at any time what the other shows within the tolerance around it."""
+    """Checks that, from the first loss, each driver has at any time a window of the other within the time tolerance."""
     assert max(window for _, window in ours) <= _MAX_WINDOW
     theirs = [(at, differences.cubic_window(window, _MAX_WINDOW)) for at, window in theirs]
     theirs, ours = _from_first_loss(theirs), _from_first_loss(ours)
@@ -189,23 +191,23 @@ def _assert_alike(what, theirs, ours):
     for some, others in ((theirs, ours), (ours, theirs)):
         for (at, window), (until, _) in zip(some, [*some[1:], (_DURATION_S, None)], strict=True):
             if until - at < 2 * _INITIAL_RTT_S:
-                continue  # the other may grow just after the loss, as growth is looked at once in the initial RTT
+                continue  # the other may grow just after the loss, because growth is checked once per initial RTT
             near = _between(others, at - _TOLERANCE_S, until + _TOLERANCE_S)
-            # Whether the window grew just before a loss is chance, and goes on in what follows.
+            # It is random whether the window grew just before a loss, and this affects later windows.
             assert min(near) - _CHANCE <= window <= max(near) + _CHANCE, (
                 f"{what}: at {at:.3f} {window} not among {near}\nC:    {theirs}\nours: {ours}"
             )
 
 
 def _from_first_loss(series):
-    """What came before depends on when the image was made, one driver's before the other's."""
+    """The series from the first loss. Earlier windows depend on the time when each driver created its image."""
     losses = [n for n, (before, after) in enumerate(itertools.pairwise(series)) if after[1] < before[1]]
     assert losses, f"no loss shows in {series}"
     return series[losses[0] + 1 :]
 
 
 def _between(series, begin, end):
-    """The windows that were shown within a time."""
+    """The windows within a period."""
     ends = [at for at, _ in series[1:]] + [float("inf")]
     return [window for (at, window), until in zip(series, ends, strict=True) if at <= end and until >= begin]
 

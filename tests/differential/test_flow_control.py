@@ -1,7 +1,7 @@
 """Series of SMs, SETUP requests, ERRs and NAKs under every flow control, to the C driver and to ours.
 
-After each step the sender position and limit, the publisher limit, the receivers that flow control counts, everything
-that was sent and every counter of the driver must be the same.
+After each step, both drivers must have the same sender position and limit, publisher limit, number of receivers in flow
+control, sent frames and counters.
 """
 
 import functools
@@ -19,7 +19,7 @@ _STEPS = 90 * SCALE
 _OPERATIONS = {"status": 10, "odd_status": 2, "ask_for_setup": 0.6, "error": 1, "nak": 2, "measure": 0.5, "append": 6}
 _GROUP = ("224.20.30.41", "224.20.30.42")
 
-# What `fc` says, and the group's tag if it has one.
+# The value of `fc`, and the group's tag if it has one.
 _OF_MANY = {
     "max": None,
     "max,rrwm:1": None,
@@ -89,25 +89,26 @@ def test_flow_control_that_is_configured(pairs, stream, defaults):
     _play(pairs(**_DEFAULTS[defaults]), lambda side: SendScene(side, channel, stream, sockets=sockets), 5, _TAG)
 
 
-# A round begins with a few steps; what was heard in the round before is younger than the timeout then, and what was
-# heard two rounds before is older, however the steps lie within theirs.
+# A round begins with a few steps. Then all frames of the previous round are younger than the timeout, and all frames of
+# the round before it are older.
 _ROUND_S = 0.5
 _STEPS_S = 0.2
 _TIMEOUT_S = 0.75
-# Dynamic destinations are forgotten after 5 s: not between what was heard one and two rounds before either.
+# Drivers also remove dynamic destinations after 5 s. At each of these paces, no frame of the two rounds becomes 5 s old
+# during the steps.
 _PACES = (PACE, 3 * PACE, 7 * PACE)
 _TIMED = {"min": None, "min,g:/2": None, f"tagged,g:{_TAG}": _TAG}
 
 
 class _TooSlow(Exception):
-    """A round's steps took too long to know what is older than the timeout."""
+    """The steps of a round took so long that the age of earlier frames relative to the timeout is unknown."""
 
 
 def test_receivers_that_fall_silent(pairs, stream):
     """04-122, 04-125"""
     for pace in _PACES[:-1]:
-        # Of two receivers heard milliseconds apart a driver that was not scheduled forgets both at once, another one
-        # forgets one after the other, and the limits differ. A driver that is wrong parts at every pace.
+        # Two receivers were heard milliseconds apart. A driver that was not scheduled removes both in one step, the
+        # other driver removes one after the other, and the limits differ. A faulty driver differs at every pace.
         with suppress(_TooSlow, AssertionError):
             return _play_rounds(pairs(), stream, pace)
     return _play_rounds(pairs(), stream, _PACES[-1])

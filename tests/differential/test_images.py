@@ -1,7 +1,6 @@
-"""Series of data, padding, heartbeats, losses and repairs for an image, to the C driver and to ours.
+"""Sends series of data, padding, heartbeats, losses and repairs of an image to the C driver and to ours.
 
-After each step the image's positions, its log byte by byte, the SMs and NAKs that were sent and every counter of the
-driver must be the same.
+After each step, both drivers must have the same positions and log bytes of the image, sent SMs and NAKs, and counters.
 """
 
 import bisect
@@ -31,11 +30,10 @@ _WEIGHTS = {
 
 
 class Source:
-    """Plays the source of one image; what it has not sent yet or lost it may send later.
+    """Plays the source of one image. It may send skipped and lost datagrams later.
 
-    With `keeps_frames` every heartbeat is at the beginning of a frame, as those of real sources are: a receiver that
-    gives up what is missing goes on there, and the C driver takes what it then finds within a frame for a header.
-    """
+    With `keeps_frames` every heartbeat is at the start of a frame, like those of real sources. A receiver that skips a
+    gap continues at the heartbeat's position. Within a frame, the C driver would read the bytes there as a header."""
 
     def __init__(self, duel, stream, window=32768, *, keeps_frames=False):
         self._duel, self._stream, self._choose, self._window = duel, stream, duel.random, window
@@ -57,18 +55,18 @@ class Source:
         getattr(self, name)()
 
     def send(self):
-        """The next datagram, within what the window allows, rarely beyond it."""
+        """Sends the next datagram: mostly within the window, rarely beyond it."""
         if self._has_room() or self._choose.random() < 0.2:
             position, datagram = self._next()
             self._send(f"data at {position}", datagram)
 
     def lose(self):
-        """The next datagram will be missing."""
+        """Skips the next datagram."""
         if self._has_room():
             self._missing.append(self._next())
 
     def send_pad(self):
-        """The rest of the term, as a header alone."""
+        """Sends a padding frame, mostly up to the end of the term. The datagram has only its header."""
         rest = _TERM_LENGTH - self._position % _TERM_LENGTH
         if rest < _TERM_LENGTH // 8 or self._choose.random() < 0.2:
             rest = min(rest, 4096)
@@ -79,21 +77,21 @@ class Source:
             self._send(f"PAD of {rest}", datagram)
 
     def repair(self):
-        """One of the missing datagrams, mostly the first."""
+        """Sends one of the missing datagrams, mostly the first."""
         if self._missing:
             number = 0 if self._choose.random() < 0.7 else self._choose.randrange(len(self._missing))
             position, datagram = self._missing.pop(number)
             self._send(f"repair at {position}", datagram)
 
     def repeat(self):
-        """Something that was sent before, perhaps long before."""
+        """Sends again a datagram that was sent before, perhaps long before."""
         if self._sent:
             position, datagram = self._choose.choice(self._sent[-self._choose.choice([3, 20, 200]) :])
             if all(position != at for at, _ in self._missing):
                 self._send(f"again at {position}", datagram)
 
     def beat(self):
-        """A heartbeat, mostly at the end of what was sent."""
+        """Sends a heartbeat, mostly at the end of the sent bytes."""
         position = max(0, self._position + self._choose.choice([0, 0, 0, -1408, -32 * 2000, 4096, 40_000 // 32 * 32]))
         flags = wire.BEGIN_AND_END
         if self._keeps_frames:
@@ -103,7 +101,7 @@ class Source:
         )
 
     def consume(self):
-        """A subscriber reads on, up to what has been received."""
+        """Moves a subscriber, at most to the received position."""
         reader = self._choose.choice(sorted(self._consumed))
         limit = self._seen[f"rcv-pos of {_SESSION}"]
         far = self._choose.random() < 0.7
@@ -116,14 +114,14 @@ class Source:
         self._send("SETUP", self._setup(self._choose.choice([0, 4096])))
 
     def stray(self):
-        """Data of a session or stream of others, or of a term long gone."""
+        """Sends data, often of another session or stream, or of a term outside the window."""
         session = self._choose.choice([_SESSION, _SESSION, 99])
         term = self._choose.choice([_INITIAL_TERM - 1, _INITIAL_TERM, _INITIAL_TERM + 50, 0x7FFF_FFFF])
         stream = self._choose.choice([self._stream, 77]) if session == _SESSION else 77
         self._send("stray", wire.data(session, stream, term, self._choose.choice([0, 4096, 65504]), b""))
 
     def end(self):
-        """Everything that is missing, then the end of the stream."""
+        """Sends all missing datagrams, and then the end of the stream."""
         while self._missing:
             self.repair()
         for reader in sorted(self._consumed):
@@ -136,7 +134,7 @@ class Source:
         return self._position + 4096 <= min(self._consumed.values()) + self._window
 
     def _beginning_of_frame(self, position):
-        """One that is there already, or will be."""
+        """Returns the last start of a frame up to this position. A later position becomes the start of a frame."""
         if position > self._position:
             self._promised.append(position)
             return position
@@ -147,7 +145,7 @@ class Source:
         self._frames.append(self._position)
 
     def _next(self):
-        """The next datagram of the stream: one frame or several."""
+        """Makes the next datagram of the stream: one frame or several."""
         position, term_end = self._position, (self._position // _TERM_LENGTH + 1) * _TERM_LENGTH
         datagram = b""
         for _ in range(self._choose.choice([1, 1, 2, 5])):
@@ -210,7 +208,7 @@ def test_series_for_an_image(pairs, stream, variant, seed):
 
 
 def test_a_heartbeat_within_a_frame_of_an_unreliable_stream(pairs, stream):
-    """02-81: what follows is not read as frames."""
+    """02-81: the following bytes are not read as frames."""
     with Duel(pairs(), lambda side: ReceiveScene(side, stream, "|reliable=false")) as duel:
         Source(duel, stream).start()
         begin, within = _START + 32, _START + 64

@@ -15,7 +15,7 @@ _IMAGE_TIME_S = 0.05
 
 
 def _join_offset(case):
-    """Where the image of the precondition starts, or None if there is none."""
+    """Start position of the image of the precondition, or `None` without an image."""
     found = re.search(r"offset (\d+)", case.precondition)
     return int(found[1]) if found else None
 
@@ -29,7 +29,7 @@ def _scene(side, case):
         )
         scene.add_image(case.session)
         if offset == 0:
-            # A receiver takes one command per cycle: that of the image may be behind others.
+            # A receiver executes one command per cycle: the command for the image may come after others.
             scene.settle(scene)
             scene.send(wire.data(case.session, case.stream, _TERM, 0, b"A" * 32))
     return scene

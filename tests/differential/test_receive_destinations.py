@@ -1,4 +1,4 @@
-"""Destinations of a multi-destination subscription: which parameters count, the subscription's or the destination's.
+"""Destinations of a multi-destination subscription: the parameters of the subscription or of the destination apply.
 
 In the C driver only the addresses (`endpoint`, `control`, `interface`) and `ttl` are the destination's. Everything else
 that it may state is ignored. The same source sends a SETUP and a message to each driver, and the log, the status
@@ -23,7 +23,7 @@ from ports import free_port
 _SESSION = 77
 _TERM_LENGTH = 65536
 _METADATA_LENGTH = 512
-# The count of transports, which changes by a timer, and the id of the image.
+# The number of transports, which a timer changes, and the id of the image.
 _OWN_METADATA = [(140, 144), (256, 264)]
 _PAYLOAD = b"\x07" * 64
 _GROUP, _CONTROL_GROUP = "224.20.30.41", "224.20.30.42"
@@ -98,7 +98,7 @@ class Destination:
         assert answer.name == "ON_OPERATION_SUCCESS", f"{self.side.kind} {self.channel}: {answer.text}"
 
     def observe(self):
-        """Everything in which the parameters show."""
+        """All observations that depend on the parameters."""
         addresses, sockets = self.addresses(), self.socket_buffers()
         setup = {"initial": 0, "active": 0, "offset": 0, "term_length": _TERM_LENGTH}
         self.source.send(wire.setup(_SESSION, self.stream, **setup), self.to)
@@ -115,7 +115,7 @@ class Destination:
         }
 
     def addresses(self):
-        """Of each address counter: whether its registration is the subscription's, owner, reference and name."""
+        """For each address counter: whether its registration id is the subscription's, owner, reference and name."""
         found = [c for c in self.side.control.counters() if c.type == 14 and c.label.endswith(f":{self.port}")]
         return [
             (counter.registration == self.subscription, counter.owner, counter.reference, counter.label.split(":")[0])
@@ -123,7 +123,7 @@ class Destination:
         ]
 
     def socket_buffers(self):
-        """The lengths that the driver's socket has, as the kernel tells them."""
+        """The buffer lengths of the driver's socket in the kernel."""
         pid = self.side.driver.process.pid
         lines = subprocess.run(
             ["ss", "-uamnpOH", f"sport = :{self.port}"], check=True, capture_output=True, text=True
@@ -131,7 +131,7 @@ class Destination:
         return [re.findall(r"\b([rt]b\d+)", line) for line in lines if f"pid={pid}," in line]
 
     def first_status(self):
-        """The time to live, window, flags and feedback of the first SM that acknowledges something."""
+        """The time to live, window, flags and feedback of the first SM that acknowledges data."""
         self.listener.settimeout(5 * PACE)
         while True:
             datagram, ancillary, _, _ = self.listener.recvmsg(2048, 256)
@@ -140,14 +140,14 @@ class Destination:
                 return ttl, struct.unpack_from("<3i", datagram, 16), wire.flags(datagram), datagram[36:].hex()
 
     def message(self):
-        """For the reserved value and each word of the payload whether it is the source's."""
+        """For the reserved value and each word of the payload: whether it has the source's value."""
         eventually(lambda: struct.unpack("<i", os.pread(self.log, 4, 0))[0] > 0, timeout_s=5 * PACE)
         expected = bytes(8) + _PAYLOAD
         found = os.pread(self.log, len(expected), 24)
         return [found[at : at + 8] == expected[at : at + 8] for at in range(0, len(expected), 8)]
 
     def metadata(self):
-        """The log's metadata without what is a driver's own."""
+        """The log's metadata without values that differ between drivers."""
         data = bytearray(os.pread(self.log, _METADATA_LENGTH, 3 * _TERM_LENGTH))
         for begin, end in _OWN_METADATA:
             data[begin:end] = bytes(end - begin)
@@ -174,7 +174,7 @@ def _listener(group, port):
 
 @pytest.fixture(scope="module")
 def socket_statistics():
-    """The program that tells the lengths of a socket's buffers; without it the test is skipped, and fails in CI."""
+    """The program that prints a socket's buffer lengths. If it is missing, the test is skipped; in CI it fails."""
     if not shutil.which("ss"):
         missing = "`ss` of iproute2 is needed"
         if os.environ.get("CI"):

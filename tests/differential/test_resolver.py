@@ -1,4 +1,4 @@
-"""Datagrams for the socket on which drivers tell each other their names: the malformed ones and a generated series."""
+"""Datagrams for the socket on which drivers exchange their names: malformed ones and a generated series."""
 
 import struct
 import time
@@ -9,7 +9,7 @@ from differential import cases, differences, wire
 from differential.rig import PACE, PATIENCE_S, SCALE, Duel, Socket
 from interop.waiting import eventually
 
-# The resolver runs every 10 ms, and nothing that it answers at once would say that it has.
+# The resolver runs every 10 ms, and sends no immediate response that would show it.
 _RUN_S = 0.025 * PACE
 _SETTINGS = {
     "AERON_NAME_RESOLVER_SUPPLIER": "driver",
@@ -23,7 +23,7 @@ _SELF = 0x80
 
 
 class ResolverScene:
-    """The resolver of a driver, and a socket that plays its neighbours."""
+    """The resolver of a driver, and a socket in the role of its neighbours."""
 
     def __init__(self, side, system=("Invalid packets", "Errors")):
         self.side, self._system = side, system
@@ -46,13 +46,13 @@ class ResolverScene:
         return {name: value - self._before.get(name, 0) for name, value in now.items()}
 
     def forget_frames(self):
-        """What it sends, it sends on timers."""
+        """No sockets: the resolver sends by timers only."""
 
     def hear_everything(self):
-        """It does."""
+        """The resolver needs no request."""
 
     def names(self):
-        """What the driver tells its neighbours that it knows, without ages."""
+        """The names that the driver sends to its neighbours, without ages."""
         self.socket.take()
         return {entry for _, datagram, _ in self.socket.taken for entry in _entries(datagram)}
 
@@ -90,7 +90,8 @@ def test_malformed_datagram_to_the_resolver(pairs, case):
     pair = pairs(**_SETTINGS)
     known = case.name in differences.MALFORMED
     if known:
-        # What the C driver reads there is not in the datagram. Drivers of their own leave the others their state.
+        # The C driver reads bytes after the end of the datagram. Separate drivers keep the state of the others
+        # unchanged.
         pair = pairs(**_SETTINGS, AERON_EVENT_LOG="")[1:]
     with Duel(pair, ResolverScene) as duel:
         duel.step("start")
@@ -98,7 +99,7 @@ def test_malformed_datagram_to_the_resolver(pairs, case):
             own = lambda scene: datagram.replace(_PORT_IN_VECTORS, struct.pack("<H", scene.side.port))  # noqa: E731, B023
             duel.step(f"{case.name}: {datagram.hex()}", lambda scene, own=own: scene.send(own(scene)))
         duel.step("wait")
-        # While neither driver is scheduled they agree as well.
+        # The drivers are also equal while neither is scheduled.
         eventually(lambda: duel.step("wait")["Invalid packets"] == case.counts_as_invalid)
         assert duel.scenes[-1].side.is_alive()
 
@@ -107,21 +108,21 @@ def test_malformed_datagram_to_the_resolver(pairs, case):
 def test_records_of_neighbours(pairs, seed):
     """02-94, 02-95, 02-112"""
     settings = {**_SETTINGS, "AERON_DRIVER_RESOLVER_NEIGHBOR_RESOLUTION_INTERVAL": "200ms"}
-    # What is sent to the made-up neighbours, and fails, is sent when a timer says so.
+    # Timers send to the invented neighbours, and that fails.
     with Duel(pairs(**settings), lambda side: ResolverScene(side, ["Invalid packets"]), seed) as duel:
         choose = duel.random
         for number in range(40):
             entries = [_random_entry(choose) for _ in range(choose.randint(1, 4))]
             datagram = _datagram(entries)
             if choose.random() < 0.1:
-                # With 8 bytes of an entry or more the C driver reads on in what an earlier datagram has left behind.
+                # With 8 bytes of an entry or more, the C driver continues to read in the bytes of an earlier datagram.
                 datagram = datagram[: choose.randrange(1, 16)]
             duel.step(f"{number}: {datagram.hex()}", lambda scene, d=datagram: scene.send(d))
         _announce(duel)
         duel.step("a neighbour that listens")
         time.sleep(0.6 * PACE)
-        # The names of the next interval are the same, for a driver that was late. Ours sends ten bytes for each that it
-        # gets, so it tells all names only to a neighbour that announces itself again, as drivers do.
+        # A late driver sends the same names in the next interval. Ours sends at most ten bytes for each received byte,
+        # so it sends all names only to a neighbour that announces itself again, like a driver.
         deadline = time.monotonic() + PATIENCE_S
         while True:
             _announce(duel)

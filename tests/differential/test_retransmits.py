@@ -1,4 +1,4 @@
-"""Series of NAKs, right and wrong ones, to the retransmit handlers of the C driver and of ours."""
+"""Series of valid and invalid NAKs to the retransmit handlers of the C driver and of ours."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Channels that share an endpoint, in the C driver and in ours: what may differ, what is refused, how endpoints end."""
+"""Channels that share an endpoint, in the C driver and in ours: allowed differences, refusals, and end of endpoints."""
 
 import re
 import time
@@ -16,7 +16,7 @@ _SETTINGS = (
     {"AERON_SOCKET_SO_SNDBUF": "64k", "AERON_SOCKET_SO_RCVBUF": "256k"},
     {"AERON_SOCKET_SO_RCVBUF": "0"},
 )
-# Which of several conflicts is told, and what the length of a datagram is compared with.
+# Differences: which of several conflicts is reported, and to which length a datagram's length is compared.
 _OTHER_PAIRS = [
     (_PUBLICATION, "|so-sndbuf=64k", "|so-sndbuf=128k|so-rcvbuf=512k"),
     (_PUBLICATION, "|channel-snd-ts-offset=0|so-sndbuf=8k", "|channel-snd-ts-offset=8|mtu=16k|so-rcvbuf=512k"),
@@ -33,7 +33,7 @@ _INNERMOST = re.compile(r"^\[\w+, \S+:\d+\] (.+)$", re.MULTILINE)
 
 
 def pairs_of_lengths():
-    """Each length beside each other one; a window that fits the smallest keeps another rule out of the way."""
+    """All pairs of lengths. The window fits the smallest length, so that another rule does not apply."""
     for kind, window in ((_PUBLICATION, ""), (_SUBSCRIPTION, "|rcv-wnd=32k")):
         for key in ("so-sndbuf", "so-rcvbuf"):
             for first in _LENGTHS:
@@ -68,7 +68,7 @@ def test_the_drivers_send_buffer_limits_datagrams_of_a_shared_endpoint_as_that_o
 
 
 def outcome_of_two(side, kind, stream, first, second):
-    """What becomes of the second of two channels with one address, the first of which is accepted."""
+    """Result for the second of two channels with one address, after the first is accepted."""
     channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
     accepted = request(side, kind, stream, channel + first)
     assert accepted.name != "ON_ERROR", accepted.text
@@ -79,12 +79,12 @@ def outcome_of_two(side, kind, stream, first, second):
     if answer.name != "ON_ERROR":
         return "accepted"
     text = _INNERMOST.search(answer.text)[1] if side.kind == "c" else answer.text.splitlines()[1]
-    # The C driver writes two spaces where an option conflicts.
+    # The C driver writes two spaces if an option conflicts.
     return answer.code, text.replace(channel, "CHANNEL").replace("  ", " ")
 
 
 def request(side, kind, stream, channel):
-    """The driver's answer to a channel that is added."""
+    """The driver's response when a channel is added."""
     correlation = side.control.next_id()
     if kind == _PUBLICATION:
         side.perform(control.ADD_EXCLUSIVE_PUBLICATION, control.add(side.client, correlation, stream, channel))
@@ -109,7 +109,7 @@ def remove(side, kind, registration):
     "options", ["endpoint=127.0.0.1:{port}", "control=127.0.0.1:{port}|control-mode=response", "control-mode=manual"]
 )
 def test_a_subscription_that_was_removed_is_added_again_long_before_the_next_timer(pairs, stream, options):
-    """03-35, 04-57: an endpoint is gone when the receiver has closed its socket"""
+    """03-35, 04-57: an endpoint ends when the receiver has closed its socket"""
     timer_interval_s = 4
     for side in pairs(AERON_TIMER_INTERVAL=f"{timer_interval_s}s"):
         channel = "aeron:udp?" + options.format(port=free_port())
@@ -119,7 +119,7 @@ def test_a_subscription_that_was_removed_is_added_again_long_before_the_next_tim
 
 
 def request_until_open(side, stream, channel, timeout_s):
-    """Adds a subscription again and again while its endpoint is being closed."""
+    """Adds a subscription repeatedly while its endpoint is closing."""
     deadline = time.monotonic() + timeout_s
     while (answer := request(side, _SUBSCRIPTION, stream, channel)).name == "ON_ERROR":
         assert answer.code == 10, answer.text

@@ -1,4 +1,4 @@
-"""What the C driver and ours send because time passed: the same frames in order, at about the same intervals."""
+"""Frames that timers of the C driver and of ours send: the same order, and nearly the same intervals."""
 
 import functools
 
@@ -119,9 +119,9 @@ _IMAGES = {
 
 @pytest.fixture(scope="module")
 def recorded(pairs):
-    """Everything at once, as most of it is waiting; again, if the machine did not let the script look on time.
+    """Runs all scenes at once, because most of the time is waiting. Repeats if the machine delayed the script.
 
-    If it never does, what counts is the record with the shortest time without a look.
+    After the last attempt, the record with the shortest delay counts.
     """
     pair = pairs(**_SETTINGS)
     best = None
@@ -153,7 +153,7 @@ def test_what_a_publication_sends_on_time(recorded, name):
     theirs, ours = (timeline.runs() for timeline in recorded[0][name])
     assert ours
     if "SETUP" not in name:
-        # One may leave before the first SM, or none.
+        # One frame or none may be sent before the first SM.
         theirs.pop("SETUP", None)
         ours.pop("SETUP", None)
     assert not (text := timelines.parting(theirs, ours)), text

@@ -1,4 +1,4 @@
-"""What a driver sends on timers: frames with their times, and how two such records are compared."""
+"""Frames that timers of a driver send, with their times, and the comparison of two such records."""
 
 import statistics
 import time
@@ -13,7 +13,7 @@ _LOOK_S = 0.001
 
 @dataclass
 class Timeline:
-    """A scene of one driver that follows a plan of (seconds, what to do) and records what comes."""
+    """A scene of one driver that follows a plan of (seconds, action), and records received frames."""
 
     scene: object
     plan: list
@@ -29,13 +29,13 @@ class Timeline:
             socket.taken.clear()
 
     def forget(self):
-        """What came before the record begins is no part of it."""
+        """Drops frames from before the start of the record."""
         for socket in self.scene.listening():
             socket.take()
             socket.taken.clear()
 
     def runs(self, ignored_session=None):
-        """For each kind of frame in order: what came, how often in a row, and at what interval, the median."""
+        """For each kind of frame in order: the frame, the number of repetitions, and the median interval."""
         by_kind = {}
         for at, datagram in self.frames:
             if wire.kind(datagram) != wire.RTTM and wire.session(datagram) != ignored_session:
@@ -49,14 +49,14 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Run:
-    """The same frame several times in a row."""
+    """Consecutive repetitions of one frame."""
 
     line: str
     count: int
     interval_s: float
 
     def is_like(self, other):
-        """Whether another driver sent the same as often and as fast, about."""
+        """Whether another driver sent the same frame nearly as often and at nearly the same interval."""
         count_tolerance = max(1, round(0.15 * self.count))
         is_as_often = abs(self.count - other.count) <= count_tolerance
         is_as_fast = abs(self.interval_s - other.interval_s) <= max(0.02 * PACE, 0.1 * self.interval_s)
@@ -69,7 +69,7 @@ def _run(line, rows):
 
 
 def record(timelines, duration_s):
-    """Runs timelines side by side; answers the longest time in which none of them was looked at."""
+    """Runs timelines side by side. Returns the longest time in which none of them was polled."""
     for timeline in timelines:
         timeline.forget()
     begin = last = time.monotonic()
@@ -83,7 +83,7 @@ def record(timelines, duration_s):
 
 
 def parting(theirs, ours):
-    """Where two records part, as a text; empty if they do not."""
+    """The first difference of two records as a text; empty if they are equal."""
     lines = []
     for kind in sorted(theirs.keys() | ours.keys()):
         some, others = theirs.get(kind, []), ours.get(kind, [])

@@ -1,4 +1,4 @@
-"""UDP frames by hand: encoding them, and what of a datagram two drivers must have in common."""
+"""Encodes UDP frames, and describes the part of a datagram that must be equal for two drivers."""
 
 import struct
 import zlib
@@ -41,7 +41,7 @@ def data(session, stream, term, offset, payload, flags=BEGIN_AND_END):
 
 
 def pad(session, stream, term, offset, length):
-    """A PAD as it travels: the header alone."""
+    """A PAD on the wire: only the header."""
     return struct.pack("<iBBHiiiiq", length, 0, BEGIN_AND_END, PAD, offset, session, stream, term, 0)
 
 
@@ -79,12 +79,12 @@ def flags(datagram):
 
 
 def echo(datagram):
-    """The timestamp that an RTTM carries."""
+    """The timestamp of an RTTM."""
     return struct.unpack_from("<q", datagram, 16)[0]
 
 
 def session(datagram):
-    """The session of a frame; control frames carry it where DATA and SETUP have their offset."""
+    """The session id of a frame. In control frames it is at the offset at which DATA and SETUP have the term offset."""
     return struct.unpack_from("<i", datagram, 12 if kind(datagram) in (PAD, DATA, SETUP) else 8)[0]
 
 
@@ -97,9 +97,9 @@ def is_heartbeat(datagram):
 
 
 def readable(datagram, receivers=()):
-    """A datagram as a line that says all that it holds; receiver ids of a driver's own appear by their number.
+    """A datagram as one line with all of its content. A driver's own receiver id is replaced by its number.
 
-    The payload of DATA is a checksum, and the time in an RTTM request is left out, as it is a driver's own.
+    The payload of DATA is a checksum. The time in an RTTM request is left out, because it differs between drivers.
     """
     type_id = kind(datagram)
     name = "HEARTBEAT" if is_heartbeat(datagram) else _NAMES.get(type_id, f"type {type_id}")

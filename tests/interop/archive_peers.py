@@ -1,7 +1,7 @@
-"""Connections of the real Java archive client to an archive, which are driven from a test.
+"""Connections of the real Java archive client to an archive, under the control of a test.
 
-The process is a peer of the kind `java-archive-client`: it can do what every peer can (`peers.py`), and takes the
-operations below for the connection that `client` names. Numbers, positions and ids are those of the real client.
+The process is a peer of the kind `java-archive-client`. It has the operations of every peer (`peers.py`), and the
+operations below for the connection `client`. Numbers, positions and ids are those of the real client.
 
 Operations: connect_archive, close_archive, archive_state, poll_error, poll_errors, poll_signals, start_recording,
 extend_recording, add_recorded_publication, stop_recording, try_stop_recording, start_replay, replay, stop_replay,
@@ -63,12 +63,12 @@ class JavaReader:
         )
 
     def read(self, count, *, event="", limit=10, timeout_s=_TIMEOUT_S):
-        """Polls until so many messages came, and an event that begins like this; returns what came."""
+        """Polls until this number of messages and an event with this start have arrived. Returns them."""
         self.start_read(count, event=event, limit=limit, timeout_s=timeout_s)
         return self._peer.answer()
 
     def start_read(self, count, *, event="", limit=10, timeout_s=_TIMEOUT_S):
-        """As `read`; the peer's `answer` has what came."""
+        """Like `read`, but does not wait. The peer's `answer` waits and returns the result."""
         timeout_ms = int(timeout_s * 1000)
         self._peer.start("persistent_read", count=count, event=event, limit=limit, timeout_ms=timeout_ms)
 
@@ -104,11 +104,11 @@ class ArchiveClient:
         return self._result("archive_state")
 
     def poll_error(self):
-        """The text of an error that no call waits for, or None."""
+        """The text of an error that belongs to no call, or `None`."""
         return self._result("poll_error")
 
     def errors(self):
-        """What the error handler was told since the last call."""
+        """Errors of the error handler since the last call."""
         return self._call("poll_errors")["errors"]
 
     def signals(self):
@@ -117,7 +117,7 @@ class ArchiveClient:
         return unseen + self._call("poll_signals")["signals"]
 
     def await_signal(self, signal, *, timeout_s=_TIMEOUT_S, **values):
-        """Waits for the next signal of this kind with these values, and drops those before it, not those behind it."""
+        """Waits for the next signal of this kind with these values. Drops earlier signals, and keeps later ones."""
         seen = []
         deadline = time.monotonic() + timeout_s
         while True:
@@ -131,11 +131,11 @@ class ArchiveClient:
             time.sleep(0.02)
 
     def start_recording(self, channel, stream, *, source="LOCAL", auto_stop=False):
-        """Answers the id of the recording subscription."""
+        """Returns the id of the recording subscription."""
         return self._result("start_recording", channel=channel, stream=stream, source=source, auto_stop=auto_stop)
 
     def extend_recording(self, recording, channel, stream, *, source="LOCAL", auto_stop=False):
-        """Answers the id of the recording subscription."""
+        """Returns the id of the recording subscription."""
         return self._result(
             "extend_recording", recording=recording, channel=channel, stream=stream, source=source, auto_stop=auto_stop
         )
@@ -155,7 +155,7 @@ class ArchiveClient:
         self._call("stop_recording", by="publication", publication=publication.registration)
 
     def try_stop_recording(self, subscription):
-        """Whether there was such a recording subscription."""
+        """Whether the recording subscription existed."""
         return self._result("try_stop_recording", by="subscription", subscription=subscription)
 
     def try_stop_recording_channel(self, channel, stream):
@@ -165,11 +165,11 @@ class ArchiveClient:
         return self._result("try_stop_recording", by="identity", recording=recording)
 
     def start_replay(self, recording, channel, stream, **params):
-        """Answers the replay session id; params: `position`, `length`, `counter`, `io_length`."""
+        """Returns the replay session id. Parameters: `position`, `length`, `counter`, `io_length`."""
         return self._result("start_replay", recording=recording, channel=channel, stream=stream, **params)
 
     def replay(self, recording, channel, stream, **params):
-        """Starts a replay and answers the peer's subscription to it."""
+        """Starts a replay. Returns the peer's subscription to it."""
         values = self._call("replay", recording=recording, channel=channel, stream=stream, **params)
         return Subscription(self.peer, values)
 
@@ -205,7 +205,7 @@ class ArchiveClient:
         )
 
     def list_subscriptions(self, first=0, count=100, *, fragment="", stream=""):
-        """The recording subscriptions; without a stream those of all."""
+        """The recording subscriptions of a stream, or of all streams."""
         return self._listed(
             "subscriptions", "list_subscriptions", **{"from": first}, count=count, fragment=fragment, stream=stream
         )
@@ -226,7 +226,7 @@ class ArchiveClient:
         return self._position("max", recording)
 
     def await_recorded(self, recording, position, timeout_s=_TIMEOUT_S):
-        """Waits until the archive says that the recording has come to this position."""
+        """Waits until the archive reports this recorded position."""
         deadline = time.monotonic() + timeout_s
         while (reached := self.max_recorded_position(recording)) < position:
             assert time.monotonic() < deadline, f"recording {recording} is at {reached} after {timeout_s} s"
@@ -257,12 +257,13 @@ class ArchiveClient:
         self._call("update_channel", recording=recording, channel=channel)
 
     def replicate(self, recording, source, **params):
-        """Answers the replication id; params: `destination`, `position`, `live`, `replication`, tags, credentials."""
+        """Returns the replication id. Parameters: `destination`, `position`, `live`, `replication`, tags,
+        credentials."""
         channel, stream, _ = source.control("udp")
         return self._result("replicate", recording=recording, source=channel, source_stream=stream, **params)
 
     def stop_replication(self, replication):
-        """Whether there was such a replication."""
+        """Whether the replication existed."""
         return self._result("stop_replication", replication=replication)
 
     def _position(self, which, recording):

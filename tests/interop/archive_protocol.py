@@ -1,6 +1,6 @@
-"""A client that speaks the archive protocol by hand, message by message, to see exactly what an archive answers.
+"""A client that writes and reads single messages of the archive protocol, to check the exact responses of an archive.
 
-It uses our client for the streams, in the process of the test, so it needs a driver that our client can attach to.
+It uses our client for the streams in the process of the test, so it needs a driver to which our client can connect.
 """
 
 import struct
@@ -20,13 +20,13 @@ _EVENTS = {101: ("started", "<qqii"), 102: ("progress", "<qqq"), 103: ("stopped"
 
 
 def message(template, block, *texts):
-    """The bytes of a message with this block and these texts behind it."""
+    """The bytes of a message with this block, and these texts after it."""
     data = b"".join(struct.pack("<I", len(text)) + text for text in texts)
     return struct.pack("<4H", len(block), template, _SCHEMA, _VERSION) + block + data
 
 
 class Connection:
-    """A request publication, over which sessions are opened. Each session has a response subscription of its own."""
+    """A request publication for several sessions. Each session has its own response subscription."""
 
     def __init__(self, client, archive, way="ipc"):
         self.client = client
@@ -35,7 +35,7 @@ class Connection:
         eventually(lambda: self.publication.is_connected)
 
     def subscribe(self, channel=None, stream=_STREAM):
-        """A response subscription, and its channel as the archive has to know it."""
+        """A response subscription, and its channel in the form for the archive."""
         session = self.client.next_session_id(stream)
         channel = f"{channel or self._response_channel}|session-id={session}"
         subscription = self.client.add_subscription(channel, stream)
@@ -59,7 +59,7 @@ class Connection:
 
 
 class Session:
-    """A control session, as far as the test has brought it."""
+    """A control session in the state to which the test has brought it."""
 
     def __init__(self, connection, subscription, correlation):
         self._connection = connection
@@ -74,7 +74,7 @@ class Session:
         return self
 
     def send(self, template, block=b"", *texts, session=None):
-        """Sends a request of the session; answers its correlation id."""
+        """Sends a request of the session. Returns its correlation id."""
         correlation = self._connection.client.next_correlation_id()
         ids = struct.pack("<qq", self.id if session is None else session, correlation)
         self._connection.send(message(template, ids + block, *texts))
@@ -88,7 +88,7 @@ class Session:
         return self.await_message(RESPONSE, correlation=self.send(template, block, *texts))
 
     def messages(self, seconds=0.0):
-        """The messages of the archive since the last call and for so long, as dictionaries."""
+        """The messages of the archive since the last call and during this time, as dictionaries."""
         found = []
         deadline = time.monotonic() + seconds
         while True:
@@ -98,7 +98,7 @@ class Session:
             time.sleep(0.001)
 
     def await_message(self, template, timeout_s=_TIMEOUT_S, **values):
-        """Waits for a message with these values, and drops those before it."""
+        """Waits for a message with these values, and drops earlier messages."""
         seen = []
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:

@@ -9,13 +9,13 @@ _TIMEOUT_S = 60
 
 
 class ArchiveTool:
-    """Runs the tool's commands. Only `verify` changes the directory: it writes what it found into the catalog."""
+    """Runs the tool's commands. Only `verify` changes the directory: it writes its result into the catalog."""
 
     def __init__(self, directory):
         self.directory = directory
 
     def run(self, *arguments, answer="n"):
-        """The result of one command; to each question it gets the same answer."""
+        """The result of one command. Each of its questions gets the same response."""
         command = toolchain.java_command({}, "io.aeron.archive.ArchiveTool", self.directory, *arguments)
         return subprocess.run(
             [str(part) for part in command],
@@ -27,22 +27,22 @@ class ArchiveTool:
         )
 
     def succeed(self, *arguments, answer="n"):
-        """What a command prints that ends with status 0."""
+        """The output of a command that ends with status 0."""
         result = self.run(*arguments, answer=answer)
         assert result.returncode == 0, f"{arguments}: {result.stdout[-2000:]}{result.stderr[-2000:]}"
         return result.stdout
 
     def show(self):
-        """Looks at the directory with each of the commands that only read.
+        """Reads the directory with each of the read-only commands.
 
-        The tool cannot dump a catalog with a deleted entry, not the real archive's own either: a test says so.
+        The tool cannot dump a catalog with a deleted entry, not even of the real archive; a test shows that.
         """
         self.succeed("describe")
         if "DELETED" not in self.succeed("describe-all"):
             self.succeed("dump")
 
     def verify(self, answer="n", checksum=None):
-        """Verifies every frame, with a checksum its value too; answers whether it asked about a last frame."""
+        """Verifies every frame, and its checksum if it is given. Returns whether the tool asked about a last frame."""
         arguments = ("-checksum", checksum) if checksum else ()
         shown = self.succeed("verify", "-a", *arguments, answer=answer)
         assert "ERR" not in shown

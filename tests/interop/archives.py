@@ -18,7 +18,7 @@ _LOCAL_CONTROL_CHANNEL = "aeron:ipc?term-length=64k"
 _ANY_PORT = "aeron:udp?endpoint=localhost:0"
 _HEADER_LENGTH = 8192
 
-# SHARED leaves the other core to the driver and the clients; short segments let recordings have many.
+# SHARED leaves the other core to the driver and the clients. With short segments, recordings have many of them.
 SETTINGS = {
     "aeron.archive.threading.mode": "SHARED",
     "aeron.archive.segment.file.length": "128k",
@@ -28,7 +28,7 @@ SETTINGS = {
 
 
 class Archive:
-    """A running archive with a directory of its own, on the driver of a test."""
+    """A running archive with its own directory, on the driver of a test."""
 
     def __init__(self, kind, driver, directory, log, stream, settings=None):
         self.kind = kind
@@ -73,37 +73,23 @@ class Archive:
         return struct.unpack_from("<q", self._mark_file_path().read_bytes(), 64)[0]
 
     def error_log(self):
-        """The bytes of the error log in the mark file, without the zeros behind them."""
+        """The bytes of the error log in the mark file, without the zeros after them."""
         return self._mark_file_path().read_bytes()[_HEADER_LENGTH:].rstrip(b"\0")
 
     def _mark_file_path(self):
         directory = self.settings.get("aeron.archive.mark.file.dir", self.directory)
         return Path(directory) / "archive-mark.dat"
 
-    def start_after_kill(self):
-        """Starts the archive as an operator does after a kill.
-
-        A kill can tear the last fragment in two at the end of a page. The archive then names the setting that cuts it.
-        """
-        try:
-            self.start()
-        except AssertionError as refusal:
-            if "straddling page boundary" not in str(refusal):
-                raise
-            self.settings["aeron.archive.on.torn.fragment"] = "truncate"
-            self.start()
-            del self.settings["aeron.archive.on.torn.fragment"]
-
     def kill(self):
         """Ends the archive as `kill -9` does."""
         self.process.kill()
 
     def stop(self):
-        """Ends the archive in order and answers its exit code."""
+        """Ends the archive cleanly. Returns its exit code."""
         return self.process.terminate()
 
     def remove(self):
-        """Ends the archive whatever its state, and deletes its directory."""
+        """Ends the archive in any state, and deletes its directory."""
         if self.process.exit_code is None:
             self.process.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -126,9 +112,9 @@ class Archive:
 
 
 def archive_command(kind, settings):
-    """How an archive of a kind is started."""
+    """The command that starts an archive of a kind."""
     if kind == "java":
-        # With the classes of the tests on its path, for an authenticator.
+        # The class path has the classes of the tests, for an authenticator.
         *java, program = toolchain.java_peer_command("io.aeron.archive.Archive")
         return (*java, *(f"-D{name}={value}" for name, value in settings.items()), program)
     if kind == "ours":

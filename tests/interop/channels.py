@@ -1,4 +1,4 @@
-"""Channels for tests, each with a port of its own."""
+"""Channels for tests, each with a separate port."""
 
 from ports import free_port
 

@@ -1,4 +1,4 @@
-"""Fixtures that start real and own clients and drivers, and leave no process and no directory behind."""
+"""Fixtures that start clients and drivers of Aeron and ours, and remove all of their processes and directories."""
 
 import itertools
 import os
@@ -22,10 +22,10 @@ _BRICKS_TIMEOUT_S = 30
 
 
 def pytest_collection_modifyitems(items):
-    """Marks what is in this folder, so that `-m "not interop"` leaves it out.
+    """Marks the tests of this folder, so that `-m "not interop"` leaves them out.
 
-    The first test of a kind fetches what it needs, so all get more time than others; every wait in them is bounded.
-    """
+    The first test of a kind fetches its tools, so these tests have a longer time limit. Every wait in them has its own
+    limit."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("interop")
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items):
 
 
 def _started(start):
-    """What `start` makes; where a tool is missing the test is skipped with that reason, and fails in CI."""
+    """The result of `start`. If a tool is missing, the test is skipped with this reason; in CI it fails."""
     try:
         return start()
     except toolchain.Unavailable as reason:
@@ -54,7 +54,7 @@ def run_directory():
 
 @pytest.fixture(scope="session")
 def shared_drivers(run_directory, tmp_path_factory):
-    """`shared_drivers(kind)`: the driver of a kind that all tests share which neither end nor configure it."""
+    """`shared_drivers(kind)`: the driver of a kind for all tests that neither end nor configure it."""
     with _driver_pool(run_directory, tmp_path_factory) as get:
         yield lambda kind: get(kind, PATIENT_SETTINGS)
 
@@ -88,7 +88,7 @@ def _driver_pool(run_directory, tmp_path_factory):
 
 @pytest.fixture
 def start_driver(run_directory, tmp_path):
-    """`start_driver(kind, settings)`: a driver of the test's own, which it may configure, stop and kill."""
+    """`start_driver(kind, settings)`: a driver for one test, which may configure, stop and kill it."""
     started = []
 
     def start(kind, settings=None, *, directory=None, arguments=()):
@@ -105,7 +105,7 @@ def start_driver(run_directory, tmp_path):
 
 @pytest.fixture(scope="session")
 def idle_peers():
-    """Peer processes between two tests: a JVM takes longer to start than most tests to run."""
+    """Peer processes that are kept between tests: a JVM takes longer to start than most tests take to run."""
     idle = []
     yield idle
     for peer in idle:
@@ -114,7 +114,7 @@ def idle_peers():
 
 @pytest.fixture
 def start_peer(idle_peers, tmp_path_factory):
-    """`start_peer(kind, driver, **settings)`: a connected client in a process of its own."""
+    """`start_peer(kind, driver, **settings)`: a connected client in a separate process."""
     used = []
 
     def start(kind, driver, **settings):
@@ -138,7 +138,7 @@ def start_peer(idle_peers, tmp_path_factory):
 
 @pytest.fixture
 def start_archive(run_directory, tmp_path):
-    """`start_archive(kind, driver, settings)`: an archive of the test's own, on a driver of any kind."""
+    """`start_archive(kind, driver, settings)`: an archive for one test, on a driver of any kind."""
     started = []
 
     def start(kind, driver, settings=None):
@@ -166,7 +166,7 @@ def archive_client(start_peer):
 
 @pytest.fixture(scope="session")
 def bricks():
-    """`bricks(command, ...)`: the lines that our example program prints which writes, recovers and reads archives."""
+    """`bricks(command, ...)`: output lines of our example program, which writes, recovers and reads archives."""
     _started(toolchain.jar)
     program = _started(lambda: toolchain.rust_example("aeron-archive", "archive_states"))
 
@@ -194,7 +194,7 @@ def written(bricks, tmp_path):
 
 @pytest.fixture
 def side(drivers, start_peer):
-    """`side(kind, settings)`: a client on the module's driver of its kind, one end of a stream between two drivers."""
+    """`side(kind, settings)`: one end of a stream between two drivers: a client on the module's driver of its kind."""
     return lambda kind, settings=None: start_peer(kind, drivers(kind, settings))
 
 

@@ -1,6 +1,6 @@
-"""A client that speaks the control protocol by hand, byte by byte, to see exactly what a driver answers.
+"""A client that writes and reads single records of the control protocol, to check the exact responses of a driver.
 
-It owns the to-driver ring alone: no other client may be attached while it sends.
+It is the only writer of the to-driver ring: no other client may be connected while it sends.
 """
 
 import mmap
@@ -15,7 +15,7 @@ _BROADCAST_TRAILER_LENGTH, _BROADCAST_TAIL = 128, 8
 _RECORD_HEADER_LENGTH, _RECORD_ALIGNMENT, _PADDING_TYPE = 8, 8, -1
 _COUNTER_LENGTH, _METADATA_LENGTH = 128, 512
 _RECORD_ALLOCATED, _RECORD_UNUSED = 1, 0
-# A name server that does not answer keeps a driver waiting.
+# A driver waits for a name server that does not respond.
 _ANSWER_TIMEOUT_S = 30
 
 ADD_PUBLICATION, REMOVE_PUBLICATION, ADD_EXCLUSIVE_PUBLICATION = 0x01, 0x02, 0x03
@@ -129,7 +129,7 @@ class ControlClient:
         self._write_record(tail, length, type_id, body)
 
     def claim_and_die(self, length):
-        """Leaves a command record claimed for ever, as a client does that is killed while it writes one."""
+        """Claims a command record and never commits it, like a client that is killed while it writes."""
         tail_at = self._ring + self._ring_capacity + _RING_TAIL
         tail = self._read("<q", tail_at)
         length += _RECORD_HEADER_LENGTH
@@ -137,7 +137,7 @@ class ControlClient:
         struct.pack_into("<i", self._cnc, self._ring + tail % self._ring_capacity, -length)
 
     def driver_heartbeat(self):
-        """When the driver was last alive, in epoch milliseconds, or -1 when it has ended in order."""
+        """The driver's last heartbeat in milliseconds since the epoch, or -1 after an orderly end."""
         return self._read("<q", self._ring + self._ring_capacity + _RING_HEARTBEAT)
 
     def _write_record(self, tail, length, type_id, body):
@@ -159,11 +159,10 @@ class ControlClient:
         return events
 
     def perform(self, type_id, body):
-        """Sends a command, and answers every event up to the moment when the driver had dealt with it.
+        """Sends a command. Returns every event until the driver has executed the command.
 
-        The driver takes commands in order, so a second one marks the moment: it asks for a session id. Its answer is
-        left out.
-        """
+        The driver executes commands in order, so a second command marks the end: a request for a session id. Its
+        response is left out."""
         marker = self.next_id()
         self.send(type_id, body)
         self.send(GET_NEXT_AVAILABLE_SESSION_ID, struct.pack("<qqi", 0, marker, -1))
@@ -176,11 +175,11 @@ class ControlClient:
                     self._unseen = events[number + 1 :]
                     return seen
                 seen.append(event)
-            assert time.monotonic() < deadline, f"command {type_id:#x} was not dealt with; events: {seen}"
+            assert time.monotonic() < deadline, f"command {type_id:#x} was not executed; events: {seen}"
             time.sleep(0.001)
 
     def await_event(self, name, timeout_s=_ANSWER_TIMEOUT_S):
-        """Every event up to and with the next one of this name."""
+        """All events up to the next one with this name, including that one."""
         seen = []
         deadline = time.monotonic() + timeout_s
         while not any(event.name == name for event in seen):
@@ -190,7 +189,7 @@ class ControlClient:
         return seen
 
     def beat(self, client):
-        """Refreshes the heartbeat of a client, as its conductor would."""
+        """Writes the heartbeat of a client, like its conductor."""
         for counter in self.counters():
             if counter.type == 11 and struct.unpack_from("<q", counter.key)[0] == client:
                 at = self._values + counter.id * _COUNTER_LENGTH
@@ -201,7 +200,7 @@ class ControlClient:
         return self._read("<q", self._values + id * _COUNTER_LENGTH)
 
     def set_value(self, id, value):
-        """Writes a counter, as its owner would."""
+        """Writes a counter, like its owner."""
         struct.pack_into("<q", self._cnc, self._values + id * _COUNTER_LENGTH, value)
 
     def counters(self):

@@ -1,4 +1,4 @@
-"""Media drivers as processes: the real Java and C ones and ours, all with settings under the C driver's names."""
+"""Media drivers as processes: the real Java and C drivers and ours, with settings under the C driver's names."""
 
 import mmap
 import os
@@ -16,7 +16,7 @@ _CNC_VERSION = 0x00000200
 _HEARTBEAT_OFFSET = 640
 _RING_TRAILER_LENGTH = 768
 
-# SHARED leaves the other core to the clients; short timers let ends of clients and publications be seen within seconds.
+# SHARED leaves the other core to the clients. With short timers, clients and publications end within seconds.
 SETTINGS = {
     "AERON_THREADING_MODE": "SHARED",
     "AERON_IPC_TERM_BUFFER_LENGTH": "1m",
@@ -27,7 +27,7 @@ SETTINGS = {
     "AERON_IMAGE_LIVENESS_TIMEOUT": "1s",
 }
 
-# For tests that keep the processors busy, and end neither clients nor streams by letting them go silent.
+# For tests that keep the processors busy, and do not depend on timeouts of clients or streams.
 PATIENT_SETTINGS = {
     "AERON_CLIENT_LIVENESS_TIMEOUT": "10s",
     "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "12s",
@@ -36,7 +36,8 @@ PATIENT_SETTINGS = {
 
 
 class Driver:
-    """A running media driver with a directory of its own; `program` is another `aeronmd`, `place` goes before it."""
+    """A running media driver with its own directory. `program` is another `aeronmd`, `place` a prefix of its
+    command."""
 
     def __init__(self, kind, directory, log, settings=None, program=None, arguments=(), place=()):
         self.kind = kind
@@ -51,11 +52,11 @@ class Driver:
         self.process.kill()
 
     def stop(self):
-        """Ends the driver in order and answers its exit code."""
+        """Ends the driver cleanly. Returns its exit code."""
         return self.process.terminate()
 
     def remove(self):
-        """Ends the driver whatever its state, and deletes its directory."""
+        """Ends the driver in any state, and deletes its directory."""
         if self.process.exit_code is None:
             self.process.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -84,7 +85,7 @@ def is_ready(cnc, pid):
 
 
 def driver_command(kind, directory, settings, program=None):
-    """How a driver of a kind is started on a directory; C's and ours take their settings from the environment."""
+    """The command that starts a driver of a kind. The C driver and ours read their settings from the environment."""
     if kind == "java":
         properties = {_java_property(name): _java_value(name, value) for name, value in settings.items()}
         return toolchain.java_command({"aeron.dir": directory, **properties}, "io.aeron.driver.MediaDriver")
@@ -102,7 +103,7 @@ def driver_environment(settings):
 
 
 def _java_property(name):
-    """Java's name of a setting of the C driver; its own settings are given by their own names."""
+    """Java's name for a setting of the C driver. Settings that only the Java driver has keep their names."""
     return name if name.startswith("aeron.") else name.lower().replace("_", ".")
 
 
@@ -114,7 +115,7 @@ def _java_value(name, value):
 
 
 def _our_driver():
-    """The console script of the installed package, or before there is one the example of the driver crate."""
+    """The console script of the installed package, or the example of the driver crate if it is not installed."""
     script = Path(sys.executable).parent / "aeronmd"
     if script.exists():
         return script

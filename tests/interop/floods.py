@@ -1,7 +1,7 @@
-"""A slow flood of SETUP frames, and how long local clients of the flooded driver wait.
+"""A slow flood of SETUP frames, and waiting times of local clients of the flooded driver.
 
-Each frame announces a session of its own, so each asks the driver for one more image. Run as a program, this floods
-the C driver and ours in turn and prints the waiting times of both:
+Each frame announces a new session, so each requests one more image. Run as a program, this module floods the C driver
+and then ours, and prints the waiting times of both:
 
     cd tests && python -m interop.floods --rate 1000 --seconds 15
 """
@@ -26,7 +26,7 @@ _BURST_S = 0.01
 
 
 class SetupFlood:
-    """Sends SETUP frames of ever new sessions to endpoints, `rate` each second to each, until it is closed."""
+    """Sends SETUP frames of new sessions to endpoints, `rate` per second to each, until it is closed."""
 
     def __init__(self, addresses, rate):
         self.sent = 0
@@ -65,13 +65,13 @@ def flooded(client, endpoints, rate):
 
 
 def waiting_times(client, seconds):
-    """Seconds that each of many IPC publications took to be added and closed, one after the other."""
+    """Seconds in which each of many IPC publications was added and closed, one after the other."""
     end, times = time.monotonic() + seconds, []
     while time.monotonic() < end:
         start = time.monotonic()
         client.add_publication("aeron:ipc", 2001).close()
         times.append(time.monotonic() - start)
-        time.sleep(0.01)  # the pace of what is measured, not a wait
+        time.sleep(0.01)  # the pace of the measurement, not a wait
     return times
 
 

@@ -1,7 +1,7 @@
-"""How long a receiver needs to join a running multi-destination stream.
+"""Measures the time that a receiver needs to join a running multi-destination stream.
 
-A publisher sends at a steady rate to one receiver that is always there. Run as a program, this adds subscriptions on
-other drivers and prints the time from `add_subscription` to the first message, and to 1 MB in order, for each sender,
+A publisher sends at a steady rate to one permanent receiver. Run as a program, this module adds subscriptions on other
+drivers. It prints the time from `add_subscription` to the first message, and to 1 MB in order, for each sender,
 receiver and rate:
 
     cd tests && python -m interop.joining --runs 8 --sender /path/to/another/aeronmd --sender ""
@@ -23,7 +23,7 @@ from interop.drivers import Driver
 
 STREAM = 1001
 MESSAGE_LENGTH = 992
-# Frames of this length fill a term, so that the number of a message times this length is its position.
+# Frames of this length fill a term exactly, so the position of a message is its number times this length.
 FRAME_LENGTH = 1024
 _BATCH_S = 0.001
 _TOO_LONG_S = 10
@@ -36,7 +36,7 @@ class Gap(Exception):
 
 @contextlib.contextmanager
 def running_stream(directory, control, channel, rate):
-    """A stream of numbered messages, of `rate` bytes each second, from a process of its own."""
+    """A stream of numbered messages with `rate` bytes per second, from a separate process."""
     processes = multiprocessing.get_context("spawn")
     is_running = processes.Event()
     process = processes.Process(target=_publish, args=(directory, control, channel, rate, is_running), daemon=True)
@@ -50,10 +50,10 @@ def running_stream(directory, control, channel, rate):
 
 
 def join(client, channel, length):
-    """Joins a stream and reads `length` bytes of it. Returns the seconds until the first message and until the last.
+    """Joins a stream and reads `length` bytes. Returns the seconds until the first and until the last message.
 
-    A time is None if the stream stood still: for ten seconds, or until the driver gave up the image and joined once
-    more. Raises Gap if anything between the join position and the last message is missing.
+    A time is `None` if the stream stopped for ten seconds, or until the driver ended the image and joined again. Raises
+    `Gap` if a message between the join position and the last message is missing.
     """
     start = time.monotonic()
     with client.add_subscription(channel, STREAM) as subscription:
@@ -81,7 +81,7 @@ def _times_of_messages(subscription, start, length):
 
 
 def _publish(directory, control, channel, rate, is_running):
-    """Publishes and, so that the stream never waits for receivers that join, receives."""
+    """Publishes, and receives itself, so that the stream never waits for joining receivers."""
     numbers, padding = itertools.count(), bytes(MESSAGE_LENGTH - _NUMBER.size)
     with aeron.connect(directory) as client:
         publication = client.add_exclusive_publication(control, STREAM)

@@ -1,4 +1,4 @@
-"""Which clients meet which drivers: each test runs where one side is ours and the other is the real thing."""
+"""Combinations of clients and drivers in tests: one side is ours, the other is the real Aeron."""
 
 import pytest
 
@@ -8,7 +8,7 @@ CLIENTS = (*REAL, "ours")
 # (driver, client)
 PAIRS = [("ours", client) for client in CLIENTS] + [(driver, "ours") for driver in REAL]
 
-# (driver, publisher, subscriber) with one of ours among them
+# (driver, publisher, subscriber), at least one of them ours
 TRIPLES = [
     (driver, publisher, subscriber)
     for driver in (*REAL, "ours")
@@ -17,7 +17,7 @@ TRIPLES = [
     if "ours" in (driver, publisher, subscriber)
 ]
 
-# (driver that sends, driver that receives), each with a client of its own kind
+# (sending driver, receiving driver), each with a client of the same kind
 WAYS = [("ours", real) for real in REAL] + [(real, "ours") for real in REAL]
 
 each_way = pytest.mark.parametrize(("sender", "receiver"), WAYS, ids=["-to-".join(way) for way in WAYS])
@@ -25,9 +25,9 @@ each_pair = pytest.mark.parametrize(("driver", "client"), PAIRS, ids=map("-".joi
 each_triple = pytest.mark.parametrize(("driver", "publisher", "subscriber"), TRIPLES, ids=map("-".join, TRIPLES))
 each_kind = pytest.mark.parametrize("exclusive", [False, True], ids=["concurrent", "exclusive"])
 
-# (archive, driver): the real archive shows that a test is right, ours is the one that is tested.
+# (archive, driver): the real archive shows that a test is right; ours is tested.
 ARCHIVES = [("ours", "ours"), ("ours", "c"), ("java", "ours")]
 each_archive = pytest.mark.parametrize("kinds", ARCHIVES, ids=["-on-".join(kinds) for kinds in ARCHIVES])
-# Where the driver makes no difference: fewer processes.
+# For tests that do not depend on the driver: fewer processes.
 ON_OURS = [kinds for kinds in ARCHIVES if kinds[1] == "ours"]
 each_archive_on_ours = pytest.mark.parametrize("kinds", ON_OURS, ids=["-on-".join(kinds) for kinds in ON_OURS])

@@ -1,4 +1,4 @@
-"""Settings that make a driver lose datagrams on purpose, as test suites switch it on, and its report about them."""
+"""Settings of test suites that make a driver lose datagrams, and the loss report."""
 
 import struct
 from pathlib import Path
@@ -15,7 +15,8 @@ _JAVA_SUPPLIERS = {
 
 
 def lossy(kind, rate):
-    """A driver that loses this part of what it receives: data as a receiver, status messages and NAKs as a sender."""
+    """A driver that loses this share of received datagrams: data as a receiver, status messages and NAKs as a
+    sender."""
     if kind == "java":
         rates = {f"aeron.debug.{what}.loss.rate": str(rate) for what in ("receive.data", "send.control")}
         seeds = {f"aeron.debug.{what}.loss.seed": "27" for what in ("receive.data", "send.control")}
@@ -34,7 +35,7 @@ def fixed_loss(term, offset, length):
 
 
 def gaps(term, radix, length, total):
-    """The C driver or ours loses so many ranges of one term, `radix` bytes apart."""
+    """The C driver or ours loses this number of ranges of one term, `radix` bytes apart."""
     arguments = f"term-id={term}|gap-radix={radix}|gap-length={length}|total-gaps={total}"
     return {_INCOMING: "multi-gap-loss", f"{_ARGUMENTS}_MULTI_GAP_LOSS_ARGS": arguments}
 
@@ -55,7 +56,7 @@ def loss_entries(driver):
 
 
 def _text(report, at):
-    """A text with its length before it, and where the next one starts."""
+    """A text with a length prefix, and the offset of the next one."""
     (length,) = struct.unpack_from("<i", report, at)
     return report[at + 4 : at + 4 + length].decode(), _align(at + 4 + length, 4)
 

@@ -1,4 +1,4 @@
-"""Our Rust client of an archive as a process, and archives for it.
+"""Our Rust client of an archive as a process, and archives for this client.
 
 The operations of the client are those of the example program `archive_client`.
 """
@@ -12,7 +12,7 @@ ANY_PORT = "aeron:udp?endpoint=localhost:0"
 
 
 class SharedArchive(Archive):
-    """An archive with its driver, archive id and channels at hand."""
+    """An archive with its driver, archive id and channels."""
 
     def __init__(self, kind, driver, directory, log, stream, *, id, settings=None):
         self.driver = driver
@@ -22,7 +22,7 @@ class SharedArchive(Archive):
         self.control_channel, self.stream, _ = self.control("udp")
 
     def segments(self, recording):
-        """Bases of the recording's segment files."""
+        """Start positions of the recording's segment files."""
         names = (path.stem.split("-") for path in self.directory.glob(f"{recording}-*.rec"))
         return sorted(int(base) for _, base in names)
 
@@ -34,12 +34,12 @@ class OurArchiveClient(Peer):
         super().__init__("our-archive-client", log)
 
     def connect(self, archive, *, request=IPC, response=IPC, **settings):
-        """Connects a new Aeron client, and by it a client of the archive, which may still be starting."""
+        """Connects a new Aeron client and a client of the archive, which may still be starting."""
         channels = {"request": request, "response": response, "stream": archive.stream}
         return self.call("connect", dir=archive.driver.directory, **channels, **{"timeout_ms": 30_000, **settings})
 
     def reconnect(self, archive, *, request=IPC, response=IPC, **settings):
-        """As `connect`, with the Aeron client that there is."""
+        """Like `connect`, with the existing Aeron client."""
         return self.call("reconnect", request=request, response=response, stream=archive.stream, **settings)
 
     def ask(self, operation, **values):

@@ -1,8 +1,8 @@
-"""Clients as processes: the real Java and C ones and ours, driven alike by one line of text per operation.
+"""Clients as processes: the real Java and C clients and ours, controlled in the same way by one line per operation.
 
-A request is `operation<TAB>name=value<TAB>...`, an answer one line of JSON: `{"ok": {...}}` or
+A request is `operation<TAB>name=value<TAB>...`. A response is one line of JSON: `{"ok": {...}}` or
 `{"error": {"type", "code", "text"}}`. Resources are named by their registration id (`id`). Messages are numbered per
-publication and hold the pattern of `peer/pattern.py`, which receivers check, so no payload crosses this protocol.
+publication and have the pattern of `peer/pattern.py`, which receivers check, so this protocol needs no payloads.
 
 Operations: connect, disconnect, closed, add_publication, add_subscription, publish (many), offer (one attempt), hold
 and finish (a claim left open), pad, publication and subscription (state), receive, reject, add_destination and
@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from interop import toolchain
 from interop.processes import LineProcess
 
-# A virtual machine may take long to start, and the first answer waits for that.
+# A virtual machine may take long to start, and the first response comes after that.
 _CALL_TIMEOUT_S = 60
 _TRANSFER_TIMEOUT_S = 30
 
 
 class PeerError(Exception):
-    """An operation failed inside the peer; `code` is Aeron's error code when the driver refused."""
+    """An operation failed inside the peer. `code` is Aeron's error code if the driver refused."""
 
     def __init__(self, error):
         super().__init__(f"{error['type']}: {error['text']}")
@@ -42,7 +42,7 @@ class Peer:
         self.process = LineProcess(_command(kind), log=log, environment=_environment())
 
     def connect(self, driver, **settings):
-        """Connects to a driver; answers the client id."""
+        """Connects to a driver. Returns the client id."""
         self._unseen = []
         self.driver_kind = driver.kind
         return self.call("connect", dir=driver.directory, **settings)["client"]
@@ -54,7 +54,7 @@ class Peer:
         return Subscription(self, self.call("add_subscription", channel=channel, stream=stream))
 
     def add_counter(self, type, label, key=b"", registration=""):
-        """A counter of the client, or with a registration id a static one."""
+        """A counter of the client; with a registration id, a static counter."""
         values = self.call("add_counter", type=type, label=label, key=key.hex(), registration=registration)
         return Counter(self, values["id"], values["registration"])
 
@@ -67,7 +67,7 @@ class Peer:
         return unseen + self.call("events")["events"]
 
     def await_events(self, *kinds, timeout_s=10, count=1):
-        """Polls until so many events of these kinds came, and answers every event seen."""
+        """Polls until this number of events of these kinds has arrived. Returns all events."""
         seen = []
         deadline = time.monotonic() + timeout_s
         while sum(event["event"] in kinds for event in seen) < count:
@@ -77,7 +77,7 @@ class Peer:
         return seen
 
     def await_event(self, kind, *, timeout_s=10, **values):
-        """Waits for the next event of this kind with these values, and drops those before it, not those behind it."""
+        """Waits for the next event of this kind with these values. Drops earlier events, and keeps later ones."""
         seen = []
         deadline = time.monotonic() + timeout_s
         while True:
@@ -98,7 +98,7 @@ class Peer:
         return self.answer(answer_timeout_s)
 
     def start(self, operation, **values):
-        """Sends a request; `answer` takes what it answers, so that several peers can work at once."""
+        """Sends a request. `answer` reads the response, so that several peers can work at once."""
         pairs = (f"\t{name}={_text(value)}" for name, value in values.items())
         self._unanswered += 1
         self.process.write(operation + "".join(pairs))
@@ -111,7 +111,7 @@ class Peer:
         return answer["ok"]
 
     def is_usable(self):
-        """Whether the process runs and has answered everything."""
+        """Whether the process runs and has responded to all requests."""
         return self._unanswered == 0 and self.process.exit_code is None
 
     def kill(self):
@@ -121,7 +121,7 @@ class Peer:
 
 @dataclass
 class Resource:
-    """Something of a peer that has a registration id."""
+    """A resource of a peer with a registration id."""
 
     peer: Peer
     values: dict
@@ -146,10 +146,11 @@ class Resource:
 
 
 class Publication(Resource):
-    """A publication, with the constants that its client knows as attributes."""
+    """A publication, with constants of its client as attributes."""
 
     def start_publish(self, count, lengths, *, how="offer", timeout_s=_TRANSFER_TIMEOUT_S):
-        """Sends by `offer`, `parts`, `claim` or `aborts`: each claim after two aborted ones (not Java's peer)."""
+        """Sends by `offer`, `parts`, `claim` or `aborts` (each claim after two aborted claims; not with Java's
+        peer)."""
         self.peer.start(
             "publish",
             id=self.registration,
@@ -160,7 +161,7 @@ class Publication(Resource):
         )
 
     def offer(self, length, *, how="offer"):
-        """One attempt; answers Aeron's result."""
+        """Makes one attempt. Returns Aeron's result."""
         return self._call("offer", length=length, how=how)["result"]
 
     def hold(self, length):
@@ -177,7 +178,8 @@ class Publication(Resource):
         return self._call("publication")
 
     def await_connected(self, connected=True, timeout_s=10):
-        """Waits until it is connected or not; on a real driver, which says so before the window opens, for that too."""
+        """Waits for the connection state. A real driver reports a connection before the window, so this waits for
+        both."""
         deadline = time.monotonic() + timeout_s
         while not self._is_connected(connected):
             assert time.monotonic() < deadline, f"{self.peer.kind}: not connected={connected} within {timeout_s} s"
@@ -190,7 +192,7 @@ class Publication(Resource):
 
 
 class Subscription(Resource):
-    """A subscription; `receive` joins fragments and checks every byte."""
+    """A subscription. `receive` assembles messages and checks every byte."""
 
     def start_receive(self, count, lengths, *, first=0, timeout_s=_TRANSFER_TIMEOUT_S):
         self.peer.start(
@@ -236,10 +238,10 @@ class Counter:
 
 
 def transfer(publications, subscriptions, count, lengths, *, how="offer", timeout_s=_TRANSFER_TIMEOUT_S):
-    """Sends `count` messages on each publication and takes them on each subscription, and checks that nothing was lost.
+    """Sends `count` messages on each publication, reads them from each subscription, and checks that none was lost.
 
-    Every publication and subscription must belong to a peer of its own, as all work at once. Answers what each
-    subscription received.
+    Every publication and subscription must belong to a different peer, because all work at once. Returns the responses
+    of the subscriptions.
     """
     for subscription in subscriptions:
         subscription.start_receive(count * len(publications), lengths, timeout_s=timeout_s)

@@ -1,4 +1,4 @@
-"""Recorded streams, and readers of them that are persistent subscriptions."""
+"""Recorded streams, and persistent subscriptions that read them."""
 
 import itertools
 import time
@@ -17,15 +17,15 @@ _TRICKLE_S = 0.01
 
 
 def message(number, length=100):
-    """Message `number` of a stream: no two are alike, and no part of one is a part of another at the same place."""
+    """Message `number` of a stream. All messages differ, and so do their parts at the same offset."""
     return (number.to_bytes(8, "little") * (length // 8 + 1))[: max(length, 8)]
 
 
 class Source:
-    """A recorded publication, and what was sent on it."""
+    """A recorded publication and its sent messages."""
 
     def __init__(self, archive, channel, stream, *, lengths=(100,), add=None):
-        """`add` adds a publication that is recorded otherwise."""
+        """`add` adds a publication with another way of recording."""
         self.archive, self.stream = archive, stream
         self.publication = (add or archive.add_recorded_exclusive_publication)(channel, stream)
         self.messages = []
@@ -35,7 +35,8 @@ class Source:
         self._next_offer = 0
 
     def send(self, count, *, reader=None):
-        """Sends messages, and waits until they are recorded; polls `reader`, which may hold the stream up."""
+        """Sends messages, and waits until they are recorded. Polls `reader`, which could otherwise hold back the
+        stream."""
         end = len(self.messages) + count
         if count:
             _eventually(lambda: self.offer() == end, meanwhile=reader and reader.poll)
@@ -43,7 +44,7 @@ class Source:
         return self.publication.position
 
     def offer(self):
-        """Sends one message if there is room; returns the number of messages that were sent."""
+        """Sends one message if there is room. Returns the number of sent messages."""
         next_message = message(len(self.messages), self._length)
         if self.publication.offer(next_message) > 0:
             self.messages.append(next_message)
@@ -51,7 +52,7 @@ class Source:
         return len(self.messages)
 
     def trickle(self):
-        """Sends one message every few milliseconds: a receiver that joins a faster live stream loses it again."""
+        """Sends one message every few milliseconds: a receiver that joins a faster live stream would lose it again."""
         if time.monotonic() >= self._next_offer:
             self._next_offer = time.monotonic() + _TRICKLE_S
             self.offer()
@@ -66,18 +67,18 @@ class Source:
         _eventually(lambda: self.archive.get_stop_position(self.id) is not None)
 
     def close(self):
-        """Ends the stream, and with it the recording."""
+        """Ends the stream, which also ends the recording."""
         self.publication.close()
         _eventually(lambda: self.archive.get_stop_position(self.id) is not None)
         self.archive.try_stop_recording(self.publication)
 
     def dismiss(self):
-        """Ends the stream and all recording of it, whatever their states."""
+        """Ends the stream and all recording of it, in any state."""
         self.archive.try_stop_recording(self.publication)
         self.publication.close()
 
     def resume(self, client, position=None):
-        """Publishes again where the recording ended, and extends the recording."""
+        """Publishes again from the end of the recording, and extends the recording."""
         position = self.archive.get_stop_position(self.id) if position is None else position
         uri = aeron.ChannelUriBuilder("ipc")
         uri.initial_position(position, self.publication.initial_term_id, self.publication.term_buffer_length)
@@ -87,7 +88,7 @@ class Source:
 
 
 class Reader:
-    """A persistent subscription that is polled, and what came of it."""
+    """A persistent subscription, its messages and its events."""
 
     def __init__(self, make, *arguments, limit=10, **settings):
         """`make` makes the subscription with these arguments and settings."""
@@ -141,7 +142,7 @@ class Reader:
         return self.until(lambda: self.subscription.is_live, **options)
 
     def until_failed(self):
-        """Polls until the subscription fails; returns the failure, which was told once."""
+        """Polls until the subscription fails. Returns the failure, which must be reported once."""
         self.until(lambda: self.failure is not None)
         terminal = [error for error, has_failed in self.errors if has_failed]
         assert [str(error) for error in terminal] == [str(self.failure)]
@@ -149,7 +150,7 @@ class Reader:
         return self.failure
 
     def until_read(self, messages, **options):
-        """Polls until as many messages came, and compares them."""
+        """Polls until this number of messages has arrived, and compares them."""
         self.until(lambda: len(self.messages) >= len(messages), **options)
         assert self.messages == messages[: len(self.messages)]
         assert self.messages == messages
@@ -160,7 +161,7 @@ class Reader:
 
 
 def counters(client, *types):
-    """Values of the counters of these types, by type; those of persistent subscriptions if none is named."""
+    """Values of the counters of these types, by type. Default: the types of persistent subscriptions."""
     found = [counter for counter in client.counters_reader if counter.type_id in (types or TYPES)]
     return {counter.type_id: counter.value for counter in found}
 

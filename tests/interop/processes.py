@@ -1,4 +1,4 @@
-"""Processes that cannot hang a test: every wait is bounded, and stopping always ends in a kill."""
+"""Processes for tests: every wait has a limit, and a process that does not stop is killed."""
 
 import queue
 import signal
@@ -7,12 +7,12 @@ import threading
 from contextlib import suppress
 
 _STOP_TIMEOUT_S = 20
-# A killed process is gone when the system lets it, and while it waits for a busy disk that takes long.
+# The system may end a killed process late, for example while the process waits for a busy disk.
 _REAP_TIMEOUT_S = 60
 
 
 class Process:
-    """A child process whose standard error goes to a file; `output()` tells what it wrote there."""
+    """A child process with standard error in a file, which `output()` returns."""
 
     def __init__(self, command, *, log, environment=None, **options):
         self.command = [str(part) for part in command]
@@ -36,19 +36,19 @@ class Process:
         self._popen.send_signal(number)
 
     def pause(self):
-        """Stops the process from running until it is killed or resumed."""
+        """Stops the process until it is killed or resumed."""
         self._popen.send_signal(signal.SIGSTOP)
 
     def resume(self):
         self._popen.send_signal(signal.SIGCONT)
 
     def terminate(self, timeout_s=_STOP_TIMEOUT_S):
-        """Asks the process to end, kills it when it does not, and answers its exit code."""
+        """Asks the process to end, and kills it if it does not. Returns its exit code."""
         self._popen.terminate()
         return self.wait(timeout_s)
 
     def wait(self, timeout_s):
-        """The exit code; a process that does not end in time is killed."""
+        """Waits for the exit code. Kills a process that does not end in time."""
         try:
             return self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -58,7 +58,7 @@ class Process:
             self._close_pipes()
 
     def output(self):
-        """What the process wrote to standard error."""
+        """Standard error of the process."""
         return self._log.read_text(errors="replace")
 
     def _close_pipes(self):
@@ -68,7 +68,7 @@ class Process:
 
 
 class LineProcess(Process):
-    """A child process that answers each line with a line."""
+    """A child process that responds to each line with a line."""
 
     def __init__(self, command, *, log, environment=None):
         super().__init__(
@@ -90,7 +90,7 @@ class LineProcess(Process):
             raise AssertionError(f"{self.command} has ended\n{self.output()}") from error
 
     def finish(self, grace_s):
-        """Lets the process end by itself at the end of its input, and kills it when it does not."""
+        """Closes the input, at which the process ends by itself. Kills it if it does not."""
         with suppress(BrokenPipeError):
             self._popen.stdin.close()
         with suppress(subprocess.TimeoutExpired):
@@ -98,11 +98,11 @@ class LineProcess(Process):
         self.kill()
 
     def read(self, timeout_s):
-        """The next line, or an error with the process's own words when none comes."""
+        """The next line. Without a line, raises an error with the process's standard error."""
         try:
             line = self._lines.get(timeout=timeout_s)
         except queue.Empty:
-            raise AssertionError(f"{self.command} did not answer within {timeout_s} s\n{self.output()}") from None
+            raise AssertionError(f"{self.command} did not respond within {timeout_s} s\n{self.output()}") from None
         if not line:
             raise AssertionError(f"{self.command} ended with exit code {self._popen.wait(1)}\n{self.output()}")
         return line

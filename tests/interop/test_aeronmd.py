@@ -1,4 +1,4 @@
-"""Our driver as a program, beside the C driver where that has the same to say: settings, refusals, its directory."""
+"""Our driver as a program, compared with the C driver where possible: settings, refusals, and directory."""
 
 import re
 import signal
@@ -60,7 +60,7 @@ def named(settings):
 
 
 def refusal(kind, settings, directory):
-    """Starts a driver that must not start, and answers its exit code and standard error."""
+    """Starts a driver that must refuse to start. Returns its exit code and standard error."""
     finished = subprocess.run(
         driver_command(kind, directory, settings),
         check=False,
@@ -125,7 +125,7 @@ def test_an_idle_strategy_that_is_none_is_refused(settings, run_directory):
     ],
 )
 def test_each_threading_mode_has_its_threads(mode, threads, start_driver):
-    """04-1, 04-2: besides the main thread, which is the first agent; names as the kernel cuts them"""
+    """04-1, 04-2: threads besides the main thread, which is the first agent; the kernel cuts their names"""
     driver = start_driver("ours", {"AERON_THREADING_MODE": mode})
     eventually(lambda: _thread_names(driver.process.pid) == threads)
 
@@ -137,7 +137,7 @@ def _thread_names(pid):
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 15), (signal.SIGINT, 2)])
 def test_a_signal_ends_it_in_order(sent, code, start_driver):
-    """03-8, 04-13, 04-21, 05-53: the exit code is the signal's number, and the heartbeat says that it has ended"""
+    """03-8, 04-13, 04-21, 05-53: the exit code is the signal's number, and the heartbeat shows the end"""
     driver = start_driver("ours")
     started = time.monotonic()
     driver.process.signal(sent)
@@ -157,7 +157,7 @@ def test_the_files_are_those_of_an_aeron_directory(start_driver):
         directory = Path(start_driver(kind).directory)
         listings.append({path.name: path.stat().st_size for path in directory.iterdir() if path.is_file()})
         assert {path.name for path in directory.iterdir() if path.is_dir()} == {"publications", "images"}
-    assert "aeron-driver.lock" in listings[1], "ours says by a lock that it is alive"
+    assert "aeron-driver.lock" in listings[1], "our driver holds a lock while it lives"
     del listings[1]["aeron-driver.lock"]
     assert listings[1] == listings[0]
     assert set(listings[0]) == {"cnc.dat", "loss-report.dat"}
@@ -216,7 +216,10 @@ def test_a_second_driver_is_refused_and_the_first_goes_on(start_driver, run_dire
 
 @pytest.mark.parametrize("kind", ["ours", "c", "java"])
 def test_no_setting_deletes_the_directory_of_a_live_driver(kind, start_driver):
-    """Instead of 01-5 and 04-15: C deletes it. Only ours has a lock; the others are known by their heartbeats."""
+    """Differs from 01-5 and 04-15: the C driver would delete the directory, our driver refuses to start.
+
+    Our driver recognizes a live driver of its own kind by the lock, and other drivers by the heartbeat.
+    """
     first = start_driver(kind)
     before = (Path(first.directory) / "cnc.dat").stat()
     code, errors = refusal("ours", {"AERON_DIR_DELETE_ON_START": "true"}, first.directory)
@@ -228,7 +231,7 @@ def test_no_setting_deletes_the_directory_of_a_live_driver(kind, start_driver):
 
 @pytest.mark.parametrize("kind", ["c", "java"])
 def test_a_directory_goes_from_our_killed_driver_to_a_real_one_and_back(kind, start_driver):
-    """The real driver removes our lock with all else, so that ours never takes its directory for that of a dead one"""
+    """The real driver also removes our lock, so that our driver never regards its directory as that of a dead one"""
     settings = {"AERON_DRIVER_TIMEOUT": "1000"}
     killed = start_driver("ours", settings)
     heartbeat = ControlClient(killed.directory).driver_heartbeat
@@ -248,7 +251,7 @@ def test_a_directory_goes_from_our_killed_driver_to_a_real_one_and_back(kind, st
 
 
 def test_what_the_c_driver_leaves_when_it_does_not_start_is_taken_over(start_driver, run_directory):
-    """04-15: its CnC file has all but the version"""
+    """04-15: the CnC file is complete except for the version"""
     directory = run_directory / f"failed-{uuid.uuid4().hex[:8]}"
     settings = {"AERON_CLIENT_LIVENESS_TIMEOUT": "100ms"}
     refusal("c", settings, directory)
@@ -335,7 +338,7 @@ def test_a_new_log_has_the_metadata_of_one_of_the_c_driver(kind, parameters, sta
 
 
 def fields(metadata):
-    """Words by offset, so that a difference says where it is."""
+    """Words by offset, so that a difference shows its offset."""
     return {at: word for at in range(0, len(metadata), 4) if (word := metadata[at : at + 4].hex()) != "00000000"}
 
 

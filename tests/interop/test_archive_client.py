@@ -1,4 +1,4 @@
-"""Our Rust client of an archive before archives: the real one, and ours."""
+"""Our Rust client of an archive, with the real archive and ours."""
 
 import time
 from pathlib import Path
@@ -28,7 +28,7 @@ _PUBLISHER_LIMIT, _CONTROL_SESSION = 1, 113
 
 @pytest.fixture(scope="module", params=sorted({archive for archive, _ in ARCHIVES}))
 def archives(request, drivers, tmp_path_factory):
-    """`archives(name, driver, settings)`: an archive that the tests of this module share."""
+    """`archives(name, driver, settings)`: an archive for all tests of this module."""
     running = {}
 
     def get(name, driver="java", settings=None):
@@ -61,7 +61,7 @@ def archive(archives):
 
 @pytest.fixture
 def start_client(tmp_path):
-    """`start_client()`: a client process of its own, not connected."""
+    """`start_client()`: a separate client process, not connected."""
     started = []
 
     def start():
@@ -82,7 +82,7 @@ def client(start_client, archive):
 
 
 def _record(client, stream, count=_COUNT, channel=_CHANNEL, stop=True):
-    """A recording of so many messages: its id, positions, session and subscription."""
+    """A recording of this number of messages: id, positions, session and subscription."""
     subscription = client.ask("start_recording", channel=channel, stream=stream)
     publication = client.call("add_publication", channel=channel, stream=stream, exclusive=True)
     session = publication["session"]
@@ -111,7 +111,7 @@ def _counter(client, session):
 
 
 def _replayed(client, recording, stream, channel=IPC, count=_COUNT, first=0, **params):
-    """Replays to the end of the replay and checks that it was `count` messages from number `first` on."""
+    """Reads a replay to its end, and checks that it has `count` messages from number `first`."""
     replay = client.call("replay", recording=recording, channel=channel, stream=stream, **params)
     received = client.call("receive", id=replay["registration"], lengths=[_LENGTH], first=first, to_end=True)
     client.call("close", id=replay["registration"])
@@ -132,7 +132,7 @@ def _await_signal(client, kind, timeout_s=10, **values):
 
 
 def _refusal(client, operation, **values):
-    """Code and text of the error with which the archive refuses."""
+    """Code and text of the archive's refusal."""
     with pytest.raises(PeerError) as refused:
         client.call(operation, **values)
     assert refused.value.type == "Refused", refused.value
@@ -204,7 +204,7 @@ def test_a_client_gives_up_where_no_archive_is(start_client, archive):
 
 
 def _is_stopped(pid):
-    """Whether all threads of a paused process stand still."""
+    """Whether all threads of a paused process have stopped."""
     states = (path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{pid}/task").glob("*/stat"))
     return all(state == "T" for state in states)
 
@@ -230,7 +230,7 @@ with_java_authenticator = pytest.mark.parametrize("archives", ["java"], indirect
 
 @pytest.fixture
 def secured(archives):
-    """An archive that wants credentials."""
+    """An archive that requires credentials."""
     return archives("secured", settings={"aeron.archive.authenticator.supplier": "ChallengingAuthenticator"})
 
 
@@ -399,7 +399,7 @@ def test_a_remote_source_is_recorded_until_its_subscription_stops_by_itself(clie
 
 
 def _extending_channel(recording, position):
-    """A channel on which a publication continues a recording that began with this term id."""
+    """A channel for a publication that continues a recording with this first term id."""
     initial = recording.publication["initial_term"]
     term = initial + position // _TERM_LENGTH
     return f"{_CHANNEL}|init-term-id={initial}|term-id={term}|term-offset={position % _TERM_LENGTH}"

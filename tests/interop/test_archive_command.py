@@ -39,7 +39,7 @@ class Directories:
 
 
 def _age(directory):
-    """Makes the last sign of life of a killed archive so old that the directory may be used."""
+    """Makes the heartbeat of a killed archive so old that its directory may be used."""
     with open(directory / "archive-mark.dat", "r+b") as mark_file:
         mark_file.seek(16)
         (timestamp,) = struct.unpack("<q", mark_file.read(8))
@@ -53,7 +53,7 @@ def _segments(directory):
 
 
 def _offsets(catalog):
-    """Where the entry of each recording begins."""
+    """Offset of the entry of each recording."""
     offsets, at = {}, 32
     while at + 32 <= len(catalog) and (length := struct.unpack_from("<i", catalog, at)[0]) > 0:
         (recording,) = struct.unpack_from("<q", catalog, at + 48)
@@ -76,7 +76,7 @@ def _entries(directory):
 
 
 def _without_times(directory):
-    """The catalog, without the times at which recordings were stopped."""
+    """The catalog without stop timestamps."""
     catalog = bytearray((directory / "archive.catalog").read_bytes())
     for at in _offsets(catalog).values():
         catalog[at + _STOP_TIMESTAMP : at + _STOP_TIMESTAMP + 8] = bytes(8)
@@ -168,7 +168,7 @@ def _frames(shown):
 
 
 def test_the_command_dumps_an_archive_with_deleted_and_invalid_entries(written):
-    """07-132: the tool fails there."""
+    """07-132: the tool fails for such a catalog."""
     directory = written("purged")
     _patched(2, _ENTRY_STATE, "<i", _INVALID)(directory)
     shown = run("archive", "dump", directory, "--json")
@@ -209,7 +209,7 @@ _VERIFIED = {
 
 @pytest.mark.parametrize("name", _VERIFIED)
 def test_the_command_verifies_and_repairs_as_the_tool(written, name):
-    """07-132, 07-133, 07-79: without --repair the same verdicts, and nothing is changed."""
+    """07-132, 07-133, 07-79: without --repair the same verdicts, and no changes."""
     state, change, answer = _VERIFIED[name]
     directory = written(state)
     change(directory)
@@ -233,7 +233,7 @@ def _tree(directory):
 
 
 def test_the_command_judges_damaged_recordings_as_the_tool(written):
-    """07-133: the verdict is stricter about version, type and length of a frame, and never milder."""
+    """07-133: the verdict may be stricter about version, type and length of a frame, and never milder."""
     directory = written("stopped")
     damages = _make_damaged_recordings(directory, 60)
     both = Directories(directory)
@@ -252,7 +252,7 @@ def test_the_command_judges_damaged_recordings_as_the_tool(written):
 
 
 def _make_damaged_recordings(directory, count):
-    """Replaces the recordings by some with one segment each, a frame of which is damaged. Returns the damages."""
+    """Replaces the recordings by others with one segment and one damaged frame each. Returns the damages."""
     generator = random.Random(7)
     catalog = (directory / "archive.catalog").read_bytes()
     whole = (directory / "0-0.rec").read_bytes()
@@ -261,7 +261,7 @@ def _make_damaged_recordings(directory, count):
     damages = {}
     entries = bytearray(struct.pack("<8sq16s", catalog[:8], count, catalog[16:32]))
     for recording in range(count):
-        # The last frame is not damaged: the tool reads from standard input what to do with a torn one.
+        # The last frame is not damaged: for a torn last frame the tool would ask on standard input.
         damaged, last = generator.choice(_frames_of(whole)[:20]), generator.choice(_frames_of(whole)[21:40])
         segment = bytearray(whole[:last].ljust(len(whole), b"\0"))
         field, value = generator.choice(list(_DAMAGES.values()))
@@ -277,7 +277,7 @@ def _make_damaged_recordings(directory, count):
 
 
 def _frames_of(segment):
-    """Where the frames begin in the first term."""
+    """Offsets of the frames in the first term."""
     frames, at = [], 0
     while at < 64 * 1024 and (length := struct.unpack_from("<i", segment, at)[0]) > 0:
         frames.append(at)
@@ -285,7 +285,7 @@ def _frames_of(segment):
     return frames
 
 
-# Offset in a frame's header, and a value that is not right there.
+# Offset in a frame's header, and a wrong value for it.
 _DAMAGES = {
     "length": (0, 1),
     "type": (4, 0x00410000),
@@ -300,7 +300,7 @@ _DAMAGES = {
 
 @pytest.mark.parametrize("state", ["stopped", "killed", "purged"])
 def test_the_command_writes_the_checksums_that_the_tool_writes(written, state):
-    """07-132, 07-51: of the last segment file, then of all."""
+    """07-132, 07-51: checksums of the last segment file, then of all."""
     both = Directories(written(state))
     for arguments in ((), ("-a",)):
         assert run("archive", "checksum", both.ours, "CRC-32C", *arguments).exit_code == 0
@@ -315,7 +315,7 @@ def test_the_command_writes_the_checksums_that_the_tool_writes(written, state):
 
 
 def test_a_repair_without_a_checksum_keeps_the_checksums_of_entries_right(written):
-    """07-63; section 22: the tool leaves the old checksum, and takes the recording for broken the next time."""
+    """07-63; section 22: the tool keeps the old checksum, and reports the recording as broken the next time."""
     directory = written("killed")
     _age(directory)
     assert run("archive", "checksum", directory, "CRC-32C", "-a").exit_code == 0
@@ -334,7 +334,7 @@ def test_the_command_marks_recordings_as_the_tool(written, state):
 
 
 def test_the_command_refuses_what_the_tool_refuses(written, tmp_path):
-    """07-132: with the same exit statuses."""
+    """07-132: the command and the tool end with the same exit statuses."""
     both = Directories(written("purged"))
     for command, *arguments in (
         ("describe", 9),
@@ -410,7 +410,7 @@ def test_the_command_deletes_the_orphans_that_the_tool_deletes(written, state, a
 
 @pytest.mark.parametrize("kind", ["ours", "java"])
 def test_the_command_looks_at_a_live_archive_and_changes_none(drivers, start_archive, archive_client, kind, stream):
-    """07-132: the tool would change it. After a kill the command repairs as the tool does."""
+    """07-132: the tool would change a live archive. After a kill the command repairs like the tool."""
     driver = drivers("ours")
     archive = start_archive(kind, driver)
     client = archive_client(driver, archive)
@@ -443,7 +443,7 @@ def test_the_command_looks_at_a_live_archive_and_changes_none(drivers, start_arc
     assert _segments(archive.directory) == before
     archive.kill()
     if kind == "ours":
-        # Our archive is known to be dead at once, by its lock.
+        # The lock shows that our archive is dead, so the command need not wait for the heartbeat to become old.
         assert run("archive", "verify", archive.directory, "--repair").exit_code == 0
     both = Directories(archive.directory)
     both.tool.verify()
@@ -453,7 +453,7 @@ def test_the_command_looks_at_a_live_archive_and_changes_none(drivers, start_arc
 
 @pytest.mark.parametrize("kind", ["ours", "java"])
 def test_the_command_shows_the_errors_that_the_tool_shows(drivers, start_archive, tmp_path, kind):
-    """07-132, 07-74: the mark file is elsewhere, and a link says where."""
+    """07-132, 07-74: the mark file is in another directory, and a link file names it."""
     driver = drivers("ours")
     archive = start_archive(kind, driver, {"aeron.archive.mark.file.dir": str(tmp_path)})
     with aeron.connect(driver.directory) as client:
@@ -466,7 +466,7 @@ def test_the_command_shows_the_errors_that_the_tool_shows(drivers, start_archive
     observed = f"{error['observation_count']} observations from"
     assert observed in real
     assert observed in shown
-    # Java prints the lines of a stack trace with an indentation of its own.
+    # Java indents the lines of a stack trace differently.
     for line in error["text"].splitlines()[:1]:
         assert line in real
         assert line in shown

@@ -1,4 +1,4 @@
-"""Control requests of any bytes: the archive goes on, and serves the real client meanwhile."""
+"""Control requests of any bytes: the archive continues, and serves the real client meanwhile."""
 
 import random
 import struct
@@ -18,7 +18,7 @@ _COUNT = 4000
 
 
 def _request(generator):
-    """A message that begins like a request, or does not."""
+    """Random bytes, with or without the start of a request."""
     version = generator.choice([13, 13, 13, 0, 6, 99])
     schema = generator.choice([_SCHEMA] * 9 + [generator.randrange(65536)])
     body = generator.randbytes(generator.randrange(120))
@@ -104,7 +104,7 @@ def _archive_id_request(session, correlation):
 
 
 def _connect(publication, responses, channel, response_stream):
-    """The id of a control session that has just been opened over these streams."""
+    """Opens a control session over these streams. Returns its id."""
     text = channel.encode()
     block = struct.pack("<qii", 1, response_stream, 0x00010C00)
     data = struct.pack("<I", len(text)) + text + struct.pack("<I", 0) + struct.pack("<I", 0)
@@ -134,7 +134,7 @@ def _record(publication, session, archive):
 
 
 def _session_request(generator, session):
-    """A request of a session, with fields of few values, so that many are almost right."""
+    """A request of a session. Its fields have few different values, so that many requests are almost right."""
     template = generator.choice(_SESSION_TEMPLATES)
     ids = struct.pack("<qq", session, generator.getrandbits(30))
     values = [0, 1, _RECORDED_STREAM] * 4 + [-2, -1, 2, 32, 64, 1024, 65536, 2**31 - 1]

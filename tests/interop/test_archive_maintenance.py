@@ -1,4 +1,4 @@
-"""Operations that extend, shorten and join recordings: the real client sees the same of the real archive and of ours.
+"""Operations that extend, shorten and join recordings: the real client gets the same results from both archives.
 
 Each test runs on the real archive, which shows that the test is right, and on ours.
 """
@@ -21,7 +21,7 @@ _TERM = 64 * 1024
 _SEGMENT = 2 * _TERM
 _MTU = 1408
 _TERM_ID = 7
-# Of messages of 1000 bytes.
+# Length of the frame of a message of 1000 bytes.
 _FRAME = 1056
 _UNKNOWN = (UNKNOWN_RECORDING, "unknown recording id: 77")
 
@@ -38,13 +38,13 @@ class Recorder:
         return f"aeron:ipc?term-length={term}|mtu={mtu}|{at}"
 
     def record(self, count, start=0, *, stream=None, **parameters):
-        """Records messages and stops; answers recording id and stop position."""
+        """Records messages and stops. Returns recording id and stop position."""
         recording, position, stop = self.begin(count, start, stream=stream, **parameters)
         stop()
         return recording, position
 
     def begin(self, count, start=0, *, stream=None, extended=None, **parameters):
-        """Answers recording id and position after the messages, and a function that stops the recording."""
+        """Returns recording id, position after the messages, and a function that stops the recording."""
         client, stream = self.client, stream or self.stream
         channel = self.channel(start, **parameters)
         if extended is None:
@@ -70,14 +70,14 @@ class Recorder:
         return self.client.start_position(recording), self.client.stop_position(recording)
 
     def bases(self, recording):
-        """Bases of the segment files of a recording."""
+        """Start positions of the segment files of a recording."""
         return sorted(int(path.stem.split("-")[1]) for path in self.archive.directory.glob(f"{recording}-*.rec"))
 
     def file(self, recording, base):
         return self.archive.directory / f"{recording}-{base}.rec"
 
     def deleted(self, recording, count, files):
-        """Checks the count of an operation, waits for its signal, and checks which files are left."""
+        """Checks the count of an operation, waits for its signal, and checks the remaining files."""
         self.client.await_signal("DELETE", recording=recording)
         assert (count, self.bases(recording)) == files
 
@@ -187,7 +187,7 @@ def test_a_recording_is_truncated_to_a_frame_to_a_segment_and_to_its_ends(record
     kept = it.file(recording, _SEGMENT).read_bytes()
     assert (len(kept), any(kept[3 * _FRAME :])) == (_SEGMENT, False)
     it.deleted(recording, client.truncate(recording, _SEGMENT), (1, [0]))
-    # The file that would begin at the stop position counts, though there is none.
+    # The count includes the file that would begin at the stop position, although it does not exist.
     it.deleted(recording, client.truncate(recording, _SEGMENT), (1, [0]))
     it.deleted(recording, client.truncate(recording, start), (1, []))
     assert it.positions(recording) == (start, start)
@@ -275,7 +275,7 @@ def test_segments_that_a_replay_reads_are_not_detached(recorder, kinds):
 
 @each_archive
 def test_segments_are_purged_while_later_ones_are_replayed(recorder, kinds):
-    """07-110, 07-112: a replay that goes on for long does not keep the files before it."""
+    """07-110, 07-112: a long replay does not keep the files before its position."""
     it = recorder(kinds)
     client = it.client
     recording, _ = it.record(400)
@@ -331,7 +331,7 @@ def test_files_that_are_not_of_the_recording_are_not_attached(recorder, kinds):
 
 @pytest.fixture
 def contiguous(recorder):
-    """`contiguous(it, join)`: a recording up to this position, and one from there on with these parameters."""
+    """`contiguous(it, join)`: a recording up to this position, and one that starts there with these parameters."""
 
     def make(it, join=2 * _SEGMENT, start=None, **parameters):
         earlier, _ = it.record(300)

@@ -1,6 +1,6 @@
-"""The mark file of an archive: what it says, and whom it keeps away.
+"""The mark file of an archive: its content, and its effect on other archives.
 
-Where two archives meet in a directory, one of them is the real one.
+If two archives use one directory, one of them is the real archive.
 """
 
 import struct
@@ -109,7 +109,7 @@ def test_the_directory_of_a_killed_archive_is_refused_for_ten_seconds(start, fir
     settings = {"aeron.archive.dir": str(archive.directory), "aeron.archive.mark.file.dir": str(archive.directory)}
     with pytest.raises(AssertionError, match="active mark file detected"):
         start(second, settings)
-    # As if the time had passed.
+    # Moves the timestamp back instead of waiting.
     with open(Path(archive.directory) / "archive-mark.dat", "r+b") as file:
         file.seek(_ACTIVITY)
         file.write(struct.pack("<q", killed - 10_000))
@@ -117,7 +117,7 @@ def test_the_directory_of_a_killed_archive_is_refused_for_ten_seconds(start, fir
 
 
 def test_our_archive_takes_over_from_one_of_ours_that_was_killed(start, stream):
-    """07-73: the lock file tells that the owner is dead."""
+    """07-73: the lock file shows that the owner is dead."""
     archive = start(_OURS)
     archive.kill()
     # The driver still has the counters of the other id.

@@ -1,4 +1,4 @@
-"""`AeronArchive`, our client in Python, before the real archive and ours."""
+"""`AeronArchive`, our client in Python, with the real archive and ours."""
 
 import asyncio
 

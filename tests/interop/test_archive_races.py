@@ -1,4 +1,4 @@
-"""Moments between a request and its recording: our archive serves clients that are faster than the driver's replies."""
+"""Requests between a recording request and its recording: clients may be faster than the driver's responses."""
 
 import struct
 import time
@@ -19,7 +19,7 @@ each_mode = pytest.mark.parametrize("mode", ["SHARED", "DEDICATED"])
 
 
 class Session:
-    """A control session without a client library: it sends a request the moment that a test wants it."""
+    """A control session without a client library. It sends a request at the exact time that a test chooses."""
 
     def __init__(self, client, archive):
         channel, stream, _ = archive.control("ipc")
@@ -33,7 +33,7 @@ class Session:
         self._id, _, _ = self._await_response(1)
 
     def ask(self, template, fields=b"", text=None):
-        """Sends a request; answers result and error text of its response."""
+        """Sends a request. Returns result and error text of its response."""
         self._correlation_id += 1
         correlation_id = 1000 + self._correlation_id
         body = struct.pack("<qq", self._id, correlation_id) + fields

@@ -1,4 +1,4 @@
-"""Replication: the real client has an archive copy a recording of another one; each archive is the real one or ours."""
+"""Replication: by request of the real client an archive copies a recording of another. Each is the real one or ours."""
 
 import time
 
@@ -15,7 +15,7 @@ _LENGTHS = (10, 3000, 0, 1400, 7)
 _COUNT = 400
 _TIMEOUT_S = 20
 
-# (source, destination): the real ones among themselves show that a test is right.
+# (source, destination): two real archives show that a test is right.
 _WAYS = [("java", "ours"), ("ours", "java"), ("ours", "ours"), ("java", "java")]
 each_way = pytest.mark.parametrize("ways", _WAYS, ids=["-to-".join(way) for way in _WAYS])
 
@@ -48,7 +48,7 @@ class Pair:
         return self.client.replicate(recording, self.source_archive, **params)
 
     def signals(self, last="STOP"):
-        """Signals up to and with the last one of a replication."""
+        """Signals of a replication, including the last one."""
         seen = []
         deadline = time.monotonic() + _TIMEOUT_S
         while not seen or seen[-1]["signal"] != last:
@@ -193,7 +193,7 @@ def test_a_tagged_replication_has_its_tags_and_takes_destinations_by_hand(pair, 
     replication = both.replicate(recording, **tags)
     copy = both.signals("EXTEND")[0]["recording"]
     both.client.await_recorded(copy, position)
-    # A tag that is not given is the id of the replication.
+    # The default of a tag is the id of the replication.
     expected = f"tags={channel_tag},{subscription_tag if has_both else replication}"
     channels = [counter["label"] for counter in both.client.peer.counters() if expected in counter["label"]]
     assert channels

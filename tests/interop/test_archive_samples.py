@@ -28,7 +28,7 @@ def channel():
 
 @pytest.fixture
 def sample(archive, channel, stream, tmp_path):
-    """`sample(name)`: lets a sample run to its end, and returns what it has printed."""
+    """`sample(name)`: runs a sample to its end, and returns its output."""
 
     def run(name):
         control, control_stream, responses = archive.control("udp")
@@ -67,7 +67,7 @@ def _lines(process, last):
 
 
 def _record(client, channel, stream):
-    """Records messages as the sample does, and returns their recording and the position of its end."""
+    """Records messages like the sample. Returns the recording and its end position."""
     with client.client.add_subscription(channel, stream):
         publication = client.add_recorded_publication(channel, stream)
         for number in range(_COUNT):

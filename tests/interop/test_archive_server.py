@@ -1,4 +1,4 @@
-"""A first slice of the archive: the real client connects, records, lists, replays and stops.
+"""Basic operations of the archive: the real client connects, records, lists, replays and stops.
 
 Each test runs on the real archive, which shows that the test is right, and on ours.
 """
@@ -34,7 +34,7 @@ def server(drivers, start_archive, archive_client):
 
 @pytest.fixture
 def recorded(stream):
-    """`recorded(client)`: a finished recording of messages: the descriptor of its publication, and its ids."""
+    """`recorded(client)`: a stopped recording of messages. Returns the publication's descriptor, and its ids."""
 
     def record(client):
         subscription = client.start_recording(_CHANNEL, stream)

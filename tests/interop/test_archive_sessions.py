@@ -1,4 +1,4 @@
-"""Control sessions and recordings of the archive in detail: what the archive sends, counts and writes.
+"""Control sessions and recordings of the archive in detail: messages, counters and files of the archive.
 
 Each test runs on the real archive, which shows that the test is right, and on ours.
 """
@@ -42,7 +42,7 @@ _CHANNEL = f"aeron:ipc?term-length={_TERM_LENGTH}"
 _LENGTHS = (10, 3000, 0, 1400, 7)
 _COUNT = 200
 
-# Added to the stream of a test: the numbers near it belong to other tests and to archives.
+# Added to the stream id of a test: the ids near it belong to other tests and to archives.
 _REPLAY, _EVENTS, _OTHER = 10_000, 20_000, 30_000
 
 _REC_POS, _ERRORS, _SESSIONS, _RECORDINGS, _CONTROL_SESSION = 100, 101, 102, 111, 113
@@ -51,7 +51,7 @@ _SHORT = {"aeron.archive.connect.timeout": f"{int(_CONNECT_TIMEOUT_S * 1000)}ms"
 
 
 class World:
-    """An archive on a driver, and whatever a test attaches to the two."""
+    """An archive on a driver, and the clients of a test."""
 
     def __init__(self, archive, driver, archive_client, client):
         self.archive = archive
@@ -60,7 +60,7 @@ class World:
         self._archive_client = archive_client
 
     def connection(self, way="ipc"):
-        """A connection that speaks the protocol by hand."""
+        """A connection that sends and receives single protocol messages."""
         return Connection(self.aeron, self.archive, way)
 
     def client(self, way="ipc"):
@@ -100,7 +100,7 @@ def world(drivers, start_archive, archive_client):
 
 
 def _recorded(client, stream, channel=_CHANNEL, **options):
-    """A publication of which all is recorded: the publication, the START signal and the recorded position."""
+    """A completely recorded publication, with its START signal and the recorded position."""
     client.start_recording(channel, stream, **options)
     publication = client.peer.add_publication(channel, stream, exclusive=True)
     start = client.await_signal("START")
@@ -117,7 +117,8 @@ def _publish(client, publication, recording):
 
 
 def _continued(descriptor, difference=None):
-    """The channel of a publication that continues a recording at its stop position, or with a difference does not."""
+    """The channel of a publication that continues a recording at its stop position, or, with `difference`,
+    elsewhere."""
     position, initial_term = descriptor["stop"], descriptor["initial_term"]
     term_length, mtu = descriptor["term_length"], descriptor["mtu"]
     match difference:
@@ -290,7 +291,7 @@ def test_a_client_that_does_not_read_its_responses_loses_its_session(world, kind
     session = connection.connect().open()
     errors_before = it.value(_ERRORS)
 
-    # One window of responses, and none of them after it.
+    # One window of responses, and no response after it.
     for _ in range(_TERM_LENGTH // 2 // 96 + 10):
         session.send(LIST_RECORDING, struct.pack("<q", 7))
     eventually(lambda: not connection.publication.is_connected)
@@ -454,7 +455,7 @@ def test_a_recording_is_extended_from_where_it_stopped(world, kinds, stream):
     assert signal["recording"] == recording
     assert signal["position"] == position
     assert signal["subscription"] == subscription
-    # In the entry of the catalog, behind two headers of 32 bytes.
+    # In the catalog entry, after two headers of 32 bytes.
     entry = struct.unpack_from("<qq", (it.archive.directory / "archive.catalog").read_bytes(), 64)
     assert entry == (client.session_id, signal["correlation"])
     running = client.list_recording(recording)
@@ -606,7 +607,7 @@ def test_counters_have_the_labels_of_the_real_archive_and_end_with_it(world, kin
 @each_archive_on_ours
 def test_a_second_archive_of_the_same_id_is_refused(world, kinds, drivers, start_archive):
     """07-135"""
-    # Ours waits so long for the counters of an archive that was killed.
+    # Our archive waits this long for the counters of a killed archive.
     liveness = {"AERON_CLIENT_LIVENESS_TIMEOUT": "3s"}
     it = world(kinds, None, liveness)
     with pytest.raises(AssertionError, match=f"found existing archive for archiveId={it.archive_id}"):

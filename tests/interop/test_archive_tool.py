@@ -1,4 +1,4 @@
-"""Archives of our store and of its parts before the real `ArchiveTool`, and those of the real archive before ours."""
+"""Archives of our store and its parts with the real `ArchiveTool`, and archives of the real archive with our store."""
 
 import shutil
 import struct
@@ -19,7 +19,7 @@ _SEGMENT_LENGTH = 128 * 1024
 
 
 def _recovered(bricks, directory, *known):
-    """A copy of the directory after our recovery, and start and stop position of what it finished."""
+    """A copy of the directory after our recovery, and start and stop positions of the recovered recordings."""
     copy = directory.with_name("recovered")
     shutil.copytree(directory, copy)
     found = [tuple(map(int, line.split())) for line in bricks("recover", copy, *known)]
@@ -52,7 +52,7 @@ def test_the_tool_takes_an_archive_with_purged_segments_and_recordings(written):
 
 
 def test_we_take_a_catalog_that_the_tool_compacted(bricks, written):
-    """08-17: without the deleted entry, and as short as the others are."""
+    """08-17: without the deleted entry, and only as long as the other entries."""
     directory = written("purged")
     before = _messages(bricks("read", directory))
     assert "deleted 1 records" in ArchiveTool(directory).succeed("compact", answer="y")
@@ -71,7 +71,7 @@ def test_we_take_a_catalog_that_the_tool_compacted(bricks, written):
     ],
 )
 def test_the_tool_finds_the_end_of_a_killed_recording_that_we_find(bricks, written, state, answer, known):
-    """08-14, 08-23: where the tool asks, it is told to cut a torn frame, and to leave any other as it is."""
+    """08-14, 08-23: the tool's question is confirmed for a torn frame, and declined for any other frame."""
     directory = written(state)
     recovered, ends = _recovered(bricks, directory, *known)
     tool = ArchiveTool(directory)
@@ -96,7 +96,7 @@ def test_the_tool_finds_the_end_of_a_killed_recording_that_we_find(bricks, writt
     ],
 )
 def test_the_tool_takes_what_our_recovery_leaves(bricks, written, state, known):
-    """08-14, 08-24: a kill between the steps that make or cut a file leaves what the tool refuses until then."""
+    """08-14, 08-24: after a kill between the steps that create or cut a file, the tool refuses the directory."""
     recovered, ends = _recovered(bricks, written(state), *known)
     tool = ArchiveTool(recovered)
     before, segments = tool.positions(), _segments(recovered)
@@ -124,7 +124,7 @@ def test_the_tool_takes_what_operations_of_our_store_left(written, state, checks
 
 @pytest.mark.parametrize("checksum", [None, "CRC-32C"])
 def test_the_tool_finds_the_end_of_extended_recordings_that_we_find(bricks, written, checksum):
-    """07-59, 07-77, 07-80: their frames are of two sessions."""
+    """07-59, 07-77, 07-80: recordings with frames of two sessions."""
     tool = ArchiveTool(written("extending" + ("-with-checksums" if checksum else "")))
     expected = {id: messages[:2] for id, messages in _messages(bricks("read", tool.directory, "--any-session")).items()}
     assert not tool.verify(checksum=checksum)
@@ -132,7 +132,7 @@ def test_the_tool_finds_the_end_of_extended_recordings_that_we_find(bricks, writ
 
 
 def test_the_tool_takes_frames_and_entries_for_broken_if_another_checksum_is_asked_for(written):
-    """07-51: so the other tests show that the tool has looked."""
+    """07-51: the tool finds a wrong checksum, so the other tests show that it checks them."""
     tool = ArchiveTool(written("extended-with-checksums"))
     result = tool.run("verify", "-a", "-checksum", "CRC-32")
     assert result.returncode == 255
@@ -141,7 +141,7 @@ def test_the_tool_takes_frames_and_entries_for_broken_if_another_checksum_is_ask
 
 @pytest.fixture
 def real_archive(drivers, tmp_path):
-    """`real_archive(directory, **settings)`: the real archive beside our driver, as a process, and its directory."""
+    """`real_archive(directory, **settings)`: the real archive as a process on our driver, and its directory."""
     started = []
 
     def start(directory=tmp_path / "real", **settings):
@@ -171,7 +171,7 @@ def _set_activity(directory, timestamp_ms):
 
 
 def test_the_real_archive_goes_on_with_what_a_killed_recorder_left(bricks, written, real_archive):
-    """08-14: it finds the ends that we find, and replays the messages that we read."""
+    """08-14: the real archive finds the same ends, and replays the messages that our reader reads."""
     directory = written("killed")
     recovered, _ = _recovered(bricks, directory)
     _set_activity(directory, int(time.time() * 1000) - 11_000)
@@ -185,7 +185,7 @@ def test_the_real_archive_goes_on_with_what_a_killed_recorder_left(bricks, writt
 
 @pytest.mark.parametrize("state", [*_MAINTAINED, "truncated-to-a-segment"])
 def test_the_real_archive_goes_on_with_what_operations_of_our_store_left(bricks, written, real_archive, state):
-    """07-70: it replays the messages that we read."""
+    """07-70: the real archive replays the messages that our reader reads."""
     directory = written(state)
     recordings = _messages(bricks("read", directory, "--any-session"))
     archive, _ = real_archive(directory)
@@ -201,7 +201,7 @@ def test_the_real_archive_goes_on_with_what_operations_of_our_store_left(bricks,
 def test_the_real_archive_refuses_a_directory_whose_owner_lives(written, real_archive):
     """08-28"""
     directory = written("killed")
-    # Young for as long as a virtual machine may take to start.
+    # The mark file stays young for longer than a virtual machine needs to start.
     _set_activity(directory, int(time.time() * 1000) + 30_000)
     with pytest.raises(PeerError, match="active mark file detected"):
         real_archive(directory)
@@ -247,7 +247,7 @@ def test_our_reader_reads_what_the_real_archive_recorded(bricks, real_archive, s
 
 
 def test_our_reader_reads_what_a_killed_real_archive_recorded(bricks, real_archive, stream):
-    """08-58: it ends where the tool finds that it does, and nothing is changed by looking."""
+    """08-58: a recording ends where the tool finds its end, and reading changes nothing."""
     archive, directory = real_archive()
     recorded = _record(archive, stream, stop=False)
     archive.kill()
@@ -271,7 +271,8 @@ def test_our_reader_reads_frames_whose_session_id_is_a_checksum(bricks, real_arc
 def test_the_tool_refuses_what_the_real_archive_truncated_to_a_segment(
     drivers, start_archive, archive_client, written, stream
 ):
-    """07-108: the file that would hold the stop position is deleted. What we truncated there is refused, too."""
+    """07-108: the file for the stop position is deleted. The real archive also refuses recordings that ours
+    truncated."""
     driver = drivers("ours")
     archive = start_archive("java", driver)
     client = archive_client(driver, archive)
@@ -342,7 +343,7 @@ def test_our_store_goes_on_with_what_operations_of_the_real_archive_left(
 
 
 def test_the_tool_cannot_dump_what_the_real_archive_purged(real_archive, stream):
-    """So that it cannot dump what we purged tells nothing."""
+    """The real tool cannot dump a real archive's purged recording either, so its failure with ours means nothing."""
     archive, directory = real_archive()
     first = _record(archive, stream, stop=True)
     _record(archive, stream, stop=True)

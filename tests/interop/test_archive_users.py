@@ -1,4 +1,4 @@
-"""Users of our archive, their passwords, challenges and roles, before the real client."""
+"""Users of our archive with the real client: passwords, challenges and roles."""
 
 import pytest
 
@@ -15,7 +15,7 @@ _TIMEOUT_MS = 700
 
 @pytest.fixture
 def users_file(tmp_path):
-    """A file with `ann`, who reads, `rex`, who records, and `adam`, the admin, who signs challenges."""
+    """A users file: `ann` may read, `rex` may record, and `adam` is an admin with a key for challenges."""
     path = tmp_path / "users.toml"
     path.touch(mode=0o600)
     path.write_text(

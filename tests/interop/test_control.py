@@ -1,7 +1,7 @@
-"""The same commands to the real C driver and to ours: the answers, the counters and the error counts must agree.
+"""The same commands to the real C driver and to ours: responses, counters and error counts must be equal.
 
-Random values (session ids, directories) are replaced by the order of their appearance; texts of errors are a driver's
-own. The reference says in a few places to follow the Java driver instead; those commands have tests of their own below.
+Random values (session ids, directories) are replaced by the order of their appearance. Error texts may differ. In a few
+places the reference says to follow the Java driver instead; these commands have separate tests below.
 """
 
 import json
@@ -17,25 +17,25 @@ from interop.control import ControlClient
 VECTORS = json.loads((toolchain.PROJECT / "rust/protocol/tests/vectors/commands.json").read_text())
 SETTINGS = {
     "AERON_IPC_TERM_BUFFER_LENGTH": "64k",
-    # The clients of the scripts show no sign of life.
+    # The clients of the scripts write no heartbeat.
     "AERON_CLIENT_LIVENESS_TIMEOUT": "200s",
     "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "210s",
-    # Which freed counter is used again would depend on how long a step took.
+    # With a shorter time, the duration of a step would affect which freed counter is used again.
     "AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT": "600s",
 }
-SETTLE_S = 0.5  # five timer intervals: what a driver does at its timer has happened
+SETTLE_S = 0.5  # five timer intervals: the driver has executed its timer work
 PATIENCE_S = 20
 _STREAM_COUNTER_TYPES = (1, 2, 3, 4, 5, 9, 10, 12, 13, 17, 19, 20)
-# A label that does not fit is cut at 380 bytes: at what text depends on the digits of its session id, and the C driver
+# A label that is too long is cut at 380 bytes. The text there depends on the digits of the session id, and the C driver
 # ends it with a zero.
 _SURE_LABEL_LENGTH = 360
 _VERSION = re.compile(r"version=\S+ commit=\S+")
-# Bytes sent, cycle times and the like measure a run; these count what was done, and 43 says what is spoken.
+# These counters count actions, and 43 is the version. Others, such as sent bytes and cycle times, depend on the run.
 _COMPARED_SYSTEM_COUNTERS = (14, 15, 19, 20, 24, 40, 42, 43)
 
 
 class Run:
-    """One driver under a script, whose observations are made comparable."""
+    """One driver under a script, with observations that can be compared."""
 
     def __init__(self, driver):
         self._driver = driver
@@ -71,7 +71,8 @@ class Run:
         return self._sessions.setdefault(session, f"session {len(self._sessions)}")
 
     def counters(self):
-        """Every counter with its id, type, key, label, owner and reference, and the values that a script decides."""
+        """Every counter with its id, type, key, label, owner and reference, and the values that depend on the
+        script."""
         comparable = []
         for counter in self._client.counters():
             key, label = counter.key, _VERSION.sub("version", counter.label)
@@ -86,7 +87,7 @@ class Run:
         return comparable
 
     def error_counts(self):
-        """How often each distinct error happened."""
+        """The count of each distinct error."""
         return [count for count, _ in self._client.error_log()]
 
 
@@ -115,9 +116,8 @@ def compare(runs, commands):
 def perform_on_both(runs, type_id, body):
     """The events of a command on both drivers.
 
-    Our driver tells of an image when its publication has pages: a client that is told of it finds the publication
-    connected. That is a moment after the answer to the command, so the driver that tells less is waited for.
-    """
+    Our driver announces an image when its publication has pages, so that the publication is connected by then. That is
+    a moment after the response to the command, so this waits for the driver with fewer events."""
     told = [run.perform(type_id, body) for run in runs]
     deadline = time.monotonic() + PATIENCE_S
     while told[0] != told[1] and time.monotonic() < deadline:
@@ -128,7 +128,7 @@ def perform_on_both(runs, type_id, body):
 
 
 def assert_same_counters(runs):
-    """In the end: what was told of is freed at a later timer, and one driver may not have had the processor."""
+    """Compares the final state. Announced resources are freed at a later timer, and one driver may be late."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         theirs, ours = (run.counters() for run in runs)
@@ -139,7 +139,7 @@ def assert_same_counters(runs):
 
 
 def at_the_timer(runs):
-    """What both tell after the answer; the one that tells less is waited for, it may not have had the processor."""
+    """Events of both drivers after the response. Waits for the driver with fewer events, which may be late."""
     told = [], []
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -178,7 +178,7 @@ def test_counters_and_ends_of_clients_are_answered_as_by_the_c_driver(runs):
 
 
 def answers(run, commands):
-    """What each command was answered: kinds of events and error codes."""
+    """Responses to each command: kinds of events and error codes."""
     seen = {}
     for name, type_id, body in commands:
         seen[name] = [(kind, values.get("code")) for kind, values in run.perform(type_id, body)]
@@ -232,7 +232,7 @@ WRITTEN_OTHERWISE = [
 ]  # fmt: skip
 
 
-# The C driver ignores what is left of a parameter without a value; the reference says to refuse it.
+# The C driver ignores the rest of a parameter without a value; the reference says to refuse it.
 UNFINISHED = ("aeron:ipc?alias", "aeron:ipc?alias=x|")
 
 
@@ -241,7 +241,7 @@ def channels(parameters):
 
 
 def compare_answers(runs, commands):
-    """All at once, so that a failure shows every channel that is answered otherwise."""
+    """Checks all channels at once, so that a failure shows every channel with a different response."""
     theirs, ours = (answers(run, commands) for run in runs)
     differing = {channel: (theirs[channel], ours[channel]) for channel in theirs if theirs[channel] != ours[channel]}
     assert differing == {}, differing
@@ -277,7 +277,7 @@ def test_an_unfinished_parameter_is_refused(start_driver, channel):
 
 
 def told_of_the_end(runs, silent, watcher):
-    """What both tell until some timers after the end of a silent client, while the watcher is alive."""
+    """Events of both drivers until some timers after the end of a silent client, while the watcher is alive."""
     told, end, ended_at = ([], []), ("ON_CLIENT_TIMEOUT", {"client": silent}), None
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
@@ -293,7 +293,7 @@ def told_of_the_end(runs, silent, watcher):
 
 
 def test_a_silent_client_ends_as_on_the_c_driver(start_driver):
-    """03-11, 03-61, 03-63, 04-26, 04-28: what is told in which order, what stays, and that its id may come again"""
+    """03-11, 03-61, 03-63, 04-26, 04-28: order of events, remaining resources, and reuse of the client id"""
     settings = {**SETTINGS, "AERON_CLIENT_LIVENESS_TIMEOUT": "4s", "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "5s"}
     runs = [Run(start_driver(kind, settings)) for kind in ("c", "ours")]
     silent, watcher = -7, 100
@@ -329,7 +329,7 @@ def rejected(start_driver):
 
 @pytest.mark.parametrize("reason", ["", "no", "not wanted"])
 def test_a_rejection_tells_the_publisher_then_the_subscribers_then_who_asked(rejected, reason):
-    """03-46, 03-47, 03-48: also with a reason shorter than what the C driver wants"""
+    """03-46, 03-47, 03-48: also with a reason shorter than the C driver requires"""
     client, image = rejected
     error, gone, success = client.perform(control.REJECT_IMAGE, control.reject_image(1, 4, image, 0, reason))
     assert (error.name, error.registration, error.code, error.text) == ("ON_PUBLICATION_ERROR", 2, 13, reason)
@@ -342,7 +342,7 @@ def test_a_rejection_tells_the_publisher_then_the_subscribers_then_who_asked(rej
 
 
 def test_a_rejection_may_come_without_ids(rejected):
-    """03-46: as the C client sends it"""
+    """03-46: in the form of the C client"""
     client, image = rejected
     events = client.perform(control.REJECT_IMAGE, control.reject_image(0, 0, image, 0, "no") + b"\0")
     assert [event.name for event in events] == ["ON_PUBLICATION_ERROR", "ON_UNAVAILABLE_IMAGE", "ON_OPERATION_SUCCESS"]
@@ -368,7 +368,7 @@ def test_bytes_behind_a_command_are_ignored(rejected):
     ids=["no lengths", "negative", "key beyond", "label beyond", "huge"],
 )
 def test_a_malformed_counter_is_not_answered(rejected, body):
-    """03-50, 03-51: refused whole, as Java does, where the C driver takes what follows for lengths"""
+    """03-50, 03-51: refused completely, as by Java; the C driver reads the following bytes as lengths"""
     client, _ = rejected
     before = [counter.id for counter in client.counters()]
     assert client.perform(control.ADD_COUNTER, body) == []

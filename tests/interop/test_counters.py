@@ -1,4 +1,4 @@
-"""Counters of drivers and clients, read by the others."""
+"""Counters of drivers and clients, read by other processes."""
 
 import pytest
 
@@ -20,7 +20,8 @@ def test_a_counter_of_one_client_is_seen_by_another(driver, publisher, subscribe
     running = shared_drivers(driver)
     owner, other = start_peer(publisher, running), start_peer(subscriber, running)
     counter = owner.add_counter(1001, "orders sent", key=b"\x01\x02\x03")
-    # The heartbeats of clients are counters as well: the owner's has come, that of a client before it may go.
+    # The heartbeats of clients are counters too. The heartbeat of `owner` was added, and the driver may free the
+    # heartbeat of an earlier client.
     assert other.await_event("counter", registration=counter.registration)["id"] == counter.id
     counter.set(2**40)
     seen = by_id(other)[counter.id]
@@ -92,19 +93,19 @@ def test_session_ids_are_handed_out_in_order(driver, publisher, subscriber, shar
 @pytest.mark.parametrize("kind", ["c", "java"])
 @pytest.mark.parametrize("channel", ["aeron:udp?endpoint=localhost:0", "aeron:ipc"])
 def test_our_client_knows_by_the_counters_of_a_real_driver_when_a_publication_is_flushed(kind, channel, start_driver):
-    """UDP: sent; IPC: consumed by every subscriber"""
+    """A UDP publication is flushed when all data is sent, an IPC publication when every subscriber has consumed it."""
     driver = start_driver(kind)
     with aeron.connect(driver.directory) as client:
         subscription = client.add_subscription(channel, 77)
         eventually(subscription.try_resolve_channel_endpoint_port)
         publication = client.add_publication(subscription.try_resolve_channel_endpoint_port(), 77)
         publication.wait_connected(timeout=10)
-        # A real driver shows the connection before it gives the first window.
+        # A real driver shows the connection before it grants the first window.
         eventually(lambda: publication.offer(bytes(1000)))
         sent = 1
         while publication.offer(bytes(1000)):
             sent += 1
-        assert not publication.flush(timeout=0.2), "nobody polls"
+        assert not publication.flush(timeout=0.2), "no subscriber polls"
         received = 0
         while received < sent:
             received += len(subscription.poll_batch())

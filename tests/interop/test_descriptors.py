@@ -1,4 +1,4 @@
-"""A driver that may have few files open: neither publications nor images take descriptors for as long as they live."""
+"""A driver with a low limit for open files: publications and images hold no descriptors."""
 
 import resource
 
@@ -10,7 +10,7 @@ from interop.waiting import eventually
 DESCRIPTORS = 256
 PUBLICATIONS = 3_000
 MESSAGE = bytes(1024 * 1024)
-# More bytes than the log has, so that pages are allocated all along.
+# More bytes than the log has, so that pages are allocated all the time.
 MESSAGES = 60
 
 
@@ -25,12 +25,12 @@ def test_thousands_of_publications_and_a_flood_leave_descriptors_and_pages_for_p
         subscription = client.add_subscription("aeron:ipc?alias=large", -1)
         publication = client.add_exclusive_publication("aeron:ipc?term-length=16m", -1)
         publication.wait_connected(timeout=10)
-        subscription.wait_connected(timeout=10)  # nobody polls while a call of `publish` waits
+        subscription.wait_connected(timeout=10)  # no subscriber polls while a call of `publish` waits
         received = 0
         for _ in range(MESSAGES):
             publication.publish(MESSAGE, timeout=10)
             received += len(subscription.poll_batch())
-        while received < MESSAGES:  # bounded by the time limit of the test
+        while received < MESSAGES:  # the time limit of the test ends the loop
             received += len(subscription.poll_batch())
         assert received == MESSAGES
         assert len(publications) == PUBLICATIONS

@@ -1,14 +1,15 @@
-"""Local clients during a flood of SETUP frames. `python -m interop.floods` runs the flood beside the C driver."""
+"""Local clients during a flood of SETUP frames. `python -m interop.floods` also floods the C driver."""
 
 import aeron
 from interop.drivers import PATIENT_SETTINGS
 from interop.floods import flooded, waiting_times
 
 WAIT_S = 0.25
-# The share that may take longer: the tests' machine stops every process now and then. None takes a second.
+# The share of additions that may take longer than WAIT_S, because a busy machine delays processes. None of them may
+# take longer than _LONGEST_WAIT_S.
 _TOLERATED = 0.01
 _LONGEST_WAIT_S = 1
-# Long enough that the first images of the flood end, thousands of them at a time, while others are made.
+# Long enough that the first images of the flood end, thousands at a time, while others are created.
 FLOOD_S = 8
 
 

@@ -1,4 +1,4 @@
-"""Receivers that join a running multi-destination stream. `python -m interop.joining` measures how long they need."""
+"""Receivers that join a running multi-destination stream. `python -m interop.joining` measures their times."""
 
 import pytest
 
@@ -20,5 +20,5 @@ def test_a_receiver_that_joins_a_running_stream_gets_all_of_it_from_its_join_pos
         aeron.connect(receiving.directory) as client,
     ):
         first, last = join(client, channel, LENGTH)
-    assert first is not None, "no message came"
-    assert last is not None, "the stream stood still"
+    assert first is not None, "no message arrived"
+    assert last is not None, "the stream stopped"

@@ -1,4 +1,4 @@
-"""Ends of clients and drivers, orderly and by `kill -9`: what remains goes on, and nothing is left behind."""
+"""Ends of clients and drivers, orderly and by `kill -9`: the others continue, and all resources are freed."""
 
 import time
 from pathlib import Path
@@ -24,7 +24,7 @@ def counter_value(peer, id):
 
 
 def resources_of(peer, client):
-    """The counters that the driver keeps for a client, its heartbeat included."""
+    """The driver's counters for a client, including its heartbeat."""
     return [counter for counter in peer.counters() if counter["owner"] == client]
 
 
@@ -77,14 +77,14 @@ def test_revoking_takes_the_image_away_unread(driver, client, shared_drivers, st
     publication.close(revoke=True)
     [went] = [event for event in subscriber.await_events("image_gone") if event["event"] == "image_gone"]
     assert went["revoked"] is True
-    # A driver tells before it counts.
+    # A driver sends the event before it increments the counter.
     eventually(lambda: counter_value(subscriber, 40) >= 1)
 
 
 @each_pair
 def test_a_rejected_image_tells_its_publisher_and_returns(driver, client, start_driver, start_peer, stream):
     """03-47, 03-111, 03-112, 04-85"""
-    # The image stays away for as long, and the publisher is looked at in the meantime.
+    # The image stays away for this time, and the test checks the publisher meanwhile.
     running = start_driver(driver, {"AERON_IMAGE_LIVENESS_TIMEOUT": "4s"})
     subscriber, publisher = start_peer(client, running), start_peer(client, running)
     subscription = subscriber.add_subscription(IPC, stream)
@@ -112,7 +112,7 @@ def test_a_client_that_closes_leaves_nothing(driver, client, start_driver, start
     watcher, leaver = start_peer(client, running), start_peer(client, running)
     leaving = leaver.call("connect", dir=running.directory)["client"]
     watcher.add_subscription(IPC, stream)
-    # A client adds its name to the label of its heartbeat a while after the driver has made that.
+    # A client adds its name to the label of its heartbeat some time after the driver has created the counter.
     eventually(lambda: all("version=" in c["label"] for c in watcher.counters() if c["type"] == CLIENT_HEARTBEAT))
     before = [(c["id"], c["label"]) for c in watcher.counters()]
     publication = leaver.add_publication(IPC, stream)
@@ -140,7 +140,7 @@ def test_a_killed_subscriber_is_forgotten_and_the_others_go_on(driver, client, s
     positions = [c for c in publisher.counters() if c["type"] == 4]
     assert len(positions) == 2
     killed.kill()
-    # More than its window: the dead subscriber holds the publisher back until it is forgotten.
+    # More than its window: the dead subscriber holds back the publisher until the driver removes it.
     transfer([publication], [surviving], 500, [1000])
     assert len([c for c in publisher.counters() if c["type"] == 4]) == 1
     assert counter_value(publisher, CLIENT_TIMEOUTS) == 1
@@ -169,8 +169,8 @@ def test_the_image_of_a_killed_publisher_goes(driver, client, start_driver, star
 
 @each_pair
 def test_a_publisher_killed_in_a_claim_does_not_block_the_stream(driver, client, start_driver, start_peer, stream):
-    """04-30, 04-82: the claim of the dead is padded, then the messages of the living arrive"""
-    # Until then it is seen that they do not.
+    """04-30, 04-82: the dead client's claim becomes padding, then the messages of the live client arrive"""
+    # Before that, the messages do not arrive.
     running = start_driver(driver, {"AERON_PUBLICATION_UNBLOCK_TIMEOUT": "6s"})
     subscriber, killed, survivor = (start_peer(client, running) for _ in range(3))
     subscription = subscriber.add_subscription(IPC, stream)
@@ -185,7 +185,7 @@ def test_a_publisher_killed_in_a_claim_does_not_block_the_stream(driver, client,
     assert subscription.receive(1, [64], timeout_s=0.5)["received"] == 0
     received = subscription.receive(1, [64], timeout_s=2 * NOTICED_WITHIN_S)
     assert (received["received"], received["faults"]) == (1, [])
-    # A driver unblocks before it counts.
+    # A driver unblocks before it increments the counter.
     eventually(lambda: counter_value(subscriber, UNBLOCKED_PUBLICATIONS) == 1)
 
 
@@ -240,7 +240,7 @@ def test_clients_end_at_once_when_the_driver_is_shut_down(driver, client, start_
 
 @each_pair
 def test_a_new_driver_takes_over_the_directory_of_a_dead_one(driver, client, start_driver, start_peer, stream):
-    """04-12, 04-13: refused while the old heartbeat is fresh, taken over afterwards"""
+    """04-12, 04-13: the directory is refused while the old heartbeat is fresh, and taken over afterwards"""
     settings = {"AERON_DRIVER_TIMEOUT": "1000"}
     dead = start_driver(driver, settings)
     with pytest.raises(AssertionError, match="did not start"):
@@ -258,8 +258,8 @@ def test_a_new_driver_takes_over_the_directory_of_a_dead_one(driver, client, sta
 def test_an_untethered_subscriber_that_falls_behind_is_dropped_and_may_return(
     driver, client, start_driver, start_peer, stream
 ):
-    """04-87, 04-88: the tethered one goes on, and the other joins again where the stream is then"""
-    # It rests until long after everything was sent, however slow that is.
+    """04-87, 04-88: the tethered subscriber continues, and the other one joins again at the stream's position"""
+    # The untethered subscriber rests until long after all messages were sent, also on a slow machine.
     settings = {"AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT": "300ms", "AERON_UNTETHERED_RESTING_TIMEOUT": "3s"}
     running = start_driver(driver, settings)
     publisher, tethered, untethered = (start_peer(client, running) for _ in range(3))

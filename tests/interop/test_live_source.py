@@ -1,4 +1,4 @@
-"""The live source on real drivers: killed amid a block, and what it left as the real tool sees it."""
+"""The live source on real drivers: killed within a block, and the real tool on the remaining archive."""
 
 import shutil
 import time
@@ -31,7 +31,7 @@ def home():
 @pytest.mark.parametrize("point", ["appended:5", "indexed:5", "purged:1"])
 @pytest.mark.parametrize("kind", REAL)
 def test_a_source_killed_on_a_real_driver_gives_every_message_once(drivers, home, stream, kind, point, pause):
-    """08-14, 08-20: ArchiveTool verifies a copy of what the kill left; on IPC alone nothing is missed."""
+    """08-14, 08-20: ArchiveTool verifies a copy of the archive after the kill; only over IPC no message is missed."""
     directory = drivers(kind, SETTINGS).directory
     settings = {
         "channel": "aeron:ipc?term-length=64k",
@@ -61,7 +61,7 @@ def _verify_copy(home):
     (archive,) = (home / "archives").iterdir()
     copy = home / "copy"
     shutil.copytree(archive, copy)
-    (copy / "malformed-0-0-64-1").touch()  # a worker's note, of no concern to the tool
-    # An owner that was killed a moment ago looks alive to the tool.
+    (copy / "malformed-0-0-64-1").touch()  # a file of a worker, unknown to the tool
+    # To the tool, an owner that has just been killed looks alive.
     ArchiveTool(copy).verify(answer="y")
     shutil.rmtree(copy)

@@ -1,4 +1,4 @@
-"""The real `PersistentSubscription` of Java on our archive, and on the real one to show that the tests are right."""
+"""The real `PersistentSubscription` of Java on our archive. On the real archive it shows that the tests are right."""
 
 import itertools
 
@@ -43,7 +43,7 @@ def source(client):
 
 @pytest.fixture
 def java_reader(server, start_peer):
-    """`java_reader(source, replay_channel, **settings)`: the peer's only reader, in place of the one before."""
+    """`java_reader(source, replay_channel, **settings)`: the peer's only reader, which replaces the previous one."""
     peer = start_peer(KIND, server.driver)
     readers = []
 

@@ -1,4 +1,4 @@
-"""Persistent subscriptions where datagrams are lost. Line numbers are those of document 11."""
+"""Persistent subscriptions with lost datagrams. Line numbers are those of document 11."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""`PersistentSubscription`: our client's on the real archive and ours. Line numbers are those of document 11."""
+"""`PersistentSubscription` of our client on the real archive and ours. Line numbers are those of document 11."""
 
 import asyncio
 import itertools
@@ -38,7 +38,7 @@ _streams = itertools.count(5000)
 @pytest.fixture(scope="module", params=["ours", "java"])
 def server(request, drivers, tmp_path_factory):
     directory = tmp_path_factory.mktemp("archive")
-    # An archive that is killed starts again when its driver has given up its client.
+    # A killed archive can start again after the driver has removed its client.
     driver = drivers("ours", {"AERON_IMAGE_LIVENESS_TIMEOUT": "1s", "AERON_CLIENT_LIVENESS_TIMEOUT": "5s"})
     archive = _started(lambda: Archive(request.param, driver, directory / "files", directory / "errors", 10))
     archive.driver = driver
@@ -73,7 +73,7 @@ def source(archive, stream):
 
 @pytest.fixture
 def read(archive, client):
-    """`read(source, **settings)`: a reader of the source, from its start if nothing else is said."""
+    """`read(source, **settings)`: a reader of the source, by default from its start."""
     readers = []
 
     def make(source, *, limit=10, **settings):
@@ -215,7 +215,7 @@ def test_an_empty_recording_that_runs_is_replayed_and_joined(source, read):
 def test_the_end_of_a_recording_is_joined_live_without_a_replay(source, read, client):
     """11-25, 11-26, 11-55"""
     position = source.send(5)
-    # A driver lets a subscriber over IPC join where the others are.
+    # Over IPC, a driver lets a subscriber join at the position of the others.
     with client.add_subscription(IPC, source.stream) as other:
         other.wait_connected(timeout=10)
         source.publication.publish(b"joined", timeout=5)
@@ -349,7 +349,7 @@ def test_a_stopped_recording_is_delivered_before_it_fails(source, read, client):
     source.send(5)
     source.stop()
     recorded = list(source.messages)
-    # A stream over IPC stands still without a subscriber.
+    # A stream over IPC stops without a subscriber.
     with client.add_subscription(IPC, source.stream) as other:
         other.wait_connected(timeout=10)
         eventually(lambda: source.offer() and other.poll(lambda payload, header: None))
@@ -370,7 +370,7 @@ def test_what_a_revoked_publisher_took_from_the_live_stream_is_replayed(source, 
     source.send(50)
     session = str(source.publication.session_id)
     source.publication.revoke()
-    # The reader does not look until the live stream is gone.
+    # The reader does not poll until the live stream has ended.
     eventually(lambda: not any(session in it.label for it in client.counters_reader if it.type_id == _SUBSCRIBER_TYPE))
     reader.until_read(source.messages)
     assert reader.count("left") == 1
@@ -421,7 +421,7 @@ def test_the_switch_inside_fragmented_messages_of_a_busy_publisher_loses_nothing
     big = Source(source.archive, PUBLICATION, source.stream + 20_000, lengths=(7000, 8000))
     big.send(20)
     reader = read(big, limit=limit)
-    # The publisher fills its window before each poll, so replay and live stream are never at rest.
+    # The publisher fills its window before each poll, so replay and live stream always move.
     reader.until_live(meanwhile=big.offer)
     big.send(50, reader=reader)
     reader.until_read(big.messages)
@@ -435,11 +435,11 @@ def test_a_live_stream_ahead_of_a_slow_replay_waits_for_it(archive, stream, clie
     with client.add_subscription(IPC, stream) as other:
         other.wait_connected(timeout=10)
         position = source.send(5)
-        # Less than a quarter of a term: the live stream is joined at once, and ahead of the replay.
+        # Less than a quarter of a term: the subscription joins the live stream at once, ahead of the replay.
         source.send(15)
         eventually(lambda: other.poll(lambda payload, header: None, 1000) == 0)
         slow = read(source, limit=1, start_position=position)
-        # Slower than the driver, which adds the live subscription meanwhile.
+        # A slow poll, so that the driver adds the live subscription meanwhile.
         slow.until_live(meanwhile=lambda: time.sleep(0.003))
         assert slow.subscription.join_difference > 0
         slow.until_read(source.messages[5:])
@@ -534,7 +534,7 @@ def test_a_second_publisher_on_the_live_stream_is_not_heard(source, read, client
 
 @pytest.fixture
 def own(request, server, client, start_archive):
-    """An archive that the test may end: of the same kind as the server, on the same driver."""
+    """An archive of the same kind as the server on the same driver, which the test may end."""
     archive = start_archive(server.kind, server.driver)
     channel, stream, responses = archive.control("ipc")
     archive.settings_of_clients = {
@@ -568,14 +568,14 @@ def test_an_archive_that_ends_while_live_is_not_needed_until_the_live_stream_is_
         assert reader.subscription.is_live
         assert {has_failed for _, has_failed in reader.errors} == {False}
         assert isinstance(reader.errors[0][0].__cause__, aeron.ArchiveTimeoutError)
-        own.start_after_kill()
+        own.start()
         with connected(client, own.settings_of_clients) as archive:
             source.archive = archive
             recorded = archive.get_stop_position(source.id)
             assert recorded is not None
             source.publication.close()
             reader.until(lambda: reader.count("left"))
-            # The archive has missed these messages, so nobody can have them.
+            # The archive has missed these messages, so they are lost.
             failure = reader.until_failed()
             assert failure.reason == "INVALID_START_POSITION"
 
@@ -584,7 +584,7 @@ def test_a_replay_goes_on_when_the_archive_is_back(own, client, stream):
     """11-61, 11-62"""
     with connected(client, own.settings_of_clients) as archive:
         source = Source(archive, PUBLICATION, stream)
-        # More than the driver keeps of a stream.
+        # More bytes than the driver keeps of a stream.
         source.send(3000)
     settings = {
         "recording_id": source.id,
@@ -600,7 +600,7 @@ def test_a_replay_goes_on_when_the_archive_is_back(own, client, stream):
         assert not reader.subscription.has_failed
         read = len(reader.messages)
         assert read < 3000
-        own.start_after_kill()
+        own.start()
         source.publication.close()
         reader.until(lambda: reader.subscription.state == "AWAIT_LIVE")
         assert reader.messages == source.messages
@@ -755,7 +755,7 @@ def _expect_first_counters(client, stream):
 
 
 def _owned(client):
-    """How many counters of the driver belong to publications, subscriptions and counters of the client."""
+    """The number of the driver's counters for publications, subscriptions and counters of the client."""
     owned = [counter for counter in client.counters_reader if counter.owner_id == client.client_id]
     return sum(counter.type_id != _HEARTBEAT_TYPE for counter in owned)
 

@@ -1,4 +1,4 @@
-"""The private archives of live sources before the real `ArchiveTool` and the real archive."""
+"""Private archives of live sources, with the real `ArchiveTool` and the real archive."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def home(run_directory):
 
 @pytest.fixture
 def options(drivers, home, stream):
-    """What a live source on this test's stream is made of."""
+    """Arguments of a live source on this test's stream."""
     names = ("driver_timeout_ms", "client_name", "resource_linger_duration_ns", "idle_sleep_duration_ns")
     client = dict.fromkeys((*names, "pre_touch_mapped_memory")) | {
         "aeron_dir": drivers("ours").directory,
@@ -67,7 +67,7 @@ def query(home, options):
 
 @pytest.fixture
 def query_process(home, options, tmp_path):
-    """A query in a process of its own, which has opened its archive."""
+    """A query in a separate process that has opened its archive."""
     program = toolchain.HERE.parent / "live" / "query.py"
     command = (sys.executable, program, home / "checkpoint", json.dumps(options))
     environment = {**os.environ, "PYTHONPATH": str(toolchain.HERE.parent)}
@@ -96,7 +96,7 @@ def _archive(home):
 
 
 def _begins(segment):
-    """Whether anything has been recorded in it."""
+    """Whether the archive has recorded bytes."""
     if not segment.exists():
         return False
     with segment.open("rb") as file:
@@ -120,7 +120,7 @@ def test_the_tool_looks_at_a_live_private_archive(query_process, publication, ho
 def test_the_tool_finds_the_end_of_a_killed_private_archive_that_we_find(
     query_process, query, publication, home, length
 ):
-    """08-14, 08-22: a copy before our recovery, and the archive behind it."""
+    """08-14, 08-22: a copy before our recovery, and the archive after it."""
     publication.wait_connected(timeout=_TIMEOUT_S)
     publication.publish(b"x" * length, timeout=_TIMEOUT_S)
     _await(lambda: _begins(_archive(home) / "0-0.rec"), query_process.output)
@@ -132,7 +132,7 @@ def test_the_tool_finds_the_end_of_a_killed_private_archive_that_we_find(
     shutil.copytree(_archive(home), left)
     tool = ArchiveTool(left)
     tool.show()
-    # Only a frame that a killed write left can be in doubt: none of these holds a page of zeros, and padding is short.
+    # Only a frame of a killed write can be torn: no message here contains a page of zeros, and padding is short.
     tool.verify(answer="y")
     recovered = query()
     recovered.run_batch()
@@ -141,7 +141,7 @@ def test_the_tool_finds_the_end_of_a_killed_private_archive_that_we_find(
     before = ours.positions()
     (start, stop), (left_start, left_stop) = before[0], tool.positions()[0]
     assert stop == left_stop > 0
-    # The kill may come between a commit and its purge, which the recovery then does.
+    # The kill may happen between a commit and its purge. The recovery then purges.
     assert start >= left_start
     ours.show()
     assert not ours.verify()

@@ -1,4 +1,4 @@
-"""`ReplayMerge`: a replay that goes over to the live stream. Ours and the real one, on both archives."""
+"""`ReplayMerge`: a replay that continues with the live stream. Ours and the real one, on both archives."""
 
 import time
 
@@ -16,7 +16,7 @@ _LENGTHS = (10, 3000, 0, 1400, 7)
 _TIMEOUT_S = 30
 _SHORT_S = 2
 _COUNT = 300
-# So many messages fit in the window of a subscriber that is not polled meanwhile.
+# This number of messages fits the window of a subscriber that is not polled meanwhile.
 _BURST = 100
 
 
@@ -88,12 +88,12 @@ def recorded(archive, stream):
 
 
 def _nowhere():
-    """A destination at which nothing arrives."""
+    """A destination that receives no datagrams."""
     return f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
 
 
 def _run(merge, is_done, got):
-    """Polls until something holds."""
+    """Polls until a condition holds."""
     deadline = time.monotonic() + _TIMEOUT_S
     while not is_done():
         assert time.monotonic() < deadline, f"{merge}: {len(got)} messages after {_TIMEOUT_S} s"
@@ -131,7 +131,7 @@ def test_a_replay_goes_over_to_the_live_stream_without_gap_or_double(recorded, r
         recorded.publish(_BURST)
         _run(merge, lambda: len(got) >= len(recorded.sent), got)
         assert got == recorded.sent
-        # The live stream alone is left, in the same image.
+        # Only the live stream remains, in the same image.
         eventually(lambda: image.active_transport_count == 1)
         merge.close()
         recorded.publish(1)
@@ -187,7 +187,7 @@ def test_a_merge_whose_program_receives_nothing_fails_for_lack_of_progress(recor
         assert merge.has_failed
         assert not merge.is_live_added
         assert merge.do_work() == 0
-        # The messages that have arrived can be read after the failure.
+        # Messages that have arrived can be read after the failure.
         got = []
         _run(merge, lambda: len(got) >= 10, got)
         assert got == recorded.sent[: len(got)]
@@ -217,7 +217,7 @@ def test_streams_without_a_common_session_do_not_merge(recorded):
         assert isinstance(error, aeron.ArchiveTimeoutError)
         assert got == recorded.sent
         assert merge.image.session_id != recorded.publication.session_id
-        # The live stream is an image of its own, which the merge does not poll.
+        # The live stream is another image, which the merge does not poll.
         eventually(lambda: subscription.image_count == 2)
         assert merge.poll_batch().to_list() == []
 

@@ -1,4 +1,4 @@
-"""Our commands with the real Java samples as the other side, through each kind of driver, over UDP."""
+"""Our commands with the real Java samples as peers, through each kind of driver, over UDP."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from ports import free_port
 _DRIVERS = ("ours", "java", "c")
 _START_TIMEOUT_S = 60
 _TIMEOUT_S = 60
-_DRIVER_TIMEOUT_MS = 2000  # of clients whose driver is killed
+_DRIVER_TIMEOUT_MS = 2000  # for clients with a killed driver
 
 each_driver = pytest.mark.parametrize("kind", _DRIVERS)
 
@@ -29,7 +29,8 @@ def channel(name="endpoint"):
 
 @pytest.fixture
 def sample(tmp_path):
-    """`sample(driver, name, *arguments, **settings)`: a Java sample that runs for the block, killed at its end."""
+    """`sample(driver, name, *arguments, **settings)`: a Java sample that runs during the block, and is killed at its
+    end."""
 
     @contextmanager
     def running(driver, name, *arguments, driver_timeout_ms=10_000, **settings):
@@ -50,13 +51,13 @@ def sample(tmp_path):
 
 
 class Sample:
-    """A running sample: what it prints, line by line."""
+    """A running sample and the lines of its output."""
 
     def __init__(self, process):
         self.process = process
 
     def wait_for(self, pattern):
-        """The first line from here on in which `pattern` is found, as the match."""
+        """The match of `pattern` in the next line that contains it."""
         while True:
             if match := re.search(pattern, self.process.read(_START_TIMEOUT_S)):
                 return match
@@ -133,7 +134,7 @@ def file(tmp_path):
 
 @pytest.fixture
 def into(tmp_path):
-    """Where files are received."""
+    """Directory of received files."""
     path = tmp_path / "received"
     path.mkdir()
     return path
@@ -152,7 +153,7 @@ def test_a_file_that_java_sends_is_received_whole(kind, shared_drivers, sample, 
 
 @each_driver
 def test_java_receives_a_file_that_we_send_whole(kind, shared_drivers, sample, file, into):
-    """06-20, 06-23: by a driver of its own"""
+    """06-20, 06-23: with an embedded driver"""
     driver, where = shared_drivers(kind), channel()
     of_the_receiver = SimpleNamespace(directory=f"{driver.directory}-receiver")
     try:
@@ -177,7 +178,8 @@ def test_publishers_and_subscribers_of_both_families_share_a_stream(kind, shared
         sample(driver, "BasicSubscriber", channel=where) as theirs,
     ):
         ours.wait_for("Subscription channel status")
-        # Ours publishes from before theirs is there, which sends nothing twice, until all of theirs was sent.
+        # Our publisher starts before their publisher connects, and runs until their messages are sent. Their publisher
+        # sends no message twice.
         with Command("pub", "--dir", driver.directory, "-c", where, "--interval", 0.2) as our_publisher:
             ours.wait_for("<<Hello World! ")
             theirs.wait_for(r"<<Hello World! ")
@@ -191,18 +193,18 @@ def test_publishers_and_subscribers_of_both_families_share_a_stream(kind, shared
                 eventually(lambda: _numbers(ours, theirs_sent=True) == [0, 1])
                 assert ours.output().count("Available image") == 1
         assert len({session for session, _, _ in _messages(ours)}) == 1
-        # Until its subscribers are there it publishes to nobody, and it says so.
+        # Without subscribers it cannot publish, and it prints that.
         assert _numbers(ours, theirs_sent=False) == sent
 
 
 def _messages(subscriber):
-    """Session, length and number of what our subscriber has printed."""
+    """Session, length and number of the messages that our subscriber has printed."""
     printed = r"Message to stream 1001 from session (-?\d+) \((\d+) bytes\) <<Hello World! (\d+) *>>"
     return re.findall(printed, subscriber.output())
 
 
 def _numbers(subscriber, *, theirs_sent):
-    """The numbers of the messages of their publisher, which are as long as they need to be, or of ours."""
+    """The numbers of the messages of their publisher, which have the minimum length, or of ours."""
     return [int(number) for _, length, number in _messages(subscriber) if (length != "32") == theirs_sent]
 
 
@@ -223,7 +225,7 @@ def test_backlog_and_stream_views_agree_with_the_java_tools(shared_drivers, star
 
 
 def _views(driver, sample, name, option):
-    """The first lines of the Java tool and of ours, of a time when no status message moved a limit."""
+    """The first lines of the Java tool and of ours, from a time when no status message moved a limit."""
     for _ in range(10):
         before, theirs, ours = _our_view(driver, option), _their_view(driver, sample, name), _our_view(driver, option)
         if before == ours:
@@ -242,7 +244,7 @@ def _their_view(driver, sample, name):
 
 @each_driver
 def test_a_killed_driver_ends_the_clients_of_both_families(kind, start_driver, sample):
-    """06-24, 06-25 (9.6): by themselves, with the age of the driver's heartbeat"""
+    """06-24, 06-25 (9.6): clients end by themselves, and print the age of the driver's heartbeat"""
     driver = start_driver(kind)
     where = channel()
     options = ["--dir", driver.directory, "-c", where, "--driver-timeout", _DRIVER_TIMEOUT_MS / 1000]
@@ -283,7 +285,7 @@ def test_a_driver_that_ends_in_order_ends_the_clients_of_both_families(kind, sta
 
 @pytest.mark.parametrize("kind", ["ours", "c"])
 def test_our_loss_report_and_javas_are_the_same(kind, start_driver, sample):
-    """06-5, 06-23 (9.11): on the report of either driver, after losses"""
+    """06-5, 06-23 (9.11): the loss report of each driver"""
     lossy = {
         "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS": "loss",
         "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS": "rate=0.05|seed=3|recv-msg-mask=0x3",

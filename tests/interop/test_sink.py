@@ -1,4 +1,4 @@
-"""The sink on real drivers, and what real clients read of it."""
+"""The sink on real drivers, with real clients as subscribers."""
 
 import signal
 import subprocess
@@ -17,8 +17,8 @@ from interop.waiting import eventually
 IPC = "aeron:ipc"
 UNBLOCKED_WITHIN_S = 20  # unblocking after 3 s, and the timer intervals of a busy machine
 
-# A worker that dies inside the run of its 16 messages of 1024 bytes, which begin 1 KiB into memory of so many pages:
-# the copy of the first message beyond them is its end.
+# A worker that dies while it writes a run of 16 messages of 1024 bytes. The messages start at offset 1024 of a mapped
+# file with the number of pages in the third argument. The first copy of bytes after these pages kills the worker.
 WORKER = """
     import mmap, sys, tempfile
     import pyarrow as pa
@@ -36,7 +36,8 @@ WORKER = """
     task.write(pa.record_batch({"value": [b"before"]}))
     task.write(pa.record_batch({"value": column}))
 """
-# Pages that are there, and with them: the first store only; two frames; all frames but the last one's payload.
+# Numbers of pages. With 0 the worker makes only the first store, with 1 it writes two frames, and with 4 all frames
+# except the payload of the last one.
 DEATHS = {"after its first store": 0, "amid the frames": 1, "before its last store": 4}
 
 

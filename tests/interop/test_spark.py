@@ -1,4 +1,4 @@
-"""Spark beside real Aeron: through real drivers, and between real clients."""
+"""Spark with the real Aeron: through real drivers, and between real clients."""
 
 import pytest
 from tests.spark.collecting import Batches, running, until

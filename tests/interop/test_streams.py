@@ -1,4 +1,4 @@
-"""Streams over IPC: what one client publishes, another receives, whoever wrote client and driver."""
+"""Streams over IPC between all clients on all drivers: each receives the messages of the others."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_messages_arrive_whole_and_in_order(
 def test_fragmented_messages_cross_many_terms(
     driver, publisher, subscriber, exclusive, shared_drivers, start_peer, stream
 ):
-    """01-78: 25 terms, each ended by padding; 03-91"""
+    """01-78: 25 terms, each with padding at its end; 03-91"""
     channel = f"{IPC}?term-length=64k"
     running = shared_drivers(driver)
     subscription = start_peer(subscriber, running).add_subscription(channel, stream)

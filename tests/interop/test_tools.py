@@ -10,13 +10,13 @@ from interop import control, toolchain
 from interop.control import ControlClient
 
 _TIMEOUT_S = 60
-# The client by hand shows no sign of life, while a virtual machine starts.
+# The test's client writes no heartbeat while a virtual machine starts.
 PATIENT = {"AERON_CLIENT_LIVENESS_TIMEOUT": "100s", "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "110s"}
 
 
 @pytest.fixture
 def tool(start_driver):
-    """`tool(driver, name, *arguments)`: what a Java tool prints about a driver's files."""
+    """`tool(driver, name, *arguments)`: output of a Java tool about a driver's files."""
 
     def run(driver, name, *arguments):
         command = toolchain.java_command({"aeron.dir": driver.directory}, f"io.aeron.samples.{name}", *arguments)

@@ -1,4 +1,4 @@
-"""Our driver in the place of the C driver under a test suite: UDP commands that it must refuse in the same words."""
+"""Our driver in place of the C driver in a test suite: it must refuse wrong UDP commands with the same texts."""
 
 import re
 
@@ -62,13 +62,13 @@ REFUSED_SUBSCRIPTIONS = [
 ]
 
 
-# The driver's name of a socket, which no other one has.
+# The driver's name for a socket, which is unique.
 _DESCRIPTOR = re.compile(r"(?<=failed to bind\()\d+, ")
 
 
 @pytest.fixture(scope="module")
 def controls(drivers):
-    """The only client of the real C driver, and the only one of ours."""
+    """The only client of the real C driver, and the only client of ours."""
     settings = {"AERON_CLIENT_LIVENESS_TIMEOUT": "100s", "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "101s"}
     both = [ControlClient(drivers(kind, settings).directory) for kind in ("c", "ours")]
     yield both
@@ -79,7 +79,7 @@ def controls(drivers):
 def refusal(client, type_id, body):
     """The code and the text of a command's refusal.
 
-    Our driver looks names up beside its other work, so the refusal may come after replies to later commands.
+    Our driver resolves names on another thread, so the refusal may come after responses to later commands.
     """
     client.send(type_id, body(client.next_id()))
     [error] = [event for event in client.await_event("ON_ERROR") if event.name == "ON_ERROR"]
@@ -87,7 +87,7 @@ def refusal(client, type_id, body):
 
 
 def observations(client):
-    """How many errors were noted: which of them are the same is a matter of a driver's words."""
+    """The number of recorded errors. (Drivers differ in which errors they count as the same.)"""
     return sum(count for count, _ in client.error_log())
 
 
@@ -117,7 +117,8 @@ def test_a_subscription_is_refused_in_the_words_of_the_c_driver(controls, channe
 
 
 def test_streams_leave_the_error_log_of_the_c_driver(start_driver, start_peer, stream):
-    """Streams of each form and a rejected image: our driver notes what the C driver does, and both are silent."""
+    """Streams of each form and a rejected image: our driver records the same errors as the C driver, and prints
+    nothing."""
     logs = [errors_after_streams(start_driver(kind), start_peer, stream) for kind in ("c", "ours")]
     theirs, ours = (sum(count for count, _ in log) for log in logs)
     assert ours == theirs, logs

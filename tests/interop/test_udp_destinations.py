@@ -1,4 +1,4 @@
-"""Multi-destination channels between two drivers, one of them ours: sent to many, received from many."""
+"""Multi-destination channels between two drivers, one of them ours: one sender with many receivers, and the reverse."""
 
 import pytest
 
@@ -15,7 +15,7 @@ LENGTHS = [32, 1000, 5000]
 
 
 def destinations(publication):
-    """How many destinations the publication's driver counts."""
+    """The number of destinations in the counter of the publication's driver."""
     found = counters_of(publication.peer, MDC_DESTINATIONS)
     return next(c["value"] for c in found if c["registration"] == publication.original)
 
@@ -29,7 +29,7 @@ def test_dynamic_destinations_come_and_go_with_their_subscriptions(sender, recei
     for subscription in subscriptions:
         subscription.await_images(1)
     publication.await_connected()
-    # The two of one driver have sockets, and so destinations, of their own.
+    # Two subscriptions of one driver have different sockets, and so different destinations.
     eventually(lambda: destinations(publication) == 3)
     transfer([publication], subscriptions, 200, LENGTHS)
     subscriptions.pop().close()
@@ -48,7 +48,7 @@ def test_manual_destinations_get_the_stream_while_they_are_added(sender, receive
     assert publication.offer(32) == NOT_CONNECTED
     for channel in channels:
         publication.add_destination(channel)
-    # A conductor answers when it has told its sender.
+    # A conductor responds when it has sent the command to its sender.
     eventually(lambda: destinations(publication) == 2)
     for subscription in subscriptions:
         subscription.await_images(1)
@@ -62,7 +62,7 @@ def test_manual_destinations_get_the_stream_while_they_are_added(sender, receive
 
 @each_way
 def test_two_transports_make_one_image(sender, receiver, side, stream):
-    """02-89, 04-74: each datagram comes twice, and each message once"""
+    """02-89, 04-74: each datagram arrives twice, and each message once"""
     publication = side(sender).add_publication("aeron:udp?control-mode=manual", stream, exclusive=True)
     subscription = side(receiver).add_subscription("aeron:udp?control-mode=manual", stream)
     channels = [unicast(), unicast()]
@@ -95,9 +95,9 @@ def test_the_ends_of_all_transports_end_an_image(sender, receiver, side, stream)
 
 @pytest.mark.parametrize(("sender", "receiver"), [way for way in WAYS if way[1] != "c"])
 def test_a_subscription_takes_streams_of_every_form(sender, receiver, side, stream):
-    """04-72, 04-74: unicast, multicast and dynamic ones of the other driver, a spy's and one by IPC of its own
+    """04-72, 04-74: unicast, multicast and dynamic destinations of the other driver, a spy, and IPC of its own driver
 
-    As a receiver the C driver stops acknowledging the unicast stream, also when a C driver sends.
+    As a receiver, the C driver stops acknowledging the unicast stream, also if a C driver sends.
     """
     subscriber = side(receiver)
     subscription = subscriber.add_subscription("aeron:udp?control-mode=manual", stream)
@@ -122,7 +122,7 @@ def test_a_subscription_takes_streams_of_every_form(sender, receiver, side, stre
 
 @each_way
 def test_a_stream_moves_to_another_destination_of_its_subscriber(sender, receiver, side, stream):
-    """02-89: the second transport goes on where the first one stops, as a replay that is merged with the live stream"""
+    """02-89: the second transport continues where the first one stops, like a live stream after a merged replay"""
     publisher, subscriber = side(sender), side(receiver)
     subscription = subscriber.add_subscription("aeron:udp?control-mode=manual", stream)
     publication = publisher.add_publication("aeron:udp?control-mode=manual", stream, exclusive=True)
@@ -143,7 +143,7 @@ def test_a_stream_moves_to_another_destination_of_its_subscriber(sender, receive
 @pytest.mark.parametrize("removed", ["publisher", "subscriber"])
 @each_way
 def test_a_destination_that_is_not_there_yet_is_met_later(sender, receiver, removed, side, stream):
-    """04-69: who is there first does not matter"""
+    """04-69: publisher and subscriber may start in either order"""
     control, channel = dynamic()
     if removed == "publisher":
         subscription = side(receiver).add_subscription(channel, stream)

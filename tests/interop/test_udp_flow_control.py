@@ -1,4 +1,4 @@
-"""Flow and congestion control between two drivers: whose window is the limit of a stream with several receivers."""
+"""Flow and congestion control between two drivers: the receiver with the limiting window of a stream."""
 
 import time
 
@@ -30,13 +30,13 @@ each_form = pytest.mark.parametrize("form", [by_multicast, by_destinations], ids
 
 
 def receivers(peer, publication):
-    """How many receivers the flow control of a publication counts."""
+    """The number of receivers in the flow control of a publication."""
     found = counters_of(peer, FLOW_CONTROL_RECEIVERS)
     return next(c["value"] for c in found if c["registration"] == publication.registration)
 
 
 def fill(publication):
-    """Sends until the window is used up and stays so for some status messages, and answers how many messages went."""
+    """Sends until the window stays full during some status messages. Returns the number of sent messages."""
     sent, full_since = 0, time.monotonic()
     while (result := publication.offer(LENGTHS[0])) > 0 or time.monotonic() - full_since < 0.5:
         if result > 0:
@@ -48,7 +48,7 @@ def fill(publication):
 @each_form
 @each_way
 def test_min_waits_for_the_slowest(sender, receiver, form, side, stream):
-    """04-122, 04-125: the one that stopped reading, until it leaves"""
+    """04-122, 04-125: the receiver that stopped reading limits the stream until it leaves"""
     sent_to, read_from = form("|fc=min,t:30s")
     publisher = side(sender)
     publication = publisher.add_publication(sent_to, stream, exclusive=True)
@@ -60,7 +60,8 @@ def test_min_waits_for_the_slowest(sender, receiver, form, side, stream):
     sent = fill(publication)
     early = reading.receive(sent, LENGTHS, timeout_s=0.5)["received"]
     assert early < sent
-    # At most the quarter of the window that a late status message may be behind; not what the other one has read.
+    # A status message may lag by at most a quarter of the window, so the publisher can send that much again. It cannot
+    # send as many bytes as the other subscriber has read.
     late = fill(publication)
     assert late * LENGTHS[0] < WINDOW_LENGTH // 4
     sent += late
@@ -90,7 +91,7 @@ def test_tagged_waits_only_for_its_own_group(sender, receiver, form, side, strea
     sent_to, read_from = form(f"|fc=tagged,g:{stream},t:30s")
     publisher = side(sender)
     publication = publisher.add_publication(sent_to, stream, exclusive=True)
-    # One socket per driver: the tag is a property of the receive endpoint.
+    # One receive endpoint per driver: the tag is a property of the endpoint.
     of_the_group = side(receiver).add_subscription(f"{read_from}|gtag={stream}", stream)
     other = side(sender).add_subscription(read_from, stream)
     for subscription in (of_the_group, other):
@@ -104,12 +105,12 @@ def test_tagged_waits_only_for_its_own_group(sender, receiver, form, side, strea
 
 @each_way
 def test_the_tag_of_a_receiver_with_several_sockets_is_that_of_its_subscription(sender, receiver, side, stream):
-    """02-62: what the channels of its destinations say of a tag counts for nothing"""
+    """02-62: a tag in the channels of its destinations has no effect"""
     publisher = side(sender)
     sent_to = f"aeron:udp?control-mode=manual|term-length=64k|fc=tagged,g:{stream},t:30s"
     publication = publisher.add_publication(sent_to, stream, exclusive=True)
     of_the_group, other = f"|gtag={stream}", f"|gtag={stream + 1}"
-    # The last one says that the others' status messages have come.
+    # Its status message shows that those of the others have arrived.
     for on_subscription, on_destination in (("", of_the_group), (other, of_the_group), (of_the_group, other)):
         assert receivers(publisher, publication) == 0
         channel = unicast()
@@ -123,7 +124,7 @@ def test_the_tag_of_a_receiver_with_several_sockets_is_that_of_its_subscription(
 @pytest.mark.parametrize("group", ["min,g:/2", "tagged,g:7/2"], ids=["min", "tagged"])
 @each_way
 def test_a_group_must_be_complete(sender, receiver, group, side, stream):
-    """04-123: neither connected nor moving before the second receiver"""
+    """04-123: the publication is not connected and does not move before the second receiver"""
     sent_to, read_from = by_destinations(f"|fc={group}")
     publisher = side(sender)
     publication = publisher.add_publication(sent_to, stream, exclusive=True)
@@ -140,7 +141,7 @@ def test_a_group_must_be_complete(sender, receiver, group, side, stream):
 @each_form
 @each_way
 def test_a_silent_receiver_is_forgotten_in_time(sender, receiver, form, start_driver, drivers, start_peer, stream):
-    """04-122: one whose driver was killed holds the others back only for the receiver timeout"""
+    """04-122: a receiver with a killed driver holds back the others only for the receiver timeout"""
     sent_to, read_from = form("|fc=min,t:1s")
     running, killed = drivers(sender), start_driver(receiver)
     publisher = start_peer(sender, running)
@@ -151,7 +152,7 @@ def test_a_silent_receiver_is_forgotten_in_time(sender, receiver, form, start_dr
     eventually(lambda: receivers(publisher, publication) == 2)
     killed.kill()
     transfer([publication], [reading], MORE_THAN_A_TERM, LENGTHS)
-    # After a driver was not scheduled for as long, the other one is forgotten until its next status message.
+    # If a driver is not scheduled for this time, it forgets the other receiver until the next status message.
     eventually(lambda: receivers(publisher, publication) == 1)
 
 
@@ -164,7 +165,7 @@ def test_a_window_of_ones_own_is_the_limit(sender, receiver, side, stream):
     publication.await_connected()
     subscription.await_images(1)
     sent = fill(publication)
-    # What the publisher may write runs ahead of what is sent by its own window.
+    # The publisher limit is one term window ahead of the sender position.
     [limit] = [c["value"] for c in counters_of(publication.peer, 9) if c["registration"] == publication.registration]
     assert limit == 16 * 1024
     assert subscription.receive(sent, LENGTHS)["faults"] == []

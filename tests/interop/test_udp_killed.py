@@ -1,4 +1,4 @@
-"""What one driver sees when the other is killed in the middle of a stream, and comes back; one of them is ours."""
+"""Two drivers, one of them ours: one is killed during a stream, and restarted."""
 
 import time
 
@@ -8,7 +8,7 @@ from interop.peers import transfer
 
 NOT_CONNECTED = -1
 LENGTHS = [100, 3000]
-# Longer than a driver that lives is kept waiting for a processor.
+# Longer than a live driver waits for a processor.
 SETTINGS = {
     "AERON_PUBLICATION_CONNECTION_TIMEOUT": "3s",
     "AERON_IMAGE_LIVENESS_TIMEOUT": "3s",
@@ -45,7 +45,7 @@ def test_a_stream_comes_back_after_either_driver_was_killed(
     publication.await_connected()
     [image] = subscription.await_images(1)
     assert image["join"] == publication.state()["position"]
-    # It joins a running stream, so the first message that it sees is number 50.
+    # It joins a running stream, so its first message is number 50.
     subscription.start_receive(50, LENGTHS, first=50)
     publication.start_publish(50, LENGTHS)
     assert publication.peer.answer()["sent"] == 50
@@ -72,7 +72,7 @@ def test_a_stream_to_many_goes_on_when_one_of_them_is_killed(
 
 @each_way
 def test_a_paused_driver_does_not_lose_the_stream(sender, receiver, start_driver, start_peer, stream):
-    """04-94, 04-142: stopped for less than the timeouts, each side goes on where it was"""
+    """04-94, 04-142: after a stop shorter than the timeouts, each side continues at its position"""
     channel = unicast("|term-length=64k")
     patient = {"AERON_IMAGE_LIVENESS_TIMEOUT": "5s"}
     drivers = start_driver(sender, patient), start_driver(receiver, patient)

@@ -1,4 +1,4 @@
-"""Lossy streams between two drivers, one of them ours: nothing is missing in the end, and losses are accounted for.
+"""Lossy streams between two drivers, one of them ours: all messages arrive, and the losses are reported.
 
 `make soak` sets `SOAK` and so asks for 100,000 messages at every rate.
 """
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.timeout(2 * TIMEOUT_S + 120)
 @pytest.mark.parametrize("rate", MESSAGES[unicast])
 @each_way
 def test_a_lossy_stream_arrives_whole(sender, receiver, rate, form, side, stream):
-    """04-188, 04-191: datagrams of both directions are lost, and each byte is there in the end"""
+    """04-188, 04-191: datagrams of both directions are lost, and each byte arrives in the end"""
     channel = form("|term-length=1m")
     publisher, subscriber = side(sender, lossy(sender, rate)), side(receiver, lossy(receiver, rate))
     subscription = subscriber.add_subscription(channel, stream)
@@ -48,7 +48,7 @@ def test_a_lossy_stream_arrives_whole(sender, receiver, rate, form, side, stream
     count = SOAK_MESSAGES if IS_SOAK else MESSAGES[form][rate]
     transfer([publication], [subscription], count, LENGTHS, timeout_s=TIMEOUT_S)
     asked, heard = counter(subscriber, NAKS_SENT) - asked, counter(publisher, NAKS_RECEIVED) - heard
-    # What is lost on the way to the receiver is asked for, and some of that is lost on the way back.
+    # The receiver sends NAKs for lost data, and some NAKs are lost too.
     assert asked >= heard > 0
 
 
@@ -65,14 +65,14 @@ def test_a_lossy_stream_to_many_arrives_whole_at_each(sender, receiver, side, st
 
 
 def end_of_frames(count, length, term_length):
-    """The position behind so many frames from the beginning of a stream; none crosses the end of a term."""
+    """The position after this number of frames from the start of a stream. No frame crosses the end of a term."""
     terms, rest = divmod(count, term_length // length)
     return terms * term_length + rest * length
 
 
 @each_way
 def test_an_unreliable_stream_goes_on_with_gaps(sender, receiver, side, stream):
-    """02-81, 04-149, 04-191: what is lost is skipped, and never asked for"""
+    """02-81, 04-149, 04-191: lost frames are skipped, without NAKs"""
     channel = unicast()
     subscriber = side(receiver, lossy(receiver, 0.05))
     subscription = subscriber.add_subscription(f"{channel}|reliable=false", stream)
@@ -96,7 +96,7 @@ def test_an_unreliable_stream_goes_on_with_gaps(sender, receiver, side, stream):
 
 @pytest.mark.parametrize("receiver", ["c", "ours"])
 def test_a_fixed_loss_is_repaired_once(receiver, side, stream):
-    """02-76, 04-114, 04-147, 04-189: what lies before the end of the range is asked for and comes again"""
+    """02-76, 04-114, 04-147, 04-189: bytes before the end of the range are requested and sent again"""
     sender = "ours" if receiver == "c" else "c"
     place = "|init-term-id=5|term-id=5|term-offset=0|term-length=64k"
     channel = unicast()

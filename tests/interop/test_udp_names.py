@@ -1,4 +1,4 @@
-"""Names of hosts between two drivers, one of them ours: told by gossip, or taken from a table that changes."""
+"""Names of hosts between two drivers, one of them ours: from gossip, or from a table that changes."""
 
 import struct
 
@@ -24,7 +24,7 @@ def gossiping(name, port, neighbor_port):
 
 @each_way
 def test_drivers_tell_each_other_their_names(sender, receiver, start_driver, start_peer, stream):
-    """02-93, 02-97, 04-175: a publication finds the other driver by its name, until that one is gone for long enough"""
+    """02-93, 02-97, 04-175: a publication finds the other driver by its name, until the name times out"""
     ports = free_port(), free_port()
     sending = start_driver(sender, _for_java(sender, gossiping("berlin", *ports)))
     receiving = start_driver(receiver, _for_java(receiver, gossiping("tokyo", *reversed(ports))))
@@ -43,14 +43,14 @@ def test_drivers_tell_each_other_their_names(sender, receiver, start_driver, sta
 
 
 def _for_java(kind, settings):
-    """Java takes its resolver from the other settings alone."""
+    """Java chooses its resolver from the other settings only."""
     if kind != "java":
         return settings
     return {name: value for name, value in settings.items() if name != "AERON_NAME_RESOLVER_SUPPLIER"}
 
 
 def test_our_driver_follows_a_name_to_its_new_address(start_driver, start_peer, drivers, stream):
-    """04-172, 04-174: what the table says changes, and the stream moves from one C driver's socket to another's"""
+    """04-172, 04-174: the table changes, and the stream moves from one C driver's socket to that of another"""
     _follows("ours", start_driver, start_peer, drivers, stream)
 
 
@@ -89,7 +89,7 @@ def _follows(sender, start_driver, start_peer, drivers, stream):
 
 
 def set_counter(driver, id, value):
-    """Writes a counter of the driver, as its operator does."""
+    """Writes a counter of the driver, like an operator."""
     with open(f"{driver.directory}/cnc.dat", "r+b") as file:
         _, to_driver, to_clients, metadata, _ = struct.unpack("<5i", file.read(20))
         file.seek(128 + to_driver + to_clients + metadata + id * 128)

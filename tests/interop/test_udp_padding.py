@@ -1,4 +1,4 @@
-"""Padding in the middle of terms, between two drivers over UDP: aborted claims, and claims that are never finished."""
+"""Padding within terms, between two drivers over UDP: aborted claims, and claims that are never committed."""
 
 import pytest
 
@@ -7,13 +7,13 @@ from interop.loss import lossy
 from interop.peers import transfer
 from interop.system import RETRANSMITS_SENT, counter
 
-# (driver that sends, client that publishes, driver that receives)
+# (sending driver, publishing client, receiving driver)
 WAYS = [("ours", "ours", "c"), ("ours", "c", "c"), ("ours", "ours", "java"), ("c", "c", "ours")]
 LENGTHS = [[4], [1300], [0, 1, 100, 700, 1376]]
 
 each_way = pytest.mark.parametrize(("sender", "client", "receiver"), WAYS, ids=map("-".join, WAYS))
 each_length = pytest.mark.parametrize("lengths", LENGTHS, ids=["small", "large", "mixed"])
-# Without help of the kernel, each datagram is a run of its own.
+# Without GSO, each datagram is sent separately.
 each_offload = pytest.mark.parametrize("offload", ["true", "false"], ids=["gso", "no-gso"])
 
 
@@ -23,7 +23,7 @@ each_offload = pytest.mark.parametrize("offload", ["true", "false"], ids=["gso",
 def test_a_backlog_with_aborted_claims_is_sent_once(
     sender, client, receiver, lengths, offload, drivers, side, start_peer, stream
 ):
-    """02-27, 03-93: each message comes after two aborted claims of its length; all wait for an open claim"""
+    """02-27, 03-93: two aborted claims of its length precede each message; all messages wait for an open claim"""
     channel = unicast("|term-length=1m")
     running = drivers(sender, {"AERON_UDP_GSO": offload})
     subscription = side(receiver).add_subscription(channel, stream)
@@ -31,7 +31,7 @@ def test_a_backlog_with_aborted_claims_is_sent_once(
     publication.await_connected()
     before = counter(publication.peer, RETRANSMITS_SENT)
     assert held.hold(100) > 0
-    # Less than a window of bytes; two datagrams for each message, so that a socket buffer holds all of them.
+    # Fewer bytes than a window, and two datagrams for each message, so that all fit into a socket buffer.
     count = min(60, 40_000 // (3 * (max(lengths) + 32)))
     publication.start_publish(count, lengths, how="aborts")
     assert publication.peer.answer()["sent"] == count
@@ -56,7 +56,7 @@ def test_messages_between_aborted_claims_arrive_in_spite_of_loss(
 
 @pytest.mark.parametrize("receiver", ["c", "java"])
 def test_messages_after_a_claim_that_was_unblocked_arrive(receiver, start_driver, start_peer, side, stream):
-    """03-97: the driver makes padding of a claim that is never finished"""
+    """03-97: the driver turns a claim that is never committed into padding"""
     settings = {"AERON_CLIENT_LIVENESS_TIMEOUT": "1s", "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "1100ms"}
     running, channel = start_driver("ours", settings), unicast()
     subscription = side(receiver).add_subscription(channel, stream)

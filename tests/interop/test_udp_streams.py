@@ -1,4 +1,4 @@
-"""Streams between two drivers over UDP, one of them ours: unicast and multicast, how they begin, join and end."""
+"""Streams between two drivers over UDP, one of them ours: unicast and multicast, start, join and end."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def stream_between(publisher, subscriber, channel, stream, *, exclusive=True):
 @each_form
 @each_way
 def test_messages_arrive_whole_and_in_order(sender, receiver, form, exclusive, side, stream):
-    """02-28, 02-31, 04-141: dozens of terms of messages of one and of several frames"""
+    """02-28, 02-31, 04-141: dozens of terms with messages of one frame and of several frames"""
     channel = form("|term-length=64k")
     publication, subscription = stream_between(side(sender), side(receiver), channel, stream, exclusive=exclusive)
     for how in ("offer", "parts"):
@@ -60,7 +60,7 @@ def test_subscribers_of_both_drivers_get_a_multicast_stream(sender, receiver, si
 
 @each_way
 def test_the_end_of_a_stream_arrives(sender, receiver, side, stream):
-    """02-68, 04-151: the image says where it ends, and goes once all was consumed"""
+    """02-68, 04-151: the image reports its end, and closes when all messages are consumed"""
     subscriber = side(receiver)
     publication, subscription = stream_between(side(sender), subscriber, unicast("|term-length=64k"), stream)
     transfer([publication], [subscription], 5, [100])
@@ -75,9 +75,9 @@ def test_the_end_of_a_stream_arrives(sender, receiver, side, stream):
 
 @pytest.mark.parametrize("receiver", ["ours", "c", "java"])
 def test_a_subscriber_that_left_and_came_back_sees_the_end(receiver, start_driver, start_peer):
-    """Differs from 04-105, as the C driver ends its linger for what a receiver said before it came back"""
+    """Differs from 04-105: the C driver stops lingering because of a status message that is older than the return"""
     channel, streams = unicast("|term-length=64k"), range(1, 101)
-    # A linger that is skipped then ends before the next heartbeat.
+    # If the driver skips the linger, the publication ends before its next heartbeat.
     sending = start_driver("ours", {"AERON_TIMER_INTERVAL": "20ms"})
     publisher, subscriber = start_peer("ours", sending), start_peer(receiver, start_driver(receiver))
     publications = [publisher.add_publication(channel, stream, exclusive=True) for stream in streams]
@@ -100,7 +100,7 @@ def test_a_subscriber_that_left_and_came_back_sees_the_end(receiver, start_drive
 
 @each_way
 def test_a_revoked_stream_is_closed_at_once(sender, receiver, side, stream):
-    """02-69, 04-153: though nothing of it was consumed"""
+    """02-69, 04-153: the image closes although its message was not consumed"""
     subscriber = side(receiver)
     publication, _ = stream_between(side(sender), subscriber, unicast(), stream)
     assert publication.offer(100) > 0
@@ -111,7 +111,7 @@ def test_a_revoked_stream_is_closed_at_once(sender, receiver, side, stream):
 
 @each_way
 def test_the_last_subscriber_that_leaves_disconnects_the_publisher(sender, receiver, side, stream):
-    """02-32, 02-61, 04-105, 04-152: by its end of stream status message, well within the connection timeout"""
+    """02-32, 02-61, 04-105, 04-152: its end-of-stream status message disconnects, long before the connection timeout"""
     publication, subscription = stream_between(side(sender), side(receiver), unicast(), stream)
     transfer([publication], [subscription], 10, [100])
     subscription.close()
@@ -122,7 +122,7 @@ def test_the_last_subscriber_that_leaves_disconnects_the_publisher(sender, recei
 @each_form
 @each_way
 def test_a_subscriber_may_come_and_go_and_come(sender, receiver, form, side, stream):
-    """04-141, 04-154: it joins where the stream is then"""
+    """04-141, 04-154: it joins at the current position of the stream"""
     channel = form("|term-length=64k")
     publisher, subscriber = side(sender), side(receiver)
     publication, subscription = stream_between(publisher, subscriber, channel, stream)
@@ -155,7 +155,7 @@ def test_a_second_subscriber_joins_at_the_first_ones_position(sender, receiver, 
 
 @each_way
 def test_a_publisher_waits_for_what_is_not_consumed(sender, receiver, side, stream):
-    """02-24, 04-100, 04-143: over unicast the only receiver's window is the limit"""
+    """02-24, 04-100, 04-143: over unicast the window of the only receiver is the limit"""
     channel = unicast("|term-length=64k")
     publication, subscription = stream_between(side(sender), side(receiver), channel, stream)
     sent = 0
@@ -181,7 +181,7 @@ def test_a_subscription_for_one_session_sees_only_that(sender, receiver, side, s
 
 @each_way
 def test_a_stream_starts_where_it_is_told_to(sender, receiver, side, stream):
-    """02-10, 04-141: as the replay of a recording does"""
+    """02-10, 04-141: like the replay of a recording"""
     channel = unicast()
     place = "|init-term-id=7|term-id=9|term-offset=64|term-length=64k"
     publication, subscription = stream_between(side(sender), side(receiver), channel + place, stream)
@@ -212,8 +212,8 @@ def test_a_rejected_image_tells_its_publisher_and_returns(sender, receiver, side
 
 @each_way
 def test_gaps_of_an_unreliable_stream_are_not_repaired_when_nothing_is_lost(sender, receiver, side, stream):
-    """A window that fits into the socket's buffer with what the kernel adds to each datagram: with the default one a
-    receiver that is not scheduled for a while loses datagrams there, and nothing repairs that."""
+    """A window that fits into the socket's buffer with the kernel's overhead for each datagram. With the default
+    window, a receiver that is not scheduled for some time loses datagrams there, and they are never sent again."""
     channel = unicast()
     subscription = side(receiver).add_subscription(f"{channel}|reliable=false|rcv-wnd=32k", stream)
     publication = side(sender).add_publication(channel, stream, exclusive=True)
@@ -223,7 +223,7 @@ def test_gaps_of_an_unreliable_stream_are_not_repaired_when_nothing_is_lost(send
 
 @each_pair
 def test_a_spy_sees_what_goes_out(driver, client, drivers, start_peer, stream):
-    """04-109, 04-110, 04-111: by `ssc` it also connects the publication, and it gets all up to the end"""
+    """04-109, 04-110, 04-111: with `ssc` the spy also connects the publication, and gets all messages to the end"""
     running, channel = drivers(driver), unicast()
     spying = start_peer(client, running)
     spy = spying.add_subscription(f"aeron-spy:{channel}", stream)
@@ -242,7 +242,7 @@ def test_a_spy_sees_what_goes_out(driver, client, drivers, start_peer, stream):
 
 @each_way
 def test_a_response_goes_to_the_one_who_asked(sender, receiver, side, stream):
-    """02-11, 02-90, 02-92, 04-168, 04-169, 04-171: two ask, and each hears only its own answer"""
+    """02-11, 02-90, 02-92, 04-168, 04-169, 04-171: two clients send requests, and each gets only its own response"""
     requests = unicast()
     control = dynamic()[0].replace("control-mode=dynamic", "control-mode=response")
     responder = side(receiver)
@@ -276,5 +276,5 @@ def test_bytes_are_counted(sender, receiver, side, stream):
     publication, subscription = stream_between(publisher, subscriber, unicast(), stream)
     before = counter(subscriber, BYTES_RECEIVED)
     transfer([publication], [subscription], 100, [1000])
-    # A receiver counts when it has taken in all that was there.
+    # A receiver increments its counter when it has handled all waiting datagrams.
     eventually(lambda: counter(subscriber, BYTES_RECEIVED) - before >= 100 * 1056)

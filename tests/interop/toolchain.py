@@ -1,7 +1,7 @@
-"""How the real thing is obtained: Aeron's jar from Maven Central, its C client and driver from the `pyaeron` wheel.
+"""Fetches the real Aeron: its jar from Maven Central, its C client and driver from the `pyaeron` wheel.
 
-Everything is kept below `.cache/interop` of the project and made once. What cannot be made here raises `Unavailable`
-with the reason; the fixtures turn that into a skip, or into a failure where `CI` is set.
+All files are made once, below `.cache/interop` of the project. If that is impossible, `Unavailable` is raised with the
+reason. The fixtures turn it into a skip, or into a failure if `CI` is set.
 """
 
 import fcntl
@@ -36,7 +36,7 @@ _JAVA = (
 
 
 class Unavailable(Exception):
-    """A tool that the tests need is not on this machine."""
+    """A tool that the tests need does not exist on this machine."""
 
 
 @functools.cache
@@ -53,12 +53,12 @@ def jar():
 
 @functools.cache
 def java_peer_command(program="JavaPeer"):
-    """The command of the Java client peer or the Java archive, compiled when their sources changed."""
+    """The command of a Java class of the tests or of the jar. The tests' classes are compiled if they have changed."""
     _need("javac", "a JDK")
     sources = sorted((HERE / "java").glob("*.java"))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     classes = CACHE / f"java-peer-{digest}"
-    aeron = jar()  # Made under the same lock, so before it is held.
+    aeron = jar()  # This call takes the same lock, so it comes before the lock below.
     with _made_once(classes / "JavaPeer.class") as missing:
         if missing:
             _run("javac", "-cp", aeron, "-d", classes, *sources)
@@ -80,7 +80,7 @@ def java_program(jars, options, main, *arguments):
 
 @functools.cache
 def libraries(name, *artifacts, without=()):
-    """The jars of these artifacts and their dependencies; `without` names those to leave out, by group and name."""
+    """The jars of these artifacts and their dependencies, except those in `without`, by group and name."""
     project = _maven_project(artifacts, without)
     home = CACHE / f"{name}-{hashlib.sha256(project.encode()).hexdigest()[:16]}"
     with _made_once(home / "made") as missing:
@@ -96,7 +96,7 @@ def libraries(name, *artifacts, without=()):
 
 
 def _maven_project(artifacts, without):
-    """A project of Maven that has nothing but dependencies."""
+    """A Maven project with dependencies only."""
     dependencies = "".join(_maven_dependency(artifact, without) for artifact in artifacts)
     return (
         "<project><modelVersion>4.0.0</modelVersion><groupId>none</groupId><artifactId>none</artifactId>"
@@ -117,7 +117,7 @@ def _maven_names(group, name):
 
 @functools.cache
 def rust_example(package, name):
-    """The path of an example program of one of our crates, built."""
+    """Builds an example program of one of our crates. Returns its path."""
     _need("cargo", "a Rust toolchain")
     _run("cargo", "build", "-q", "--manifest-path", PROJECT / "Cargo.toml", "-p", package, "--example", name)
     target = Path(os.environ.get("CARGO_TARGET_DIR", PROJECT / "target"))
@@ -126,12 +126,12 @@ def rust_example(package, name):
 
 @functools.cache
 def wheel_python():
-    """The interpreter of the environment that holds the wheel."""
+    """The interpreter of the environment with the wheel."""
     return environment("c-peer", WHEEL)
 
 
 def environment(name, *requirements):
-    """The interpreter of a virtual environment of its own with these packages, on a Python that the wheel supports."""
+    """The interpreter of a new virtual environment with these packages, on a Python that the wheel supports."""
     home = CACHE / name
     python = home / "bin" / "python"
     digest = hashlib.sha256(" ".join(map(str, requirements)).encode()).hexdigest()[:16]
@@ -145,7 +145,7 @@ def environment(name, *requirements):
 
 
 def wheel_module():
-    """The file of the wheel's extension module, which holds the C client and driver."""
+    """The file of the wheel's extension module, which contains the C client and driver."""
     [module] = (CACHE / "c-peer" / "lib").glob("python3.*/site-packages/pyaeron/_pyaeron.*.so")
     return module
 
@@ -171,7 +171,7 @@ def _from_pyenv(version):
 
 
 def _works(python):
-    """A shim on the path may stand for a version that is not selected."""
+    """Checks that a command runs. A shim on the path may fail for a version that is not selected."""
     return subprocess.run([python, "-c", ""], check=False, capture_output=True, timeout=60).returncode == 0
 
 
@@ -182,7 +182,7 @@ def _need(program, name):
 
 @contextmanager
 def _made_once(path):
-    """Whether `path` is missing, with a lock held so that only one process makes it."""
+    """Whether `path` is missing. Holds a lock, so that only one process makes it."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with open(CACHE / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

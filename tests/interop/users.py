@@ -1,4 +1,4 @@
-"""Users of archives that ask for credentials: the file of ours, and the authenticator of the real one."""
+"""Users of archives that require credentials: the file of our archive, and the authenticator of the real one."""
 
 import hashlib
 from base64 import b64encode
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 def scrypt_secret(password):
-    """The scrypt hash of a password in the format of the users file, as our documentation shows how to make it."""
+    """The scrypt hash of a password in the format of the users file, computed as in our documentation."""
     salt = b"a salt for tests"
     hashed = hashlib.scrypt(password, salt=salt, n=2**12, r=8, p=1, dklen=32)
     salt, hashed = (b64encode(part).decode().rstrip("=") for part in (salt, hashed))
@@ -15,7 +15,8 @@ def scrypt_secret(password):
 
 @dataclass
 class Security:
-    """Settings of an archive that asks for credentials, credentials that it accepts, and some that it challenges."""
+    """Settings of an archive that requires credentials, credentials that it accepts, and credentials that it
+    challenges."""
 
     settings: dict
     accepted: bytes
@@ -23,7 +24,7 @@ class Security:
 
 
 def security(kind, directory):
-    """The security of an archive of a kind; `directory` gets the users file."""
+    """The security of an archive of a kind; the users file is written to `directory`."""
     if kind == "java":
         settings = {"aeron.archive.authenticator.supplier": "ChallengingAuthenticator"}
         return Security(settings, accepted=b"secret", challenged=b"ask")

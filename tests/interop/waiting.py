@@ -1,10 +1,10 @@
-"""Waiting for what a driver or client does in its own time."""
+"""Waits until a condition of a driver or client is true."""
 
 import time
 
 
 def eventually(holds, timeout_s=10):
-    """Returns once `holds()` is true, or fails when it is not within the time."""
+    """Returns when `holds()` is true, or fails after the timeout."""
     deadline = time.monotonic() + timeout_s
     while not holds():
         assert time.monotonic() < deadline, f"not within {timeout_s} s"

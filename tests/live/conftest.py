@@ -1,4 +1,4 @@
-"""What the tests of the live source share: a place in memory, and queries on its checkpoints."""
+"""Fixtures for tests of the live source: a directory in memory, and queries on its checkpoints."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture
 def start(home: Path, driver: aeron.MediaDriver, stream_id: int) -> Iterator[Start]:
-    """Starts a query on a checkpoint of this test, after closing those that run unless `beside` is set."""
+    """Starts a query on a checkpoint of this test. It first closes running queries, unless `beside` is set."""
     sources: list[_aeron.LiveSource] = []
 
     def start(checkpoint: str = "checkpoint", *, beside: bool = False, **options: object) -> Query:

@@ -1,7 +1,9 @@
-"""What Spark does with a live source: offsets are logged before they are planned, committed after the next question.
+"""Uses a live source like Spark: logs an offset before it plans the batch, and commits the offset after the next query
+for offsets.
 
-The checkpoint is a directory: `offsets/<n>` is written before batch n is planned, `rows/<n>` (the idempotent sink) and
-then `commits/<n>` when it is done. Run as a program, it is a source process to be killed.
+The checkpoint is a directory. `offsets/<n>` is written before batch n is planned. At the end of the batch, `rows/<n>`
+(the idempotent sink) is written, and then `commits/<n>`. Run as a program, this module is a source process for tests to
+kill.
 """
 
 from __future__ import annotations
@@ -29,12 +31,12 @@ class Query:
 
     @property
     def logged(self) -> int:
-        """Batches whose end is logged."""
+        """Number of batches with a logged end."""
         return len(list((self.checkpoint / "offsets").glob("[0-9]*")))
 
     @property
     def done(self) -> int:
-        """Batches that are finished."""
+        """Number of finished batches."""
         return len(list((self.checkpoint / "commits").glob("[0-9]*")))
 
     def offset(self, batch: int) -> str:
@@ -42,7 +44,7 @@ class Query:
         return (self.checkpoint / "offsets" / str(batch)).read_text()
 
     def run_batch(self, *, limited: bool = True) -> list[Message] | None:
-        """Runs the next batch, or the unfinished one; answers its rows, `None` when there is nothing to do."""
+        """Runs the next or the unfinished batch. Returns its rows, or `None` if there is no new data."""
         batch = self.done
         if batch == self.logged:
             start = self.offset(batch - 1) if batch else self.source.initial_offset()
@@ -62,7 +64,7 @@ class Query:
         return rows
 
     def run_until(self, count: int, timeout: float = 20.0) -> list[Message]:
-        """Runs batches until the sink has so many rows; answers all of them."""
+        """Runs batches until the sink has this number of rows. Returns all rows."""
         deadline = time.monotonic() + timeout
         while len(rows := self.rows()) < count:
             assert time.monotonic() < deadline, (
@@ -76,7 +78,7 @@ class Query:
         return [row for batch in range(self.logged) for row in self._rows_of(batch)]
 
     def _rows_of(self, batch: int) -> list[Message]:
-        """The rows of a batch, parsed once for each file: a batch that is run again makes a new one."""
+        """The rows of a batch, parsed once for each file. A batch that runs again makes a new file."""
         path = self.checkpoint / "rows" / str(batch)
         if not path.exists():
             return []
@@ -105,12 +107,12 @@ class Query:
 
 
 def _canonical(text: str) -> str:
-    """As Spark stores it: a dict, written anew."""
+    """The offset in Spark's form: a dict that was serialized and parsed."""
     return json.dumps(json.loads(text))
 
 
 def _terminate(source: _aeron.LiveSource, number: int) -> None:
-    """As Spark's source process ends."""
+    """Closes the source and ends the process by the signal, like a source process of Spark."""
     source.close()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

@@ -1,4 +1,4 @@
-"""Reads the messages of a partition straight from the segment files, by the format alone."""
+"""Reads the messages of a partition directly from the segment files, without code of the product."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BEGIN, _END = 0x80, 0x40
 
 
 class Message(NamedTuple):
-    """A complete message, and where it ends."""
+    """A complete message and its end position."""
 
     recording_id: int
     stream_id: int
@@ -23,7 +23,7 @@ class Message(NamedTuple):
 
 
 def messages(partition: str) -> list[Message]:
-    """The messages of a partition; every frame is checked against its place."""
+    """The messages of a partition. Every frame is checked against its position."""
     piece = json.loads(partition)
     recording, position = piece["recording"], piece["from"]
     found: list[Message] = []

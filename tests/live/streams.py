@@ -1,4 +1,4 @@
-"""Numbered messages: what was published, and what of it may be missing."""
+"""Numbered messages, and the check of received rows."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import aeron
 from live.segments import Message
 
 MTU = 1408
-"""Of all streams of these tests, in bytes."""
+"""Term length of all streams of these tests, in bytes."""
 
 
 def numbered(number: int, size: int = 8) -> bytes:
-    """A message that says which one it is."""
+    """A message that contains its number."""
     return number.to_bytes(8, "little").ljust(size, b"\xaa")
 
 
 def publish(publication: aeron.ExclusivePublication, count: int, *, first: int = 0, size: int = 8) -> list[bytes]:
-    """Publishes messages of these numbers; waits for room."""
+    """Publishes messages with these numbers. Waits for room."""
     sent = [numbered(number, size) for number in range(first, first + count)]
     for message in sent:
         publication.publish(message, timeout=10)
@@ -28,7 +28,7 @@ def publish(publication: aeron.ExclusivePublication, count: int, *, first: int =
 
 
 def fill(publication: aeron.ExclusivePublication, *, first: int = 0, size: int = 1024) -> int:
-    """Publishes until nothing more is taken for a moment; answers how many were."""
+    """Publishes until back pressure lasts for a moment. Returns the number of published messages."""
     count, deadline = 0, time.monotonic() + 0.5
     while time.monotonic() < deadline:
         if publication.offer(numbered(first + count, size)) > 0:
@@ -38,24 +38,24 @@ def fill(publication: aeron.ExclusivePublication, *, first: int = 0, size: int =
 
 
 def payloads(rows: Sequence[Message]) -> list[bytes]:
-    """What the rows carry."""
+    """A row with a numbered message."""
     return [row.payload for row in rows]
 
 
 def number(row: Message) -> int:
-    """Which message it is."""
+    """Number of the message."""
     return int.from_bytes(row.payload[:8], "little")
 
 
 def begin(row: Message) -> int:
-    """Position at which the row's first frame begins."""
+    """Position of the start of the row's first frame."""
     whole, rest = divmod(len(row.payload), MTU - 32)
     framed = whole * MTU + (rest > 0 or whole == 0) * ((rest + 63) // 32 * 32)
     return row.position - framed
 
 
 def missing_bytes(rows: Sequence[Message]) -> int:
-    """Checks that each message is there once, and in order per recording; answers the bytes missing of the sessions."""
+    """Checks that each message occurs once, and in order per recording. Returns the missing bytes of the sessions."""
     for recording in _grouped(rows, lambda row: (row.session_id, row.recording_id)):
         assert recording == sorted(recording, key=lambda row: row.position), "in order per recording"
     missing = 0

@@ -1,4 +1,4 @@
-"""Kill -9 and SIGTERM of a source process, and its restart: nothing that was recorded is lost or given twice."""
+"""Kill -9 and SIGTERM of a source process, and its restart: no recorded message is lost or returned twice."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ pytestmark = pytest.mark.slow
 
 CHANNEL = "aeron:ipc"
 LIVENESS_S = 2
-"""After which the driver of these tests takes a client for dead."""
+"""Client liveness timeout of the driver in these tests."""
 PATIENT_LIVENESS_S = 8
-"""The same where a test is about what is done before: longer than any test is held up by a busy machine."""
+"""The timeout for tests that act before it: longer than any delay of a busy machine."""
 
 
 @pytest.fixture(scope="module")
 def driver(request: pytest.FixtureRequest) -> Iterator[aeron.MediaDriver]:
-    """Takes a client for dead after the seconds of its parameter."""
+    """A driver with the client liveness timeout of the parameter, in seconds."""
     directory = mkdtemp(prefix="aeron-live-driver-", dir="/dev/shm")
     with aeron.MediaDriver(
         dir=directory,
@@ -57,7 +57,7 @@ def restart(home: Path, settings: dict[str, object]) -> Query:
 
 
 def finish(query: Query, publisher: Publisher) -> int:
-    """Runs until everything that was published is there; answers how much that was."""
+    """Runs batches until all published messages are in rows. Returns their number."""
     seen = len(query.rows())
     query.run_until(seen + 50)
     count = publisher.stop()
@@ -101,7 +101,7 @@ def test_a_source_killed_at_a_point_gives_every_message_once(
 def test_what_a_killed_source_missed_of_the_network_is_the_gap(
     home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, point: str, is_dead: bool
 ) -> None:
-    """08-20, 08-49: nothing within the client liveness timeout; later exactly what was sent meanwhile."""
+    """08-20, 08-49: no loss within the client liveness timeout; later exactly the messages sent meanwhile are lost."""
     channel = f"aeron:udp?endpoint=localhost:{24700 + stream_id % 100}"
     settings = options(home, driver, stream_id, channel)
     other = client.add_subscription(channel, stream_id)
@@ -115,7 +115,7 @@ def test_what_a_killed_source_missed_of_the_network_is_the_gap(
     print(f"killed at {point}")
     published = publisher.count
     if is_dead:
-        # More than its windows let a publisher send beyond a subscriber that stands still.
+        # More bytes than a publisher can send while a subscriber is stopped.
         eventually(lambda: publisher.count > published + 200, timeout=LIVENESS_S + 20)
     else:
         time.sleep(1.0)
@@ -130,7 +130,7 @@ def test_what_a_killed_source_missed_of_the_network_is_the_gap(
 def test_a_source_that_did_not_run_for_too_long_goes_on_with_a_gap_that_is_told(
     home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int
 ) -> None:
-    """As on an overloaded machine: the driver takes the client for dead, and the query goes on with another one."""
+    """Like on an overloaded machine, the driver regards the client as dead. The query continues with another client."""
     other = client.add_subscription(CHANNEL, stream_id)
     publication = client.add_exclusive_publication(CHANNEL, stream_id)
     reader = _Reader(other)
@@ -140,12 +140,12 @@ def test_a_source_that_did_not_run_for_too_long_goes_on_with_a_gap_that_is_told(
     eventually(lambda: len(query.rows()) > 100, timeout=20)
     process.process.send_signal(signal.SIGSTOP)
     published = publisher.count
-    # More than its window lets a publisher send beyond a subscriber that stands still.
+    # More bytes than a publisher can send while a subscriber is stopped.
     eventually(lambda: publisher.count > published + 500, timeout=LIVENESS_S + 20)
     process.process.send_signal(signal.SIGCONT)
     late = publisher.count
     eventually(lambda: number(query.rows()[-1]) > late, timeout=30)
-    assert process.process.poll() is None, "it is the same process"
+    assert process.process.poll() is None, "the process continues"
     process.end(signal.SIGTERM)
     query = restart(home, options(home, driver, stream_id))
     finish(query, publisher)
@@ -160,7 +160,7 @@ def test_a_source_that_did_not_run_for_too_long_goes_on_with_a_gap_that_is_told(
 
 
 class _Reader:
-    """Another subscriber, which goes on."""
+    """Another subscriber, which continues to read."""
 
     def __init__(self, subscription: aeron.Subscription) -> None:
         self._is_stopped = False
@@ -180,7 +180,7 @@ class _Reader:
 def test_kills_at_random_moments_lose_nothing_that_was_recorded(
     home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int
 ) -> None:
-    """08-22, 08-45: under full rate, over and over on one checkpoint."""
+    """08-22, 08-45: at full rate, many times on one checkpoint."""
     settings = options(home, driver, stream_id)
     publication = client.add_exclusive_publication(CHANNEL, stream_id)
     publisher = Publisher(publication, size=992, per_second=50_000)
@@ -260,7 +260,7 @@ def batches_done(home: Path) -> int:
 
 
 def stop_positions(home: Path) -> list[int]:
-    """Of the recordings in the catalog of the only archive, by the format alone."""
+    """Stop positions in the catalog of the only archive, read without code of the product."""
     (archive,) = (home / "archives").iterdir()
     catalog = (archive / "archive.catalog").read_bytes()
     positions, at = [], int.from_bytes(catalog[4:8], "little")

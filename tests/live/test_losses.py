@@ -1,4 +1,4 @@
-"""Media drivers that die, images that are lost, and disks that are full."""
+"""Dead media drivers, lost images and full disks."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_without_fear_of_loss_a_new_driver_is_connected_to(start: Start, aeron_d
 
 @pytest.fixture
 def driver_process(aeron_dir: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A media driver in a process of its own, which can be made to stand still."""
+    """A media driver in a separate process, which a test can stop and resume."""
     command = [sys.executable, "-m", "aeron", "driver", "--dir", str(aeron_dir), "-Daeron.dir.delete.on.start=true"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     eventually(lambda: aeron.is_driver_active(aeron_dir), 20)
@@ -93,7 +93,7 @@ def driver_process(aeron_dir: Path) -> Iterator[subprocess.Popen[bytes]]:
 def test_a_driver_that_did_not_run_for_too_long_is_connected_to_again(
     start: Start, aeron_dir: Path, driver_process: subprocess.Popen[bytes], stream_id: int
 ) -> None:
-    """As on an overloaded machine; also with ``failOnDataLoss``, because nothing is known to be lost."""
+    """An overloaded machine may stop a driver for some time. No loss is known, so ``failOnDataLoss`` has no effect."""
     query = start(client={"aeron_dir": str(aeron_dir), "driver_timeout_ms": 1000})
     query.run_batch()
     with aeron.connect(aeron_dir, driver_timeout_ms=30_000) as client:
@@ -134,7 +134,7 @@ def test_a_driver_that_does_not_run_again_ends_the_query(
 def test_an_image_that_is_lost_while_the_query_runs_is_data_loss(
     start: Start, aeron_dir: Path, stream_id: int, fail_on_data_loss: bool
 ) -> None:
-    """08-50: untethered, at the bound, beside a subscriber that goes on."""
+    """08-50: untethered, at the limit, while another subscriber continues."""
     channel = f"{CHANNEL}?tether=false"
     timeouts = {
         "untethered_window_limit_timeout_ns": 1_000_000_000,
@@ -151,7 +151,7 @@ def test_an_image_that_is_lost_while_the_query_runs_is_data_loss(
         subscription = client.add_subscription(CHANNEL, stream_id)
         publication = client.add_exclusive_publication(CHANNEL, stream_id)
         subscription.wait_connected(timeout=5)
-        # It has recorded something before the rate is one at which it is left behind.
+        # The source has recorded messages before the rate becomes too high for it.
         publication.publish(number_message(0), timeout=5)
         eventually(lambda: query.report()["retainedBytes"] > 0)
         count = 1

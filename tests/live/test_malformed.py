@@ -1,4 +1,4 @@
-"""What workers drop as malformed, in the source's report: once for each batch that is finished."""
+"""Malformed messages dropped by workers, in the source's report: counted once for each finished batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECORD, TOO_SHORT = b"12345678", b"123"
 
 
 def drop_malformed(partitions: list[str]) -> int:
-    """Reads pieces as a task does; answers the rows."""
+    """Reads partitions like a task. Returns the rows."""
     rows = 0
     schema = pa.schema([("id", pa.int64())])
     for text in partitions:
@@ -38,7 +38,8 @@ def notes(home: Path) -> list[Path]:
 
 @pytest.fixture
 def query(start: Start, client: aeron.Aeron, stream_id: int) -> Iterator[Query]:
-    """Batch 1 has four records and three messages that are none. Its recording goes on; an ended one is removed."""
+    """Batch 1 has four records and three malformed messages. Its recording stays active; an ended one would be
+    removed."""
     query = start(record_length=8, min_partitions=3)
     query.run_batch()
     publication = client.add_exclusive_publication("aeron:ipc", stream_id)
@@ -55,7 +56,7 @@ def pieces(query: Query, batch: int) -> list[str]:
 
 
 def publish_more(query: Query, client: aeron.Aeron, stream_id: int) -> None:
-    """Runs a batch of one record more."""
+    """Runs a batch with one more record."""
     with client.add_exclusive_publication("aeron:ipc", stream_id) as publication:
         publication.publish(RECORD, timeout=10)
         query.run_until(len(query.rows()) + 1)
@@ -73,7 +74,7 @@ def test_a_finished_batch_counts_once_however_often_its_tasks_ran(
         publish_more(query, client, stream_id)
         assert query.report()["malformed"] == 3
         assert notes(home) == []
-        # An attempt that nobody waits for any more.
+        # An attempt after the batch has finished.
         drop_malformed(late)
         assert notes(home)
 
@@ -82,7 +83,7 @@ def test_a_finished_batch_counts_once_however_often_its_tasks_ran(
 def test_after_a_restart_only_what_is_read_again_counts_again(
     query: Query, start: Start, client: aeron.Aeron, stream_id: int, is_finished: bool
 ) -> None:
-    """08-63: a batch that was finished is not read again; one that was not may be cut otherwise."""
+    """08-63: a finished batch is not read again; an unfinished one may be divided differently."""
     drop_malformed(pieces(query, 1))
     if not is_finished:
         (query.checkpoint / "commits" / "1").unlink()

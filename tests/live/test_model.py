@@ -1,4 +1,4 @@
-"""Random publishers, limits, restarts and ends, against what must come out of any of them."""
+"""Random publishers, limits, restarts and ends, and the rules that hold for all of them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class World:
         self.query.source.close()
         before = self.query.rows()
         last = self.query.done - 1
-        # Who was asked for what comes behind a batch knows that it was finished.
+        # A source that was queried for the offset after a batch knows that the batch was finished.
         unfinished = unfinished and last >= self.done_before
         if unfinished:
             (self.query.checkpoint / "commits" / str(last)).unlink()

@@ -1,4 +1,4 @@
-"""Restarts on the same checkpoint, in the same process: what is kept, what was missed, and what is lost."""
+"""Restarts on the same checkpoint in the same process: kept messages, gaps, and losses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def publication(client: aeron.Aeron, stream_id: int) -> aeron.ExclusivePublicati
 
 
 def test_an_unfinished_batch_is_the_same_again(start: Start, publication: aeron.ExclusivePublication) -> None:
-    """08-45, 08-46: whatever was received and limited meanwhile."""
+    """08-45, 08-46: after the restart there are further messages and other limits."""
     query = start()
     query.run_batch()
     sent = publish(publication, 100)
@@ -64,7 +64,7 @@ def test_a_restart_inside_batch_zero_opens_the_logged_archive(
 
 
 def test_a_session_that_comes_back_is_whole(start: Start, publication: aeron.ExclusivePublication) -> None:
-    """08-20, 08-49: on IPC the publisher waits, and nothing is missed; messages over several frames and terms too."""
+    """08-20, 08-49: on IPC the publisher waits, so no message is missed, also not one of several frames or terms."""
     query = start()
     query.run_batch()
     count = 0
@@ -79,7 +79,7 @@ def test_a_session_that_comes_back_is_whole(start: Start, publication: aeron.Exc
 
 @pytest.fixture
 def slow(client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int) -> aeron.Subscription:
-    """A second subscriber of the stream, which reads only when it is told to."""
+    """A second subscriber of the stream, which reads only on demand."""
     subscription = client.add_subscription(CHANNEL, stream_id)
     subscription.wait_connected(timeout=5)
     return subscription
@@ -88,7 +88,7 @@ def slow(client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id
 def test_a_slower_subscriber_makes_a_session_join_below_what_was_recorded(
     start: Start, publication: aeron.ExclusivePublication, slow: aeron.Subscription
 ) -> None:
-    """08-20: join position below the head and amid a message."""
+    """08-20: join position below the head, and within a message."""
     query = start()
     query.run_batch()
     count = len(publish(publication, 10, size=3000))
@@ -99,14 +99,14 @@ def test_a_slower_subscriber_makes_a_session_join_below_what_was_recorded(
     query.run_until(count)
     assert [number(row) for row in query.rows()] == list(range(count))
     recordings = {row.recording_id for row in query.rows()}
-    assert len(recordings) == 2, "nothing is extended"
+    assert len(recordings) == 2, "no recording is extended"
     assert query.report()["gapBytes"] == 0
 
 
 def test_a_slower_subscriber_may_stand_a_term_below_what_was_recorded(
     start: Start, publication: aeron.ExclusivePublication, slow: aeron.Subscription
 ) -> None:
-    """08-20: the term in between ends with padding."""
+    """08-20: a term between the two positions ends with padding."""
     query = start()
     query.run_batch()
     count = 0
@@ -133,7 +133,7 @@ def read_all(subscription: aeron.Subscription) -> None:
 def test_what_was_sent_between_two_runs_is_the_gap(
     start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
 ) -> None:
-    """08-20, 08-49: join position above what was recorded; never an error."""
+    """08-20, 08-49: join position above the recorded position; never an error."""
     other = client.add_subscription(CHANNEL, stream_id)
     query = start()
     query.run_batch()
@@ -166,7 +166,7 @@ def test_what_was_sent_between_two_runs_is_the_gap(
     told: list[str] = []
 
     def is_told() -> bool:
-        """The rows are there a moment before the line is."""
+        """Whether the log has the line. It follows the rows after a moment."""
         told.extend(line for line in query.source.take_lines() if "were not recorded" in line)
         return bool(told)
 
@@ -206,7 +206,7 @@ def test_what_earlier_runs_missed_is_counted_on_in_later_ones(
 def test_what_a_session_sent_before_a_later_run_saw_it_first_is_not_known(
     start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
 ) -> None:
-    """A session that began while no query ran: nobody knows where it began, so nothing says 0."""
+    """A session that began while no query ran: its start is unknown, so no number says 0."""
     query = start()
     query.run_batch()
     publish(publication, 3)
@@ -228,7 +228,7 @@ def test_what_a_session_sent_before_a_later_run_saw_it_first_is_not_known(
         assert (gap["session"], gap["from"], gap["to"], gap["bytes"]) == (late.session_id, None, late.position, None)
         assert "is not known (sent while no query ran)" in gap["reason"]
         assert report["unknownGaps"] == 1
-        assert report["gapBytes"] is None, "not known is not 0"
+        assert report["gapBytes"] is None, "unknown is not 0"
         (line,) = [line for line in query.source.take_lines() if "were not recorded" in line]
         assert line.startswith(
             f"a number of bytes that is not known of stream {stream_id} session {late.session_id} to "
@@ -252,7 +252,7 @@ def test_a_session_that_begins_anew_while_the_query_runs_or_at_its_begin_is_no_g
 
 
 def joins_at_the_end(client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int) -> bool:
-    """Whether the driver has seen that the query is gone and that the other subscribers have read everything."""
+    """Whether the driver knows that the query has ended and that the other subscribers have read all messages."""
     with client.add_subscription(CHANNEL, stream_id) as probe:
         probe.wait_connected(timeout=5)
         joined = [image.join_position for image in probe.images if image.session_id == publication.session_id]
@@ -281,11 +281,11 @@ def test_commits_that_come_late_lose_nothing(start: Start, publication: aeron.Ex
 def test_an_archive_that_was_deleted_is_data_loss(
     start: Start, publication: aeron.ExclusivePublication, home: Path, fail_on_data_loss: bool
 ) -> None:
-    """08-48: under an unfinished batch."""
+    """08-48: during an unfinished batch."""
     query = start()
     query.run_batch()
     publish(publication, 100)
-    # All in one batch, which is the one that is lost.
+    # All messages are in one batch, which is lost.
     eventually(lambda: query.report()["retainedBytes"] == 6400)
     query.run_until(100)
     batch = query.done - 1
@@ -302,13 +302,13 @@ def test_an_archive_that_was_deleted_is_data_loss(
     assert query.report()["lostBytes"] == lost
     assert any("is gone" in line for line in query.source.take_lines())
     assert query.run_batch() == [], "the empty set of a new archive"
-    # Nobody is subscribed before that batch is planned.
+    # The source subscribes when that batch is planned.
     publish(publication, 10, first=100)
     assert [number(row) for row in query.run_until(10)] == list(range(100, 110))
     report = query.report()
     assert (report["lostBytes"], report["unknownGaps"]) == (lost, 1), "kept in the new archive"
     (gap,) = report["gaps"]
-    assert gap["bytes"] is None, "how much more the old one held is not known"
+    assert gap["bytes"] is None, "the number of further bytes in the old archive is unknown"
     assert "is gone" in gap["reason"]
     assert not any("is gone" in line for line in query.source.take_lines()), "logged once"
 
@@ -320,7 +320,8 @@ def _end(offset: str) -> int:
 def test_what_is_given_up_with_a_recording_is_counted(
     start: Start, publication: aeron.ExclusivePublication, home: Path
 ) -> None:
-    """08-27, 08-48: a tool moved its stop position into the unfinished batch, whose begin could still be read."""
+    """08-27, 08-48: a tool moved the stop position into the unfinished batch. The start of the batch is still
+    readable."""
     query = start()
     query.run_batch()
     publish(publication, 100)
@@ -334,11 +335,11 @@ def test_what_is_given_up_with_a_recording_is_counted(
     query = start(fail_on_data_loss=False)
     assert query.run_batch() == []
     assert query.report()["lostBytes"] == 6400
-    assert any("given up with the 3200 bytes before that" in line for line in query.source.take_lines())
+    assert any("abandoned with the 3200 bytes before that" in line for line in query.source.take_lines())
 
 
 def _move_stop_position(catalog: Path, old: int, new: int) -> None:
-    """Of the only entry."""
+    """Changes the stop position of the only entry."""
     data, at = bytearray(catalog.read_bytes()), 32 + 32 + 48
     assert int.from_bytes(data[at : at + 8], "little") == old
     data[at : at + 8] = new.to_bytes(8, "little")
@@ -365,7 +366,7 @@ def test_an_archive_that_was_deleted_behind_a_finished_batch_is_made_anew(
     query.run_until(100)
     query.source.close()
     shutil.rmtree(archive_of(home))
-    with pytest.raises(AeronDataLossError, match="is gone, with recording 0 behind 6400;"):
+    with pytest.raises(AeronDataLossError, match="is gone, with recording 0 after 6400;"):
         start().run_batch()
     query = start(fail_on_data_loss=False)
     assert query.run_batch() == []
@@ -380,7 +381,7 @@ def test_a_segment_that_was_deleted_is_data_loss_by_name(
     query = start()
     query.run_batch()
     publish(publication, 100)
-    # All in one batch: a third one would commit the first, which is not retained then.
+    # All messages are in one batch: a third batch would commit the first, which would then be purged.
     eventually(lambda: query.report()["retainedBytes"] == 100 * 64)
     query.run_until(100)
     publish(publication, 50, first=100)

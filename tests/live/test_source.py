@@ -27,7 +27,7 @@ def archives(home: Path) -> list[Path]:
 
 
 def source_threads() -> list[str]:
-    """A thread is listed until the system has cleared it away, a moment longer than its end is waited for."""
+    """The source's threads. The system lists a thread for a moment after it has been joined."""
     names = []
     for task in Path("/proc/self/task").iterdir():
         with suppress(FileNotFoundError, ProcessLookupError):
@@ -119,7 +119,7 @@ def test_a_subscriber_that_comes_first_or_later_gets_all_rows_in_order(
 def test_images_of_several_streams_are_recordings_of_their_own(
     start: Start, client: aeron.Aeron, stream_id: int
 ) -> None:
-    """08-19: two streams, two sessions of one, and a session that comes back."""
+    """08-19: two streams, two sessions of one stream, and a session that returns."""
     other = stream_id + 100_000
     query = start(stream_ids=[stream_id, other])
     query.run_batch()
@@ -219,7 +219,7 @@ def test_partitions_are_cut_and_together_are_the_batch(start: Start, client: aer
 
 
 def test_commit_purges_the_segments_behind_it(start: Start, client: aeron.Aeron, stream_id: int, home: Path) -> None:
-    """08-30: index with segment, and a whole recording once its stream has ended."""
+    """08-30: an index is purged with its segment, and a whole recording after its stream has ended."""
     query = start()
     query.run_batch()
     publication = client.add_exclusive_publication(CHANNEL, stream_id)
@@ -233,7 +233,7 @@ def test_commit_purges_the_segments_behind_it(start: Start, client: aeron.Aeron,
         assert bases <= {name.split(".")[0] for name in names if name.endswith(".idx")}
         most = max(most, len(bases))
     assert publication.position > 7 * mebibyte
-    assert most <= 4, "what a batch and its successor need, and the segment before it"
+    assert most <= 4, "the segments of a batch and the next one, and the segment before them"
     publication.close()
     eventually(lambda: query.report()["ended"] == 1)
     with client.add_exclusive_publication(CHANNEL, stream_id) as other:
@@ -241,7 +241,7 @@ def test_commit_purges_the_segments_behind_it(start: Start, client: aeron.Aeron,
             publish(other, 1, first=turn)
             query.run_until(8001 + turn)
         eventually(lambda: not list(archives(home)[0].glob("0-*")))
-        # The files go a moment before it is shown that the recording is gone.
+        # The files are deleted a moment before the report shows that the recording is deleted.
         eventually(lambda: len(query.report()["recordings"]) == 1)
         publish(other, 1, first=3)
         query.run_until(8004)
@@ -253,7 +253,7 @@ def test_commit_purges_the_segments_behind_it(start: Start, client: aeron.Aeron,
 
 @pytest.mark.slow
 def test_the_bound_holds_and_slows_the_publisher_down(start: Start, client: aeron.Aeron, stream_id: int) -> None:
-    """08-29: nothing is lost, and a query whose batch takes all that is retained goes on."""
+    """08-29: no message is lost, and a query continues after a batch that contains all retained bytes."""
     bound = 2 << 20
     query = start(max_retained_bytes=bound)
     query.run_batch()

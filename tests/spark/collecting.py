@@ -1,4 +1,4 @@
-"""A query whose batches a test looks at: a sink that is idempotent by batch id, and waits with a bound."""
+"""Collects the batches of a query for a test: a sink that is idempotent by batch id, and waits with a limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATIENCE_S = 120
 
 
 class Batches:
-    """What the batches of a query brought, by batch id; a batch that is run again takes its own place."""
+    """Tables of a query's batches, by batch id. A batch that runs again replaces its table."""
 
     def __init__(self) -> None:
         self.tables: dict[int, pa.Table] = {}
@@ -40,7 +40,7 @@ class Batches:
 
     @property
     def rows(self) -> int:
-        """How many rows came."""
+        """Number of rows."""
         return sum(table.num_rows for table in list(self.tables.values()))
 
 
@@ -48,7 +48,7 @@ class Batches:
 def running(
     frame: DataFrame, checkpoint: object, batches: Batches | None = None, **trigger: Any
 ) -> Iterator[StreamingQuery]:
-    """A query on `frame` that is stopped at the end; it has run its first batch, so that it is subscribed."""
+    """A query on `frame` that has run its first batch, so that it is subscribed. It stops with the block."""
     writer = frame.writeStream.option("checkpointLocation", str(checkpoint))
     writer = writer.format("noop") if batches is None else writer.foreachBatch(batches.take)
     query = (writer.trigger(**trigger) if trigger else writer).start()
@@ -60,26 +60,26 @@ def running(
 
 
 def until(query: StreamingQuery, condition: Callable[[], bool], timeout: float = PATIENCE_S) -> None:
-    """Waits for what a query is to bring; its failure is raised at once."""
+    """Waits until the condition holds. A failure of the query is raised at once."""
     deadline = time.monotonic() + timeout
     while not condition():
         if not query.isActive:
-            query.awaitTermination()  # raises what ended it
+            query.awaitTermination()  # raises the error that ended the query
             assert condition(), "the query ended"
         assert time.monotonic() < deadline, f"not within {timeout} s; last progress: {query.lastProgress}"
         time.sleep(0.02)
 
 
 def send(publication: aeron.ExclusivePublication, messages: list[bytes]) -> None:
-    """Publishes them, once there is a subscriber."""
+    """Publishes the messages after a subscriber has connected."""
     publication.wait_connected(timeout=PATIENCE_S)
     for message in messages:
         publication.publish(message, timeout=PATIENCE_S)
 
 
 def await_release(directory: Path) -> None:
-    """Waits until nobody uses the archive in a directory: Spark does not wait for the source process of a query that it
-    stops."""
+    """Waits until no process uses the archive in a directory. Spark stops a query without waiting for its source
+    process."""
 
     def is_free() -> bool:
         try:
@@ -94,5 +94,5 @@ def await_release(directory: Path) -> None:
 
 
 def numbers(first: int, last: int) -> list[bytes]:
-    """Messages that tell their place."""
+    """Messages that contain their number."""
     return [b"message %d" % number for number in range(first, last)]

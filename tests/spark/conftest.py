@@ -1,6 +1,6 @@
-"""Fixtures of the tests with a real Spark: one session for each module, a media driver, and publishers beside it.
+"""Fixtures for tests with a real Spark: one session and one media driver for each module, and publishers.
 
-Without a JDK such a test is skipped with that reason, and fails where `CI` is set.
+Without a JDK, these tests are skipped with this reason. If the environment variable `CI` is set, they fail instead.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SETTINGS = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A session takes its time to start, and a busy machine is slow; every wait inside is bounded."""
+    """Raises the time limit: a session starts slowly on a busy machine. Every wait in a test has its own limit."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.spark)
@@ -61,7 +61,7 @@ def _without_java() -> str | None:
 
 @pytest.fixture(scope="session")
 def java() -> None:
-    """What Spark needs; a test that cannot have it is skipped, in CI it fails."""
+    """Checks for Spark's requirements. If one is missing, the test is skipped; in CI it fails."""
     reason = _without_java()
     if reason is None:
         return
@@ -72,7 +72,7 @@ def java() -> None:
 
 @pytest.fixture(scope="module")
 def spark_settings() -> dict[str, str]:
-    """What a module overrides to have its session otherwise, e.g. another ``spark.master``."""
+    """Settings of the session, for modules to override, e.g. another ``spark.master``."""
     return {}
 
 
@@ -80,7 +80,7 @@ def spark_settings() -> dict[str, str]:
 def spark(
     java: None, spark_settings: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
-    """The session of a module: two cores, UTC, no limit by bytes for what is written."""
+    """The session of a module: two cores, UTC, no byte limit for written batches."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -98,7 +98,7 @@ def spark(
 
 @pytest.fixture
 def shared_memory() -> Iterator[Path]:
-    """A directory in shared memory that is gone after the test."""
+    """A directory in shared memory that is deleted after the test."""
     path = _SHARED_MEMORY / f"aeron-spark-tests-{uuid.uuid4().hex[:12]}"
     path.mkdir(mode=0o700)
     yield path
@@ -132,7 +132,7 @@ def publisher(media_driver: aeron.MediaDriver) -> Iterator[Callable[..., aeron.E
 
 @pytest.fixture
 def reader(media_driver: aeron.MediaDriver) -> Iterator[Callable[..., Reader]]:
-    """`reader(stream_id)`: a subscriber that takes what comes on ``aeron:ipc``."""
+    """`reader(stream_id)`: a subscriber that collects messages of ``aeron:ipc``."""
     readers: list[Reader] = []
     with aeron.connect(media_driver) as client:
 
@@ -147,7 +147,7 @@ def reader(media_driver: aeron.MediaDriver) -> Iterator[Callable[..., Reader]]:
 
 @pytest.fixture
 def sink_options(media_driver: aeron.MediaDriver, spark: SparkSession) -> dict[str, str]:
-    """What every write to the module's driver over ``aeron:ipc`` needs but the stream."""
+    """Options of every write to the module's driver over ``aeron:ipc``, except the stream."""
     aeron.spark.register(spark)
     return {"channel": "aeron:ipc", "aeron.dir": str(media_driver.dir)}
 

@@ -1,6 +1,6 @@
 """A user's program with a session of Spark Connect: ``python connect_program.py DRIVER_DIRECTORY PLACE``.
 
-The server is one of the same machine. A program of its own, because Connect settles in its process for good.
+The server runs on the same machine. This is a separate program because a process that uses Connect cannot leave it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MESSAGES = [b"message %d" % number for number in range(100)]
 
 
 def main(directory: str, place: Path) -> None:
-    """Ends with an error where Connect is not as a classic session."""
+    """Fails if Connect behaves differently from a classic session."""
     builder = SparkSession.builder.remote("local[2]")
     for name, value in {**SETTINGS, "spark.local.dir": str(place)}.items():
         builder = builder.config(name, value)
@@ -66,7 +66,7 @@ def refused(spark: SparkSession, client: aeron.Aeron, options: Options, place: P
 
 
 def streamed(spark: SparkSession, client: aeron.Aeron, options: Options, place: Path) -> None:
-    """A live stream into a table of the server; the progress is that of a classic session."""
+    """Reads a live stream into a table of the server. The progress is that of a classic session."""
     frame = spark.readStream.format("aeron").options(**options, archiveDir=str(place / "archives")).load()
     writer = frame.selectExpr("cast(value as string) as text").writeStream.format("memory").queryName("messages")
     query = writer.option("checkpointLocation", str(place / "checkpoint")).start()
@@ -83,8 +83,8 @@ def streamed(spark: SparkSession, client: aeron.Aeron, options: Options, place: 
 
 
 def recorded(spark: SparkSession, client: aeron.Aeron, options: Options, place: Path) -> None:
-    """What the query before left behind."""
-    # The server does not wait for the source process of a query that it stops.
+    """Reads the recordings of the previous query."""
+    # The server stops a query without waiting for its source process.
     eventually(lambda: is_free(place / "archives"), "nobody uses the archive")
     frame = spark.read.format("aeron").option("archiveDir", str(place / "archives")).load()
     assert set(frame.select("value").toArrow()["value"].to_pylist()) == set(MESSAGES)

@@ -1,7 +1,7 @@
 """A source process that Spark ends twice: `ending_reader.py <options as JSON> <line>`.
 
-Its requests have ended, so it stops the reader; SIGTERM comes before that line of :meth:`AeronStreamReader.stop`,
-counted from 0.
+Its requests have ended, so it stops the reader. SIGTERM arrives before the given line of
+:meth:`AeronStreamReader.stop`, counted from 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aeron.spark.stream_reader import AeronStreamReader
 
 
 def terminate_before(line: int) -> None:
-    """Sends this process SIGTERM when it comes to that line of `stop`."""
+    """Sends SIGTERM to this process when it reaches that line of `stop`."""
     lines = iter(range(line + 1))
 
     def in_stop(frame: FrameType, event: str, argument: object) -> Any:
@@ -32,7 +32,7 @@ def terminate_before(line: int) -> None:
 
 
 def main() -> None:
-    """Opens the archive, says so, waits to be told, and stops."""
+    """Opens the archive, prints a line, waits for a line, and stops."""
     options, line = json.loads(sys.argv[1]), int(sys.argv[2])
     source = AeronDataSource(options)
     reader = source.streamReader(source.schema())

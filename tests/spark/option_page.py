@@ -12,7 +12,7 @@ _BEGIN, _END = "<!-- options: made from python/aeron/spark/options.py -->\n", "<
 
 
 def options_table() -> str:
-    """The table with the lines that mark it."""
+    """The table with its begin and end marks."""
     head = "| option | for | default | meaning | values |\n|---|---|---|---|---|\n"
     return _BEGIN + head + "".join(_line(option) for option in OPTIONS) + _END
 
@@ -30,7 +30,7 @@ def _line(option: Option) -> str:
 
 
 def main() -> None:
-    """Puts the table into the page, where it was before."""
+    """Replaces the table in the page."""
     page = OPTIONS_PAGE.read_text()
     begin, end = page.index(_BEGIN), page.index(_END) + len(_END)
     OPTIONS_PAGE.write_text(page[:begin] + options_table() + page[end:])

@@ -1,6 +1,6 @@
 """Spark Connect: streams, recordings and frames of a session that talks to its server by gRPC.
 
-Run by `make test-spark-connect`, which installs what Connect needs and no other test may have.
+`make test-spark-connect` runs this. It installs packages for Connect that other tests must not use.
 """
 
 from __future__ import annotations

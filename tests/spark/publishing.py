@@ -1,4 +1,4 @@
-"""Publishing with Spark, and a subscriber on a thread of its own that takes what comes."""
+"""Publishing with Spark, and a subscriber with a separate thread that collects messages."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 ONE_BATCH = "36500 days"
-"""An interval of triggers: they are at its multiples since 1970, beside the one with which a query begins."""
+"""Interval of triggers. They are at multiples of it since 1970; a query also starts with a trigger."""
 
 
 class Reader:
-    """Takes messages of one stream on a thread of its own."""
+    """Collects messages of one stream on a separate thread."""
 
     def __init__(self, client: aeron.Aeron, stream_id: int, pause_s: float = 0.001) -> None:
         self.messages: list[bytes] = []
@@ -35,7 +35,7 @@ class Reader:
     def _run(self) -> None:
         while not self._is_ended.wait(self._pause_s):
             while batch := self._subscription.poll_batch():
-                # The messages last: who has waited for them looks at the others at once.
+                # The messages come last: a test that has waited for them reads the other lists at once.
                 self.reserved_values += batch.reserved_values.tolist()
                 self.sessions.update(batch.session_ids.tolist())
                 self.messages += batch.to_list()
@@ -64,7 +64,7 @@ def running(
     interval: str = "0 seconds",
     **more: object,
 ) -> Iterator[StreamingQuery]:
-    """A streaming query, which is stopped at the end and must not have failed."""
+    """A streaming query that stops with the block and must not fail."""
     writer = frame.writeStream.format("aeron").options(**options).options(**more).outputMode(outputMode)
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(processingTime=interval).start()
     try:
@@ -76,6 +76,6 @@ def running(
 
 
 def rate_stream(spark: SparkSession) -> DataFrame:
-    """One million rows a second in micro-batches of 10,000, numbered."""
+    """One million numbered rows per second in Spark batches of 10,000."""
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10_000).option("numPartitions", 2)
     return source.load()

@@ -1,4 +1,4 @@
-"""Twenty kills of a query on a live stream, at every point and of every process; and an absence that costs messages.
+"""Twenty kills of a query on a live stream, at every point and of every process; and a pause that loses messages.
 
 For `make soak`: it takes a quarter of an hour.
 """
@@ -25,7 +25,7 @@ KILLS = [
 
 
 def killed(place, directory, kills):
-    """What is missing after these kills, with the publisher's own account."""
+    """The missing messages after these kills, and the messages of the publisher."""
     publisher = Publisher(place, "aeron:ipc", directory)
     try:
         for kill in kills:
@@ -49,7 +49,7 @@ def test_a_kill_inside_batch_0_loses_nothing(java, media_driver, shared_memory, 
 
 @pytest.mark.timeout(600)
 def test_what_is_missing_after_a_long_absence_is_what_the_query_says(java, media_driver, shared_memory):
-    """08-20, 08-49: another subscriber keeps the publisher going while no query runs"""
+    """08-20, 08-49: another subscriber keeps the publication connected while no query runs"""
     done = threading.Event()
     with aeron.connect(media_driver) as client, client.add_subscription("aeron:ipc", STREAM_ID) as other:
 
@@ -64,6 +64,6 @@ def test_what_is_missing_after_a_long_absence_is_what_the_query_says(java, media
         finally:
             done.set()
             reader.join()
-    # What was sent before the query first subscribed is nobody's gap.
+    # Messages that were sent before the first subscription are not a gap.
     [gap] = [(begin, end) for begin, end in missing if begin]
     assert gap[1] - gap[0] == progress(shared_memory)[-1]["gap"]

@@ -1,4 +1,4 @@
-"""``aeron.spark.check()`` and ``aeron doctor``: what is missing is named with what to do about it."""
+"""``aeron.spark.check()`` and ``aeron doctor``: they name missing requirements and remedies."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_dead_drivers_and_ended_queries_left_is_told_and_is_no_failure(
 
 
 def test_a_python_of_spark_without_this_package_is_told(monkeypatch: pytest.MonkeyPatch, shared_memory: Path) -> None:
-    """As after ``.venv/bin/python job.py`` without an activated environment."""
+    """The environment of ``.venv/bin/python job.py`` without activation."""
     other = shared_memory / "python3"
     other.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'aeron'\" >&2; exit 1\n")
     other.chmod(0o700)
@@ -95,7 +95,7 @@ def test_a_job_of_an_environment_that_is_not_activated_runs_in_it(java: None, sh
     assert done.stdout.split() == ["value", "True"], done.stderr
     environment["PYSPARK_PYTHON"] = str(other)
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode != 0, "what the user says is left as it is"
+    assert done.returncode != 0, "the user's choice is not changed"
 
 
 def test_java_is_looked_for_in_java_home(monkeypatch: pytest.MonkeyPatch, shared_memory: Path) -> None:
@@ -304,7 +304,7 @@ def test_an_older_pyspark_is_refused_in_one_line(version: str, monkeypatch: pyte
     monkeypatch.setattr(pyspark, "__version__", version)
     with pytest.raises(aeron.AeronError, match=f"^format aeron needs PySpark 4.2 or newer, found {version}$"):
         AeronDataSource({})
-    # PySpark 3.5 has no such module, and is to be refused by its version all the same.
+    # PySpark 3.5 does not have this module, and must still be refused by its version.
     monkeypatch.setitem(sys.modules, "pyspark.sql.datasource", None)
     monkeypatch.delitem(sys.modules, "aeron.spark.source")
     with pytest.raises(aeron.AeronError, match=f"^format aeron needs PySpark 4.2 or newer, found {version}$"):

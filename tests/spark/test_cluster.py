@@ -1,4 +1,4 @@
-"""Workers in executors of their own, on this machine: they read the files of the private archive."""
+"""Workers in separate executors on this machine: they read the files of the private archive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of the source: the default schema, all headers, and schemas of the user's. No session is needed."""
+"""Columns of the source: the default schema, all headers, and schemas of users. No session is needed."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_field_of_a_record_wins_over_a_header_of_its_name() -> None:
 
 
 def test_arrival_times_are_those_of_the_header_column() -> None:
-    """08-26: only rows that show them can miss them."""
+    """08-26: arrival times are only required if the schema has them."""
     for given, shown in [
         (options(), True),
         (options("struct", layout="px f64"), False),

@@ -1,4 +1,4 @@
-"""``aeron demo --spark`` as a user runs it: on both example files and made-up trades, twice, and interrupted."""
+"""``aeron demo --spark`` with both example files and generated trades, twice, and interrupted."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ GENERATED, SEED = 3000, 3
 ENDS_WITHIN_S = 500
 
 whole = pytest.mark.timeout(ENDS_WITHIN_S + 60)
-"""Of tests with whole demos, which take half a minute each on a machine that does nothing else."""
+"""Time limit of tests with whole demos. Each demo takes half a minute on an idle machine."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What a whole demo printed, and where it left its files."""
+    """Output of a whole demo, and the directory of its files."""
 
     text: str
     output: Path
@@ -73,13 +73,13 @@ def run_demo(*options: object, output: Path) -> Finished:
 
 
 def left_behind() -> tuple[set[str], set[str]]:
-    """Directories of demos, and files that this user's JVMs leave in the usual place."""
+    """Directories of demos, and files of this user's JVMs in the temporary directory."""
     names = os.listdir(SHARED_MEMORY or tempfile.gettempdir())
     return {name for name in names if name.startswith("aeron-demo-")}, set(Path.cwd().iterdir())
 
 
 def bars_by_numpy(trades: Trades) -> dict[tuple[int, str], dict[str, float]]:
-    """Bars by their start in microseconds and symbol, from the same records without Spark."""
+    """Bars by start (in microseconds) and symbol, computed from the same records without Spark."""
     records = in_time_order(trades.records)
     bar_us = usual_bar_us(records["time_ns"])
     starts = records["time_ns"] // 1000 // bar_us * bar_us
@@ -103,7 +103,7 @@ def bars_by_numpy(trades: Trades) -> dict[tuple[int, str], dict[str, float]]:
 @whole
 @pytest.mark.parametrize("name", ["btcusdt-trades", "usdjpy-ticks", "generated"])
 def test_bars_of_the_stream_are_those_that_numpy_makes_of_the_same_trades(finished: Finished, name: str) -> None:
-    """08-81: real and generated data; the late rows are below."""
+    """08-81: real and generated data. Late rows have a separate test below."""
     [path] = [*DATA.glob(f"{name}.*"), None][:1]
     trades = load_trades(path) if path else generate_trades(GENERATED, SEED)
     expected = bars_by_numpy(trades)
@@ -119,7 +119,7 @@ def test_bars_of_the_stream_are_those_that_numpy_makes_of_the_same_trades(finish
 
 @whole
 def test_the_bars_are_printed_and_compared_and_drawn(finished: Finished) -> None:
-    """08-82, 08-83: the demo itself fails where a received bar is not the one in Parquet."""
+    """08-82, 08-83: the demo itself fails if a received bar differs from the one in Parquet."""
     text = " ".join(finished.text.split())
     for name, symbols, what in (
         ("btcusdt-trades", {"btcusdt-trades"}, "2,001 trades"),
@@ -175,7 +175,7 @@ def test_an_interrupted_demo_leaves_nothing_behind(java: None, tmp_path: Path, n
 
 
 def names_of(processes: list[psutil.Process]) -> list[str]:
-    """Of those that still run: scripts that start a JVM have children that end at once."""
+    """Names of running processes. (Scripts that start a JVM have children that end at once.)"""
     names = []
     for process in processes:
         with suppress(psutil.NoSuchProcess):
@@ -212,13 +212,13 @@ def test_trades_that_come_late_are_counted_and_left_out(
     trades["time_ns"] = np.array([0, 10, 0, 20]) * 1_000_000_000
     try:
         for query in pipeline.start(spark):
-            # Each has subscribed before there is anything that it could miss.
+            # Each query has subscribed before the first message is published.
             until(query, lambda query=query: query.lastProgress is not None)
             queries.append(Followed(query))
         with aeron.connect(media_driver) as client:
             subscriber = client.add_subscription("aeron:ipc", 8102)
             publication = client.add_exclusive_publication("aeron:ipc", 8101)
-            # Both queries: a publication is connected with the first of them.
+            # Waits for both queries: the first one already connects the publication.
             eventually(lambda: subscribers(client, 8101) == len(queries), 60)
             publication.wait_connected(timeout=5)
             for record, watermark in zip(trades, (-1, 9, 9, 19), strict=True):

@@ -1,4 +1,4 @@
-"""Errors on their way through Spark: pickled, one line, with a code. No Spark is needed."""
+"""Errors that pass through Spark: they can be pickled, are one line, and have a code. No Spark is needed."""
 
 from __future__ import annotations
 

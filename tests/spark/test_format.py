@@ -1,4 +1,4 @@
-"""The format as Spark sees it: how it is found, and what is refused before anything is opened."""
+"""The format in Spark: how Spark finds it, and what it refuses before it opens anything."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHANNEL = "aeron:ipc"
 
 
 def error_of(act: Callable[[], Any]) -> str:
-    """The last line of our error, out of Spark's long text."""
+    """The last line of our error in Spark's long text."""
     from pyspark.errors import PySparkException
 
     with pytest.raises(PySparkException) as failed:

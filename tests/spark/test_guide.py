@@ -1,4 +1,4 @@
-"""Every block of code in the Spark guide runs, and does what the text around it says. 08-85"""
+"""Every code block in the Spark guide runs and does what the text around it says. 08-85"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TRADE = struct.Struct("<qddiq")
 
 
 def end_jvm() -> None:
-    """Ends the JVM that PySpark keeps for the next session, if there is one; that session starts another."""
+    """Ends the JVM that PySpark keeps for the next session, so that the next session starts a new one."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -44,8 +44,8 @@ def end_jvm() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def environment(media_driver: aeron.MediaDriver) -> Iterator[None]:
-    """The guide speaks of the default driver; here that is the module's. Spark's workers have the environment in which
-    the JVM was started, so this module has a JVM of its own."""
+    """Makes the module's driver the default driver, which the guide uses. Spark's workers inherit the environment of
+    the JVM, so this module starts a separate JVM."""
     os.environ["AERON_DIR"] = str(media_driver.dir)
     end_jvm()
     yield
@@ -55,7 +55,7 @@ def environment(media_driver: aeron.MediaDriver) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def published(environment: None, media_driver: aeron.MediaDriver) -> Iterator[None]:
-    """Texts on stream 1001 and trades on 1002, and a reader of 2001 and 2002, as long as there is a guide to read."""
+    """Publishes texts on stream 1001 and trades on 1002, and reads 2001 and 2002, while the guide's blocks run."""
     stop = threading.Event()
     with aeron.connect(media_driver) as client:
         texts = client.add_exclusive_publication("aeron:ipc", 1001)
@@ -85,7 +85,7 @@ def names(
     media_driver: aeron.MediaDriver,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, Any]]:
-    """What earlier blocks defined, with which later ones go on; and the archive of a query that has ended."""
+    """Names that earlier blocks have defined for later ones, and the archive of an ended query."""
     directory = tmp_path_factory.mktemp("archives")
     directory.chmod(0o700)
     source = _aeron.LiveSource("aeron:ipc", [1001], client={"aeron_dir": media_driver.dir}, archive_dir=directory)

@@ -1,4 +1,4 @@
-"""A query on a live stream is killed and started again on its checkpoint: what was recorded is there once.
+"""A query on a live stream is killed and restarted on its checkpoint: every recorded message occurs once.
 
 `make soak` runs more kills: `soak_kills.py`.
 """
@@ -10,9 +10,9 @@ from spark.killed.runs import Kill, Publisher, check, progress, run_killed, run_
 KILLS = [Kill("batch-zero", "application"), Kill("appended", "source", 2000), Kill("purged", "jvm", 2)]
 
 
-@pytest.mark.timeout(600)  # four applications are started, each of which takes a minute on a busy machine
+@pytest.mark.timeout(600)  # starts four applications, and each takes a minute on a busy machine
 def test_every_message_is_there_once_after_kills(java, media_driver, shared_memory):
-    """08-14, 08-22, 08-45: over IPC nothing is missing, as the publisher waits or is not connected meanwhile"""
+    """08-14, 08-22, 08-45: over IPC no message is missing: the publisher waits or is not connected meanwhile"""
     publisher = Publisher(shared_memory, "aeron:ipc", media_driver.dir)
     try:
         for kill in KILLS:

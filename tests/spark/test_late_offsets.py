@@ -1,4 +1,4 @@
-"""Asynchronous progress tracking: batches run ahead of their offset log, and the application is killed between."""
+"""Asynchronous progress tracking: batches run before their offsets are logged, and a kill comes in between."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_nothing_is_lost_when_an_application_dies_whose_offsets_are_logged_late(
     publisher: Callable[..., aeron.ExclusivePublication],
     shared_memory: Path,
 ) -> None:
-    """08-47: what came since the last logged offset is read again."""
+    """08-47: messages since the last logged offset are read again."""
     publication = publisher(STREAM_ID)
     sent = 0
     with application(shared_memory, media_driver, "first") as first:
@@ -42,18 +42,18 @@ def test_nothing_is_lost_when_an_application_dies_whose_offsets_are_logged_late(
             sent += 100
             eventually(lambda count=sent: len(first()) >= count, PATIENCE_S)
     with application(shared_memory, media_driver, "second") as second:
-        # It has subscribed before it reads again; the subscription of the dead stays for a while.
+        # The query has subscribed before it reads again. The subscription of the killed one stays for a while.
         eventually(second, PATIENCE_S)
         send(publication, numbers(sent, sent + 100))
         sent += 100
         eventually(lambda: {*first(), *second()} == {*numbers(0, sent)}, PATIENCE_S)
         rows = second()
-    assert len(rows) == len(set(rows)), "each once since the restart"
+    assert len(rows) == len(set(rows)), "each row once since the restart"
 
 
 @contextmanager
 def application(place: Path, driver: aeron.MediaDriver, name: str) -> Iterator[Callable[[], list[bytes]]]:
-    """A run that is killed with all its processes at the end; answers what its batches have brought, in whole lines."""
+    """A run that ends with a kill of all its processes. Returns the complete lines of its batches."""
     rows = place / name
     rows.touch()
     environment = os.environ | {"SPARK_SETTINGS": json.dumps(SETTINGS), "PYSPARK_PYTHON": sys.executable}

@@ -1,4 +1,4 @@
-"""Lines of the log in a process where nobody configured logging. No Spark is needed."""
+"""Lines of the log in a process without configured logging. No Spark is needed."""
 
 from __future__ import annotations
 

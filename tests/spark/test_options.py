@@ -1,4 +1,4 @@
-"""The options of ``format("aeron")``: every line of the table, and what is said of a wrong one. No Spark is needed."""
+"""The options of ``format("aeron")``: every row of the table, and texts for wrong values. No Spark is needed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ READ = {"archiveDir": "/dev/shm/archive"}
 
 
 def parsed(use: Use, options: dict[str, str]) -> Any:
-    """The typed values of options in the first form of `use`, beside what that form requires."""
+    """The typed values of options in the first form of `use`, with the options that this form requires."""
     given = {key.lower() for key in options}
     required = STREAM if Use.READ_STREAM in use else READ if Use.READ in use else {"channel": "aeron:ipc"}
     options = {**{key: value for key, value in required.items() if key.lower() not in given}, **options}
@@ -44,7 +44,7 @@ def lines() -> list[Any]:
 
 
 def beside(option: Option) -> dict[str, str]:
-    """What an option needs others to be."""
+    """Other options that an option requires."""
     if option.name in {"valueFormat", "valueSchema", "recordsPerMessage"}:
         return {"valueFormat": "struct", "valueSchema": LAYOUT}
     return {}

@@ -1,4 +1,4 @@
-"""Recordings read by Spark in batches: what a query left behind, stopped or killed, as often as one likes."""
+"""Recordings of a stopped or killed query, read by Spark in batches any number of times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MESSAGES = [b"message %d" % number for number in range(500)] + [bytes(5000)] * 3
 
 
 class Recorder:
-    """A live source without Spark: what it records is there when it has ended."""
+    """A live source without Spark. Its recordings remain after its end."""
 
     def __init__(self, media_driver: aeron.MediaDriver, directory: Path, stream_ids: list[int]) -> None:
         self.source = _aeron.LiveSource(
@@ -33,7 +33,7 @@ class Recorder:
         self.source.partitions(offset, offset)
 
     def wait_for(self, publications: list[aeron.ExclusivePublication]) -> None:
-        """Waits until all that they sent is recorded."""
+        """Waits until all sent messages are recorded."""
         positions = sorted(publication.position for publication in publications)
         eventually(lambda: sorted(json.loads(self.source.report())["recordings"].values()) == positions, 20)
 
@@ -42,7 +42,7 @@ class Recorder:
 def archive(
     media_driver: aeron.MediaDriver, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Path, list[int]]]:
-    """A directory with one private archive: two streams, whose sessions are told."""
+    """A directory with one private archive of two streams, and their session ids."""
     directory = tmp_path_factory.mktemp("archives", numbered=True)
     directory.chmod(0o700)
     recorder = Recorder(media_driver, directory, [3001, 3002])

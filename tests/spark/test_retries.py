@@ -1,4 +1,4 @@
-"""Tasks that fail, workers that die and speculation, on a session that retries: every row once all the same."""
+"""Failing tasks, dying workers and speculation in a session that retries: every row still occurs once."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def spark_settings() -> dict[str, str]:
 
 
 def troubled(spark: SparkSession, kind: str) -> str:
-    """A format whose tasks fail, or whose workers die, at the first attempt, after they have read; all else is ours.
+    """Our format with tasks that fail, or workers that die, at the first attempt after they have read.
 
-    Spark pickles it by value, so all that it needs is inside.
+    Spark pickles it by value, so it contains all of its imports.
     """
 
     class Reader(AeronStreamReader):
@@ -81,7 +81,7 @@ def test_rows_of_a_task_that_is_retried_are_there_once(
 def test_a_batch_that_is_run_again_has_identical_rows(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
-    """08-44, 08-45: the sink fails once, after it has taken the rows."""
+    """08-44, 08-45: the sink fails once, after it has received the rows."""
     publication = publisher(4002)
     batches = Batches()
     failures = iter([True])
@@ -92,7 +92,7 @@ def test_a_batch_that_is_run_again_has_identical_rows(
             super().take(frame, batch_id)
             batches.take(frame, batch_id)
             if batches.tables[batch_id].num_rows and next(failures, False):
-                # Nobody takes the rest of the messages once the query has failed.
+                # After the failure of the query, no subscriber reads the other messages.
                 is_sent.wait(60)
                 raise RuntimeError("the sink fails")
 

@@ -1,4 +1,4 @@
-"""Reading on a worker, without a session: which archives it takes, and that batches follow the schema to the letter."""
+"""Reading on a worker, without a session: accepted archives, and batches with exactly the requested schema."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ FORMATS: list[dict[str, str]] = [
 
 @pytest.fixture(scope="module")
 def pieces(media_driver: aeron.MediaDriver, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """A recording of ten messages of a record each, in several pieces."""
+    """A recording of ten messages with one record each, in several partitions."""
     directory = tmp_path_factory.mktemp("archives")
     directory.chmod(0o700)
     source = _aeron.LiveSource("aeron:ipc", [6001], client={"aeron_dir": media_driver.dir}, archive_dir=directory)

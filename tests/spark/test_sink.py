@@ -1,4 +1,4 @@
-"""``df.write`` and ``df.writeStream`` with a real Spark: every row arrives, and what is wrong is said at once."""
+"""``df.write`` and ``df.writeStream`` with a real Spark: every row arrives, and errors are raised at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IPC = "aeron:ipc"
 
 
 def refusal(frame: DataFrame, options: dict[str, str], **more: object) -> str:
-    with pytest.raises(Exception) as error:  # noqa: PT011 - which class Spark makes of it is Spark's
+    with pytest.raises(Exception) as error:  # noqa: PT011 - Spark chooses the class
         write(frame, options, **more)
     return str(error.value)
 
@@ -176,7 +176,7 @@ def test_complete_mode_publishes_the_rows_that_spark_gives(
     counts = rate_stream(spark).groupBy().count().selectExpr("cast(count as string) as value")
     with running(counts, sink_options, tmp_path, outputMode="complete", streamId=60):
         assert subscriber.take(2)[:2] == [b"10000", b"20000"]
-    refused = pytest.raises(Exception, match="aeron does not support Update mode")  # no format in Python does
+    refused = pytest.raises(Exception, match="aeron does not support Update mode")  # no format in Python supports this
     with refused, running(counts, sink_options, tmp_path / "update", outputMode="update", streamId=60) as query:
         query.awaitTermination(120)
 
@@ -188,7 +188,7 @@ def test_a_query_stopped_under_back_pressure_ends_at_once_and_its_task_within_th
     with aeron.connect(media_driver) as client:
         subscription = client.add_subscription(IPC, 70)
         frame = rate_stream(spark).selectExpr("repeat('x', 500) as value")
-        # The query fails by that timeout unless it is stopped before, and does not wait for the task.
+        # If the query does not stop before this timeout, it fails. Stopping does not wait for the task.
         with running(frame, sink_options, tmp_path, streamId=70, offerTimeoutMs=15_000):
             eventually(lambda: subscription.images, timeout=30)
             time.sleep(1)

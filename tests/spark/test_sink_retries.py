@@ -1,4 +1,4 @@
-"""The sink when tasks and batches run again: duplicates only, never a loss, and keys that tell them apart."""
+"""The sink with repeated tasks and batches: duplicates but no losses, and keys that identify duplicates."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def spark_settings() -> dict[str, str]:
 
 
 class FailingReader(DataSourceReader):
-    """Numbers of 1000 digits, too many for buffers, in record batches of 500; first attempts end behind two, once there
-    is the file `received`."""
+    """Reads numbers of 1000 digits, too many for buffers, in record batches of 500. A first attempt fails after two
+    record batches, when the file `received` exists."""
 
     def __init__(self, received: str) -> None:
         self._received = Path(received)
@@ -56,7 +56,7 @@ class FailingReader(DataSourceReader):
 
 
 class Failing(DataSource):
-    """Makes that reader."""
+    """A data source with a `FailingReader`."""
 
     @classmethod
     def name(cls) -> str:
@@ -70,7 +70,7 @@ class Failing(DataSource):
 
 
 def without_duplicates(messages: list[bytes], keys: list[int]) -> list[bytes]:
-    """What a receiver keeps that drops, of each partition, what is not newer than the last it took."""
+    """The messages of a receiver that drops, for each partition, messages not newer than the last one."""
     last: dict[int, tuple[int, int]] = {}
     kept = []
     for message, key in zip(messages, keys, strict=True):
@@ -94,7 +94,7 @@ def test_a_task_that_runs_again_repeats_rows_with_their_keys_and_loses_none(
     failing = spark.read.format("failing").option("received", str(received)).load()
     write(failing, sink_options, streamId=1, reservedValue="dedup")
     told.join()
-    # All of them share one session, so what comes last in it ends what they have sent.
+    # All tasks share one session, so its last message is the end of all their messages.
     write(spark.range(1).selectExpr("'end' as value"), sink_options, streamId=1)
     eventually(lambda: subscriber.messages[-1] == b"end", 60)
     messages, keys = subscriber.messages[:-1], subscriber.reserved_values[:-1]
@@ -120,7 +120,7 @@ def test_a_batch_whose_commit_was_lost_runs_again_with_its_id_and_keys(
             eventually(commit.exists, 60)
     published = len(subscriber.take(20_000))
     assert published == 20_000
-    # As if the application had been killed inside the commit.
+    # The state after a kill of the application during the commit.
     commit.unlink()
     commit.with_name(".1.crc").unlink(missing_ok=True)
     with running(frame, sink_options, tmp_path, streamId=2, reservedValue="dedup"):
@@ -131,7 +131,7 @@ def test_a_batch_whose_commit_was_lost_runs_again_with_its_id_and_keys(
     repeated = [pair for pair in again if pair[1] >> 40 == 1]
     assert sorted(repeated) == sorted(pair for pair in first if pair[1] >> 40 == 1)
     assert len(repeated) == 10_000
-    # The query may have been stopped amid the batch that follows.
+    # The query may have stopped during the next batch.
     whole = [pair for pair in pairs if pair[1] >> 40 <= 2]
     kept = without_duplicates([message for message, _ in whole], [key for _, key in whole])
     assert sorted(map(int, kept)) == list(range(30_000))

@@ -1,4 +1,4 @@
-"""What the sink says of columns and options, before a row is sent: no Spark session is needed for that."""
+"""The sink's checks of columns and options, before a row is sent. No Spark session is needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEYED = {**OPTIONS, "reservedvalue": "dedup"}
 
 
 def columns_of(text: str) -> StructType:
-    """A schema from names and types; Spark's own parser of such texts runs in the JVM."""
+    """A schema from names and types. Spark's own parser of such texts needs the JVM."""
     fields = (column.split() for column in text.split(", "))
     types = {"int": "integer", "bigint": "long"}
     return StructType(
@@ -132,7 +132,7 @@ def test_a_place_where_the_time_of_a_write_cannot_be_noted_is_named(
     place.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(AeronSparkError, match=rf"^cannot note the time of this write in {place}: .*; remove it$"):
         AeronWriter(KEYED, columns_of("value string"), False)
-    AeronWriter(OPTIONS, columns_of("value string"), False)  # without keys nothing is noted
+    AeronWriter(OPTIONS, columns_of("value string"), False)  # without keys, no time is stored
 
 
 def test_a_commit_checks_what_the_tasks_say_and_an_abort_tells_it(caplog: pytest.LogCaptureFixture) -> None:

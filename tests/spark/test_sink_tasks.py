@@ -1,4 +1,4 @@
-"""The sink's tasks as a worker runs them, without Spark: columns into publications, deadlines, what outlives a task."""
+"""The sink's tasks in a worker, without Spark: columns into publications, timeouts, and kept publications."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def task(driver: aeron.MediaDriver, publications: SharedPublications, stream_id:
 
 
 class Reader:
-    """Takes messages on a thread of its own."""
+    """Collects messages on a separate thread."""
 
     def __init__(self, client: aeron.Aeron, stream_id: int, pause_s: float = 0.0, limit: int = 4096) -> None:
         self.messages: list[bytes] = []
@@ -69,7 +69,7 @@ class Reader:
     def _run(self) -> None:
         while not self._is_ended.wait(self._pause_s):
             batch = self.subscription.poll_batch(self._limit)
-            # The messages last: who has waited for them looks at the others at once.
+            # The messages come last: a test that has waited for them reads the other lists at once.
             self.reserved_values += batch.reserved_values.tolist()
             self.sessions.update(batch.session_ids.tolist())
             self.messages += batch.to_list()
@@ -248,7 +248,7 @@ def test_the_clock_of_back_pressure_restarts_with_every_row_accepted(
 def test_all_tasks_of_a_machine_share_one_session(task: Tasks, reader: Callable[..., Reader]) -> None:
     """08-71"""
     subscriber = reader()
-    # What they keep while it is unused is not closed before the next task comes.
+    # Kept resources are not closed before the next task, even if they are unused.
     workers = SharedPublications(), SharedPublications()
     for number in range(4):
         one = task(shared=workers[number % 2])
@@ -448,7 +448,7 @@ def test_a_driver_that_dies_fails_the_task_and_a_new_one_serves_the_next(publica
                 one.write(rows([b"x" * 100_000] * 1000))
             assert time.monotonic() - began < 10
             assert error.value.code == "DRIVER_TIMEOUT"
-        shutil.rmtree(directory)  # a driver that died a moment ago still counts as active
+        shutil.rmtree(directory)  # a driver that has just died still counts as active
         with running_driver(directory), aeron.connect(str(directory)) as client:
             subscription = client.add_subscription(IPC, 1)
             publications.task(IPC, 1, **settings).write(rows([b"again"]))

@@ -1,4 +1,4 @@
-"""The least that must work with every PySpark that serves: a stream in, recordings in, and a frame out.
+"""The minimum for every supported PySpark: read a stream, read recordings, and write a frame.
 
 `make test` runs this with the newest PySpark 4.2 as well.
 """
@@ -28,7 +28,7 @@ MESSAGES = [b"message %d" % number for number in range(200)]
 def test_a_stream_is_read_restarted_and_read_again_as_a_recording(
     spark: SparkSession, media_driver: aeron.MediaDriver, publisher: Publisher, shared_memory: Path, tmp_path: Path
 ) -> None:
-    """08-12: this PySpark serves."""
+    """08-12: this PySpark is supported."""
     assert spark.version == pyspark.__version__
     options = {
         "channel": "aeron:ipc",

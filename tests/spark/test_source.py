@@ -1,4 +1,4 @@
-"""Live streams read by Spark: what is published arrives, once and whole, in batches as the options have it."""
+"""Live streams read by Spark: every message arrives once and whole, in batches according to the options."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_messages_of_any_length_arrive_whole(
 def test_a_query_without_a_publisher_runs_one_empty_batch_and_goes_on(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
-    """08-37, 08-38: the publisher may come later."""
+    """08-37, 08-38: the publisher may start later."""
     batches = Batches()
     with running(live(2020, "value BINARY"), tmp_path / "checkpoint", batches) as query:
         time.sleep(1)
@@ -119,7 +119,7 @@ def test_a_publisher_that_ends_is_delivered_to_its_last_message(
 def test_limits_hold_for_every_batch_and_never_stop_a_query(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, options: dict[str, int], most: int
 ) -> None:
-    """08-39: a message above the limit passes alone."""
+    """08-39: a message above the limit forms its own batch."""
     publication = publisher(2050)
     batches = Batches()
     total = 6 * most
@@ -184,14 +184,14 @@ def leave(
     batches: Batches | None,
     driver: aeron.MediaDriver,
 ) -> None:
-    """A query that records the messages and ends before a batch takes them."""
+    """A query that records the messages and ends before a batch reads them."""
     with running(frame, checkpoint, batches, processingTime=ONE_BATCH):
         send(publication, messages)
         eventually(lambda: recorded_position(driver, publication) == publication.position, 60)
 
 
 def recorded_position(driver: aeron.MediaDriver, publication: aeron.ExclusivePublication) -> int:
-    """How far the source has recorded a session, as its counter tells; -1 without one."""
+    """The recorded position of a session, by the source's counter; -1 without a counter."""
     with aeron.CncFile(driver.dir) as cnc:
         values = [
             counter.value
@@ -235,7 +235,7 @@ def test_progress_tells_images_backlog_and_what_is_retained(
     with running(live(2090, "value BINARY"), tmp_path / "checkpoint", batches) as query:
         send(publication, numbers(0, 100))
         until(query, lambda: batches.rows == 100)
-        # What is told at first may be that of a batch with some of the messages.
+        # The first report may be that of a batch with some of the messages.
         until(query, lambda: publication.position in aeron.spark.progress(query)[0].recordings.values())
         (progress,) = aeron.spark.progress(query)
         assert progress.images == 1
@@ -289,7 +289,7 @@ def test_progress_takes_what_a_listener_gets(
 def test_totals_go_on_over_a_restart_and_what_spark_did_not_ask_for_is_not_0(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
-    """In a batch that is run again Spark asks the source for nothing: its progress has no report."""
+    """In a repeated batch Spark does not query the source, so the progress has no report."""
     publication = publisher(2094)
     checkpoint = tmp_path / "checkpoint"
     batches = Batches()
@@ -324,7 +324,7 @@ def test_progress_of_anything_else_says_what_to_give() -> None:
 def test_progress_tells_what_was_dropped_as_malformed(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
-    """08-56, 08-63: of batches that are finished."""
+    """08-56, 08-63: finished batches are counted."""
     publication = publisher(2095)
     batches = Batches()
     records = [number.to_bytes(8, "little") for number in range(20)]
@@ -367,7 +367,7 @@ def test_a_private_archive_that_is_gone_is_data_loss(
     batches = Batches()
     with running(live(2110, "value BINARY"), checkpoint, batches) as query:
         send(publication, numbers(0, 100))
-        # Committed too: what is taken but not committed would be run again, from an archive that is gone.
+        # The batch must also be committed: otherwise it would run again, with an archive that is deleted.
         until(query, lambda: sum(progress["numInputRows"] for progress in query.recentProgress) == 100)
     for path in (shared_memory / "archives").iterdir():
         path.rename(shared_memory / "elsewhere")
@@ -402,7 +402,7 @@ def test_without_a_driver_the_query_fails_with_how_to_start_one(
 def test_a_query_that_is_stopped_lets_its_publisher_go_at_once(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
-    """08-34: Spark sends SIGTERM and calls nothing; a dead client would hold the publisher for 10 s."""
+    """08-34: Spark only sends SIGTERM. A dead client would hold back the publisher for 10 s."""
     publication = publisher(2120)
     with running(live(2120, "value BINARY"), tmp_path / "checkpoint"):
         send(publication, numbers(0, 10))

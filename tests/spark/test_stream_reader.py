@@ -20,14 +20,14 @@ from aeron.spark.stream_reader import AeronStreamReader
 PROGRAM = Path(__file__).with_name("ending_reader.py")
 _STOP = AeronStreamReader.stop.__code__
 LINES_OF_STOP = len({line for *_, line in _STOP.co_lines()} - {None, _STOP.co_firstlineno})
-"""Each has its turn."""
+"""Number of lines of `stop`. A test ends it at each of them."""
 
 
 @pytest.mark.parametrize("line", range(LINES_OF_STOP))
 def test_a_source_process_that_is_terminated_while_it_stops_lets_its_publisher_go(
     media_driver: aeron.MediaDriver, shared_memory: Path, line: int
 ) -> None:
-    """08-34: Spark sends SIGTERM and closes the socket; both end the reader, in whichever order they come."""
+    """08-34: Spark sends SIGTERM and closes the socket. Both end the reader, in either order."""
     stream_id = 2200 + line
     options = {
         "channel": "aeron:ipc",

@@ -1,4 +1,5 @@
-"""A minute at a steady rate: what a query holds does not grow. `make soak` takes ten (`soak_sustained.py`)."""
+"""A minute at a steady rate: the resources of a query do not grow. `make soak` runs ten minutes
+(`soak_sustained.py`)."""
 
 from spark.killed.sustained import check_flat, run_steadily
 

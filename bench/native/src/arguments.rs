@@ -1,38 +1,38 @@
-//! The command line: a role, a directory, then `name=value` for what differs from the defaults.
+//! The command line: a role, a directory, then `name=value` for settings that differ from the defaults.
 
 use std::path::PathBuf;
 
-/// What a process is to do.
+/// Task of a process.
 pub struct Arguments {
     pub role: String,
     pub directory: PathBuf,
-    /// Where messages go; several, with spaces between them, for a subscriber that has a subscription to each.
+    /// Channel of messages. A subscriber may have several, separated by spaces, and has a subscription to each.
     pub channel: String,
-    /// Where the answers of round trips go, if not to the same channel.
+    /// Channel for responses of round trips, if it differs.
     pub reply: String,
-    /// Bytes of each message, at least [`crate::record::MIN_LENGTH`].
+    /// Length of each message in bytes, at least [`crate::record::MIN_LENGTH`].
     pub length: usize,
-    /// Bytes of the longest message, if they are of many lengths.
+    /// Length of the longest message in bytes, if lengths vary.
     pub max_length: usize,
-    /// How long the publisher sends, or round trips are measured.
+    /// Duration of sending, or of measuring round trips.
     pub seconds: f64,
-    /// How long the subscriber takes messages before it measures, so that all pages of the logs exist.
+    /// Warm-up of the subscriber before it measures, so that all pages of the logs exist.
     pub warmup: f64,
-    /// Bytes of a term where there is no channel to say it.
+    /// Term length in bytes for roles without a channel.
     pub term_length: usize,
-    /// Bytes that are written to files.
+    /// Number of bytes to write to files.
     pub bytes: usize,
     /// `offer`, `claim` or `batch`.
     pub how: String,
-    /// Fragments a poll takes at most.
+    /// Fragment limit of a poll.
     pub limit: usize,
-    /// Whether messages come in several fragments.
+    /// Whether messages have several fragments.
     pub assemble: bool,
-    /// Messages of one batch.
+    /// Number of messages in a batch.
     pub batch: usize,
-    /// What to do while nothing is there: `spin`, `yield` or `backoff`.
+    /// Idle strategy: `spin`, `yield` or `backoff`.
     pub idle: String,
-    /// A driver in this process: `invoked` by its loop, or on `threads`; empty for one that runs elsewhere.
+    /// Driver of this process: `invoked` by its loop, or on `threads`. Empty for a driver in another process.
     pub driver: String,
 }
 

@@ -1,6 +1,8 @@
-//! What the machine's memory allows: one thread copies messages into a ring as long as a log, the other clears it behind.
+//! The limit of the machine's memory: one thread copies messages into a ring as long as a log, and the other one clears
+//! the ring after it.
 //!
-//! No frame is published, none is read: no publisher of any library is faster over a log of this length with these windows.
+//! No frame is published or read. So no publisher of any library can be faster with a log of this length and with these
+//! windows.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -30,7 +32,7 @@ pub fn copy(arguments: &Arguments) {
     let term_length = arguments.term_length as u64;
     let ring = SharedBuffer::heap((TERMS * term_length) as usize);
     ring.fill_zero(0, ring.len());
-    // What a publisher may be ahead of its slowest subscriber, and the step in which the driver follows.
+    // The window of a publisher ahead of its slowest subscriber, and the step in which the driver moves the limit.
     let window = term_length / 2;
     let positions = Positions::default();
     std::thread::scope(|scope| {

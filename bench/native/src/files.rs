@@ -1,6 +1,6 @@
-//! The limit of the machine's file system: one thread writes blocks to new files, and reads them again.
+//! The limit of the machine's file system: one thread writes blocks to new files, and reads them.
 //!
-//! No archive records faster to files that did not exist before, whatever it does besides.
+//! No archive can record faster to new files.
 
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};
@@ -11,13 +11,13 @@ use std::time::Instant;
 use crate::arguments::Arguments;
 use crate::one_way::cpu_seconds;
 
-/// Length of each file, as of an archive's segments.
+/// Length of each file: that of an archive's segments.
 const FILE_LENGTH: usize = 128 << 20;
 /// Length of each write and read: the longest of an archive with default settings.
 const BLOCK_LENGTH: usize = 1 << 20;
 
-/// Writes and reads `arguments.bytes` in a new directory, and prints both rates in bytes per second and the CPU time of both in nanoseconds
-/// per KiB.
+/// Writes and reads `arguments.bytes` in a new directory. Prints both rates in bytes per second, and both CPU times in
+/// nanoseconds per KiB.
 pub fn measure(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let directory = &arguments.directory;
     fs::create_dir_all(directory)?;

@@ -1,9 +1,12 @@
 //! Our client at native speed: `aeron-bench ROLE DIRECTORY name=value...`, one process per role.
 //!
-//! `pub` sends numbered records for a time, `sub` checks and sums them; `ping` measures round trips that `pong` returns; `bare`
-//! is alone and measures the memory, `files` the file system. `recorded` measures when an archive has recorded what it sends. Each prints one line of JSON, and the others before it `ready`: the receiving ones when they
-//! may be sent to, `pub` when it is connected.
-//! `peers/c_client.c` does the same with the C client: keep the loops alike.
+//! * `pub` sends numbered records for a time, and `sub` checks and sums them.
+//! * `ping` measures round trips, and `pong` returns its messages.
+//! * `recorded` measures the time until an archive has recorded a message.
+//! * `bare` measures the memory, and `files` the file system, without another process.
+//!
+//! Each prints one line of JSON. Before it, a receiving role prints `ready` when it can receive, and `pub` when it is
+//! connected. `peers/c_client.c` does the same with the C client: keep the loops alike.
 
 #![forbid(unsafe_code)]
 

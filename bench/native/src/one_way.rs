@@ -1,8 +1,10 @@
-//! One publisher, one subscriber, as fast as they go.
+//! One publisher and one subscriber at full rate.
 
 use std::time::{Duration, Instant};
 
-use aeron_client::{Error, ExclusivePublication, ExclusiveWriter, FragmentAssembler, Records};
+use aeron_client::{
+    Error, ExclusivePublication, ExclusiveWriter, FixedLengthMessages, FragmentAssembler,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::arguments::Arguments;
@@ -11,12 +13,12 @@ use crate::turns::Turns;
 
 /// Stream of the messages.
 pub const STREAM_ID: i32 = 1001;
-/// How many messages pass between two looks at the clock.
+/// Number of messages between two reads of the clock.
 const CLOCK_INTERVAL: i64 = 1024;
-/// How many lengths are drawn before they repeat.
+/// Number of random lengths before they repeat.
 const LENGTHS: usize = 1024;
 
-/// Sends for the given time, then the message that ends the stream, and waits until the subscriber has gone.
+/// Sends for the given time, then sends the message that ends the stream, and waits until the subscriber has left.
 pub fn publish(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> {
     let publication = turns
         .aeron()
@@ -64,7 +66,7 @@ fn send_messages(
     number
 }
 
-/// Messages of all lengths, each as likely as the other.
+/// Messages of random lengths with a uniform distribution.
 fn send_mixed(publication: &ExclusivePublication, arguments: &Arguments, turns: &mut Turns) -> i64 {
     let mut writer = writer(publication);
     let lengths = lengths(arguments.length, arguments.max_length);
@@ -80,7 +82,7 @@ fn send_mixed(publication: &ExclusivePublication, arguments: &Arguments, turns: 
     number
 }
 
-/// The same for every driver and run.
+/// Random lengths, the same for every driver and run.
 fn lengths(least: usize, most: usize) -> Vec<usize> {
     let mut state: u32 = 1;
     let mut next = || {
@@ -125,7 +127,8 @@ fn send_batches(
             record::write(number, message);
             number += 1;
         }
-        let records = Records::new(&bytes, length, length, batch).expect("as long as the batch");
+        let records =
+            FixedLengthMessages::new(&bytes, length, length, batch).expect("as long as the batch");
         let mut first = 0;
         while first < batch {
             first += turns
@@ -194,7 +197,7 @@ pub fn subscribe(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> 
     Ok(())
 }
 
-/// What this process has used of all cores.
+/// CPU time of this process on all cores.
 pub fn cpu_seconds() -> f64 {
     nanoseconds(ClockId::ProcessCPUTime) as f64 * 1e-9
 }

@@ -1,8 +1,8 @@
-//! The content of messages: a number and a value derived from it, by which a receiver sees loss and sums a column.
+//! The content of messages: a number, and a value derived from it. A receiver detects loss and sums the values.
 
 use aeron_client::Fragment;
 
-/// Bytes of the number and the value.
+/// Length of the number and the value in bytes.
 pub const MIN_LENGTH: usize = 16;
 
 /// Number of the message that ends a stream.
@@ -20,7 +20,7 @@ fn value(number: i64) -> i64 {
     number.wrapping_mul(7) ^ 0x55
 }
 
-/// What was received: every number must follow the one before.
+/// Check of received messages: every number must follow the previous one.
 #[derive(Default)]
 pub struct Check {
     next: i64,
@@ -31,7 +31,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// With the number that must come first.
+    /// Creates a check that expects this number first.
     pub fn expecting(next: i64) -> Self {
         Self {
             next,

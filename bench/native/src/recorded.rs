@@ -1,4 +1,4 @@
-//! From the offer of a message to the moment when the archive's counter says that it is recorded.
+//! Time from the offer of a message until the archive's counter shows it as recorded.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -12,13 +12,13 @@ use crate::turns::Turns;
 
 /// Type of the counters of recordings.
 const RECORDING_POSITION_TYPE_ID: i32 = 100;
-/// Place of the session id in their keys.
+/// Offset of the session id in their keys.
 const SESSION_ID_OFFSET: usize = 8;
 const INTERVAL: Duration = Duration::from_micros(500);
 const WAIT: Duration = Duration::from_secs(30);
 
-/// Offers 2,000 messages a second for the given time. Prints percentiles of the times until each was recorded, in nanoseconds, without the
-/// first tenth.
+/// Offers 2,000 messages per second for the given time. Prints percentiles of the times until each was recorded, in
+/// nanoseconds, without the first tenth.
 pub fn measure(turns: &mut Turns, arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let publication = turns
         .aeron()

@@ -1,4 +1,4 @@
-//! One message there and back, one at a time.
+//! Round trips of one message at a time.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use crate::turns::Turns;
 
 const PING_STREAM_ID: i32 = 1002;
 const PONG_STREAM_ID: i32 = 1003;
-/// Round trips that are kept at most.
+/// Limit for the number of stored round trips.
 const MAX_COUNT: usize = 50_000_000;
 
-/// Measures round trips for the given time; prints percentiles in nanoseconds, without the first tenth.
+/// Measures round trips for the given time. Prints percentiles in nanoseconds, without the first tenth.
 pub fn ping(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> {
     let aeron = turns.aeron();
     let subscription = aeron.add_subscription(&arguments.reply, PONG_STREAM_ID)?;

@@ -1,4 +1,4 @@
-//! What a process does between two attempts: it idles, and in mode INVOKER it runs driver and client itself.
+//! The work of a process between two attempts: it idles, and in mode INVOKER it runs driver and client itself.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex};
@@ -10,17 +10,17 @@ use aeron_driver::{MediaDriver, ThreadingMode};
 
 use crate::arguments::Arguments;
 
-/// A client with its way to spend time, and its driver if that is in this process.
+/// A client with its idle strategy, and its driver if this process runs one.
 pub struct Turns {
     idle: Box<dyn IdleStrategy>,
     invoked: Option<Arc<Mutex<MediaDriver>>>,
     aeron: Aeron,
-    /// On threads of its own; closed after the client.
+    /// Driver on its own threads, closed after the client.
     _driver: Option<MediaDriver>,
 }
 
 impl Turns {
-    /// Connects to the driver of the directory, which is started first if it is to be in this process.
+    /// Connects to the driver of the directory. Starts the driver before, if this process runs it.
     pub fn begin(arguments: &Arguments) -> Result<Self, Box<dyn Error>> {
         let mut client = Context {
             aeron_dir: arguments.directory.clone(),
@@ -62,7 +62,7 @@ impl Turns {
         &self.aeron
     }
 
-    /// After a turn that did `work`.
+    /// Idles after an iteration that did `work`.
     #[inline]
     pub fn after(&mut self, work: usize) {
         match &self.invoked {

@@ -1,7 +1,7 @@
-"""The ``aeron`` command: a driver, publishers, subscribers and views of a driver's files, one module per subcommand.
+"""The ``aeron`` command: a driver, publishers, subscribers and views of a driver's files. Each subcommand is a module.
 
-``aeron driver`` is ``aeronmd``, ``aeron archive run`` is ``aeronarchive``, and both start as fast: the libraries of the
-command line are imported for the others only.
+``aeron driver`` is ``aeronmd`` and ``aeron archive run`` is ``aeronarchive``. Both start as fast as these programs,
+because the libraries of the command line are imported only for the other commands.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 
 def main() -> None:
-    """Runs the command that the arguments name; its exit status is that of the process."""
+    """Runs the command that the arguments name. The process ends with the exit status of the command."""
     if sys.argv[1:2] == ["driver"]:
         from aeron._aeron import aeronmd_main
 
@@ -22,6 +22,6 @@ def main() -> None:
         sys.exit(aeronarchive_main(sys.argv[3:]))
     from aeron.cli.commands import aeron
 
-    # SIGTERM ends a command as Ctrl-C does: in order, with everything closed.
+    # SIGTERM ends a command like Ctrl-C: the command closes its resources first.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     aeron(prog_name="aeron")

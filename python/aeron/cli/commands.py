@@ -12,27 +12,27 @@ _NATIVE = [
 ]
 
 _HELPS = {
-    "archive": "Look into an archive, repair it, record, replay.",
+    "archive": "Inspect or repair an archive, record, replay.",
     "pub": "Publish messages to a channel and stream.",
     "sub": "Print the messages of a channel and stream.",
     "ping": "Measure round trips to a pong.",
     "pong": "Send every message back.",
     "send": "Send a file.",
-    "receive": "Store the files that are sent.",
-    "rate": "Show how many messages a stream carries, or send as many as it takes.",
+    "receive": "Receive files from 'aeron send'.",
+    "rate": "Measure the message rate of a stream, or send at full rate.",
     "stat": "Show a driver's counters, live or once.",
     "errors": "Show a driver's distinct errors.",
-    "loss": "Show what a driver's streams have lost.",
+    "loss": "Show the losses of a driver's streams.",
     "streams": "Show a driver's streams and how far behind each reader is.",
     "info": "Show which driver runs on a directory, or ask it to end.",
     "inspect": "Print the frames of a log buffer file.",
-    "doctor": "Look for what Spark's format aeron needs on this machine.",
-    "demo": "Publish market data from one process to another and show rate and latency.",
+    "doctor": "Check this machine for Spark's format aeron.",
+    "demo": "Publish market data to another process, and show rate and latency.",
 }
 
 _COMMANDS = {name: LazyCommand(f"aeron.cli.{name}", "command", text) for name, text in _HELPS.items()}
 
-# A wrong option is a failure with the status of Aeron's own tools: 2 would be a driver's answer to SIGINT.
+# For a wrong option, Aeron's own tools exit with status 1. Click's status 2 is that of a driver after SIGINT.
 click.UsageError.exit_code = 1
 
 

@@ -1,4 +1,4 @@
-"""What the keys of a driver's counters say: which stream or channel a counter belongs to."""
+"""Keys of a driver's counters: the stream or channel of a counter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CHANNEL = struct.Struct("<i")
 
 @dataclass(frozen=True)
 class StreamKey:
-    """Key of a counter of a stream; the channel is cut to what a key holds."""
+    """Key of a counter of a stream. The channel is cut to the length of a key."""
 
     registration_id: int
     session_id: int

@@ -1,4 +1,4 @@
-"""``aeron demo``: market data from one process to another through an embedded driver, and on through Spark."""
+"""``aeron demo``: market data from one process to another through an embedded driver, and then through Spark."""
 
 from __future__ import annotations
 
@@ -56,33 +56,33 @@ _LONGEST_BAR_S = 100_000_000
     type=click.IntRange(min=1, max=_MOST_TRADES),
     default=1_000_000,
     show_default=True,
-    help="How many --generate makes.",
+    help="Number of trades that --generate makes.",
 )
 @click.option(
     "--repeat",
     type=click.IntRange(min=1),
-    help=f"How often the trades are replayed in phase one (default: about {_FAST_TRADES:,} trades).",
+    help=f"Number of times that phase one replays the trades (default: about {_FAST_TRADES:,} trades in all).",
 )
 @click.option(
     "--rate",
     type=click.IntRange(min=1),
-    help="Trades a second in phase two (default: 100,000), and on average on their way to Spark (see --speed).",
+    help="Trades per second in phase two (default: 100,000), and on average to Spark (see --speed).",
 )
 @click.option(
     "--seconds", type=Number(min=0.1, max=LONGEST_S), default=3.0, show_default=True, help="Length of phase two."
 )
-@click.option("--archive", "with_archive", is_flag=True, help="Then record trades, kill the archive, and replay them.")
-@click.option("--spark", "with_spark", is_flag=True, help="Then make bars of the trades with Spark; needs a JDK.")
+@click.option("--archive", "with_archive", is_flag=True, help="Also record trades, kill the archive, and replay them.")
+@click.option("--spark", "with_spark", is_flag=True, help="Also make bars of the trades with Spark. Needs a JDK.")
 @click.option(
     "--speed",
     type=Number(min=1e-6, max=1e12),
-    help="Seconds of the market that pass in one on the way to Spark (default: by --rate, else all in 20 s).",
+    help="Market seconds per second of the replay to Spark (default: by --rate, else all trades in 20 s).",
 )
 @click.option(
     "--bar",
     "bar_s",
     type=Number(min=0.001, max=_LONGEST_BAR_S),
-    help="Seconds of a bar (default: a usual length, near a fortieth of the time that all trades took).",
+    help="Length of a bar in seconds (default: a usual length near 1/40 of the time of all trades).",
 )
 @click.option(
     "--output",
@@ -116,12 +116,12 @@ def command(
     with_spark: bool,
     **options: Any,
 ) -> None:
-    """Publish trades from one process to another: first as fast as it goes, then at a steady rate.
+    """Publish trades from one process to another: first at full rate, then at a steady rate.
 
-    Phase one shows the rate, phase two the latency; the subscriber keeps last, high, low and volume per symbol and
-    checks that every trade arrived once and in order. With --archive the trades are then recorded by an archive that
-    is killed, started again, and asked to replay them. With --spark they are replayed into Spark's Structured
-    Streaming, which makes bars of them and publishes these on the next stream id, for a subscriber to print.
+    Phase one measures the rate, phase two the latency. The subscriber computes last, high, low and volume per symbol,
+    and checks that every trade arrived once and in order. With --archive, an archive then records the trades, is
+    killed, starts again, and replays them. With --spark, Spark's Structured Streaming reads the trades, makes bars of
+    them, and publishes the bars on the next stream id. A subscriber prints the bars.
     """
     console = Console(highlight=False)
     columns = (time_column, price_column, quantity_column, symbol_column)
@@ -145,7 +145,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Settings:
-    """The options that say how, not what."""
+    """The options for the way of the trades: channel, stream, rate and duration."""
 
     repeat: int | None
     rate: int | None
@@ -158,25 +158,25 @@ class _Settings:
     stream_id: int
 
     def check(self, with_spark: bool) -> None:
-        """Refuses with ``click.UsageError`` what would fail only after a while."""
+        """Raises ``click.UsageError`` for options with which the demo would fail later."""
         if (self.rate or _RATE) * self.seconds > _MOST_TRADES:
             raise click.UsageError(f"--rate times --seconds are more than {_MOST_TRADES:,} trades in phase two.")
         if not with_spark:
             return
         if self.stream_id == STREAM_ID.max:
-            raise click.UsageError(f"--stream {self.stream_id}: bars go to the next stream id, and there is none.")
+            raise click.UsageError(f"--stream {self.stream_id}: bars go to the next stream id, which does not exist.")
         place = next(path for path in (self.output, *self.output.absolute().parents) if os.path.exists(path))
         if not (place.is_dir() and os.access(place, os.W_OK)):
-            raise click.UsageError(f"--output {self.output}: {place} is no directory that can be written to.")
+            raise click.UsageError(f"--output {self.output}: {place} is not a writable directory.")
 
     def speed_of(self, trades: Trades) -> float:
-        """Seconds of the market in one of the replay."""
+        """Market seconds per second of the replay."""
         span_s = (int(trades.records["time_ns"].max()) - int(trades.records["time_ns"].min())) / 1e9
         replay_s = len(trades.records) / self.rate if self.rate else _REPLAY_S
         return self.speed or span_s / replay_s or 1.0
 
     def bar_us_of(self, trades: Trades) -> int:
-        """Microseconds of a bar."""
+        """Length of a bar in microseconds."""
         return round(self.bar_s * 1e6) if self.bar_s else usual_bar_us(trades.records["time_ns"])
 
 
@@ -207,8 +207,8 @@ def _show(source: Source, settings: _Settings, console: Console) -> None:
 def _show_archive(source: Source, console: Console) -> None:
     trades = source.load()
     console.print(
-        f"\n[bold]{escape(trades.source)}[/]: {trades.kind} to an archive in a process of its own, which is killed amid"
-        " them, started again, and asked to replay them"
+        f"\n[bold]{escape(trades.source)}[/]: {trades.kind} to an archive in a process of its own. The archive is"
+        " killed while it records, starts again, and replays them"
     )
     with _place() as place:
         outcome = recording.run(place, trades)
@@ -220,7 +220,7 @@ def _show_archive(source: Source, console: Console) -> None:
 
 
 def _has_spark(console: Console) -> bool:
-    """Whether Spark can run here; says what to install if not."""
+    """Whether Spark can run here. If not, prints what to install."""
     missing = [check for check in aeron.spark.check() if check.what in ("Java", "PySpark", "pyarrow") and not check.ok]
     for check in missing:
         console.print(f"No Spark in this demo: {escape(f'{check.what}: {check.found}; {check.remedy}')}")
@@ -230,12 +230,13 @@ def _has_spark(console: Console) -> bool:
 
 
 def _show_bars(sources: list[Source], settings: _Settings, console: Console) -> None:
-    """All sources through one Spark, each in a driver of its own; the page has the charts of those that are done."""
+    """Runs all sources through one Spark, each with a separate driver. The page has the charts of finished
+    sources."""
     from aeron.demo.pipeline import session
 
     charts: list[Chart] = []
     with _place() as place:
-        console.print(f"\nStarting Spark, which takes its time and logs to {place / 'spark.log'}")
+        console.print(f"\nStarting Spark, which takes some seconds and logs to {place / 'spark.log'}")
         with session(place) as spark:
             for number, source in enumerate(sources):
                 kept = settings.output / f"{name_of(sources, number)}-bars.parquet"
@@ -249,7 +250,7 @@ def _show_bars(sources: list[Source], settings: _Settings, console: Console) -> 
 
 
 def name_of(sources: list[Source], number: int) -> str:
-    """What the bars of a source are called: as its file, with a number where several files are called so."""
+    """Name of the bars of a source: the name of its file, with a number if several files have that name."""
     stems = [Path(source.path or "generated").stem for source in sources]
     same = stems[:number].count(stems[number])
     return f"{stems[number]}-{same + 1}" if same else stems[number]
@@ -258,12 +259,12 @@ def name_of(sources: list[Source], number: int) -> str:
 def _bars_of(
     spark: SparkSession, source: Source, settings: _Settings, console: Console, *, place: Path, kept: Path
 ) -> Iterator[Chart]:
-    """Runs the pipeline with a source, keeps its Parquet files, and answers a chart for each symbol."""
+    """Runs the pipeline with a source, keeps its Parquet files, and returns a chart for each symbol."""
     trades, directory = source.load(), settings.directory or str(place / "aeron")
     bar_us, speed = settings.bar_us_of(trades), settings.speed_of(trades)
     place.mkdir()
     pipeline = Pipeline(directory, settings.channel, settings.stream_id, settings.stream_id + 1, bar_us, place)
-    # Bars end once the time of the market is a bar behind them, the lateness that is allowed.
+    # A bar is complete when the market time is one bar after its end: that is the lateness that is allowed.
     replay = Replay(directory, settings.channel, settings.stream_id, source, speed, closing_ns=3 * bar_us * 1000)
     console.print(
         f"\n[bold]{escape(trades.source)}[/]: {len(trades.records):,} {trades.kind}, {speed:,.3g} seconds of the "
@@ -271,7 +272,7 @@ def _bars_of(
     )
     bars = live.run(spark, pipeline, replay, trades, console)
     shutil.rmtree(kept, ignore_errors=True)
-    # The sink's own log names the files by their paths in the place that goes.
+    # The sink's own log refers to the files in the temporary directory, which is deleted.
     shutil.copytree(pipeline.parquet, kept, ignore=shutil.ignore_patterns("_spark_metadata", ".*"))
     console.print(
         f"\n{len(bars):,} bars of {len(trades.records):,} {trades.kind}: those received over Aeron are those in "
@@ -284,7 +285,7 @@ def _bars_of(
 
 @contextmanager
 def _place() -> Iterator[Path]:
-    """A directory for the time of a block, in shared memory if there is any: the driver's files should meet no disk."""
+    """A temporary directory in shared memory, if the system has it: the driver's files should not be on a disk."""
     shared_memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(prefix=f"aeron-demo-{os.getpid()}-", dir=shared_memory) as place:
         yield Path(place)

@@ -1,4 +1,5 @@
-"""``aeron doctor``: whether this machine can run Spark's ``format("aeron")``, and what to do about what is missing."""
+"""``aeron doctor``: checks whether this machine can run Spark's ``format("aeron")``, and says how to install
+missing requirements."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ from aeron.spark.checks import Check, check
 
 @click.command("doctor")
 @directory_option
-@click.option("--archive-dir", help="Where private archives are to be made.  [default: as the option archiveDir]")
+@click.option("--archive-dir", help="Parent directory of private archives.  [default: as for the option archiveDir]")
 def command(directory: str, archive_dir: str | None) -> None:
-    """Look for what Spark's format "aeron" needs, and say what to do about what is missing; status 1 if anything is."""
+    """Check the requirements of Spark's format "aeron". Exit status 1 if one is missing; the output says what to do."""
     checks = check(directory, archive_dir)
     Console(soft_wrap=True).print(_table(checks))
     if not all(line.ok for line in checks):

@@ -22,12 +22,12 @@ from aeron.cli.timestamps import local_time
     "--file",
     "error_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A distinct error log in a file of its own; wins over --dir.",
+    help="A distinct error log in a file of its own. Overrides --dir.",
 )
-@click.option("-o", "--offset", type=size, default="0", show_default=True, help="Where the log begins in that file.")
+@click.option("-o", "--offset", type=size, default="0", show_default=True, help="Byte offset of the log in that file.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 def command(directory: str, timeout_ms: int, error_file: Path | None, offset: int, as_json: bool) -> None:
-    """Show the distinct errors that a driver has recorded, with how often and when."""
+    """Show the distinct errors that a driver has recorded: count, first and last time, and text."""
     errors = _read(directory, timeout_ms, error_file, offset)
     if as_json:
         click.echo(json.dumps([error_as_json(error) for error in errors], indent=2))

@@ -1,7 +1,7 @@
 """Files as messages, as Aeron's FileSender and FileReceiver exchange them (reference 06, 4.7).
 
-A file is announced with its name and length under a correlation id, then it comes in chunks. Numbers are little-endian.
-"""
+The first message announces a file with its name, its length and a correlation id. Chunks of the file follow. Numbers
+are little-endian."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _CREATE = struct.Struct("<qi")
 _CHUNK = struct.Struct("<qq")
 
 CHUNK_HEADER_LENGTH = _HEAD.size + _CHUNK.size
-"""Bytes of a chunk's message before its data."""
+"""Length in bytes of the header of a chunk message."""
 
 
 class BadMessageError(AeronError, ValueError):
-    """A message that is none of a file."""
+    """A message that does not belong to a file transfer."""
 
 
 @dataclass(frozen=True)
 class Create:
-    """A file is about to come: ``length`` bytes, none for an empty one."""
+    """Announces a file of ``length`` bytes, 0 for an empty file."""
 
     correlation_id: int
     length: int
@@ -36,7 +36,7 @@ class Create:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Bytes of a file from ``offset`` on."""
+    """Bytes of a file from ``offset``."""
 
     correlation_id: int
     offset: int
@@ -54,10 +54,10 @@ def encode(message: Create | Chunk) -> bytes:
 
 
 def decode(payload: bytes) -> Create | Chunk:
-    """The message in ``payload``, whatever the bytes are.
+    """Decodes the message in ``payload``, which may be any bytes.
 
     Raises:
-        BadMessageError: what is wrong with them.
+        BadMessageError: the bytes are not a message of a file transfer.
     """
     try:
         version, kind, correlation_id = _HEAD.unpack_from(payload)

@@ -1,8 +1,7 @@
 """A histogram of durations in the form in which Aeron's samples print it (reference 06, section 3.2).
 
-Values are kept with three significant digits, as HdrHistogram does with 2,048 sub-buckets up to ten seconds, so that it
-stays small however many there are.
-"""
+Values have three significant digits, as in HdrHistogram with 2,048 sub-buckets up to ten seconds. So the histogram has
+a fixed size for any number of values."""
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ class Histogram:
         yield f"#[Buckets = {_BUCKETS:12d}, SubBuckets     = {1 << _SUB_BUCKET_BITS:12d}]"
 
     def _fold(self) -> None:
-        """Moves what was recorded into the buckets."""
+        """Moves the recorded values into the buckets."""
         if not self._pending:
             return
         values = np.array(self._pending, dtype=np.int64)
@@ -69,7 +68,7 @@ class Histogram:
             self._counts[value] = self._counts.get(value, 0) + count
 
     def _percentiles(self) -> Iterator[tuple[int, float, int]]:
-        """Value, percentile and how many are not larger; the steps are halved with the distance to 100 %."""
+        """Yields value, percentile and count of values up to it. Steps are halved with the distance to 100 %."""
         level, total, value = 0.0, 0, 0
         for value, count in sorted(self._counts.items()):
             total += count

@@ -1,4 +1,4 @@
-"""``aeron info``: which driver runs on a directory, in the form of DriverTool (reference 06, section 1.5)."""
+"""``aeron info``: the driver of a directory, in the form of DriverTool (reference 06, section 1.5)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from aeron.cli.timestamps import local_time
 @directory_option
 @timeout_option
 @click.option("-P", "--pid", "pid_only", is_flag=True, help="Print the driver's process id only.")
-@click.option(
-    "-T", "--terminate", is_flag=True, help="Ask the driver to end; it does if its termination validator allows it."
-)
+@click.option("-T", "--terminate", is_flag=True, help="Ask the driver to end. Its termination validator decides.")
 def command(directory: str, timeout_ms: int, pid_only: bool, terminate: bool) -> None:
-    """Show the version, process id, start and activity of the driver on a directory."""
+    """Show the version, process id, start time and activity of the driver on a directory."""
     with cnc_file(directory, timeout_ms) as cnc:
         if pid_only:
             click.echo(cnc.pid)

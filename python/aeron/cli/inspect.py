@@ -27,7 +27,7 @@ _RULE = "=" * 70
     help="Form of the payload.",
 )
 @click.option("-d", "--skip-default-header", is_flag=True, help="Leave out the default header.")
-@click.option("-z", "--scan-over-zeroes", is_flag=True, help="Go on behind gaps instead of ending a term there.")
+@click.option("-z", "--scan-over-zeroes", is_flag=True, help="Continue after gaps instead of ending a term there.")
 def command(file: Path, limit: int, payload_format: str, skip_default_header: bool, scan_over_zeroes: bool) -> None:
     """Print the metadata and every frame, padding included, of a *.logbuffer FILE."""
     try:
@@ -72,5 +72,5 @@ def _payload(data: bytes, payload_format: str) -> str:
     if payload_format == "hex":
         return data.hex().upper()
     text = bytes(byte if byte < 0x80 else 0 for byte in data).decode("ascii")
-    # A zero stands for what is not ASCII; a terminal shows nothing for it.
+    # A zero stands for a byte that is not ASCII; a terminal shows nothing for it.
     return printable(text, keep="\0")

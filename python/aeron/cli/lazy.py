@@ -1,4 +1,4 @@
-"""Groups of commands: a command is imported when it is called."""
+"""Groups of commands that import a command when it is called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 
 class LazyCommand(NamedTuple):
-    """Where a command is, and what it does in one line."""
+    """Module and name of a command, and its help in one line."""
 
     module: str
     attribute: str
@@ -18,9 +18,9 @@ class LazyCommand(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported on first use; their one-line helps are known without importing them.
+    """A group that imports a command on its first use. The one-line helps need no import.
 
-    ``native`` are commands that the help shows and that are programs of their own. An unknown command raises
+    ``native`` lists commands that the help shows and that are separate programs. An unknown command raises
     ``unknown_command``.
     """
 

@@ -1,4 +1,4 @@
-"""``aeron loss``: what a driver's images have lost, in the form of LossStat (reference 06, section 1.4)."""
+"""``aeron loss``: the losses of a driver's images, in the form of LossStat (reference 06, section 1.4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEADER = (
 @directory_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 def command(*, directory: str, as_json: bool) -> None:
-    """Show which streams a driver has received with gaps: how many, how many bytes, when first and last."""
+    """Show the streams that a driver has received with gaps: number of gaps, bytes, first and last time."""
     try:
         losses = aeron.read_loss_report(directory)
     except OSError as error:

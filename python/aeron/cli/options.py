@@ -1,4 +1,4 @@
-"""Options that several commands have: one spelling, one default, one help text."""
+"""Options of several commands: each has one spelling, one default and one help text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STREAM_ID = click.IntRange(-(2**31), 2**31 - 1)
 
 
 class Number(click.FloatRange):
-    """A number within a range, which must have both ends; NaN, which no range keeps out, is refused."""
+    """A number within a range with both ends. NaN is refused: it passes every comparison with a range."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number."""
@@ -41,7 +41,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def size(text: str) -> int:
-    """An option's number of bytes, bare or with the suffix k, m or g, as the driver's settings have it."""
+    """A number of bytes with an optional suffix k, m or g, as in the driver's settings."""
     try:
         return aeron.parse_size(text)
     except ValueError as error:
@@ -49,7 +49,7 @@ def size(text: str) -> int:
 
 
 def check_message_length(length: int, publication: aeron.Publication | aeron.ExclusivePublication) -> None:
-    """Refuses a ``--length`` that no message of the stream can have.
+    """Refuses a ``--length`` that is too long for a message of the stream.
 
     Raises:
         click.ClickException: the length is over the publication's ``max_message_length``.
@@ -62,7 +62,7 @@ def check_message_length(length: int, publication: aeron.Publication | aeron.Exc
 
 
 def directory_option(function: F) -> F:
-    """``--dir``: the driver's directory; without it the environment's ``AERON_DIR``, then the platform's default."""
+    """``--dir``: the driver's directory. Default: ``AERON_DIR`` of the environment, then the platform's default."""
     return click.option(
         "--dir",
         "directory",
@@ -81,7 +81,7 @@ def stream_options(function: F) -> F:
 
 
 def ping_pong_options(function: F) -> F:
-    """Channels and streams of the two directions of ``aeron ping`` and ``aeron pong``."""
+    """Channels and stream ids for both directions of ``aeron ping`` and ``aeron pong``."""
     options = [
         click.option("-c", "--ping-channel", default=PING_CHANNEL, show_default=True, help="Channel of the pings."),
         click.option(
@@ -93,7 +93,7 @@ def ping_pong_options(function: F) -> F:
             show_default=True,
             help="Stream id of the pings.",
         ),
-        click.option("-C", "--pong-channel", default=PONG_CHANNEL, show_default=True, help="Channel of the answers."),
+        click.option("-C", "--pong-channel", default=PONG_CHANNEL, show_default=True, help="Channel of the pongs."),
         click.option(
             "-S",
             "--pong-stream",
@@ -101,7 +101,7 @@ def ping_pong_options(function: F) -> F:
             type=STREAM_ID,
             default=PONG_STREAM_ID,
             show_default=True,
-            help="Stream id of the answers.",
+            help="Stream id of the pongs.",
         ),
     ]
     for option in reversed(options):
@@ -117,7 +117,7 @@ def destination_option(function: F) -> F:
         "destinations",
         multiple=True,
         metavar="URI",
-        help="A destination of a channel with control-mode=manual; may be given more than once.",
+        help="A destination of a channel with control-mode=manual. May be given more than once.",
     )(function)
 
 
@@ -140,11 +140,11 @@ def client_options(function: F) -> F:
         "driver_timeout_s",
         type=Number(min=0.001, max=LONGEST_S),
         show_default="AERON_DRIVER_TIMEOUT, else 10",
-        help="Seconds without a sign of the driver after which it counts as gone.",
+        help="Seconds without a heartbeat after which the driver counts as dead.",
     )(function)
-    function = click.option(
-        "--embedded", is_flag=True, help="Start a driver on the directory for as long as this command runs."
-    )(function)
+    function = click.option("--embedded", is_flag=True, help="Run a driver on the directory while this command runs.")(
+        function
+    )
     return directory_option(function)
 
 

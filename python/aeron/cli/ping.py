@@ -24,10 +24,15 @@ _TIMESTAMP = struct.Struct("<q")
     type=click.IntRange(min=0),
     default=10_000_000,
     show_default=True,
-    help="Round trips to measure.",
+    help="Number of round trips to measure.",
 )
 @click.option(
-    "-w", "--warm-up", type=click.IntRange(min=0), default=100_000, show_default=True, help="Round trips before that."
+    "-w",
+    "--warm-up",
+    type=click.IntRange(min=0),
+    default=100_000,
+    show_default=True,
+    help="Number of round trips before the measurement.",
 )
 @click.option(
     "-L",
@@ -35,7 +40,7 @@ _TIMESTAMP = struct.Struct("<q")
     type=size,
     default="32",
     show_default=True,
-    help="Bytes of a message, at least the 8 of its time; the suffixes k, m and g are known.",
+    help="Length of a message in bytes, at least 8 for its time. May have the suffix k, m or g.",
 )
 @click.option("--exclusive", is_flag=True, help="Use an exclusive publication.")
 def command(
@@ -52,7 +57,7 @@ def command(
     length: int,
     exclusive: bool,
 ) -> None:
-    """Send messages to a pong, one at a time, and show how long their answers take."""
+    """Send messages to a pong, one at a time, and show the distribution of round-trip times."""
     if length < _TIMESTAMP.size:
         raise click.UsageError(f"a message of {length} bytes has no room for its time, which takes {_TIMESTAMP.size}")
     click.echo(f"Publishing Ping at channel {ping_channel} on Stream ID {ping_stream_id}")
@@ -76,7 +81,7 @@ def command(
 
 
 class _Pinger:
-    """Sends a message at a time and waits for its answer."""
+    """Sends one message at a time and waits for the pong."""
 
     def __init__(
         self,
@@ -101,7 +106,7 @@ class _Pinger:
                 return
 
     def ping(self, count: int) -> Histogram:
-        """Makes so many round trips, fewer when told to stop; answers how long they took."""
+        """Makes ``count`` round trips, or fewer if the command has to end. Returns their durations."""
         self._histogram = Histogram()
         for _ in range(count):
             self._answered = 0
@@ -120,7 +125,7 @@ class _Pinger:
         self._answered += 1
 
     def _is_over(self) -> bool:
-        """Idles once; whether there is no use in waiting on."""
+        """Idles once. Returns whether the command has to end."""
         self._idle()
         if self._stop.is_signalled:
             return True

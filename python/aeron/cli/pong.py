@@ -1,4 +1,4 @@
-"""``aeron pong``: sends back what ``aeron ping`` sends (reference 06, section 5)."""
+"""``aeron pong``: sends each message of ``aeron ping`` back (reference 06, section 5)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def command(
     driver_timeout_s: float | None,
     exclusive: bool,
 ) -> None:
-    """Send every message back as it came, until interrupted."""
+    """Send every message back unchanged, until interrupted."""
     click.echo(f"Subscribing Ping at channel {ping_channel} on Stream ID {ping_stream_id}")
     click.echo(f"Publishing Pong at channel {pong_channel} on Stream ID {pong_stream_id}")
     with session(directory, embedded, driver_timeout_s) as (client, stop):
@@ -48,7 +48,7 @@ def _answer(
             busy()
 
     busy = aeron.YieldingIdleStrategy()
-    # Spins while pings come, since what it sleeps would be measured.
+    # Spins while pings arrive: a sleep would be part of the measured time.
     idle = aeron.BackoffIdleStrategy(max_spins=1000, max_yields=10_000, max_idle_park_ns=_MAX_IDLE_PARK_NS)
     assembler = aeron.FragmentAssembler(send_back)
     while not stop.is_signalled:

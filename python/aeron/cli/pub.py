@@ -22,7 +22,12 @@ from aeron.cli.session import Publication, add_publication, session
 @stream_options
 @client_options
 @click.option(
-    "-m", "--messages", type=click.IntRange(min=0), default=10_000_000, show_default=True, help="How many to send."
+    "-m",
+    "--messages",
+    type=click.IntRange(min=0),
+    default=10_000_000,
+    show_default=True,
+    help="Number of messages to send.",
 )
 @click.option(
     "-L",
@@ -30,9 +35,11 @@ from aeron.cli.session import Publication, add_publication, session
     type=size,
     default="32",
     show_default=True,
-    help="Bytes of a message at least, filled up with spaces; the suffixes k, m and g are known.",
+    help="Minimum length of a message in bytes; spaces fill it. May have the suffix k, m or g.",
 )
-@click.option("-f", "--fill-mtu", is_flag=True, help="Messages as long as fit one frame; wins over --length.")
+@click.option(
+    "-f", "--fill-mtu", is_flag=True, help="Send the longest messages that fit one frame. Overrides --length."
+)
 @click.option(
     "--interval",
     "interval_s",
@@ -59,7 +66,7 @@ def command(
     exclusive: bool,
     destinations: tuple[str, ...],
 ) -> None:
-    """Publish 'Hello World! <n>' at a steady interval and say what became of each message."""
+    """Publish 'Hello World! N' at a steady interval, and print the result of each offer."""
     click.echo(f"Publishing to channel {channel} on Stream ID {stream_id}")
     with session(directory, embedded, driver_timeout_s) as (client, stop):
         publication = add_publication(client, channel, stream_id, exclusive)
@@ -83,7 +90,7 @@ def command(
 
 
 def _await_window(publication: Publication, stop: aeron.ShutdownSignalBarrier) -> None:
-    """With subscribers there already the driver connects them within moments: no message is to be lost to that."""
+    """Waits a moment for subscribers that already exist, so that they miss no message."""
     for _ in range(100):
         if publication.available_window > 0 or stop.wait(0.001):
             return

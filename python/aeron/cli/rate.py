@@ -19,13 +19,13 @@ _MAX_IDLE_PARK_NS = 10_000_000
 @click.command("rate")
 @stream_options
 @client_options
-@click.option("--publish", is_flag=True, help="Send as fast as the stream takes it, instead of receiving.")
+@click.option("--publish", is_flag=True, help="Send at full rate, instead of receiving.")
 @click.option(
     "-m",
     "--messages",
     type=click.IntRange(min=1),
-    show_default="10,000,000 to send, no end of receiving",
-    help="End after so many.",
+    show_default="10,000,000 to send, unlimited to receive",
+    help="End after this number of messages.",
 )
 @click.option(
     "-L",
@@ -33,7 +33,7 @@ _MAX_IDLE_PARK_NS = 10_000_000
     type=size,
     default="32",
     show_default=True,
-    help="Bytes of a message sent; the suffixes k, m and g are known.",
+    help="Length of a sent message in bytes. May have the suffix k, m or g.",
 )
 @click.option("--exclusive", is_flag=True, help="Send through an exclusive publication.")
 @linger_option
@@ -50,7 +50,7 @@ def command(
     exclusive: bool,
     linger_s: float,
 ) -> None:
-    """Show each second how many messages and bytes of a stream have arrived, or were sent."""
+    """Show each second the number of messages and bytes that arrived from a stream, or were sent."""
     if publish:
         messages = messages or 10_000_000
         click.echo(
@@ -75,7 +75,7 @@ def command(
 
 
 class Rates:
-    """Prints how much there was, each second and at the end."""
+    """Prints the rate of messages and bytes, each second and at the end."""
 
     def __init__(self) -> None:
         self._start_s = self._last_s = time.perf_counter()
@@ -83,12 +83,12 @@ class Rates:
         self.messages = self.bytes = 0
 
     def add(self, messages: int, length: int) -> None:
-        """Counts messages with `length` bytes together."""
+        """Counts messages of `length` bytes in all."""
         self.messages += messages
         self.bytes += length
 
     def report_when_due(self) -> None:
-        """Prints the rate since the last report, if that was a second ago."""
+        """Prints the rate since the last report, if a second has passed."""
         now_s = time.perf_counter()
         if now_s - self._last_s >= _REPORT_INTERVAL_S:
             duration_s, self._last_s = now_s - self._last_s, now_s

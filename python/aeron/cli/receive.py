@@ -1,7 +1,7 @@
 """``aeron receive``: files from ``aeron send`` or Aeron's FileSender (reference 06, 4.7).
 
-Whoever can send to the channel names the files, so a name never leads out of the directory. A file appears under its
-name when it is complete, and then replaces one that was there.
+Any sender on the channel chooses the names, so a name with a path is refused. A file gets its name when it is complete,
+and replaces an existing file of that name.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from aeron.cli.text import printable
 
 _MAX_IDLE_PARK_NS = 10_000_000
 _MAX_TRANSFERS = 64
-"""Files that come at a time; one more is refused."""
+"""Limit for files that are incomplete at the same time; further files are refused."""
 
 Key = tuple[int, int]
-"""Session and correlation id."""
+"""Session id and correlation id."""
 
 
 @click.command("receive")
 @click.argument("into", default=".", type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path))
 @stream_options
 @client_options
-@click.option("--files", type=click.IntRange(min=1), help="End after so many files.  [default: run on]")
+@click.option("--files", type=click.IntRange(min=1), help="End after this number of files.  [default: no limit]")
 def command(
     *,
     into: Path,
@@ -42,7 +42,7 @@ def command(
     driver_timeout_s: float | None,
     files: int | None,
 ) -> None:
-    """Store the files that are sent to a channel and stream in the directory INTO, the current one by default."""
+    """Receive files from a channel and stream into the directory INTO (default: the current directory)."""
     with session(directory, embedded, driver_timeout_s) as (client, stop):
         subscription = client.add_subscription(channel, stream_id)
         click.echo(f"Files stored to {into.resolve()}")
@@ -59,16 +59,16 @@ def command(
 
 
 class _Transfer:
-    """A file that comes: as a temporary one until it is complete."""
+    """A file that is being received, stored as a temporary file until it is complete."""
 
     def __init__(self, directory: Path, create: Create) -> None:
         self.name, self.length = create.name, create.length
         self._path = directory / create.name
-        # Kept open over many messages, and closed by `finish` or `abandon`.
+        # Open until `finish` or `abandon` closes it.
         self._file: BinaryIO = tempfile.NamedTemporaryFile(dir=directory, prefix=".aeron-", delete=False)  # type: ignore[assignment] # noqa: SIM115
 
     def write(self, chunk: Chunk) -> bool:
-        """Writes a chunk and answers whether the file is complete."""
+        """Writes a chunk. Returns whether the file is complete."""
         end = chunk.offset + len(chunk.data)
         if chunk.offset < 0 or end > self.length:
             raise BadMessageError(f"bytes {chunk.offset} to {end} are not within its {self.length} bytes")
@@ -77,7 +77,7 @@ class _Transfer:
         return end == self.length
 
     def finish(self) -> None:
-        """Gives the file its name, and the permissions of any new file."""
+        """Gives the file its name and the default permissions."""
         mask = os.umask(0)
         os.umask(mask)
         os.fchmod(self._file.fileno(), 0o666 & ~mask)
@@ -85,13 +85,13 @@ class _Transfer:
         os.replace(self._file.name, self._path)
 
     def abandon(self) -> None:
-        """Deletes what has come of the file."""
+        """Deletes the temporary file."""
         self._file.close()
         Path(self._file.name).unlink(missing_ok=True)
 
 
 class _Store:
-    """Puts messages together to files; what is wrong with one is said and ends its file, no other."""
+    """Assembles files from messages. A wrong message is reported and ends its own file only."""
 
     def __init__(self, directory: Path, subscription: aeron.Subscription) -> None:
         self._directory = directory
@@ -116,7 +116,7 @@ class _Store:
             self._abandon(key)
 
     def close(self) -> None:
-        """Deletes what is not complete."""
+        """Deletes all incomplete files."""
         for key in list(self._transfers):
             self._abandon(key)
 
@@ -129,7 +129,7 @@ class _Store:
         elif key in self._transfers:
             is_complete = self._transfers[key].write(message)
         else:
-            return  # Of a file that was refused, or whose beginning went by before this receiver was there.
+            return  # The file was refused, or its announcement came before this receiver started.
         if is_complete:
             transfer = self._transfers[key]
             transfer.finish()

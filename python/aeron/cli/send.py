@@ -28,7 +28,7 @@ def command(
     driver_timeout_s: float | None,
     linger_s: float,
 ) -> None:
-    """Send FILE under its name, once a receiver is there."""
+    """Wait for a receiver, then send FILE under its name."""
     with session(directory, embedded, driver_timeout_s) as (client, stop):
         publication = add_publication(client, channel, stream_id, exclusive=True)
         click.echo(f"Sending {file.name} to {channel} on stream id {stream_id}")

@@ -1,4 +1,4 @@
-"""What a command works on: a client until it is told to end, or a driver's CnC file."""
+"""Resources of a command: a client until the command has to end, or a driver's CnC file."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Publication = aeron.Publication | aeron.ExclusivePublication
 def session(
     directory: str, embedded: bool, driver_timeout_s: float | None
 ) -> Iterator[tuple[aeron.Aeron, aeron.ShutdownSignalBarrier]]:
-    """A client on ``directory``, and what wakes the command: SIGINT, SIGTERM, or the end of the client.
+    """A client on ``directory``, and an event that ends the command: SIGINT, SIGTERM, or the end of the client.
 
-    With ``embedded`` the driver on the directory is one of this process. When the driver is lost the command ends with
-    status 1, after the client's own words on stderr.
+    With ``embedded`` this process runs the driver on the directory. If the driver is lost, the client's error is
+    printed to stderr, and the command ends with status 1.
 
     Raises:
-        click.ClickException: what went wrong and, without a driver, how to start one.
+        click.ClickException: the error of the client. If no driver runs, the text says how to start one.
     """
     with contextlib.ExitStack() as stack:
         with _explained(directory):
@@ -50,7 +50,7 @@ def session(
 
 
 def add_publication(client: aeron.Aeron, channel: str, stream_id: int, exclusive: bool) -> Publication:
-    """Adds a publication of the kind that ``--exclusive`` says."""
+    """Adds an exclusive publication with ``--exclusive``, otherwise a concurrent one."""
     if exclusive:
         return client.add_exclusive_publication(channel, stream_id)
     return client.add_publication(channel, stream_id)
@@ -58,10 +58,10 @@ def add_publication(client: aeron.Aeron, channel: str, stream_id: int, exclusive
 
 @contextlib.contextmanager
 def cnc_file(directory: str, timeout_ms: int) -> Iterator[aeron.CncFile]:
-    """The driver's CnC file, mapped for looking only.
+    """The driver's CnC file, mapped read-only.
 
     Raises:
-        click.ClickException: there is no usable CnC file within ``timeout_ms``.
+        click.ClickException: no usable CnC file within ``timeout_ms``.
     """
     try:
         cnc = aeron.CncFile(directory, timeout_ms=timeout_ms)
@@ -77,7 +77,7 @@ def cnc_file(directory: str, timeout_ms: int) -> Iterator[aeron.CncFile]:
 
 @contextlib.contextmanager
 def _explained(directory: str) -> Iterator[None]:
-    """Turns what keeps a client from connecting into a message that says what to do."""
+    """Turns a connection error of the client into a message that says what to do."""
     try:
         yield
     except aeron.DriverTimeoutError as error:

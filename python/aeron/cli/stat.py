@@ -47,8 +47,8 @@ def command(
 ) -> None:
     """Show a driver's counters until interrupted.
 
-    FILTERS narrow them, all must match: type, identity (system counter id or registration id), session, stream,
-    channel; each is searched as a regular expression: 'aeron stat type=12 channel=ipc'.
+    FILTERS have the form NAME=REGEX, and a counter must match all of them. NAME is type, identity (system counter id or
+    registration id), session, stream or channel. Example: 'aeron stat type=12 channel=ipc'.
     """
     matches = parse_filters(filters)
     with cnc_file(directory, timeout_ms) as cnc:
@@ -61,7 +61,7 @@ def command(
 
 
 def parse_filters(arguments: Iterable[str]) -> Filter:
-    """One test out of all ``name=regex`` arguments.
+    """One predicate from all ``name=regex`` arguments.
 
     Raises:
         click.UsageError: an argument of another form, an unknown name, or a pattern that does not compile.
@@ -109,7 +109,7 @@ def _watch(cnc: aeron.CncFile, matches: Filter, period_ms: int) -> None:
 
 
 def fit(lines: list[str], height: int) -> list[str]:
-    """The lines that a screen of ``height`` holds, the last of them saying how many there are besides."""
+    """The lines that fit a screen of ``height``. The last line gives the number of hidden lines."""
     if len(lines) <= height:
         return lines
     shown = lines[: max(height - 1, 0)]
@@ -170,4 +170,4 @@ _COMPARED: dict[str, Callable[[aeron.CounterSnapshot], str | None]] = {
     "stream": lambda counter: _of_stream(counter, lambda key: key.stream_id),
     "channel": _channel,
 }
-"""What each filter looks at; ``None`` where it does not apply, and the counter passes."""
+"""The text that each filter searches. ``None``: the filter does not apply, and the counter passes."""

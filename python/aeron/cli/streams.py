@@ -29,17 +29,17 @@ class Stream:
     counters: list[tuple[StreamKey, aeron.CounterSnapshot]] = field(default_factory=list)
 
     def title(self) -> str:
-        """How the stream is named in both views."""
+        """Name of the stream in both views."""
         return f"sessionId={self.session_id} streamId={self.stream_id} channel={self.channel} :"
 
 
 @click.command("streams")
 @directory_option
 @timeout_option
-@click.option("--backlog", is_flag=True, help="Show how far all are behind each other instead.")
+@click.option("--backlog", is_flag=True, help="Show backlogs instead: the distances between positions.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 def command(*, directory: str, timeout_ms: int, backlog: bool, as_json: bool) -> None:
-    """Show the streams of a driver with the positions of all that take part in them."""
+    """Show the streams of a driver with the positions of their publishers and readers."""
     with cnc_file(directory, timeout_ms) as cnc:
         streams = streams_of(cnc.counters())
     if as_json:
@@ -54,7 +54,7 @@ def command(*, directory: str, timeout_ms: int, backlog: bool, as_json: bool) ->
 
 
 def streams_of(counters: Iterable[aeron.CounterSnapshot]) -> list[Stream]:
-    """Groups counters by session, stream and the channel in their keys, and sorts the groups by these."""
+    """Groups counters by session, stream and the channel in their keys, and sorts the groups in this order."""
     streams: dict[tuple[int, int, str], Stream] = {}
     for counter in counters:
         if counter.type_id not in _STREAM_TYPES:
@@ -64,13 +64,13 @@ def streams_of(counters: Iterable[aeron.CounterSnapshot]) -> list[Stream]:
             (key.session_id, key.stream_id, key.channel), Stream(key.session_id, key.stream_id, key.channel)
         )
         stream.counters.append((key, counter))
-        # A key has room for the start of a long channel only; labels have more.
+        # A key has only the start of a long channel; the label has more of it.
         stream.channel = max(stream.channel, _channel_in_label(counter.label), key=len)
     return [streams[key] for key in sorted(streams)]
 
 
 def backlog_lines(stream: Stream) -> Iterator[str]:
-    """What the positions of a stream say about each other."""
+    """The lines of the backlog view: distances between the positions of a stream."""
     publishers, senders, receivers = (
         _pairs(stream, _PUBLISHER_POSITION, _PUBLISHER_LIMIT),
         _pairs(stream, _SENDER_POSITION, _SENDER_LIMIT),
@@ -112,7 +112,7 @@ def _values(stream: Stream, type_id: int) -> list[tuple[int, int]]:
 
 
 def _pairs(stream: Stream, first_type: int, second_type: int) -> dict[int, tuple[int, int]]:
-    """By registration id, the values of the counters of two types that belong together."""
+    """The values of the counters of two types with the same registration id, by registration id."""
     second = dict(_values(stream, second_type))
     return {id: (value, second.get(id, value)) for id, value in _values(stream, first_type)}
 

@@ -1,4 +1,4 @@
-"""``aeron sub``: prints what arrives, with the texts of BasicSubscriber (reference 06, 3.2 and 4.2)."""
+"""``aeron sub``: prints messages, with the texts of BasicSubscriber (reference 06, 3.2 and 4.2)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from aeron.cli.text import printable
 _FRAGMENT_LIMIT = 10
 
 _MAX_IDLE_PARK_NS = 10_000_000
-"""After a while without messages: a look every 10 ms costs less than 1 % of a core."""
+"""Longest park without messages: a poll every 10 ms costs less than 1 % of a core."""
 
 
 @click.command("sub")
 @stream_options
 @client_options
-@click.option("-m", "--messages", type=click.IntRange(min=1), help="End after so many messages.  [default: run on]")
 @click.option(
-    "-L", "--length", type=size, default="16m", help="Show at most so many bytes of a message.  [default: all]"
+    "-m", "--messages", type=click.IntRange(min=1), help="End after this number of messages.  [default: no limit]"
+)
+@click.option(
+    "-L", "--length", type=size, default="16m", help="Show at most this number of bytes of a message.  [default: all]"
 )
 @linger_option
 @destination_option
@@ -39,7 +41,7 @@ def command(
     linger_s: float,
     destinations: tuple[str, ...],
 ) -> None:
-    """Print the messages of a stream, and the images that come and go, until interrupted."""
+    """Print the messages of a stream and the start and end of its images, until interrupted."""
     click.echo(f"Subscribing to channel {channel} on Stream ID {stream_id}")
     with session(directory, embedded, driver_timeout_s) as (client, stop):
         printer = _Printer(channel, stream_id, length)
@@ -73,7 +75,7 @@ def _receive(
 
 
 class _Printer:
-    """Prints messages and images in their order, though the client tells of images on another thread."""
+    """Prints messages and image events in their order, although image events arrive on another thread."""
 
     def __init__(self, channel: str, stream_id: int, length: int) -> None:
         self._stream = f"{channel} streamId={stream_id}"
@@ -108,7 +110,7 @@ class _Printer:
         )
 
     def print_images(self) -> None:
-        """Prints what the client has told of images."""
+        """Prints the image events that the client has reported."""
         with contextlib.suppress(Empty):
             while True:
                 self._print_image(*self._images.get_nowait())

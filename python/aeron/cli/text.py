@@ -1,20 +1,20 @@
-"""Text of peers on a terminal: characters that move the cursor, forge a line or turn the writing are escaped."""
+"""Text of peers for a terminal: characters that move the cursor, forge a line or reverse the direction are escaped."""
 
 from __future__ import annotations
 
 import re
 
-# C0 and C1 controls, line and paragraph separators, marks and overrides of direction, and surrogates.
+# C0 and C1 controls, line and paragraph separators, direction marks and overrides, and surrogates.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    r"""The text with control characters, except those in ``keep``, as Python writes them: ``\x1b``, ``\n``."""
+    r"""The text with control characters escaped as in Python: ``\x1b``, ``\n``. Those in ``keep`` stay."""
     return _CONTROL.sub(lambda found: found[0] if found[0] in keep else _escape(found[0]), text)
 
 
 def printable_lines(text: str) -> str:
-    """As :func:`printable`, of a text that may have several lines and tabs."""
+    """Like :func:`printable`, but line ends and tabs stay."""
     return printable(text, keep="\n\t")
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 
 def local_time(epoch_ms: int) -> str:
-    """``YYYY-MM-DD HH:MM:SS.mmm+ZZZZ`` in local time; ``-`` for what is no time: -1, or beyond any calendar."""
+    """``YYYY-MM-DD HH:MM:SS.mmm+ZZZZ`` in local time. ``-`` for -1 and for times outside of the calendar."""
     if epoch_ms < 0:
         return "-"
     try:

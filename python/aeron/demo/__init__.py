@@ -1,1 +1,1 @@
-"""The demo behind ``aeron demo``: trades over Aeron from a publishing to a subscribing process."""
+"""The demo of ``aeron demo``: trades over Aeron from a publishing to a subscribing process."""

@@ -1,4 +1,4 @@
-"""Bars of trades by Spark's own windows: the records on their way in and out, and the query between them."""
+"""Bars of trades by Spark's own windows: the records of trades and bars, and the query that makes bars of trades."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TRADE_LAYOUT = "time ts_ns, sent_ns i64, sequence i64, price f64, quantity f64, symbol char[16]"
-"""The records of :data:`aeron.demo.trades.TRADE` as columns of Spark; its event time is the market's."""
+"""The records of :data:`aeron.demo.trades.TRADE` as Spark's columns. The event time is the market time."""
 
 FIGURES = ("open", "high", "low", "close", "volume", "vwap")
 
 BAR = np.dtype([("start", "<M8[us]"), ("symbol", "S16"), *((name, "<f8") for name in FIGURES), ("trades", "<i8")])
-"""One bar, 80 bytes: where its window begins, and what the trades in it say."""
+"""One bar, 80 bytes: the start of its window, its symbol and the figures of its trades."""
 
 BAR_LAYOUT = f"start ts_us, symbol char[16], {', '.join(f'{name} f64' for name in FIGURES)}, trades i64"
 """The same record as Spark's columns."""
 
 BARS = 40
-"""How many bars a source is cut into, about."""
+"""Approximate number of bars of a source."""
 
 _QUANTITY = "decimal(28, 8)"
 _USUAL_S = (
@@ -34,11 +34,12 @@ _USUAL_S = (
 
 
 def bars(trades: DataFrame, bar_us: int) -> DataFrame:
-    """Open, high, low, close, volume and VWAP for each symbol and window of ``bar_us``, from columns as in
-    :data:`TRADE_LAYOUT`; a trade that comes a whole bar late is dropped.
+    """Computes open, high, low, close, volume and VWAP for each symbol and window of ``bar_us``.
 
-    Quantities are added as decimals of eight places, because a sum of doubles depends on their order, and partitions
-    have none. The VWAP is a quotient of such sums and so exact to the last places only.
+    The columns are those of :data:`TRADE_LAYOUT`. A trade that is late by a whole bar is dropped.
+
+    Quantities are added as decimals of eight places: a sum of doubles depends on the order, which differs between
+    partitions. The VWAP is a quotient of such sums, so its last places may differ.
     """
     from pyspark.sql import functions as F
 
@@ -63,12 +64,12 @@ def bars(trades: DataFrame, bar_us: int) -> DataFrame:
 
 
 def usual_bar_us(times_ns: npt.NDArray[np.int64]) -> int:
-    """A fortieth of the span of these times, or rather what comes nearest of the lengths that bars usually have."""
+    """The usual length of bars that is nearest to 1/40 of the span of these times."""
     wanted_s = max(int(times_ns.max()) - int(times_ns.min()), 1) / 1e9 / BARS
     return round(1e6 * min(_USUAL_S, key=lambda usual_s: abs(math.log(usual_s / wanted_s))))
 
 
 def time_text(bar_us: int) -> str:
-    """A format for the starts of bars of this length, in which two of them hardly look the same."""
+    """A time format for bars of this length that shows enough digits to tell their starts apart."""
     lengths = ((1_000_000, "%H:%M:%S.%f"), (600_000_000, "%H:%M:%S"), (86_400_000_000, "%m-%d %H:%M"))
     return next((text for limit, text in lengths if bar_us < limit), "%Y-%m-%d")

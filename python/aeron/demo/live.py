@@ -1,8 +1,7 @@
-"""The demo's pipeline as it runs: trades are replayed, Spark makes bars of them, a plain subscriber prints the bars.
+"""Runs the demo's pipeline: trades are replayed, Spark makes bars of them, and a subscriber prints the bars.
 
-What it ends with is a comparison: the bars that came over Aeron are those of the Parquet files, and no trade is missing
-in them.
-"""
+At the end it compares the bars that were received over Aeron with those in the Parquet files, and checks that no trade
+is missing."""
 
 from __future__ import annotations
 
@@ -37,11 +36,11 @@ _SUBSCRIBER_POSITION = 4
 def run(
     spark: SparkSession, pipeline: Pipeline, replay: Replay, trades: Trades, console: Console
 ) -> npt.NDArray[np.void]:
-    """Runs the pipeline to its end and answers the bars, sorted by start and symbol.
+    """Runs the pipeline to its end. Returns the bars, sorted by start and symbol.
 
     Raises:
-        RuntimeError: a query or the publisher ended early, nothing happens any more, or the bars are not the same on
-            both ways.
+        RuntimeError: a query or the publisher ended early, nothing happened for too long, or the received bars differ
+            from those in the files.
         KeyboardInterrupt: SIGINT or SIGTERM.
     """
     with (
@@ -83,19 +82,21 @@ def read_parquet(pipeline: Pipeline) -> npt.NDArray[np.void]:
 
 
 def in_order(bars: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """By start and symbol; bars of one batch have no order."""
+    """Sorts bars by start and symbol. (Bars of one batch have no order.)"""
     return bars[np.argsort(bars, order=("start", "symbol"))]
 
 
 def check(received: npt.NDArray[np.void], written: npt.NDArray[np.void], trades: int) -> None:
-    """Whether what was received is what was written, to the last bit but for the VWAP, and stands for all trades.
+    """Checks that the received bars are equal to the written ones, and contain all trades.
+
+    The VWAP may differ in the last places, all other figures must be identical.
 
     Raises:
-        RuntimeError: it is not; the text says where.
+        RuntimeError: they are not; the text says where.
     """
     if len(received) != len(written):
         raise RuntimeError(f"{len(received):,} bars were received, but {len(written):,} are in the Parquet files")
-    # Each query adds in an order of its own.
+    # The two queries add in different orders.
     same = np.isclose(received["vwap"], written["vwap"], rtol=1e-9, atol=0)
     for name in ("start", "symbol", "open", "high", "low", "close", "volume", "trades"):
         same &= received[name] == written[name]
@@ -107,7 +108,7 @@ def check(received: npt.NDArray[np.void], written: npt.NDArray[np.void], trades:
 
 
 class Lines:
-    """Bars as lines of text: as narrow as these trades allow. Times are UTC."""
+    """Formats bars as lines of text, with columns as narrow as these trades allow. Times are UTC."""
 
     def __init__(self, trades: Trades, bar_us: int) -> None:
         self._time = time_text(bar_us)
@@ -122,7 +123,7 @@ class Lines:
 
 
 class Followed:
-    """A query, and what its progress has said so far: rows, late ones, and the watermark in seconds since the epoch."""
+    """A query and its progress so far: rows, late rows, and the watermark in seconds since the epoch."""
 
     def __init__(self, query: StreamingQuery) -> None:
         self.rows = self.late = 0
@@ -132,7 +133,7 @@ class Followed:
         self._speed = self._figures = ""
 
     def look(self) -> bool:
-        """Takes what is new; answers whether anything was.
+        """Reads new progress. Returns whether there was any.
 
         Raises:
             RuntimeError: the query has failed.
@@ -155,7 +156,7 @@ class Followed:
         if text := batch["eventTime"].get("watermark"):
             self.watermark = datetime.fromisoformat(text).timestamp()
         if batch["numInputRows"]:
-            # Batches without rows only let the watermark end bars.
+            # A batch without rows can still move the watermark, which completes bars.
             rate, took_ms = batch["processedRowsPerSecond"], batch["durationMs"]["triggerExecution"]
             self._speed = f", {rate:,.0f} rows/s, batch {took_ms:,} ms"
         for source in aeron.spark.progress(self._query):
@@ -166,7 +167,7 @@ class Followed:
 
 
 class _View:
-    """Looks at everything in turn: bars that arrive are printed, the progress of the queries goes to the live lines."""
+    """Polls all parts of the pipeline: prints bars that arrive, and shows the progress of the queries."""
 
     def __init__(
         self,
@@ -189,14 +190,14 @@ class _View:
 
     @property
     def received(self) -> int:
-        """How many bars have arrived."""
+        """Number of bars that have arrived."""
         return sum(map(len, self.bars))
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
-        """Goes on until the condition holds, as long as anything happens at all.
+        """Polls until the condition holds.
 
         Raises:
-            RuntimeError: a query or the publisher has ended, or nothing happened for long.
+            RuntimeError: a query or the publisher has ended, or nothing happened for too long.
         """
         deadline = time.monotonic() + self._silence_s
         while not condition():
@@ -205,7 +206,7 @@ class _View:
             self._publisher.check(self.received, "bars")
             if time.monotonic() > deadline:
                 raise RuntimeError(f"nothing happened for {self._silence_s:.0f} s while waiting until {what}")
-            # A signal amid a call to the JVM would leave no connection to end the queries with.
+            # A signal during a call to the JVM would break the connection that is needed to end the queries.
             if self._stop.wait(_LOOK_S):
                 raise KeyboardInterrupt
 
@@ -223,7 +224,7 @@ class _View:
 
 
 def longest_gap_s(trades: Trades, speed: float) -> float:
-    """How long the replay has nothing to send, at most."""
+    """The longest pause of the replay, in seconds."""
     times = np.sort(trades.records["time_ns"])
     return float(np.diff(times).max(initial=0)) / 1e9 / speed
 
@@ -234,14 +235,14 @@ def _end_of_bars(trades: Trades, bar_us: int) -> float:
 
 
 def subscribers(client: aeron.Aeron, stream_id: int) -> int:
-    """How many have an image of the stream, by the positions that the driver keeps for them."""
+    """Number of subscribers that have an image of the stream, by the driver's position counters."""
     positions = (each for each in client.counters_reader if each.type_id == _SUBSCRIBER_POSITION)
     return sum(stream_key(position).stream_id == stream_id for position in positions)
 
 
 @contextmanager
 def _ended(spark: SparkSession) -> Iterator[None]:
-    """Ends the queries with the block, while what they read is there."""
+    """Stops the queries at the end of the block, before their stream ends."""
     try:
         yield
     finally:

@@ -29,7 +29,7 @@ h2 { margin: 2rem 0 0; font-size: 1.15rem } p { margin: 0.2rem 0 0.6rem }
 
 @dataclass(frozen=True)
 class Chart:
-    """Bars of one symbol in order of time, with a title and a note."""
+    """Bars of one symbol in time order, with a title and a note."""
 
     title: str
     note: str
@@ -43,7 +43,7 @@ def is_available() -> bool:
 
 
 def page(charts: Sequence[Chart]) -> str:
-    """Returns the HTML of all charts below each other. The page has plotly's script in it, some 5 MB, once."""
+    """Returns the HTML page of all charts, one below the other. The page contains plotly's script, about 5 MB."""
     sections = "\n".join(_section(number, chart) for number, chart in enumerate(charts))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -72,7 +72,7 @@ def figure(chart: Chart) -> go.Figure:
 
     bars = chart.bars
     starts = np.datetime_as_string(bars["start"], unit="us")
-    # Each mark stands in the middle of its window and is as wide as that, also if windows between are empty.
+    # Each mark is in the middle of its window and as wide as the window, also if neighbouring windows are empty.
     window = {"x": starts, "xperiod": chart.bar_us / 1000, "xperiod0": starts[0], "xperiodalignment": "middle"}
     colors = np.where(bars["close"] >= bars["open"], UP, DOWN)
     candles = go.Candlestick(

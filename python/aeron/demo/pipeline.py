@@ -1,4 +1,4 @@
-"""The Spark side of the demo: a session of its own, and the two queries that make bars of a stream of trades."""
+"""The Spark side of the demo: a separate session, and the two queries that make bars of a stream of trades."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ CORES = 2
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Trades from one stream of a driver, bars of a length to another one and to Parquet; all files in one place."""
+    """Settings of the queries: trades from one stream, bars to another stream and to Parquet, files in one
+    directory."""
 
     directory: str
     channel: str
@@ -35,15 +36,15 @@ class Pipeline:
 
     @property
     def parquet(self) -> Path:
-        """Where Spark writes the bars."""
+        """Directory of the Parquet files."""
         return self.place / "bars.parquet"
 
     def start(self, spark: SparkSession) -> Iterator[StreamingQuery]:
-        """Both queries: two sinks need two, as each reads the stream for itself. No Python touches a row.
+        """Starts both queries. There is one for each sink, and each reads the stream itself. Rows never pass through
+        Python.
 
-        Each is started when it is asked for. A Python process that Spark starts for a query has 10 s to report, which
-        two at once may miss where cores are few and busy.
-        """
+        The iterator starts a query when the caller asks for it. A Python process that Spark starts for a query has 10 s
+        to report. On a machine with few cores, two processes at once may take longer."""
         to_aeron = (
             self._bars(spark)
             .writeStream.format("aeron")
@@ -78,10 +79,10 @@ class Pipeline:
 
 @contextmanager
 def session(place: Path) -> Iterator[SparkSession]:
-    """A Spark of the demo's own, whose log goes to a file in ``place``; at the end its JVM is gone.
+    """A Spark session for the demo, with its log in a file in ``place``. Its JVM ends with the block.
 
     Raises:
-        RuntimeError: for any error of Spark, with the line that says what failed.
+        RuntimeError: any error of Spark, with the line that names the cause.
         KeyboardInterrupt: SIGINT or SIGTERM while it started.
     """
     from pyspark.errors import PySparkException
@@ -91,9 +92,9 @@ def session(place: Path) -> Iterator[SparkSession]:
     for name, value in _settings(place).items():
         builder = builder.config(name, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # All the time: threads of PySpark's own print traces when queries are interrupted or the JVM goes.
+    # For the whole block: PySpark's threads print tracebacks when queries are interrupted or the JVM ends.
     with _errors_to(place / "spark.log"):
-        # Nobody could end a JVM whose start was interrupted.
+        # If the start of a JVM is interrupted, there is no way to end the JVM.
         with aeron.ShutdownSignalBarrier() as stop:
             spark = builder.getOrCreate()
             is_stopped = stop.is_signalled
@@ -114,7 +115,7 @@ def session(place: Path) -> Iterator[SparkSession]:
 
 
 def reason(text: str) -> str:
-    """The line of an error of Spark, long with traces and plans, that says what failed: ours if there is one."""
+    """The line that names the cause in a long error of Spark. A line of ours is preferred."""
     ours: list[str] = re.findall(r"^aeron\.[\w.]+: (.+)$", text, re.MULTILINE)
     return ours[-1] if ours else text.strip().splitlines()[0]
 
@@ -128,13 +129,13 @@ def _settings(place: Path) -> dict[str, object]:
         "spark.sql.warehouse.dir": place / "warehouse",
         "spark.ui.enabled": False,
         "spark.sql.session.timeZone": "UTC",
-        # As many partitions of state as cores, where the default is 200.
+        # One partition of state per core. The default is 200.
         "spark.sql.shuffle.partitions": CORES,
         "spark.sql.streaming.numRecentProgressUpdates": 20,
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        # Below this Spark measures each row on its way to a sink in Python.
+        # With a lower value Spark measures the size of each row that goes to a Python sink.
         "spark.sql.execution.arrow.maxBytesPerBatch": 2**31 - 1,
-        # Checkpoints that die with the demo need no renaming and no checksums.
+        # The checkpoints are deleted after the demo, so they need no atomic renames and no checksums.
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
@@ -144,7 +145,7 @@ def _settings(place: Path) -> dict[str, object]:
 
 @contextmanager
 def _errors_to(path: Path) -> Iterator[None]:
-    """Standard error of this process, and of those that it starts in the block, goes to a file."""
+    """Redirects standard error of this process, and of processes that it starts in the block, to a file."""
     sys.stderr.flush()
     terminal = os.dup(2)
     try:

@@ -1,4 +1,4 @@
-"""What the publishing processes of the demo are told: where, what and how fast, as one JSON text."""
+"""Plans for the publishing processes of the demo, as one JSON text: channel, trades and rate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHANNEL = "aeron:ipc?term-length=16m"
 
 @dataclass(frozen=True)
 class Source:
-    """A file (with names for its columns), or without one a number of generated trades."""
+    """A file with names of its columns, or a number of trades to generate."""
 
     path: str | None
     time_column: str | None
@@ -27,7 +27,7 @@ class Source:
     seed: int
 
     def load(self) -> Trades:
-        """The trades.
+        """Loads or generates the trades.
 
         Raises:
             TradesError: the file cannot be read as trades.
@@ -40,7 +40,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Plan:
-    """Phase one sends the source ``repeat`` times at full speed, phase two ``paced`` trades at ``rate`` a second."""
+    """Phase one sends the source ``repeat`` times at full rate, phase two ``paced`` trades at ``rate`` per second."""
 
     PROGRAM: ClassVar = "aeron.demo.publisher"
 
@@ -64,8 +64,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Replay:
-    """The source once, each trade at its own time, ``speed`` seconds of the market in one of ours; then a closing
-    record ``closing_ns`` of the market behind the last trade, which lets the last windows over them end."""
+    """Replays the source once, each trade at its own time, with ``speed`` market seconds per second.
+
+    A closing record follows, ``closing_ns`` of market time after the last trade. It completes the last windows.
+    """
 
     PROGRAM: ClassVar = "aeron.demo.replay"
 

@@ -14,11 +14,12 @@ import aeron
 from aeron.demo.plan import Plan
 
 BATCH = 4096
-"""Trades per call in phase one: enough to make the call's own cost vanish, few enough to stay in the L2 cache."""
+"""Trades per call in phase one: many enough to hide the cost of a call, few enough for the L2 cache."""
 
 
 def main(plan: Plan) -> None:
-    """Publishes both phases, each until a line on standard input says that the subscriber has all of it."""
+    """Publishes both phases. After each it waits for a line on standard input: the subscriber has received all
+    trades."""
     records = plan.source.load().records
     with aeron.connect(plan.directory) as client:
         publication = client.add_exclusive_publication(plan.channel, plan.stream_id)
@@ -63,9 +64,9 @@ def publish_when_due(
     due_ns: npt.NDArray[np.int64],
     idle: Callable[[], object],
 ) -> None:
-    """Publishes a record, again from the first one on behind the last, at each of these times from now on.
+    """Publishes one record at each of these times from now. After the last record it starts again with the first.
 
-    A trade counts as sent when it was due: one that waits behind a stall has a longer latency, as it should.
+    The time of sending is the time when the trade was due, so the latency of a trade includes the wait after a stall.
     """
     start_ns = time.monotonic_ns()
     sent = 0

@@ -1,4 +1,4 @@
-"""The publishing process of the demo, as the process that shows it has it."""
+"""Control of the demo's publishing process by the process that shows the demo."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from contextlib import contextmanager, suppress
 from aeron.demo.plan import Plan, Replay
 
 SILENCE_S = 60.0
-"""How long nothing may happen before the demo gives up; a first batch of Spark on a busy machine takes a while."""
+"""Seconds without progress after which the demo fails. Spark's first batch takes long on a busy machine."""
 
 
 class Publisher:
-    """The process, which ends each of its phases when it is told to. Serves one thread at a time."""
+    """The publishing process, which ends a phase on demand. Use it from one thread at a time."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     def check(self, received: int, what: str) -> None:
-        """Raises ``RuntimeError`` if the process has ended; `received` of `what` had come by then."""
+        """Raises ``RuntimeError`` if the process has ended. `received` and `what` are for the text: 5 trades."""
         if (status := self._process.poll()) is not None:
             raise RuntimeError(f"the publisher ended with status {status} after {received:,} {what}")
 
     def tell(self) -> None:
-        """Says that all of a phase is here. A process that has ended does not hear it: :meth:`check` tells."""
+        """Tells the process that a whole phase was received. :meth:`check` reports a process that has ended."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):
             self._process.stdin.write(b"\n")
@@ -34,7 +34,7 @@ class Publisher:
         """Waits for the end of the process.
 
         Raises:
-            RuntimeError: it does not come.
+            RuntimeError: the process does not end in time.
         """
         try:
             self._process.wait(SILENCE_S)
@@ -44,9 +44,9 @@ class Publisher:
 
 @contextmanager
 def publishing(plan: Plan | Replay) -> Iterator[Publisher]:
-    """Starts the process that publishes by this plan. At the end of the block it has ended; an exception kills it."""
+    """Starts the process that publishes by this plan. It has ended at the end of the block; an exception kills it."""
     command = [sys.executable, "-m", plan.PROGRAM, plan.to_json()]
-    # A process group of its own: Ctrl-C goes to this process alone, which then ends the publisher.
+    # With a separate process group the publisher gets no Ctrl-C. This process gets it, and ends the publisher.
     with subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, process_group=0) as process:
         try:
             publisher = Publisher(process)

@@ -1,4 +1,4 @@
-"""The demo of the archive: trades are recorded, the archive is killed while they come, and asked for them again."""
+"""The demo of the archive: it is killed while it records trades, starts again, and replays them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ _CHANNEL = "aeron:ipc?term-length=16m"
 _STREAM_ID = 1001
 _TIMEOUT_S = 30.0
 _LIVENESS_NS, _TIMER_NS = 1_000_000_000, 100_000_000
-"""Counters of the killed archive live so long; the next archive waits for their end."""
+"""Client liveness timeout and timer interval of the driver. It frees the counters of the killed archive after that, and
+the next archive waits for it."""
 _FEWEST = 1_000_000
-"""Trades that are published at least, so that the kill comes amid them."""
+"""Minimum number of trades, so that the kill happens between them."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Trades that were published, that the archive had confirmed when it was killed, and that came back; and times."""
+    """Numbers of published trades, of trades confirmed before the kill, and of replayed trades; and times."""
 
     published: int
     confirmed: int
@@ -44,7 +45,7 @@ def run(place: Path, trades: Trades) -> Outcome:
     """Records the trades, kills the archive, starts it again, replays, and compares each trade with the one published.
 
     Raises:
-        RuntimeError: a confirmed trade is missing, or one that came back differs.
+        RuntimeError: a confirmed trade is missing, or a replayed trade differs.
     """
     records = np.tile(trades.records, -(-_FEWEST // len(trades.records)))
     records["sequence"] = np.arange(len(records))
@@ -64,7 +65,7 @@ def run(place: Path, trades: Trades) -> Outcome:
             replayed = _replay(archive, records)
             replay_s = time.monotonic() - begin
     if replayed < confirmed:
-        raise RuntimeError(f"{confirmed:,} trades were confirmed, and only {replayed:,} came back")
+        raise RuntimeError(f"{confirmed:,} trades were confirmed, but only {replayed:,} were replayed")
     files = tuple(sorted(os.listdir(directory)))
     return Outcome(published, confirmed, replayed, restart_s, replay_s, files)
 
@@ -83,17 +84,15 @@ def report(outcome: Outcome) -> Table:
 
 @contextmanager
 def _archive_process(driver: Path, directory: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """``aeron archive run`` in a process of its own, which is gone after the block."""
+    """``aeron archive run`` in a separate process, which has ended after the block."""
     options = {
-        # A kill may cut the last frame: it was confirmed to nobody.
-        "aeron.archive.on.torn.fragment": "truncate",
         "aeron.archive.control.channel.enabled": "false",
         "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
     }
     command = [sys.executable, "-m", "aeron", "archive", "run", "--dir", str(driver)]
     command += ["--archive-dir", str(directory)]
     command += [f"-D{name}={value}" for name, value in options.items()]
-    # A process group of its own: Ctrl-C goes to this process alone, which then ends the archive.
+    # With a separate process group the archive gets no Ctrl-C. This process gets it, and ends the archive.
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, process_group=0) as process:
         try:
             yield process
@@ -102,7 +101,8 @@ def _archive_process(driver: Path, directory: Path) -> Iterator[subprocess.Popen
 
 
 def _record(client: aeron.Aeron, records: npt.NDArray[np.void], process: subprocess.Popen[bytes]) -> tuple[int, int]:
-    """Publishes trades, and kills the archive amid them. Returns how many were published, and how many confirmed."""
+    """Publishes three quarters of the trades, then kills the archive. Returns the numbers of published and confirmed
+    trades."""
     with (
         aeron.connect_archive(client, message_timeout=_TIMEOUT_S) as archive,
         archive.add_recorded_exclusive_publication(_CHANNEL, _STREAM_ID) as publication,
@@ -122,18 +122,18 @@ def _publish(publication: aeron.ExclusivePublication, records: npt.NDArray[np.vo
     while at < end:
         at += publication.offer_batch(records[:end], start=at)
         if time.monotonic() > deadline:
-            raise RuntimeError(f"the archive took only {at:,} of {end:,} trades in {_TIMEOUT_S:.0f} s")
+            raise RuntimeError(f"the archive recorded only {at:,} of {end:,} trades in {_TIMEOUT_S:.0f} s")
     return at - start
 
 
 def _replay(archive: aeron.AeronArchive, records: npt.NDArray[np.void]) -> int:
-    """Replays the only recording, and compares. Returns the number of trades."""
+    """Replays the only recording and compares its trades. Returns their number."""
     [recording] = archive.list_recordings()
     count = 0
     with archive.replay(recording.recording_id, length=aeron.REPLAY_ALL_AND_STOP) as replay:
         for batch in replay.batches():
             found = batch.as_records(TRADE)
             if found.tobytes() != records[count : count + len(found)].tobytes():
-                raise RuntimeError(f"a trade after {count:,} came back as another one")
+                raise RuntimeError(f"the trade after {count:,} trades differs from the published one")
             count += len(found)
     return count

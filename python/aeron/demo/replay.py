@@ -14,19 +14,22 @@ from aeron.demo.publisher import publish_when_due
 from aeron.demo.trades import TRADE
 
 _REST_S = 0.001
-"""Between looks at what is due: the cores are Spark's, and its batches are hundreds of times longer."""
+"""Seconds between two checks for due trades. Spark needs the cores, and its batches take hundreds of times longer."""
 _NEVER_NS = 2.0**62
 
 
 def main(plan: Replay) -> None:
-    """Publishes when a line on standard input says that all subscribers are there, and stays until another one."""
+    """Waits for a line on standard input, publishes, and ends after another line.
+
+    The parent process writes the first line when all subscribers are connected.
+    """
     records = in_time_order(plan.source.load().records)
     times = np.append(records["time_ns"], records["time_ns"][-1] + plan.closing_ns)
     with aeron.connect(plan.directory) as client:
         publication = client.add_exclusive_publication(plan.channel, plan.stream_id)
         sys.stdin.readline()
         due_ns = np.minimum((times - times[0]) / plan.speed, _NEVER_NS).astype(np.int64)
-        # The closing record stands for no moment of the market: nobody has to wait for it.
+        # The closing record is not a trade: it is sent without a wait.
         due_ns[-1] = due_ns[-2]
         records = np.append(records, _closing(int(times[-1])))
         publish_when_due(publication, records, due_ns, lambda: time.sleep(_REST_S))
@@ -34,12 +37,12 @@ def main(plan: Replay) -> None:
 
 
 def in_time_order(records: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """The records as they are replayed: by time, those of one moment as in the file."""
+    """The records in the order of the replay: by time, and in file order if the times are equal."""
     return records[np.argsort(records["time_ns"], kind="stable")]
 
 
 def _closing(time_ns: int) -> npt.NDArray[np.void]:
-    """A record without symbol and quantity; the window that it falls into never ends."""
+    """A record without symbol and quantity. The window that contains this record is never completed."""
     record = np.zeros(1, TRADE)
     record["time_ns"] = time_ns
     return record

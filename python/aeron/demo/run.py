@@ -1,4 +1,4 @@
-"""The demo itself: an embedded driver and a subscriber here, a publisher in a process of its own."""
+"""The demo itself: an embedded driver and a subscriber here, a publisher in a separate process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from aeron.demo.totals import Totals
 from aeron.demo.trades import TRADE, Trades
 
 LIMIT = 16_384
-"""Messages per poll: a bound on the memory of one batch (1.4 MiB with frames of 88 bytes)."""
+"""Messages per poll: limits the memory of one batch to 1.4 MiB with frames of 88 bytes."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class _Receiver:
     def receive(
         self, count: int, progress: Progress, name: str, latencies: list[npt.NDArray[np.int64]] | None = None
     ) -> float:
-        """Receives ``count`` trades and notes how long each was under way.
+        """Receives ``count`` trades and records the latency of each.
 
-        Answers the seconds from when the first was sent until the last was received.
+        Returns the seconds from the first trade's time of sending until the last trade was received.
         """
         task = progress.add_task(name, total=count, rate="")
         first_ns = last_ns = 0
@@ -84,7 +84,7 @@ class _Receiver:
         return seconds
 
     def _next_batch(self, limit: int) -> tuple[npt.NDArray[np.void], int]:
-        """The trades that arrive next, and when they did (monotonic ns)."""
+        """The next trades, and the time of their arrival (monotonic ns)."""
         deadline = time.monotonic() + SILENCE_S
         while not (batch := self._subscription.poll_batch(limit)):
             os.sched_yield()
@@ -116,7 +116,7 @@ def report(result: Result, trades: Trades) -> list[Table]:
 
 
 def _table(title: str, columns: tuple[str, ...]) -> Table:
-    """Numbers to the right; on a narrow terminal values go on in the next line, they are never cut off."""
+    """A table with right-aligned numbers. A narrow terminal wraps values and never cuts them."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for index, name in enumerate(columns):
         table.add_column(name, justify="right" if index or name == "rate" else "left", overflow="fold")
@@ -124,7 +124,7 @@ def _table(title: str, columns: tuple[str, ...]) -> Table:
 
 
 def _decimals(price: float) -> int:
-    """Digits behind the point, at least two and at most six."""
+    """Decimal places, at least two and at most six."""
     return max(2, len(f"{price:.6f}".rstrip("0").partition(".")[2]))
 
 

@@ -1,4 +1,4 @@
-"""What a market-data consumer keeps: last, high, low and volume per symbol, and a check of the sequence."""
+"""State of a market-data consumer: last, high, low and volume per symbol, and a check of the sequence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from aeron.demo.trades import TRADE
 
 _MULTIPLIER = 0x9E3779B97F4A7C15
-"""Odd, and its bits are spread: it mixes one word of a symbol into the other."""
+"""Multiplier that mixes one word of a symbol into the other: an odd number with spread bits."""
 
 
 @dataclass
@@ -25,7 +25,7 @@ class SymbolTotals:
 
 
 class Totals:
-    """Adds batches of trade records; columns are worked on whole, there is no Python object per trade."""
+    """Adds batches of trade records. It works on whole columns, without a Python object per trade."""
 
     def __init__(self) -> None:
         self.by_symbol: dict[str, SymbolTotals] = {}
@@ -59,7 +59,8 @@ class Totals:
             totals.volume += volume
 
     def _group(self, symbols: npt.NDArray[np.bytes_]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], list[str]]:
-        """An order that puts trades of one symbol together and keeps theirs, where each group starts, and its name."""
+        """Groups trades by symbol. Returns a stable sort order, the start of each group, and the symbol of each
+        group."""
         numbers = self._table.numbers(symbols)
         order = np.argsort(numbers, kind="stable")
         grouped = numbers[order]
@@ -75,10 +76,10 @@ class Totals:
 
 
 class _SymbolTable:
-    """Small integers for symbols, given at their first sight.
+    """Numbers symbols with small integers in the order of their first occurrence.
 
-    A symbol is two 64-bit words; searching one mixed word is four times as fast as comparing texts. The multiplier is
-    changed until all known symbols mix to different words, so a number stands for one symbol only.
+    A symbol is two 64-bit words. Searching one mixed word is four times as fast as comparing texts. The multiplier
+    changes until all known symbols mix to different words, so each number belongs to one symbol.
     """
 
     def __init__(self) -> None:
@@ -101,7 +102,7 @@ class _SymbolTable:
         self._known = _words(np.array([name.encode() for name in self.names], TRADE["symbol"]))
         while len(np.unique(mixed := self._mixed(self._known))) < len(self.names):
             self._multiplier += 2
-        # The smallest type that holds them: 8 and 16 bits are sorted by radix.
+        # The smallest type for these numbers: numpy sorts 8 and 16 bits by radix.
         self._order = np.argsort(mixed).astype(np.min_scalar_type(len(self.names)))
         self._sorted = mixed[self._order]
 

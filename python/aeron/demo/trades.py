@@ -1,8 +1,7 @@
 """Trades as fixed-length records: read from a file of trades or quotes, or generated from a seed.
 
-Whatever the source, the result is one numpy array of :data:`TRADE` records in time order, ready to be published as
-rows. Nothing here knows Aeron.
-"""
+Each source gives one numpy array of :data:`TRADE` records in time order. Its rows can be published. This module does
+not use Aeron."""
 
 from __future__ import annotations
 
@@ -27,19 +26,19 @@ TRADE = np.dtype(
         ("symbol", "S16"),
     ]
 )
-"""One trade, 56 bytes: market time (ns since the epoch), time of sending or, when paced, the time it was due (monotonic
-ns), sequence number (both set by the publisher), price, quantity, symbol (at most 16 bytes, zero padded)."""
+"""One trade, 56 bytes: market time (ns since the epoch), time of sending (monotonic ns; when paced, the due time),
+sequence number, price, quantity, symbol (at most 16 bytes, zero padded). The publisher sets time and number."""
 
 Column = npt.NDArray[np.generic]
 
 
 class TradesError(AeronError, ValueError):
-    """A file that cannot be read as trades; the text says what is missing and which option supplies it."""
+    """A file that cannot be read as trades. The text names the missing part and the option that supplies it."""
 
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """Which column holds what; ``None`` leaves it to detection by the usual names."""
+    """Names of columns. ``None``: detect the column by its usual names."""
 
     time: str | None = None
     price: str | None = None
@@ -49,7 +48,7 @@ class ColumnNames:
 
 @dataclass(frozen=True)
 class Trades:
-    """Records in file order, where they come from, and whether they are quotes (quantity 1, so volume is a count)."""
+    """Records in file order, their source, and whether they are quotes (quantity 1, so the volume is a count)."""
 
     records: npt.NDArray[np.void]
     source: str
@@ -57,7 +56,7 @@ class Trades:
 
     @property
     def kind(self) -> str:
-        """What the records are: trades or quotes."""
+        """Kind of the records: trades or quotes."""
         return "quotes" if self.is_quotes else "trades"
 
     @property
@@ -123,7 +122,7 @@ def _columns(path: Path) -> Mapping[str, Column]:
         return reader(path)
     except TradesError:
         raise
-    # pyarrow raises NotImplementedError for a Parquet file with a codec or type that it does not have.
+    # pyarrow raises NotImplementedError for a Parquet file with an unsupported codec or type.
     except (OSError, ValueError, NotImplementedError, csv.Error) as error:
         raise TradesError(f"{path}: cannot be read: {error}") from error
 
@@ -232,7 +231,7 @@ def time_ns(column: Column, path: Path) -> npt.NDArray[np.int64]:
 
 
 def _check_times(seconds: npt.NDArray[np.float64], column: Column, path: Path) -> None:
-    """64 bits of nanoseconds go that far; a missing time is not there either."""
+    """Checks that times fit 64 bits of nanoseconds, and that none is missing."""
     is_time = np.abs(seconds) < _FARTHEST_S
     if not is_time.all():
         row = int(np.argmin(is_time))

@@ -1,10 +1,10 @@
-"""Aeron streams in and out of Spark, in columns: ``format("aeron")``.
+"""Spark's source and sink for Aeron streams: ``format("aeron")``.
 
 >>> aeron.spark.register(spark)                                                                   # doctest: +SKIP
 >>> trades = spark.readStream.format("aeron").option("channel", "aeron:ipc").option("streamId", "1001").load()
 
-An installed package is found by Spark without :func:`register`; with it a broken module of somebody else's cannot get
-in the way (:func:`check` finds such modules). Importing this package loads neither PySpark nor pyarrow.
+Spark finds the installed package without `register`. After `register`, a broken module of another package cannot hide
+it, and `check` finds such modules. Importing this package loads neither PySpark nor pyarrow.
 """
 
 from __future__ import annotations
@@ -48,17 +48,21 @@ __all__ = [
 
 
 def register(spark: SparkSession) -> None:
-    """Makes ``format("aeron")`` known to a session; may be repeated, and wins over a module found by Spark.
+    """Registers ``format("aeron")`` with a session. May be called again, and replaces a format that Spark has found.
 
-    Spark starts ``PYSPARK_PYTHON`` for its sources and workers, else the first ``python3`` on the path. If neither the
-    variable nor ``spark.pyspark.python`` is set, a local session starts the Python of the caller from now on.
+    Spark starts ``PYSPARK_PYTHON`` for its sources and workers, or else the first ``python3`` on the path. If neither
+    that variable nor ``spark.pyspark.python`` is set, a local session starts the Python of the caller from now on.
 
-    Raises :class:`~aeron.spark.errors.AeronSparkError` for a PySpark that is too old.
+    Args:
+        spark: The session.
+
+    Raises:
+        AeronSparkError: If PySpark is too old.
     """
     import pyspark
 
     check_pyspark(pyspark.__version__)
     use_this_python(spark)
-    from aeron.spark.source import AeronDataSource  # of modules that an old PySpark does not have
+    from aeron.spark.source import AeronDataSource  # an old PySpark lacks these modules
 
     spark.dataSource.register(AeronDataSource)

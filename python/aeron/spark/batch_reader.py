@@ -1,4 +1,4 @@
-"""``spark.read.format("aeron")``: the recordings of a directory, in pieces that the workers read."""
+"""``spark.read.format("aeron")``: reads the recordings of a directory in partitions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from aeron import _aeron
+from aeron import _pipeline
 from aeron.spark.options import ReadOptions
 from aeron.spark.rows import AeronPartition, read_partition
 
@@ -19,16 +19,16 @@ __all__ = ["AeronReader"]
 
 
 class AeronReader(DataSourceReader):
-    """Plans by the catalog and reads by the segments; nothing is kept between. Serves one thread at a time."""
+    """Plans from the catalog and reads segment files, without state between calls. Use it from one thread at a time."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Pieces of the recordings, each message in one of them."""
+        """Partitions of the recordings. Each message is in one partition."""
         options = self._options
-        pieces = _aeron.plan_recordings(
+        pieces = _pipeline.plan_recordings(
             options.archive_dir,
             stream_ids=options.stream_id,
             recording_ids=options.recording_id,
@@ -39,5 +39,5 @@ class AeronReader(DataSourceReader):
         return [AeronPartition(piece) for piece in pieces]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a piece."""
+        """The rows of a partition."""
         return read_partition(partition, self._options, self._schema)

@@ -1,4 +1,4 @@
-"""``aeron.spark.check()`` and ``aeron doctor``: whether this machine can run ``format("aeron")``; what to do if not."""
+"""``aeron.spark.check()`` and ``aeron doctor``: the requirements of ``format("aeron")`` on this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 
 import aeron
-from aeron import _aeron
+from aeron import _pipeline
 from aeron.spark.interpreters import is_this_python, spark_python
 from aeron.spark.versions import check_pyspark
 
@@ -28,12 +28,12 @@ _OLDEST_PYARROW = 18
 _TIMEOUT_S = 60
 _SPARKS_PYTHON = "Python of Spark"
 _ROOM = (1 << 30) + (128 << 20)
-"""Free bytes that an archive with the default ``maxRetainedBytes`` wants."""
+"""Free bytes that a private archive with the default ``maxRetainedBytes`` needs."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked at, whether it serves, what was found, and what to do if it does not serve. Immutable."""
+    """One requirement, whether it is met, the finding, and the remedy if it is not met. Immutable."""
 
     what: str
     ok: bool
@@ -42,10 +42,14 @@ class Check:
 
 
 def check(aeron_dir: str | None = None, archive_dir: str | None = None) -> list[Check]:
-    """Looks at all that ``format("aeron")`` needs; starts nothing but ``java -version`` and the imports of modules.
+    """Checks all requirements of ``format("aeron")``. It starts only ``java -version`` and imports of modules.
 
-    `aeron_dir` is the directory of the media driver, `archive_dir` where private archives are made; both as the options
-    of these names, with their defaults.
+    Args:
+        aeron_dir: Directory of the media driver. ``None`` is the default of the option ``aeron.dir``.
+        archive_dir: Parent directory of private archives. ``None`` is the default of the option ``archiveDir``.
+
+    Returns:
+        A list with one `Check` for each requirement.
     """
     return [
         _java(),
@@ -61,8 +65,8 @@ def check(aeron_dir: str | None = None, archive_dir: str | None = None) -> list[
 
 
 def default_archive_directory() -> Path:
-    """Where private archives are made on this machine when ``archiveDir`` is not given: in shared memory if that has
-    room, else below the temporary directory."""
+    """Parent directory of private archives without ``archiveDir``: in shared memory if that has room, else below the
+    temporary directory."""
     places = [Path("/dev/shm"), Path(tempfile.gettempdir())]
     place = next((place for place in places if place.is_dir() and _free(place) >= _ROOM), places[-1])
     return place / f"aeron-spark-{os.geteuid()}"
@@ -112,7 +116,7 @@ def _pyarrow() -> Check:
 
 
 def _package(what: str, module: str, check_version: Callable[[str], None]) -> Check:
-    """A package as it is imported: it may come from a ``SPARK_HOME``, which no installer knows, or be a half of one."""
+    """Checks a package by importing it: it may come from ``SPARK_HOME``, or its installation may be incomplete."""
     remedy = "pip install 'aeron-py[spark]'"
     try:
         version = str(import_module(module).__version__)
@@ -127,7 +131,7 @@ def _package(what: str, module: str, check_version: Callable[[str], None]) -> Ch
 
 
 def _spark_python() -> Check:
-    """The Python that Spark starts, which need not be this one."""
+    """Checks the Python that Spark starts, which may differ from this one."""
     command = spark_python()
     remedy = f"export PYSPARK_PYTHON={sys.executable}, or call aeron.spark.register(spark) in a local session"
     if is_this_python(command):
@@ -154,7 +158,7 @@ print("\\n" + ("no format in it" if source is None else "format " + source.name(
 
 
 def _modules() -> Iterator[Check]:
-    """Each top-level module ``pyspark_*``, imported in a process of its own: one that raises hides all formats."""
+    """Imports each top-level module ``pyspark_*`` in a separate process. One that raises hides all formats."""
     names = sorted({module.name for module in pkgutil.iter_modules() if module.name.startswith("pyspark_")})
     if "pyspark_aeron" not in names:
         yield Check("pyspark_aeron", False, "not importable", "pip install aeron-py into the Python that Spark uses")
@@ -191,8 +195,8 @@ def _driver(directory: str) -> Check:
 
 
 def _left_directories() -> Iterator[Check]:
-    """The directories that killed drivers left beside the default directory."""
-    for path, size, is_removed_next in _aeron._left_directories():
+    """Directories of killed drivers, next to the default directory."""
+    for path, size, is_removed_next in _pipeline._left_directories():
         advice = (
             "the next embedded driver removes it"
             if is_removed_next
@@ -203,7 +207,7 @@ def _left_directories() -> Iterator[Check]:
 
 def _ended_archives(directory: Path) -> Iterator[Check]:
     """Private archives that no query uses."""
-    ended = _aeron._ended_archives(directory)
+    ended = _pipeline._ended_archives(directory)
     if ended:
         size = sum(size for _, size in ended)
         found = (
@@ -231,7 +235,7 @@ def _free(directory: Path) -> int:
 
 
 def _existing(directory: Path) -> Path:
-    """The directory, or the one that it would be made in."""
+    """The directory, or its nearest parent that exists."""
     return next(path for path in (directory, *directory.parents) if os.path.exists(path))
 
 

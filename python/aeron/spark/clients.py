@@ -1,4 +1,4 @@
-"""Options of clients as the native classes take them."""
+"""Client options as arguments of the native classes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from aeron.spark.options import ClientOptions
 
 if TYPE_CHECKING:
-    from aeron._aeron import _ClientSettings
+    from aeron._stubs.pipeline import _ClientSettings
 
 __all__ = ["client_settings"]
 
 
 def client_settings(options: ClientOptions) -> _ClientSettings:
-    """Settings of the client that reads or writes with these options; what is ``None`` is the client's own default."""
+    """Settings of the client that reads or writes with these options. ``None`` stands for the client's default."""
     return {
         "aeron_dir": options.aeron_dir,
         "driver_timeout_ms": options.aeron_driver_timeout,

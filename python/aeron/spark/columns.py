@@ -1,4 +1,4 @@
-"""The columns of a source: which there are, of which types, and whether a schema of the user's names them rightly."""
+"""The columns of a source and their types, and the check of a user's schema."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from aeron import _aeron
+from aeron import _pipeline
 from aeron.spark.errors import AeronOptionError
 
 if TYPE_CHECKING:
@@ -39,17 +39,17 @@ HEADERS: Mapping[str, DataType] = {
     "term_offset": IntegerType(),
     "flags": ShortType(),
 }
-"""What the source knows of each message beside its payload, in the order of the default schema."""
+"""Columns of each message except its payload, in the order of the default schema."""
 
 _ALWAYS = ("stream_id", "session_id", "position", "reserved_value", "timestamp")
-"""Header columns that come without ``includeHeaders``, unless the payload is a record."""
+"""Header columns that are included without ``includeHeaders``, unless the payload is a record."""
 
 _RECORD_HEADERS: Mapping[str, DataType] = {**HEADERS, "record_index": IntegerType()}
-"""With records, also the number of the record within its message, from 0."""
+"""With records: also the number of the record within its message, from 0."""
 
 
 def source_schema(options: SourceOptions) -> StructType:
-    """The schema of a source to which the user gives none. Every column may be null."""
+    """The default schema of a source. Every column may be null."""
     fields = _fields(options)
     available = available_columns(options.value_format, fields)
     if options.include_headers:
@@ -62,7 +62,7 @@ def source_schema(options: SourceOptions) -> StructType:
 
 
 def check_schema(schema: StructType, options: SourceOptions) -> None:
-    """Refuses a schema of the user's that names a column which is not there, names one twice, or with another type.
+    """Refuses a user's schema with an unknown column, a column that occurs twice, or a column of another type.
 
     Raises :class:`~aeron.spark.errors.AeronOptionError`.
     """
@@ -82,7 +82,8 @@ def check_schema(schema: StructType, options: SourceOptions) -> None:
 
 
 def available_columns(value_format: str, fields: Mapping[str, DataType]) -> dict[str, DataType]:
-    """Every column of a source with this ``valueFormat``; `fields` are those of a record, and win over headers."""
+    """Every column of a source with this ``valueFormat``. A record field in `fields` hides a header of the same
+    name."""
     if value_format == "struct":
         taken = {name.lower() for name in fields}
         return {**fields, **{name: type_ for name, type_ in _RECORD_HEADERS.items() if name not in taken}}
@@ -90,26 +91,26 @@ def available_columns(value_format: str, fields: Mapping[str, DataType]) -> dict
 
 
 def has_arrival_time(schema: StructType, options: SourceOptions) -> bool:
-    """Whether rows of this schema show when their message came; a field of that name hides it."""
+    """Whether the schema has the arrival time. A record field of that name hides it."""
     names = {name.lower() for name in schema.names}
     return "timestamp" in names and "timestamp" not in {name.lower() for name in _fields(options)}
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema that Spark expects of what is read with `schema`, to the letter."""
+    """The exact Arrow schema that Spark expects for rows of `schema`."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(schema, timezone="UTC")
 
 
 def _fields(options: SourceOptions) -> dict[str, DataType]:
-    """Names and Spark types of a record's fields; none without records."""
+    """Names and Spark types of a record's fields; empty without records."""
     if options.value_schema is None:
         return {}
     import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    layout = pa.schema(_aeron.Layout(options.value_schema))
+    layout = pa.schema(_pipeline.Layout(options.value_schema))
     return {field.name: field.dataType for field in from_arrow_schema(layout).fields}
 
 

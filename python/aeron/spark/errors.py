@@ -1,8 +1,7 @@
-"""What goes wrong between Spark and Aeron: one line each, complete in itself, with what to do.
+"""Errors of ``format("aeron")``: each is one complete line that says what to do.
 
-Spark prints an error's text at the end of a long trace, sent from another process. So every class here can be pickled,
-says all that it knows in its message, and carries no chain of causes. :attr:`AeronSparkError.code` is for programs.
-"""
+Spark prints the text of an error at the end of a long traceback from another process. So every class here can be
+pickled, and its message is complete without a chain of causes. Programs use :attr:`AeronSparkError.code`."""
 
 from __future__ import annotations
 
@@ -23,20 +22,20 @@ __all__ = [
 
 
 LONGEST = 2000
-"""Characters of a message: values in it may be of any length, and Spark repeats the text."""
+"""Longest message in characters. Values in a message may have any length, and Spark repeats the text."""
 
 
 class AeronSparkError(AeronError, RuntimeError):
-    """The root of what ``format("aeron")`` raises.
+    """Base class of the errors of ``format("aeron")``.
 
     Attributes:
-        code: what kind of error it is, in capitals, stable over versions.
+        code: kind of the error in capital letters, the same in all versions.
     """
 
     code: str = "AERON"
 
     def __init__(self, message: str, code: str | None = None) -> None:
-        """A message becomes one line; one of more than :data:`LONGEST` characters loses its middle."""
+        """Joins a message to one line. A message of more than :data:`LONGEST` characters loses its middle."""
         line = " ".join(message.split())
         if len(line) > LONGEST:
             half = LONGEST // 2 - len(" ... ")
@@ -51,37 +50,52 @@ class AeronSparkError(AeronError, RuntimeError):
 
 
 class AeronOptionError(AeronSparkError, ValueError):
-    """An option, a layout or a schema is wrong; nothing was opened."""
+    """An option, a layout or a schema is wrong; nothing was opened.
+
+    The text names it and the permitted values: correct it, and start the query again.
+    """
 
     code = "OPTION"
 
 
 class AeronDataLossError(AeronSparkError):
-    """Messages that the query needs are gone; ``failOnDataLoss=false`` counts them instead."""
+    """Messages that the query needs were deleted. With ``failOnDataLoss=false`` they are counted instead."""
 
     code = "DATA_LOSS"
 
 
 class AeronBackPressureError(AeronSparkError, TimeoutError):
-    """Subscribers made no room for ``offerTimeoutMs``."""
+    """Back pressure lasted longer than ``offerTimeoutMs``.
+
+    Make the subscribers faster, or raise ``offerTimeoutMs``.
+    """
 
     code = "BACK_PRESSURE"
 
 
 class AeronNoSubscriberError(AeronSparkError, TimeoutError):
-    """No subscriber was there for ``connectTimeoutMs``."""
+    """No subscriber connected within ``connectTimeoutMs``.
+
+    Start a subscriber, check channel and stream id on both sides, or raise ``connectTimeoutMs``.
+    """
 
     code = "NO_SUBSCRIBER"
 
 
 class AeronRecordError(AeronSparkError, ValueError):
-    """A message or a row does not fit the layout, the stream or the schema."""
+    """A message or a row does not fit the layout, the stream or the schema.
+
+    Correct the layout, the schema or the data.
+    """
 
     code = "RECORD"
 
 
 class AeronDriverTimeout(AeronSparkError, DriverTimeoutError):
-    """No media driver is there, or it stopped."""
+    """No media driver runs, or it stopped.
+
+    Start the driver, or correct the option ``aeron.dir``.
+    """
 
     code = "DRIVER_TIMEOUT"
 
@@ -90,5 +104,5 @@ _BY_CODE = {kind.code: kind for kind in AeronSparkError.__subclasses__()}
 
 
 def spark_error(code: str, message: str) -> AeronSparkError:
-    """The exception of a code; one without a class of its own is an :class:`AeronSparkError` with that code."""
+    """The exception for a code. A code without its own class gives an :class:`AeronSparkError`."""
     return _BY_CODE.get(code, AeronSparkError)(message, code)

@@ -1,8 +1,7 @@
-"""Which Python Spark starts for its sources and workers.
+"""The Python that Spark starts for its sources and workers.
 
-Spark takes ``PYSPARK_PYTHON``, else the first ``python3`` on the path. A job that was started as
-``.venv/bin/python job.py`` then gets workers of another Python, in which this package is missing.
-"""
+Spark uses ``PYSPARK_PYTHON``, or the first ``python3`` on the path. A job that was started as ``.venv/bin/python
+job.py`` then gets workers of another Python, which does not have this package."""
 
 from __future__ import annotations
 
@@ -22,22 +21,22 @@ _DEFAULT = "python3"
 
 
 def spark_python() -> str:
-    """Returns what Spark starts if nobody says otherwise: ``PYSPARK_PYTHON``, else ``python3``."""
+    """Returns the command that Spark starts by default: ``PYSPARK_PYTHON``, or ``python3``."""
     return os.environ.get(_VARIABLE, _DEFAULT)
 
 
 def is_this_python(command: str) -> bool:
-    """Whether a command starts the Python that runs now, with the same packages."""
+    """Whether a command starts the Python of this process, with the same packages."""
     found = shutil.which(command)
-    # A link to an interpreter is not resolved: its own place decides which packages it has.
+    # A link to an interpreter is not resolved: the directory of the link determines the packages.
     return found is not None and os.path.abspath(found) == os.path.abspath(sys.executable)
 
 
 def use_this_python(spark: SparkSession) -> None:
-    """Makes a session start this Python, if it is a local one and the user has not said which one.
+    """Makes a local session start this Python, if the user has not chosen one.
 
-    Executors on other machines may have no Python at this path, and a session of Spark Connect has its own on the
-    server: both are left as they are.
+    Executors on other machines may have no Python at this path, and Spark Connect uses the Python of its server. Such
+    sessions are not changed.
     """
     context = getattr(spark, "_sc", None)
     if context is None or not context.master.startswith("local"):

@@ -1,4 +1,4 @@
-"""The layout of a numpy structured dtype, so that a service and a Spark job share one definition of a record."""
+"""Record layouts from numpy structured dtypes, so that a service and a Spark job share one definition."""
 
 from __future__ import annotations
 
@@ -17,14 +17,21 @@ _TIMESTAMPS = {"ms": "ts_ms", "us": "ts_us", "ns": "ts_ns"}
 
 
 def layout(dtype: npt.DTypeLike) -> str:
-    """The text for the option ``valueSchema`` of a structured `dtype`: its fields, their offsets, and its length.
+    """Returns the text for the option ``valueSchema`` of a structured `dtype`: fields, offsets and length.
 
     >>> layout([("ts", "<i8"), ("px", "<f8"), ("sym", "S8")])
     'ts i64, px f64, sym char[8]'
 
     Texts (``S``) become ``char[n]``, raw bytes (``V``) ``bytes[n]``, ``datetime64`` of ms, us and ns a timestamp.
-    Raises :class:`~aeron.spark.errors.AeronOptionError` for a field of any other type, and for what no layout can say:
-    other names than letters, digits and ``_``, fields over the same bytes, records over 64 KiB.
+
+    Args:
+        dtype: A structured numpy dtype. Names of fields consist of letters, digits and ``_``.
+
+    Returns:
+        The text of the option.
+
+    Raises:
+        AeronOptionError: If a field has another type, fields overlap, or a record is longer than 64 KiB.
     """
     import numpy as np
 
@@ -46,7 +53,7 @@ def layout(dtype: npt.DTypeLike) -> str:
 
 
 def _checked(text: str) -> str:
-    from aeron._aeron import Layout
+    from aeron._pipeline import Layout
 
     Layout(text)
     return text

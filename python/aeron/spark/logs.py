@@ -1,7 +1,7 @@
-"""The log of ``format("aeron")`` in the processes that Spark starts, where nobody configures Python's logging.
+"""The log of ``format("aeron")`` in processes that Spark starts, in which Python's logging is not configured.
 
-Their standard error goes to the log of the Spark driver or executor. Python's own fallback prints the bare text there.
-"""
+Their standard error goes to the log of the Spark driver or executor. Python's default handler prints only the text
+there."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _DATE_FORMAT = "%y/%m/%d %H:%M:%S"
 
 
 class _FallbackHandler(logging.StreamHandler):  # type: ignore[type-arg]
-    """Prints with time and level, as Spark's log does, until somebody gives the root logger a handler."""
+    """Prints with time and level like Spark's log, until the root logger has a handler."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Prints a record unless the root logger has handlers of its own."""
+        """Prints a record unless the root logger has handlers."""
         if not logging.getLogger().handlers:
             super().emit(record)
 

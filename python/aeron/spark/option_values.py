@@ -1,6 +1,6 @@
-"""What texts of options mean.
+"""Parsers of option texts.
 
-Each function takes a text, or makes one that does, and raises ``ValueError`` with what is wrong.
+Each function parses a text or returns a function that does. A wrong text raises ``ValueError`` with the reason.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable
 from aeron import AeronError, ChannelUriBuilder, parse_duration_ns, parse_size
 
 MAX_STREAMS = 1024
-"""Streams of one query, or distinct values of the column ``stream_id`` in one worker."""
+"""Most streams of one query, and most distinct values of the column ``stream_id`` in one worker."""
 
 
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
-    """A whole number from `low` to `high`, by default the largest of 64 bits."""
+    """A whole number from `low` to `high`. The default of `high` is the largest number of 64 bits."""
 
     def parse(text: str) -> int:
         if not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
@@ -27,7 +27,7 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
 
 
 def size(low: int) -> Callable[[str], int]:
-    """Bytes, with the suffixes k, m and g; at least `low`."""
+    """Bytes with an optional suffix k, m or g; at least `low`."""
 
     def parse(text: str) -> int:
         try:
@@ -61,7 +61,7 @@ def duration_ns(high: int | None = None) -> Callable[[str], int]:
 
 
 def choice(*choices: str) -> Callable[[str], str]:
-    """One of `choices`, in any case."""
+    """One of `choices`, in upper or lower case."""
 
     def parse(text: str) -> str:
         for known in choices:
@@ -78,28 +78,28 @@ def boolean(text: str) -> bool:
 
 
 def non_empty(text: str) -> str:
-    """Any text but none."""
+    """Any text that is not empty."""
     if not text:
         raise ValueError("empty")
     return text
 
 
 def client_name(text: str) -> str:
-    """A client's name, as long as a counter's label takes."""
+    """A client's name, at most as long as a counter's label allows."""
     if len(text.encode()) > 100:
         raise ValueError("too long")
     return text
 
 
 def value_format(text: str) -> str:
-    """What a payload is."""
+    """The format of a payload."""
     if text.lower() == "arrow":
         raise ValueError("reserved for a later version")
     return choice("binary", "string", "struct")(text)
 
 
 def starting_offsets(text: str) -> str:
-    """Where a live stream begins: it has no past."""
+    """The start of a live stream, which can only be ``latest``: it has no past."""
     try:
         return choice("latest")(text)
     except ValueError:
@@ -107,7 +107,7 @@ def starting_offsets(text: str) -> str:
 
 
 def channel(text: str) -> str:
-    """An Aeron URI, read to its end by the parser of the client and the driver; every parameter must be a known one."""
+    """An Aeron URI, with the same parser as in the client and the driver. Every parameter must be known."""
     try:
         uri = ChannelUriBuilder.parse(text)
         for parameter in re.finditer(r"[?|]([^=|]+)=", text):
@@ -119,7 +119,7 @@ def channel(text: str) -> str:
 
 
 def _known_parameter(uri: ChannelUriBuilder, name: str, place: int) -> None:
-    """A driver passes over parameters that it does not know; here one is a mistake in typing."""
+    """Refuses unknown parameters. A driver ignores them, but in an option they are probably typing errors."""
     try:
         uri.get(name)
     except ValueError:
@@ -146,7 +146,7 @@ def stream_id(text: str) -> int:
 
 
 def stream_ids(text: str) -> tuple[int, ...]:
-    """Numbers and ranges as the set of ids that they name, in order."""
+    """Numbers and ranges as the sorted ids that they contain."""
     ranges = _ranges(text, -(2**31), 2**31 - 1)
     if any(last - first >= MAX_STREAMS for first, last in ranges):
         raise ValueError("too many streams")
@@ -162,7 +162,7 @@ def recording_ids(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def absolute_path(text: str) -> str:
-    """A path from the root."""
+    """An absolute path."""
     if not os.path.isabs(text):
         raise ValueError("not an absolute path")
     return text

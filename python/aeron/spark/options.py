@@ -1,8 +1,8 @@
 """The options of ``format("aeron")``: one table, from which validation, the documentation and the tests are made.
 
-Spark hands over options as texts with keys in any case. :func:`read_stream_options`, :func:`read_options` and
-:func:`write_options` check all of them, open nothing, and answer typed values; the first wrong one raises an
-:class:`~aeron.spark.errors.AeronOptionError` whose text names the option, the value and what is right.
+Spark passes options as texts, with keys in upper or lower case. :func:`read_stream_options`, :func:`read_options` and
+:func:`write_options` check all of them without opening anything, and return typed values. The first wrong option raises
+an :class:`~aeron.spark.errors.AeronOptionError` with the option, the value and the right form.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NO_SERVER = "needs an archive server, not in this version"
 
 
 class Use(enum.Flag):
-    """Where an option may be given."""
+    """The forms that accept an option."""
 
     READ = enum.auto()
     READ_STREAM = enum.auto()
@@ -60,10 +60,10 @@ class Use(enum.Flag):
 
 @dataclass(frozen=True)
 class Option:
-    """One line of the table.
+    """One row of the table.
 
-    `default` and `right` (an example) are texts as a user writes them, `wrong` pairs a text with the beginning of what
-    is said about it. `parse` raises ``ValueError`` with what is wrong; `expected` then says what is right.
+    `default` and `right` (an example) are texts as a user writes them. `wrong` is a pair of a text and the start of its
+    error text. `parse` raises ``ValueError`` with the reason; `expected` then says which values are right.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Option:
 
     @property
     def field(self) -> str:
-        """The option's attribute in the typed values."""
+        """Name of the attribute with the option's value."""
         return re.sub(r"([A-Z])", r"_\1", self.name).replace(".", "_").lower()
 
 
@@ -273,7 +273,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.READ_STREAM,
         option_values.absolute_path,
         "expected the absolute path of a directory of your own",
-        "Where private archives are made: your own directory, writable, and not by others.",
+        "Parent directory of private archives: a directory of your own that others cannot write to.",
         "/dev/shm/trades",
         ("trades", "not an absolute path"),
         default_text="`/dev/shm/aeron-spark-<uid>`, or below the temporary directory where shared memory is small",
@@ -313,7 +313,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.ALL,
         option_values.value_format,
         "expected binary, string or struct",
-        "What a payload is: bytes, UTF-8 text, or a fixed record described by `valueSchema`.",
+        "Format of a payload: bytes, UTF-8 text, or a fixed record described by `valueSchema`.",
         "struct",
         ("arrow", "reserved for a later version"),
         default="binary",
@@ -332,7 +332,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.SOURCE,
         option_values.choice("FAILFAST", "DROPMALFORMED"),
         "expected FAILFAST or DROPMALFORMED",
-        "What becomes of a payload that does not fit `valueFormat`.",
+        "Treatment of a payload that does not fit `valueFormat`: fail, or drop and count it.",
         "DROPMALFORMED",
         ("PERMISSIVE", "unknown value"),
         default="FAILFAST",
@@ -421,12 +421,12 @@ _FOREIGN = {
     "groupIdPrefix": "Aeron has no consumer groups: every query gets the whole stream, its checkpoint has its position",
     "bootstrap.servers": "Aeron has no broker: give channel, streamId, and the media driver's directory by aeron.dir",
 }
-"""Options that other formats have, or that ours is to have, and what to do instead."""
+"""Options of other formats or of later versions, and what to use instead."""
 
 _REFUSED = {name.lower(): (name, instead) for name, instead in _FOREIGN.items()}
 
 _ALIKE = 0.7
-"""How alike an unknown name and a known one must be for the known one to be suggested, from 0 to 1."""
+"""Similarity from 0 to 1 at which a known name is suggested for an unknown one."""
 
 _SPARKS_OWN = {
     "checkpointlocation",
@@ -434,7 +434,7 @@ _SPARKS_OWN = {
     "asyncprogresstrackingcheckpointintervalms",
     "queryname",
 }
-"""What Spark itself reads from the options of a streaming query, and hands on to the format as well."""
+"""Options of a streaming query that Spark reads itself and also passes to the format."""
 
 
 # ---- typed values ---------------------------------------------------------------------------------------------------
@@ -442,7 +442,7 @@ _SPARKS_OWN = {
 
 @dataclass(frozen=True)
 class ClientOptions:
-    """Options that all forms have, checked."""
+    """Checked options of all forms."""
 
     aeron_dir: str | None
     aeron_driver_timeout: int | None
@@ -456,7 +456,7 @@ class ClientOptions:
 
 @dataclass(frozen=True)
 class SourceOptions(ClientOptions):
-    """Options that both forms of a source have, checked."""
+    """Checked options of both forms of a source."""
 
     min_partitions: int | None
     max_rows_per_partition: int | None
@@ -467,7 +467,7 @@ class SourceOptions(ClientOptions):
 
 @dataclass(frozen=True)
 class ReadStreamOptions(SourceOptions):
-    """Options of ``spark.readStream``, checked; sizes are bytes, durations ns, what ends in ``_ms`` ms."""
+    """Checked options of ``spark.readStream``. Sizes are bytes. Durations are ns, or ms if the name ends in ``_ms``."""
 
     channel: str
     stream_id: tuple[int, ...]
@@ -491,7 +491,7 @@ class ReadOptions(SourceOptions):
 
 @dataclass(frozen=True)
 class WriteOptions(ClientOptions):
-    """Options of ``df.write`` and ``df.writeStream``, checked; `drain` is never set for a stream."""
+    """Checked options of ``df.write`` and ``df.writeStream``. `drain` is never set for a stream."""
 
     channel: str
     stream_id: int | None
@@ -533,9 +533,9 @@ def write_options(options: Mapping[str, str], *, streaming: bool) -> WriteOption
 
 
 def check_source(options: Mapping[str, str]) -> SourceOptions:
-    """What is known of a source before Spark says whether it is ``read`` or ``readStream``: all that both have.
+    """Returns the options that ``read`` and ``readStream`` share, before Spark says which of them is used.
 
-    Raises as :func:`read_stream_options` for what is wrong in either.
+    Raises as :func:`read_stream_options` for an option that is wrong in both forms.
     """
     given = {key.lower() for key in options}
     if "archivedir" in given and "channel" not in given:
@@ -594,9 +594,9 @@ def _unknown(name: str, value: str, table: Mapping[str, Option], use: Use) -> Ae
 
 
 def _refusal(key: str) -> tuple[str, str] | None:
-    """The name of another format's option, and what to use instead; `None` for any other key.
+    """The name of another format's option and its replacement here; `None` for any other key.
 
-    Kafka's clients take their own options with the prefix ``kafka.``; format aeron has none of them.
+    Kafka's clients have options with the prefix ``kafka.``; format aeron has no such options.
     """
     if key.startswith("kafka."):
         _, instead = _REFUSED["bootstrap.servers"]
@@ -605,7 +605,7 @@ def _refusal(key: str) -> tuple[str, str] | None:
 
 
 def _check_embedded(values: ReadStreamOptions) -> None:
-    """What a driver that nobody else knows of can do."""
+    """Checks the options for an embedded driver, which other processes cannot reach."""
     if not ChannelUriBuilder.parse(values.channel).build().startswith("aeron:udp"):
         raise AeronOptionError(
             "option embeddedDriver: an embedded driver cannot be reached by other processes over aeron:ipc, and has "
@@ -619,7 +619,7 @@ def _check_embedded(values: ReadStreamOptions) -> None:
 
 
 def _check_together(values: Mapping[str, Any]) -> None:
-    """What holds between options."""
+    """Checks rules between several options."""
     struct, layout = values["value_format"] == "struct", values["value_schema"]
     if struct and layout is None:
         raise AeronOptionError(

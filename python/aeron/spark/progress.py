@@ -1,4 +1,4 @@
-"""The reports of a running query's Aeron sources, taken from Spark's own progress."""
+"""Reports of a running query's Aeron sources, from Spark's progress."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Gap", "Progress", "progress"]
 
 @dataclass(frozen=True)
 class Gap:
-    """One range of a session that was sent and not recorded. Immutable; ``None`` stands for what is not known.
+    """One range of a session that was sent and not recorded. Immutable. ``None`` stands for an unknown value.
 
     Attributes:
         stream_id: stream of the session.
@@ -51,19 +51,18 @@ class Progress:
         images: publishers connected now.
         backlog_bytes: bytes recorded, headers included, and not yet in a batch.
         backlog_messages: messages recorded and not yet in a batch.
-        retained_bytes: bytes recorded and not yet committed; ``maxRetainedBytes`` is their bound.
-        retention_full_ms: how long the source did not poll because of that bound.
-        gap_bytes: bytes of sessions that were sent and not recorded, as far as they are known; ``None`` if there are
-            only gaps whose length is not known.
-        unknown_gaps: gaps whose length is not known; ``gap_bytes`` does not count them.
+        retained_bytes: bytes recorded and not yet committed; ``maxRetainedBytes`` is their limit.
+        retention_full_ms: milliseconds in which the source did not poll because of that limit.
+        gap_bytes: known bytes of sessions that were sent and not recorded; ``None`` if all gaps have an unknown length.
+        unknown_gaps: number of gaps of unknown length; ``gap_bytes`` does not count them.
         gaps: the latest gaps, the oldest first, at most 32.
         lost_bytes: bytes lost with ``failOnDataLoss=false``.
-        joined: images that came.
-        ended: images that went.
+        joined: number of images that began.
+        ended: number of images that ended.
         malformed: messages and records dropped by ``mode=DROPMALFORMED`` in batches that are finished.
-        archive: directory of the private archive on the Spark driver's machine; ``None`` before it is made.
-        rows_per_second: rows of the last batch by its duration; 0 without a batch with rows.
-        lag_s: how long the backlog takes at that rate; ``None`` without a rate.
+        archive: directory of the private archive on the Spark driver's machine; ``None`` before it exists.
+        rows_per_second: rows of the last batch divided by its duration; 0 without a batch with rows.
+        lag_s: seconds needed to read the backlog at ``rows_per_second``; ``None`` if that rate is 0.
     """
 
     recordings: Mapping[str, int]
@@ -87,14 +86,14 @@ class Progress:
 def progress(
     query: StreamingQuery | QueryProgressEvent | StreamingQueryProgress | Mapping[str, Any],
 ) -> list[Progress]:
-    """Returns the Aeron sources of a query, in the order of its plan; none before its first batch.
+    """Returns the Aeron sources of a query, in the order of its plan. The list is empty before the first batch.
 
     Args:
         query: a running query, the event that a ``StreamingQueryListener`` gets in ``onQueryProgress``, or the progress
-            in either (``query.lastProgress``, ``event.progress``).
+            of either (``query.lastProgress``, ``event.progress``).
 
     Raises:
-        TypeError: `query` is none of these.
+        TypeError: `query` has another type.
 
     Example:
         >>> class Lag(StreamingQueryListener):                                                    # doctest: +SKIP
@@ -108,7 +107,7 @@ def progress(
 
 
 def _last_progress(query: Any) -> Mapping[str, Any] | None:
-    """Spark's progress, as the mapping that it is in every form of it."""
+    """Returns the progress as a mapping, from any form in which Spark provides it."""
     for name in ("lastProgress", "progress"):
         if hasattr(query, name):
             query = getattr(query, name)
@@ -158,18 +157,18 @@ def _gap(gap: Mapping[str, Any]) -> Gap:
 
 
 def _report(text: object) -> dict[str, Any] | None:
-    """The report of an Aeron source; ``None`` for the offset of any other."""
+    """The report of an Aeron source; ``None`` for the offset of another source."""
     return _fields(text, "recordings", "retainedBytes")
 
 
 def _taken(text: object) -> dict[str, Any] | None:
-    """How far recordings were taken, by the offset of an Aeron source; for a batch without a report."""
+    """Positions of recordings from the offset of an Aeron source, for a batch without a report."""
     offset = _fields(text, "aeron", "recordings")
     return None if offset is None else {"recordings": offset["recordings"]}
 
 
 def _fields(text: object, *names: str) -> dict[str, Any] | None:
-    """The object that `text` is in JSON, if it has these fields."""
+    """The JSON object in `text`, if it has these fields."""
     try:
         value = json.loads(text) if isinstance(text, str) else text
     except ValueError:

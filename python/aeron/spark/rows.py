@@ -1,4 +1,4 @@
-"""Rows of recordings on a worker: a piece of a recording in, record batches of Spark's schema out."""
+"""Rows of recordings on a worker: reads a partition as record batches of Spark's schema."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aeron.spark.options import ReadStreamOptions, SourceOptions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from aeron import _aeron
+    from aeron import _pipeline
 
 __all__ = ["AeronPartition", "read_partition"]
 
@@ -25,7 +25,7 @@ _log = logger()
 
 @dataclass(frozen=True)
 class AeronPartition(InputPartition):
-    """A piece of a recording, as the text that describes it; it names positions and holds no data. Immutable."""
+    """A partition as text: the recording and its positions, without data. Immutable."""
 
     text: str
 
@@ -33,16 +33,16 @@ class AeronPartition(InputPartition):
 def read_partition(
     partition: InputPartition | None, options: SourceOptions, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a partition as record batches, to the letter of `schema`; none for the ``None`` of an empty plan."""
+    """The rows of a partition as record batches with exactly this `schema`. An empty plan (``None``) has no rows."""
     if not isinstance(partition, AeronPartition):
         return
     import pyarrow as pa
 
-    from aeron import _aeron
+    from aeron import _pipeline
     from aeron.spark.columns import arrow_schema
 
     expected = arrow_schema(schema)
-    reader = _aeron.PartitionReader(
+    reader = _pipeline.PartitionReader(
         partition.text,
         expected,
         value_format=options.value_format,
@@ -66,8 +66,8 @@ def read_partition(
         )
 
 
-def _report_malformed(reader: _aeron.PartitionReader) -> None:
-    """Tells the source; rows are worth more than their count, so what cannot be told is only logged."""
+def _report_malformed(reader: _pipeline.PartitionReader) -> None:
+    """Reports malformed rows to the source. If that fails, the failure is only logged: the rows matter more."""
     try:
         reader.report_malformed()
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Writing to Aeron streams: what Spark makes of ``df.write.format("aeron")`` and ``df.writeStream.format("aeron")``.
+"""Writes to Aeron streams: ``df.write.format("aeron")`` and ``df.writeStream.format("aeron")``.
 
-A writer travels to every worker. There native code frames the record batches that Spark has straight into the term
-buffers, without an object per row, through publications that the worker process keeps from task to task. A task answers
-with an :class:`AeronCommitMessage`. Delivery is at least once: what was offered cannot be taken back.
+Spark pickles a writer for every worker. There native code writes Spark's record batches directly into the term buffers,
+without an object per row. The worker process keeps its publications from task to task. A task returns an
+:class:`AeronCommitMessage`. Delivery is at least once: an offered message cannot be withdrawn.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, DataType, IntegerType, LongType, StringType, StructType
 
-from aeron._aeron import Layout, SharedPublications
+from aeron._pipeline import Layout, SharedPublications
 from aeron.spark.clients import client_settings
 from aeron.spark.errors import AeronOptionError, AeronSparkError
 from aeron.spark.logs import logger
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 PUBLICATION_IDLE_MS = 30_000
-"""How long a worker keeps publications and clients that no task uses."""
+"""Milliseconds for which a worker keeps publications and clients that no task uses."""
 
 _COLUMNS = "select value [, stream_id] [, reserved_value], or set valueFormat=struct"
 _OPTIONAL: Mapping[str, DataType] = {"stream_id": IntegerType(), "reserved_value": LongType()}
@@ -49,7 +49,7 @@ _log = logger()
 
 @dataclass(frozen=True)
 class PublishedStream:
-    """What a task published on one stream: between these positions of the session, which other tasks write too."""
+    """Messages of a task on one stream: between these positions of a session that other tasks also write."""
 
     stream_id: int
     session_id: int
@@ -60,7 +60,7 @@ class PublishedStream:
 
 @dataclass(frozen=True)
 class AeronCommitMessage(WriterCommitMessage):
-    """What one task published; every stream has a part in it on which the task sent."""
+    """Messages that one task published, with one part for each stream."""
 
     partition: int
     attempt: int
@@ -74,7 +74,7 @@ class AeronCommitMessage(WriterCommitMessage):
 
 
 def check_schema(schema: StructType, options: WriteOptions) -> None:
-    """Refuses columns that cannot be written, before a row is.
+    """Refuses columns that cannot be written, before any row is written.
 
     Raises :class:`~aeron.spark.errors.AeronOptionError`.
     """
@@ -150,7 +150,7 @@ def _sql(type_: DataType) -> str:
 
 
 def _new_second() -> int:
-    """The epoch second, or a later one if a write of this user on this machine has it: no two writes have the same."""
+    """A second since the epoch that no other write of this user on this machine has: now, or later if it is taken."""
     path = os.path.join(tempfile.gettempdir(), f"aeron-spark-{os.getuid()}.second")
     try:
         with open(path, "r+b", opener=_open_own) as file:
@@ -174,7 +174,7 @@ _publications: SharedPublications | None = None
 
 
 def _shared_publications() -> SharedPublications:
-    """Those of this process; a forked child has its own."""
+    """The publications of this process. A forked child has its own."""
     global _publications  # noqa: PLW0603 - they are to outlive tasks, which share nothing but the process
     if _publications is None or not _publications.is_usable:
         _publications = SharedPublications(PUBLICATION_IDLE_MS)
@@ -218,7 +218,7 @@ def _write(
 
 
 class _Writer:
-    """What both writers are: options, checked, and what is pickled with them. Opens nothing before a task runs."""
+    """Base of both writers: checked options, pickled for the workers. Opens nothing before a task runs."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, streaming: bool) -> None:
         self._options = write_options(options, streaming=streaming)
@@ -247,16 +247,16 @@ class AeronWriter(_Writer, DataSourceArrowWriter):
         return _write(iterator, self._options, self._reserved_value, self._query, self._second)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Checks that every task has said what it published."""
+        """Checks that every task has reported its messages."""
         _committed(messages, f"write {self._query} on {self._options.channel}")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Says what had been published before the write failed, and stays published."""
+        """Logs the messages that were published before the write failed. They stay published."""
         _aborted(messages, f"write {self._query} on {self._options.channel}")
 
 
 class AeronStreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """Writes the batches of a streaming query to Aeron streams, whatever its output mode: the rows that Spark gives.
+    """Writes the batches of a streaming query to Aeron streams, in any output mode: all rows that Spark passes.
 
     Raises :class:`~aeron.spark.errors.AeronOptionError` for an option or a column that is wrong.
     """
@@ -272,11 +272,11 @@ class AeronStreamWriter(_Writer, DataSourceStreamArrowWriter):
         return _write(iterator, self._options, self._reserved_value, query[:8], int(batch_id))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Checks that every task of a batch has said what it published."""
+        """Checks that every task of a batch has reported its messages."""
         _committed(messages, f"batch {batchId} on {self._options.channel}")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Says what of a batch had been published before it failed, and stays published."""
+        """Logs the messages of a batch that were published before it failed. They stay published."""
         _aborted(messages, f"batch {batchId} on {self._options.channel}")
 
 

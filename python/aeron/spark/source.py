@@ -1,6 +1,6 @@
-"""``format("aeron")`` as Spark finds it.
+"""The data source class of ``format("aeron")``.
 
-Spark makes these objects in several processes and more than once; they store options and open nothing.
+Spark creates these objects in several processes and more than once. They store options and open nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ __all__ = ["AeronDataSource"]
 
 
 class AeronDataSource(DataSource):
-    """The format ``aeron``: live streams, recordings, and what is written to streams. Serves one thread at a time."""
+    """The format ``aeron``: reads live streams and recordings, and writes to streams. Use it from one thread at a
+    time."""
 
     def __init__(self, options: dict[str, str]) -> None:
         check_pyspark(pyspark.__version__)
@@ -31,25 +32,25 @@ class AeronDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format's name, in any case."""
+        """The format's name. Spark ignores upper and lower case."""
         return "aeron"
 
     def schema(self) -> StructType:
-        """The columns of a source to which no schema is given."""
+        """The default schema of a source."""
         from aeron.spark.columns import source_schema
         from aeron.spark.options import check_source
 
         return source_schema(check_source(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads recordings of a directory."""
+        """The reader for recordings of a directory."""
         from aeron.spark.batch_reader import AeronReader
         from aeron.spark.options import read_options
 
         return AeronReader(_checked(read_options(self.options), schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Reads a live stream. Never raises: what is wrong is raised by the reader's first hook."""
+        """The reader for a live stream. It never raises: the reader's first hook raises any error."""
         from aeron.spark.errors import AeronSparkError
         from aeron.spark.options import read_stream_options
         from aeron.spark.stream_reader import AeronStreamReader, RefusingStreamReader
@@ -60,13 +61,13 @@ class AeronDataSource(DataSource):
             return RefusingStreamReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> AeronWriter:
-        """What ``df.write`` publishes with."""
+        """The writer for ``df.write``."""
         from aeron.spark.sink import AeronWriter
 
         return AeronWriter(self.options, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> AeronStreamWriter:
-        """What ``df.writeStream`` publishes with, in any output mode."""
+        """The writer for ``df.writeStream``, in any output mode."""
         from aeron.spark.sink import AeronStreamWriter
 
         return AeronStreamWriter(self.options, schema)
@@ -76,7 +77,7 @@ Options = TypeVar("Options", bound="SourceOptions")
 
 
 def _checked(options: Options, schema: StructType) -> Options:
-    """The options, if `schema` names what a source of these options has."""
+    """The options, if a source with these options has the columns of `schema`."""
     from aeron.spark.columns import check_schema
 
     check_schema(schema, options)

@@ -1,7 +1,7 @@
 """``spark.readStream.format("aeron")``: the offsets of a live source, and its partitions on the workers.
 
-Spark makes a reader in the source process, where it asks for offsets, and another one that it pickles for the workers.
-Only the first ever opens anything: what it holds is not part of the reader but kept in this module, by the reader's id.
+Spark creates one reader in the source process for offsets, and another one that it pickles for the workers. Only the
+first opens resources. They are not part of the reader: this module keeps them by the reader's id.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from aeron import _aeron
+from aeron import _pipeline
 from aeron.spark.clients import client_settings
 from aeron.spark.columns import has_arrival_time
 from aeron.spark.errors import AeronSparkError
@@ -40,12 +40,12 @@ __all__ = ["AeronStreamReader", "RefusingStreamReader"]
 
 _log = logger()
 
-_live: dict[str, _aeron.LiveSource] = {}
-"""The open sources of this process, by the id of their reader."""
+_live: dict[str, _pipeline.LiveSource] = {}
+"""Open sources of this process, by reader id."""
 
 
 class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The hooks that Spark calls, handed on to the native source. Serves one thread at a time."""
+    """The hooks that Spark calls, passed to the native source. Use it from one thread at a time."""
 
     def __init__(self, options: ReadStreamOptions, schema: StructType) -> None:
         self._options = options
@@ -53,7 +53,8 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._id = uuid.uuid4().hex
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The limit of a batch; Spark carries only one, so bytes beside rows are left to the native source."""
+        """The limit of a batch. Spark has only one limit, so the native source applies a limit of bytes besides
+        rows."""
         if self._options.max_rows_per_trigger is not None:
             return ReadMaxRows(self._options.max_rows_per_trigger)
         if self._options.max_bytes_per_trigger is not None:
@@ -61,49 +62,50 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """From now on no batch goes beyond what is there at the first question for it."""
+        """``Trigger.AvailableNow``: from now on no batch goes beyond the data at its first query for offsets."""
         self._source().prepare_for_available_now()
 
     def initialOffset(self) -> dict[str, Any]:
-        """The empty set of a new private archive, which is not made yet."""
+        """The empty set of positions of a new private archive, which does not exist yet."""
         return _offset(self._source().initial_offset())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """How far the next batch goes; waits a moment for data."""
+        """The end offset of the next batch. Waits a moment for data."""
         is_limited = not isinstance(limit, ReadAllAvailable)
         return _offset(self._source().latest_offset(_text(start), limited=is_limited))
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        """What :func:`aeron.spark.progress` shows. Spark asks after every batch, so what is to be logged is, too."""
+        """The report for :func:`aeron.spark.progress`. Spark calls this after every batch, so it also writes the
+        log."""
         source = self._source()
         _log_lines(source)
         return _offset(source.report())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The pieces of a batch. If a restart begins here, Spark asks for no offset before the batch is done."""
+        """The partitions of a batch. After a restart, Spark may call this before it asks for any offset."""
         source = self._source()
         pieces = source.partitions(_text(start), _text(end))
         _log_lines(source)
         return [AeronPartition(text) for text in pieces]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a piece; the same ones however often they are read."""
+        """The rows of a partition. Each read returns the same rows."""
         return read_partition(partition, self._options, self._schema)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """What lies before `end` is not asked for again."""
+        """Marks data before `end` as no longer needed."""
         self._source().commit(_text(end))
 
     def stop(self) -> None:
-        """Ends recording; what is recorded stays for a restart."""
+        """Ends recording. The recorded data stays for a restart."""
         source = _live.get(self._id)
         if source is not None:
             _log_lines(source)
             source.close()
-            # Not before: SIGTERM may come at any of these lines, and closes only what is in here.
+            # Last: the handler of SIGTERM may run at any of these lines, and closes only the sources in `_live`.
             _live.pop(self._id, None)
 
-    def _source(self) -> _aeron.LiveSource:
+    def _source(self) -> _pipeline.LiveSource:
         source = _live.get(self._id)
         if source is None:
             _close_at_termination()
@@ -112,9 +114,9 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class RefusingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Stands for a reader that cannot be made: each hook raises the reason.
+    """Replacement for a reader that cannot be created: each hook raises the reason.
 
-    If ``streamReader`` itself raised, Spark's source process would report an ``UnboundLocalError`` of its own instead.
+    If ``streamReader`` itself raised, Spark's source process would report its own ``UnboundLocalError`` instead.
     """
 
     def __init__(self, reason: AeronSparkError) -> None:
@@ -124,7 +126,7 @@ class RefusingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         raise self._reason
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Spark's first question to a reader."""
+        """The first hook that Spark calls."""
         self._refuse()
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -152,10 +154,10 @@ class RefusingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._refuse()
 
 
-def _open(options: ReadStreamOptions, schema: StructType) -> _aeron.LiveSource:
-    """The native source of these options, which opens nothing before a batch is logged."""
-    layout = None if options.value_schema is None else _aeron.Layout(options.value_schema)
-    return _aeron.LiveSource(
+def _open(options: ReadStreamOptions, schema: StructType) -> _pipeline.LiveSource:
+    """The native source for these options. It opens nothing before a batch is logged."""
+    layout = None if options.value_schema is None else _pipeline.Layout(options.value_schema)
+    return _pipeline.LiveSource(
         options.channel,
         options.stream_id,
         client=client_settings(options),
@@ -172,7 +174,7 @@ def _open(options: ReadStreamOptions, schema: StructType) -> _aeron.LiveSource:
     )
 
 
-def _log_lines(source: _aeron.LiveSource) -> None:
+def _log_lines(source: _pipeline.LiveSource) -> None:
     for line in source.take_lines():
         _log.warning(line)
 
@@ -183,12 +185,13 @@ def _offset(text: str) -> dict[str, Any]:
 
 
 def _text(offset: dict[str, Any]) -> str:
-    """The canonical text again: Python keeps the order of keys."""
+    """The canonical text of an offset. Python keeps the order of keys."""
     return json.dumps(offset, separators=(",", ":"))
 
 
 def _close_at_termination() -> None:
-    """Spark ends a source process by SIGTERM and nothing else: publishers must not wait for a dead subscriber."""
+    """Closes the sources on SIGTERM, by which Spark ends a source process: publishers must not wait for a dead
+    subscriber."""
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminate)
 

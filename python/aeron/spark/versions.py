@@ -1,4 +1,4 @@
-"""Which PySpark serves."""
+"""The oldest supported version of PySpark, and its check."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 __all__ = ["OLDEST_PYSPARK", "check_pyspark"]
 
 OLDEST_PYSPARK = (4, 2)
-"""Before it a source was not told where a query had stopped, so it could not know its archive after a restart."""
+"""Before this version Spark did not pass the last offset to a source, so a restart could not find its archive."""
 
 
 def check_pyspark(version: str) -> None:

@@ -1,23 +1,23 @@
-//! The agent: what a duty cycle calls, and how it may fail.
+//! [`Agent`]: the methods that a loop calls, and their errors. Runner, invoker and composite call these methods.
 
 use std::any::Any;
 use std::borrow::Cow;
 use std::error::Error;
 
-/// An error of any kind that can cross threads.
+/// An error of any type that can cross threads.
 pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
 
-/// Work done in a loop by one thread at a time.
+/// Work that one thread at a time does in a loop.
 ///
-/// The one who runs the agent calls [`on_start`](Agent::on_start) once, then [`do_work`](Agent::do_work) again and again, then
-/// [`on_close`](Agent::on_close) once, each on the thread that runs the loop.
+/// The loop calls [`on_start`](Agent::on_start) once, then [`do_work`](Agent::do_work) repeatedly, then
+/// [`on_close`](Agent::on_close) once, all on the same thread.
 pub trait Agent: Send {
-    /// Called once before the first duty cycle. When it fails there is no duty cycle, only `on_close`.
+    /// Called once before the first duty cycle. If it fails, only `on_close` follows, without a duty cycle.
     fn on_start(&mut self) -> Result<(), AgentError> {
         Ok(())
     }
 
-    /// One duty cycle. Answers how much was done; 0 lets the loop idle.
+    /// Runs one duty cycle. Returns a work count; 0 lets the loop idle.
     fn do_work(&mut self) -> Result<usize, AgentError>;
 
     /// Called once after the last duty cycle.
@@ -25,7 +25,7 @@ pub trait Agent: Send {
         Ok(())
     }
 
-    /// Names the thread, and says in messages who failed.
+    /// Returns the name of the thread, which also identifies the agent in messages.
     fn role_name(&self) -> Cow<'_, str>;
 }
 
@@ -47,44 +47,44 @@ impl<A: Agent + ?Sized> Agent for Box<A> {
     }
 }
 
-/// Why an agent's method did not succeed, and so whether its loop goes on.
+/// Reason why an agent's method failed. The variant decides whether the loop continues.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The agent asks to end its loop. It is reported, but not counted as an error.
+    /// The agent ends its loop. The end is reported, but not counted as an error.
     #[error("agent terminated: {0}")]
     Terminated(BoxError),
-    /// Somebody asked the thread to stop waiting. The loop ends and nobody is told.
+    /// The thread was interrupted. The loop ends without a report.
     #[error("agent interrupted")]
     Interrupted,
-    /// A duty cycle failed. It is counted and reported, and the loop goes on.
+    /// A duty cycle failed. The error is counted and reported, and the loop continues.
     #[error(transparent)]
     Failed(BoxError),
 }
 
 impl AgentError {
-    /// A failed duty cycle, from an error or a message.
+    /// Creates a [`Failed`](Self::Failed) from an error or a message.
     pub fn failed(error: impl Into<BoxError>) -> Self {
         Self::Failed(error.into())
     }
 
-    /// A wish to end the loop, from an error or a message.
+    /// Creates a [`Terminated`](Self::Terminated) from an error or a message.
     pub fn terminated(reason: impl Into<BoxError>) -> Self {
         Self::Terminated(reason.into())
     }
 }
 
-/// The agent panicked: reported before the panic goes on to whoever runs the loop.
+/// The agent panicked. The panic is reported before it continues in the caller of the loop.
 #[derive(Debug, thiserror::Error)]
 #[error("{role_name} panicked: {message}")]
 pub struct Panicked {
-    /// Whose duty cycle it was.
+    /// Role name of the agent.
     pub role_name: String,
-    /// What the panic said.
+    /// Message of the panic.
     pub message: String,
 }
 
 impl Panicked {
-    /// The agent `role_name` panicked with `panic`.
+    /// Describes a panic of the agent `role_name`.
     pub(crate) fn new(role_name: &str, panic: &(dyn Any + Send)) -> Self {
         let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let message = message.or_else(|| panic.downcast_ref::<String>().cloned());

@@ -1,4 +1,5 @@
-//! Clocks: wall-clock time in milliseconds, monotonic time in nanoseconds, and both as values that somebody else moves.
+//! Clocks: wall-clock time in milliseconds and monotonic time in nanoseconds. Both also exist as cached values that the
+//! owner updates.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,13 +8,18 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Milliseconds since 1 January 1970 UTC. It may jump when the machine's time is set.
 pub trait EpochClock: Send + Sync {
-    /// Now, in milliseconds.
+    /// Returns the current time in milliseconds.
     fn time_ms(&self) -> i64;
+
+    /// Returns the current time in microseconds, with the precision of the clock.
+    fn time_us(&self) -> i64 {
+        self.time_ms().saturating_mul(1_000)
+    }
 }
 
-/// Nanoseconds since some moment. It never goes back, and is the same for all processes of the machine.
+/// Nanoseconds since an arbitrary moment. Never goes back, and is the same for all processes of the machine.
 pub trait NanoClock: Send + Sync {
-    /// Now, in nanoseconds.
+    /// Returns the current time in nanoseconds.
     fn nano_time(&self) -> i64;
 }
 
@@ -25,11 +31,11 @@ pub struct SystemEpochClock;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemNanoClock;
 
-/// A wall clock that stands still until it is told the time: read once a duty cycle by its owner, or moved by a test.
+/// A wall clock that changes only when it is updated: by its owner once in a duty cycle, or by a test.
 #[derive(Debug, Default)]
 pub struct CachedEpochClock(CachedTime);
 
-/// A monotonic clock that stands still until it is told the time: read once a duty cycle by its owner, or moved by a test.
+/// A monotonic clock that changes only when it is updated: by its owner once in a duty cycle, or by a test.
 #[derive(Debug, Default)]
 pub struct CachedNanoClock(CachedTime);
 
@@ -38,6 +44,13 @@ impl EpochClock for SystemEpochClock {
         match SystemTime::now().duration_since(UNIX_EPOCH) {
             Ok(since) => since.as_millis() as i64,
             Err(before) => -(before.duration().as_millis() as i64),
+        }
+    }
+
+    fn time_us(&self) -> i64 {
+        match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(since) => since.as_micros() as i64,
+            Err(before) => -(before.duration().as_micros() as i64),
         }
     }
 }
@@ -62,7 +75,7 @@ impl NanoClock for CachedNanoClock {
 }
 
 impl CachedEpochClock {
-    /// A clock that shows `time_ms`.
+    /// Creates a clock that shows `time_ms`.
     pub fn new(time_ms: i64) -> Self {
         Self(CachedTime(AtomicI64::new(time_ms)))
     }
@@ -72,14 +85,14 @@ impl CachedEpochClock {
         self.0.set(time_ms);
     }
 
-    /// Moves the time on. One thread writes, any thread reads.
+    /// Advances the time. One thread writes, any thread reads.
     pub fn advance(&self, by_ms: i64) {
         self.0.advance(by_ms);
     }
 }
 
 impl CachedNanoClock {
-    /// A clock that shows `time_ns`.
+    /// Creates a clock that shows `time_ns`.
     pub fn new(time_ns: i64) -> Self {
         Self(CachedTime(AtomicI64::new(time_ns)))
     }
@@ -89,7 +102,7 @@ impl CachedNanoClock {
         self.0.set(time_ns);
     }
 
-    /// Moves the time on. One thread writes, any thread reads.
+    /// Advances the time. One thread writes, any thread reads.
     pub fn advance(&self, by_ns: i64) {
         self.0.advance(by_ns);
     }
@@ -121,6 +134,16 @@ mod tests {
     fn the_monotonic_clock_does_not_go_back() {
         let times: Vec<_> = (0..1_000).map(|_| SystemNanoClock.nano_time()).collect();
         assert!(times.is_sorted());
+    }
+
+    #[test]
+    fn the_wall_clock_counts_microseconds_too() {
+        let before = SystemEpochClock.time_ms();
+        let now_us = SystemEpochClock.time_us();
+        let after = SystemEpochClock.time_ms();
+        assert!((before * 1_000..(after + 1) * 1_000).contains(&now_us));
+        let cached = CachedEpochClock::new(7);
+        assert_eq!(cached.time_us(), 7_000);
     }
 
     #[test]

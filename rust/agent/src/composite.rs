@@ -1,21 +1,22 @@
-//! Several agents in one duty cycle.
+//! [`CompositeAgent`]: several agents in one duty cycle.
 
 use std::borrow::Cow;
 
 use crate::agent::{Agent, AgentError};
 
-/// Runs a fixed list of agents one after the other, as one agent named after them: `[a,b]`, unless it is given a name.
+/// Runs a fixed list of agents one after the other, as one agent. Its name consists of the names of the agents, such as
+/// `[a,b]`, unless another name is set.
 ///
-/// When one of them fails its error ends the duty cycle, and the next duty cycle goes on **after** it: an agent that always
-/// fails cannot starve the ones behind it.
+/// If an agent fails, its error ends the duty cycle. The next duty cycle continues **after** this agent. So an agent
+/// that always fails cannot starve the later ones.
 pub struct CompositeAgent {
     agents: Vec<Box<dyn Agent>>,
-    /// Index of the agent with which the next duty cycle begins: not 0 after an agent failed.
+    /// Index of the agent at which the next duty cycle begins; not 0 after an agent failed.
     next: usize,
     role_name: String,
 }
 
-/// A composite needs at least one agent.
+/// The list of agents is empty: a composite needs at least one agent.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a composite agent needs at least one agent")]
 pub struct NoAgents;
@@ -26,7 +27,7 @@ pub struct NoAgents;
 pub struct CompositeError(pub Vec<AgentError>);
 
 impl CompositeAgent {
-    /// One agent made of `agents`, in this order.
+    /// Creates an agent that runs `agents` in this order.
     pub fn new(agents: Vec<Box<dyn Agent>>) -> Result<Self, NoAgents> {
         if agents.is_empty() {
             return Err(NoAgents);
@@ -40,14 +41,14 @@ impl CompositeAgent {
         })
     }
 
-    /// The same with another name.
+    /// Sets another name.
     #[must_use]
     pub fn named(mut self, role_name: impl Into<String>) -> Self {
         self.role_name = role_name.into();
         self
     }
 
-    /// Calls `action` for all agents, also after one failed, and returns all errors as one.
+    /// Calls `action` for all agents, even after one failed, and returns all errors as one.
     fn each(
         &mut self,
         action: impl FnMut(&mut Box<dyn Agent>) -> Result<(), AgentError>,

@@ -1,11 +1,11 @@
-//! Lines for people on the standard outputs. Whoever closed the other end does not want to read them: that is no failure of the
-//! process that writes, as it would be with `println!`.
+//! Writes lines for people to the standard outputs. Ignores errors: a closed output must not end the process, as it
+//! would with `println!`.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 
 /// Writes a line to the standard output.
-pub fn say(line: impl Display) {
+pub fn print_line(line: impl Display) {
     let _ = writeln!(io::stdout(), "{line}");
 }
 

@@ -1,15 +1,15 @@
-//! Properties files from a web server: plain HTTP, at most one redirect, bounded in time and length.
+//! Downloads properties files from a web server: plain HTTP, at most one redirect, with limits for time and length.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// Longest wait for the connection, and for each part of the answer.
+/// Maximum wait for the connection, and for each part of the response.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest answer, headers included, in bytes.
+/// Maximum length of a response in bytes, headers included.
 const MAX_ANSWER_LENGTH: u64 = 1024 * 1024;
 
-/// The content behind an `http://` URL, or what went wrong.
+/// Returns the content of an `http://` URL, or an error text.
 pub(crate) fn fetch(url: &str) -> Result<Vec<u8>, String> {
     match request(url)? {
         Answer::Content(content) => Ok(content),
@@ -38,7 +38,7 @@ fn request(url: &str) -> Result<Answer, String> {
     } else {
         format!("{authority}:80")
     };
-    // HTTP/1.0: the answer ends where the connection does.
+    // With HTTP/1.0, the end of the connection is the end of the response.
     let question =
         format!("GET /{path} HTTP/1.0\r\nHost: {authority}\r\nConnection: close\r\n\r\n");
     let answer =
@@ -66,7 +66,7 @@ fn exchange(server: &str, question: &[u8]) -> std::io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-/// Content or redirect, if the answer is either.
+/// Returns the content or the redirect; `None` for any other response.
 fn parse(answer: &[u8]) -> Option<Answer> {
     let head_length = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&answer[..head_length]).ok()?;
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// A server that gives these answers, one per connection; answers its address.
+    /// Starts a server that sends these responses, one per connection. Returns its address.
     fn serve(answers: Vec<String>) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();

@@ -1,26 +1,26 @@
-//! How long a loop takes for one turn, and whether that is too long.
+//! Measures the duration of duty cycles, and detects those that are too long.
 
-/// Measures the time from one duty cycle to the next against a threshold.
+/// Measures the time from one duty cycle to the next, and compares it with a threshold.
 ///
-/// It keeps no counters: the owner records what [`measure`](DutyCycleTracker::measure) answers (the longest cycle, how many
-/// were too long).
+/// It has no counters: the owner records the results of [`measure`](DutyCycleTracker::measure) (the longest cycle, and
+/// the number of cycles that were too long).
 #[derive(Debug, Clone)]
 pub struct DutyCycleTracker {
     last_update_ns: i64,
     threshold_ns: i64,
 }
 
-/// One turn of a loop.
+/// Measurement of one duty cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DutyCycle {
-    /// Time since the last turn.
+    /// Time since the previous duty cycle, in nanoseconds.
     pub duration_ns: i64,
-    /// It took longer than the threshold.
+    /// Whether it took longer than the threshold.
     pub is_stalled: bool,
 }
 
 impl DutyCycleTracker {
-    /// A tracker primed with the current time.
+    /// Creates a tracker that starts to measure at `now_ns`.
     pub fn new(threshold_ns: i64, now_ns: i64) -> Self {
         Self {
             last_update_ns: now_ns,
@@ -28,7 +28,7 @@ impl DutyCycleTracker {
         }
     }
 
-    /// Starts a new measurement without judging the time before it.
+    /// Starts a new measurement and discards the current one.
     pub fn update(&mut self, now_ns: i64) {
         self.last_update_ns = now_ns;
     }

@@ -1,10 +1,10 @@
-//! [`ErrorHandler`] and [`ErrorCounter`]: they receive the errors of agents, and count them.
+//! [`ErrorHandler`] and [`ErrorCounter`]: report and count the errors of agents.
 
 use crate::agent::AgentError;
 
-/// Told of each error that a loop survives or ends with. Called on the thread of the loop.
+/// Called with each error of a loop, whether the loop continues or ends. Runs on the thread of the loop.
 pub trait ErrorHandler: Send + Sync {
-    /// Takes note of an error. It must not panic.
+    /// Handles an error. Must not panic.
     fn on_error(&self, error: &AgentError);
 }
 
@@ -14,9 +14,9 @@ impl<F: Fn(&AgentError) + Send + Sync> ErrorHandler for F {
     }
 }
 
-/// Counts the failed duty cycles, for instance in a counter of the driver's shared memory.
+/// Counts the failed duty cycles, for example in a counter of the driver's shared memory.
 pub trait ErrorCounter: Send + Sync {
-    /// Adds one. A counter that is closed already ignores it.
+    /// Adds one. A closed counter ignores the call.
     fn increment(&self);
 }
 

@@ -1,11 +1,11 @@
-//! An agent whose duty cycle the caller drives.
+//! [`AgentInvoker`]: runs an agent's duty cycles on the caller's thread.
 
 use std::sync::Arc;
 
 use crate::agent::{Agent, AgentError};
 use crate::error_handler::{ErrorCounter, ErrorHandler};
 
-/// Starts, invokes and closes an agent on the calling thread. For one thread at a time.
+/// Starts, invokes and closes an agent on the calling thread. Use it from one thread at a time.
 pub struct AgentInvoker<A: Agent = Box<dyn Agent>> {
     agent: A,
     error_handler: Arc<dyn ErrorHandler>,
@@ -16,7 +16,8 @@ pub struct AgentInvoker<A: Agent = Box<dyn Agent>> {
 }
 
 impl<A: Agent> AgentInvoker<A> {
-    /// An invoker of `agent`; failed duty cycles are counted in `error_counter` and reported to `error_handler`.
+    /// Creates an invoker of `agent`. Failed duty cycles are counted in `error_counter` and reported to
+    /// `error_handler`.
     pub fn new(
         agent: A,
         error_handler: Arc<dyn ErrorHandler>,
@@ -32,7 +33,7 @@ impl<A: Agent> AgentInvoker<A> {
         }
     }
 
-    /// Starts the agent, once. If it does not start, the error is reported and the agent closed.
+    /// Starts the agent, once. If that fails, reports the error and closes the agent.
     pub fn start(&mut self) {
         if self.is_started || self.is_closed {
             return;
@@ -47,7 +48,7 @@ impl<A: Agent> AgentInvoker<A> {
         }
     }
 
-    /// One duty cycle: how much was done, 0 also if the agent is not running or failed.
+    /// Runs one duty cycle. Returns the work count; 0 if the agent is not running or failed.
     pub fn invoke(&mut self) -> usize {
         if !self.is_running {
             return 0;
@@ -75,28 +76,28 @@ impl<A: Agent> AgentInvoker<A> {
         }
     }
 
-    /// [`start`](AgentInvoker::start) was called.
+    /// Whether [`start`](AgentInvoker::start) was called.
     pub fn is_started(&self) -> bool {
         self.is_started
     }
 
-    /// The agent started, and neither closed nor ended itself.
+    /// Whether the agent has started, was not closed and has not ended itself.
     pub fn is_running(&self) -> bool {
         self.is_running
     }
 
-    /// The agent is closed.
+    /// Whether the agent is closed.
     pub fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// The agent.
+    /// Returns the agent.
     pub fn agent(&self) -> &A {
         &self.agent
     }
 }
 
-/// Counts and reports a failed duty cycle by the rules of its error. True: the loop has to end.
+/// Counts and reports a failed duty cycle as its error requires. Returns whether the loop must end.
 pub(crate) fn report_failed_work(
     error: &AgentError,
     error_handler: &dyn ErrorHandler,

@@ -1,11 +1,13 @@
-//! What driver, client and archive share: agents and the ways to run them, idle strategies, clocks, configuration values.
+//! Shared parts of driver, client and archive: agents and the ways to run them, idle strategies, clocks, configuration
+//! values.
 //!
-//! An [`Agent`] is a piece of work done in a loop (a *duty cycle*). Who owns the loop is a matter of taste and of threads:
-//! an [`AgentRunner`] gives it a thread, an [`AgentInvoker`] leaves it to the caller, a [`CompositeAgent`] puts several agents into
-//! one loop, and at a [`SharedAgent`] other threads may take turns. An [`IdleStrategy`] decides what a loop does when there was nothing to do.
+//! An [`Agent`] is work that is done in a loop (a *duty cycle*). There are several ways to run it. An [`AgentRunner`]
+//! runs it on a thread, and an [`AgentInvoker`] on the caller's thread. A [`CompositeAgent`] combines several agents in
+//! one loop. Other threads can run duty cycles of a [`SharedAgent`]. An [`IdleStrategy`] decides how a loop waits when
+//! it has no work.
 //!
-//! Configuration arrives as text: [`value`] reads and prints sizes and durations, [`properties`] reads property files, and
-//! [`sources`] lays them over the environment.
+//! Configuration is text: [`value`] parses and prints sizes and durations, [`properties`] reads property files, and
+//! [`sources`] combines them with the environment.
 #![forbid(unsafe_code)]
 
 pub mod clock;

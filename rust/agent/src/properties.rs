@@ -1,15 +1,15 @@
-//! Property files: `name=value` lines that stand for environment variables.
+//! Property files: `name=value` lines that set environment variables.
 //!
-//! [`parse`] reads the dialect of Aeron's C media driver: `=` or `:` as separator, `#` and `!` comments, `\` at the end of a line
-//! continues it, no escapes. Each line, also the last one, ends with LF or CRLF; a line and a joined property stay under 2048 bytes.
-//! [`Dialect::Java`] is that of the Java programs.
+//! [`parse`] reads the dialect of Aeron's C media driver: `=` or `:` as separator, `#` and `!` comments, no escapes. A
+//! `\` at the end of a line continues it. Each line, including the last one, must end with LF or CRLF. A line and a
+//! joined property must be shorter than 2048 bytes. [`Dialect::Java`] is the dialect of the Java programs.
 
 mod java;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Bound of a line, and of a property joined from several lines, in bytes.
+/// Limit for a line, and for a property joined from several lines, in bytes.
 pub const MAX_PROPERTY_LENGTH: usize = 2048;
 
 /// One `name=value`. An empty value removes the setting.
@@ -21,41 +21,42 @@ pub struct Property {
     pub value: String,
 }
 
-/// Why a property file was refused. Line numbers begin at 1.
+/// Reason why a property file was refused. Line numbers begin at 1.
 #[derive(Debug, thiserror::Error)]
 pub enum PropertiesError {
-    /// The line is not `name=value`.
+    /// The line does not have the form `name=value`.
     #[error("properties file line {0} malformed")]
     Malformed(usize),
-    /// The line is not under [`MAX_PROPERTY_LENGTH`], or it is the last one and not ended.
+    /// The line is not shorter than [`MAX_PROPERTY_LENGTH`], or it is the last one and does not end with a line break.
     #[error("properties file line {0} too long or does not end with newline")]
     TooLong(usize),
     /// The file could not be read.
     #[error("could not open properties file: {}", path.display())]
     Unreadable {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// How properties files are written.
+/// Dialects of properties files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Dialect {
-    /// As Aeron's C media driver reads them.
+    /// The dialect of Aeron's C media driver.
     #[default]
     C,
-    /// As Java's `Properties` reads them: with escapes such as `\u00fc`, in Latin-1, the last line ended or not.
+    /// The dialect of Java's `Properties`: with escapes such as `\u00fc`, in Latin-1. The last line may end without a
+    /// line break.
     Java,
 }
 
 impl Dialect {
-    /// Returns the properties of a file's bytes, in their order.
+    /// Parses the bytes of a file. Returns its properties in order.
     ///
     /// # Errors
-    /// A line that is no property of this dialect.
+    /// A line that is not a property of this dialect.
     pub fn parse(self, bytes: &[u8]) -> Result<Vec<Property>, PropertiesError> {
         match self {
             Self::C => parse(bytes),
@@ -64,7 +65,7 @@ impl Dialect {
     }
 }
 
-/// The bytes of a properties file.
+/// Returns the bytes of a properties file.
 pub(crate) fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, PropertiesError> {
     let path = path.as_ref();
     std::fs::read(path).map_err(|source| PropertiesError::Unreadable {
@@ -73,7 +74,7 @@ pub(crate) fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, PropertiesError> {
     })
 }
 
-/// The properties of a file's bytes, in their order.
+/// Parses the bytes of a file. Returns its properties in order.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Property>, PropertiesError> {
     let mut properties = Vec::new();
     let mut joined = String::new();
@@ -105,7 +106,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Property>, PropertiesError> {
     }
 }
 
-/// One `name=value` or `name:value`, as after `-D` on a command line.
+/// Parses one `name=value` or `name:value`, as after `-D` on a command line.
 pub fn parse_property(text: &str) -> Option<Property> {
     let (name, value) = text.split_once(['=', ':'])?;
     let name = name.trim_matches(BLANKS);
@@ -115,7 +116,7 @@ pub fn parse_property(text: &str) -> Option<Property> {
     })
 }
 
-/// The environment variable a property stands for: `aeron.mtu.length` is `AERON_MTU_LENGTH`.
+/// Returns the environment variable of a property: `aeron.mtu.length` is `AERON_MTU_LENGTH`.
 pub fn environment_name(property_name: &str) -> String {
     let name = property_name.to_ascii_uppercase().replace('.', "_");
     if name == IRREGULAR.0 {
@@ -124,7 +125,7 @@ pub fn environment_name(property_name: &str) -> String {
     name
 }
 
-/// Lays `properties` over an environment: a later one wins, an empty value removes the variable.
+/// Applies `properties` to an environment: a later property wins, an empty value removes the variable.
 pub fn overlay(
     environment: &mut BTreeMap<String, String>,
     properties: impl IntoIterator<Item = Property>,
@@ -139,7 +140,7 @@ pub fn overlay(
     }
 }
 
-/// One property whose variable does not follow from its name.
+/// The name of the environment variable does not follow from the name of this property; it does for all others.
 const IRREGULAR: (&str, &str) = (
     "AERON_NAME_RESOLVER_THRESHOLD",
     "AERON_DRIVER_NAME_RESOLVER_THRESHOLD",
@@ -147,7 +148,7 @@ const IRREGULAR: (&str, &str) = (
 
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// The line without its end and leading blanks.
+/// Returns the line without its end and its leading blanks.
 fn trim_line(line: &[u8], number: usize) -> Result<&str, PropertiesError> {
     let Some(line) = line
         .strip_suffix(b"\n")

@@ -1,4 +1,4 @@
-//! An agent with a thread of its own.
+//! [`AgentRunner`]: runs an agent on a thread.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -13,47 +13,47 @@ use crate::error_handler::{ErrorCounter, ErrorHandler};
 use crate::idle::IdleStrategy;
 use crate::invoker::report_failed_work;
 
-/// Runs an agent's duty cycle on one thread until it is closed, or until the agent ends itself.
+/// Runs an agent's duty cycle on one thread until the runner is closed, or until the agent ends itself.
 ///
-/// Any thread may close it; dropping closes it too. Closing waits for the running duty cycle to end, so whoever closes must not
-/// hold what the agent waits for.
+/// Any thread may close the runner. Dropping the runner also closes it. Closing waits for the end of the current duty
+/// cycle. The closing thread must not hold a lock for which the agent waits.
 pub struct AgentRunner {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRunner>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// How long [`AgentRunner::close`] waits before it says that an agent does not end, and tries again.
+/// Time for which [`AgentRunner::close`] waits before it reports that an agent does not end, and tries again.
 pub const RETRY_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-struct Shared {
+struct SharedRunner {
     role_name: String,
     is_running: AtomicBool,
-    /// Taken by the first who runs or closes the agent, so it runs and closes at most once.
-    duty: Mutex<Option<Duty>>,
+    /// Removed by the first thread that runs or closes the agent, so the agent runs and closes at most once.
+    duty: Mutex<Option<RunnerDuty>>,
     is_closed: Mutex<bool>,
     closed: Condvar,
     runner: OnceLock<Thread>,
     error_handler: Arc<dyn ErrorHandler>,
 }
 
-struct Duty {
+struct RunnerDuty {
     agent: Box<dyn Agent>,
     idle_strategy: Box<dyn IdleStrategy>,
     error_counter: Option<Arc<dyn ErrorCounter>>,
 }
 
 impl AgentRunner {
-    /// A runner of `agent`; failed duty cycles are counted in `error_counter` and reported to `error_handler`.
+    /// Creates a runner of `agent`. Failed duty cycles are counted in `error_counter` and reported to `error_handler`.
     pub fn new(
         agent: Box<dyn Agent>,
         idle_strategy: Box<dyn IdleStrategy>,
         error_handler: Arc<dyn ErrorHandler>,
         error_counter: Option<Arc<dyn ErrorCounter>>,
     ) -> Self {
-        let shared = Shared {
+        let shared = SharedRunner {
             role_name: agent.role_name().into_owned(),
             is_running: AtomicBool::new(true),
-            duty: Mutex::new(Some(Duty {
+            duty: Mutex::new(Some(RunnerDuty {
                 agent,
                 idle_strategy,
                 error_counter,
@@ -69,7 +69,8 @@ impl AgentRunner {
         }
     }
 
-    /// Runs the agent on a new thread that has its role name. A runner that ran before, or is closed, only ends its thread at once.
+    /// Runs the agent on a new thread with the agent's role name. If the runner ran before or is closed, the thread
+    /// ends at once.
     pub fn start_on_thread(&self) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         let thread = std::thread::Builder::new()
@@ -82,15 +83,15 @@ impl AgentRunner {
     /// Runs the agent on the calling thread until it ends. Does nothing if the agent ran before or is closed.
     ///
     /// # Panics
-    /// With the agent's own panic, after it was reported and the agent closed.
+    /// If the agent panics, with the same panic, after it was reported and the agent closed.
     pub fn run(&self) {
         self.shared.run();
     }
 
-    /// Ends the loop and waits until the agent is closed; an agent that never ran is closed on the calling thread.
+    /// Ends the loop and waits until the agent is closed. Closes an agent that never ran on the calling thread.
     ///
-    /// May be called again. On the agent's own thread it only asks the loop to end. When an agent does not end, a line on the
-    /// standard error output says so every [`RETRY_CLOSE_TIMEOUT`].
+    /// May be called again. On the agent's own thread it only requests the end of the loop. If an agent does not end,
+    /// writes a line to the standard error output every [`RETRY_CLOSE_TIMEOUT`].
     pub fn close(&self) {
         self.close_with(RETRY_CLOSE_TIMEOUT, |role_name| {
             console::warn(format_args!(
@@ -99,7 +100,8 @@ impl AgentRunner {
         });
     }
 
-    /// [`close`](AgentRunner::close) with another timeout and another action on each timeout, which is given the role name.
+    /// Like [`close`](AgentRunner::close), with another timeout. Calls `fail_action` with the role name after each
+    /// timeout.
     pub fn close_with(&self, retry_timeout: Duration, mut fail_action: impl FnMut(&str)) {
         self.shared.is_running.store(false, Ordering::Release);
         if let Some(mut duty) = lock(&self.shared.duty).take() {
@@ -115,22 +117,22 @@ impl AgentRunner {
             self.shared.unpark();
         }
         if let Some(thread) = lock(&self.thread).take() {
-            // A panic of the agent has been reported by the loop itself.
+            // The loop has already reported a panic of the agent.
             let _ = thread.join();
         }
     }
 
-    /// The loop has ended and the agent is closed.
+    /// Whether the loop has ended and the agent is closed.
     pub fn is_closed(&self) -> bool {
         *lock(&self.shared.is_closed)
     }
 
-    /// The name of the agent, which is the name of the thread.
+    /// Returns the role name of the agent, which is the name of the thread.
     pub fn role_name(&self) -> &str {
         &self.shared.role_name
     }
 
-    /// The thread that runs the agent, once it runs.
+    /// Returns the thread that runs the agent; `None` before it runs.
     pub fn thread(&self) -> Option<&Thread> {
         self.shared.runner.get()
     }
@@ -142,7 +144,7 @@ impl Drop for AgentRunner {
     }
 }
 
-impl Shared {
+impl SharedRunner {
     fn run(&self) {
         let Some(mut duty) = lock(&self.duty).take() else {
             return;
@@ -163,11 +165,11 @@ impl Shared {
 
     fn work(
         &self,
-        Duty {
+        RunnerDuty {
             agent,
             idle_strategy,
             error_counter,
-        }: &mut Duty,
+        }: &mut RunnerDuty,
     ) {
         if let Err(error) = agent.on_start() {
             self.is_running.store(false, Ordering::Release);
@@ -185,7 +187,7 @@ impl Shared {
         }
     }
 
-    fn close_agent(&self, duty: &mut Duty) {
+    fn close_agent(&self, duty: &mut RunnerDuty) {
         if let Err(error) = duty.agent.on_close() {
             self.error_handler.on_error(&error);
         }
@@ -196,7 +198,7 @@ impl Shared {
         self.closed.notify_all();
     }
 
-    /// True once the agent is closed, false if that took longer than `timeout`.
+    /// Waits until the agent is closed. Returns `false` if the agent is not closed within `timeout`.
     fn wait_closed(&self, timeout: Duration) -> bool {
         let waited = self
             .closed
@@ -217,7 +219,7 @@ impl Shared {
     }
 }
 
-/// A panicking error handler must not make the runner unclosable.
+/// Ignores poisoning, so that a runner can be closed after its error handler panicked.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

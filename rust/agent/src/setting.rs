@@ -2,18 +2,18 @@
 
 use crate::value::{parse_config_bool, parse_duration_ns, parse_size};
 
-/// A value of a setting, as text, keyword arguments and the printed configuration see it.
+/// The value of a setting, for text, keyword arguments and the printed configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// Yes or no.
     Boolean(bool),
-    /// Bytes, nanoseconds, milliseconds or a plain count: the setting's name carries the unit.
+    /// Bytes, nanoseconds, milliseconds or a count: the setting's name contains the unit.
     Number(i64),
-    /// A name, a path or a list; empty when the setting is absent.
+    /// A name, a path or a list; empty if the setting is absent.
     Text(String),
 }
 
-/// How the text of a setting is read, and for numbers the limits (inclusive) it is held to.
+/// How the text of a setting is parsed, with the inclusive limits of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grammar {
     /// `true`, `on` or `1`; `false`, `off` or `0`.
@@ -24,14 +24,15 @@ pub enum Grammar {
     Duration(i64, i64),
     /// A plain number.
     Integer(i64, i64),
-    /// A plain number, read up to its last digit: what follows is ignored, without a word, as the C driver does it for a few.
+    /// A number made of the leading digits. The rest of the text is ignored without an error, as the C driver does for
+    /// a few settings.
     LeadingDigits(i64, i64),
-    /// Anything.
+    /// Any text.
     Text,
 }
 
 impl Grammar {
-    /// The inclusive limits of a number, none for booleans and text.
+    /// Returns the inclusive limits of a number; `None` for booleans and text.
     pub fn limits(self) -> Option<(i64, i64)> {
         match self {
             Grammar::Size(min, max)
@@ -42,8 +43,8 @@ impl Grammar {
         }
     }
 
-    /// Reads `text`; a number may have white space before it, and may be beyond the limits. `None` when the text does not fit the
-    /// grammar.
+    /// Parses `text`. A number may have leading white space, and may exceed the limits. Returns `None` if the text does
+    /// not match the grammar.
     pub fn parse(self, text: &str) -> Option<Value> {
         let digits = text.trim_ascii_start();
         Some(match self {
@@ -59,7 +60,7 @@ impl Grammar {
         })
     }
 
-    /// The nearest value within the limits.
+    /// Returns the nearest value within the limits.
     pub fn clamp(self, value: Value) -> Value {
         match (value, self.limits()) {
             (Value::Number(number), Some((min, max))) => Value::Number(number.clamp(min, max)),

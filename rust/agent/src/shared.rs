@@ -1,4 +1,4 @@
-//! An agent whose duty cycles its own loop shares with others.
+//! [`SharedAgent`]: an agent whose duty cycles other threads can also run.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,44 +8,46 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::agent::{Agent, AgentError, Panicked};
 use crate::idle::{IdleStrategy, park_ns};
 
-/// How long the loop parks while others take turns.
+/// Time in nanoseconds for which the loop parks while other threads run turns.
 ///
-/// Who takes turns spins, and a loop that spins beside it would take the processor from it; what else the loop runs waits this long.
+/// These threads spin. A loop that also spins would compete with them for the processor. Other agents of the loop wait
+/// for this time.
 const GIVE_WAY_NS: u64 = 100_000;
 
-/// An agent at which other threads may take turns ([`AgentTurns`]): who waits for what the agent brings runs it meanwhile, instead
-/// of waiting for the loop's thread.
+/// An agent whose duty cycles other threads may run in turns ([`AgentTurns`]). A thread that waits for the agent's
+/// results then runs the agent, instead of waiting for the loop's thread.
 ///
-/// There is one duty cycle at a time, and nobody waits for another's to end. The loop starts and closes the agent, and goes on running
-/// it: nobody has to take a turn. It is also the loop that is told what failed in a turn.
-pub struct SharedAgent(Arc<Shared>);
+/// Only one duty cycle runs at a time, and no thread waits for the duty cycle of another thread. The loop starts and
+/// closes the agent, and continues to run it, so no thread is required to run a turn. The loop also reports failures of
+/// turns.
+pub struct SharedAgent(Arc<SharedAgentState>);
 
-/// The right to take turns at a [`SharedAgent`], for any thread and for as long as one likes: there are none before the loop
-/// starts and after it closes.
+/// The right to run turns of a [`SharedAgent`], for any thread and without a time limit. Before the loop starts and
+/// after it closes, a turn does nothing.
 #[derive(Clone)]
-pub struct AgentTurns(Arc<Shared>);
+pub struct AgentTurns(Arc<SharedAgentState>);
 
-struct Shared {
+struct SharedAgentState {
     role_name: String,
-    duty: Mutex<Duty>,
-    /// Work done in turns since the loop idled last.
+    duty: Mutex<SharedAgentDuty>,
+    /// Work done in turns since the loop last idled.
     helped: AtomicUsize,
 }
 
-struct Duty {
-    /// `None` once it is closed, so that it gives everything back though somebody still has the right to take turns.
+struct SharedAgentDuty {
+    /// `None` after the close: the agent is dropped then, even if `AgentTurns` still exist.
     agent: Option<Box<dyn Agent>>,
     is_running: bool,
-    /// What failed in a turn, until the loop hears of it.
+    /// Failure of a turn, until the loop reports it.
     failure: Option<AgentError>,
 }
 
 impl SharedAgent {
-    /// An agent that runs `agent`.
+    /// Creates a shared agent that runs `agent`.
     pub fn new(agent: Box<dyn Agent>) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(SharedAgentState {
             role_name: agent.role_name().into_owned(),
-            duty: Mutex::new(Duty {
+            duty: Mutex::new(SharedAgentDuty {
                 agent: Some(agent),
                 is_running: false,
                 failure: None,
@@ -54,7 +56,7 @@ impl SharedAgent {
         }))
     }
 
-    /// The right to take turns.
+    /// Returns the right to run turns.
     pub fn turns(&self) -> AgentTurns {
         AgentTurns(Arc::clone(&self.0))
     }
@@ -95,7 +97,7 @@ impl Agent for SharedAgent {
 }
 
 impl AgentTurns {
-    /// One duty cycle on the calling thread, unless another thread is in one; answers how much was done.
+    /// Runs one duty cycle on the calling thread, unless another thread is in one. Returns the work count.
     pub fn take(&self) -> usize {
         let Some(mut duty) = self.0.try_lock() else {
             return 0;
@@ -107,14 +109,14 @@ impl AgentTurns {
         work_count
     }
 
-    /// How the loop idles: as `strategy` says, except that it parks for a while and leaves the processor to those who take turns when
-    /// they have found work, and all of it since it idled last is at most `limit`.
+    /// Returns an idle strategy for the loop. It idles like `strategy`, with one exception. If turns have found work,
+    /// at most `limit` since the loop last idled, it parks for a while and leaves the processor to them.
     pub fn giving_way(
         &self,
         strategy: Box<dyn IdleStrategy>,
         limit: usize,
     ) -> Box<dyn IdleStrategy> {
-        Box::new(GivingWay {
+        Box::new(TurnYield {
             strategy,
             limit,
             shared: Arc::clone(&self.0),
@@ -122,19 +124,21 @@ impl AgentTurns {
     }
 }
 
-impl Shared {
-    /// Only a panic of the loop's own duty cycle poisons the lock, and its loop ends by it.
-    fn try_lock(&self) -> Option<MutexGuard<'_, Duty>> {
+impl SharedAgentState {
+    /// Locks the agent if no duty cycle runs.
+    ///
+    /// Only a panic in the loop's own duty cycle poisons the lock, and that panic ends the loop.
+    fn try_lock(&self) -> Option<MutexGuard<'_, SharedAgentDuty>> {
         self.duty.try_lock().ok()
     }
 
-    fn wait(&self) -> MutexGuard<'_, Duty> {
+    fn wait(&self) -> MutexGuard<'_, SharedAgentDuty> {
         self.duty.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Duty {
-    /// The agent's duty cycle; one that ends the loop is the last.
+impl SharedAgentDuty {
+    /// Runs the agent's duty cycle. If the duty cycle ends the loop, no further duty cycle follows.
     fn run(&mut self) -> Result<usize, AgentError> {
         let Some(agent) = self.agent.as_mut().filter(|_| self.is_running) else {
             return Ok(0);
@@ -146,7 +150,8 @@ impl Duty {
         outcome
     }
 
-    /// A duty cycle whose failure, a panic as well, is not the caller's but the loop's; there is none before the loop has heard of it.
+    /// Runs a duty cycle in a turn. A failure or panic is kept for the loop, not returned to the caller. No turn runs
+    /// until the loop has reported it.
     fn take_turn(&mut self, role_name: &str) -> usize {
         if self.failure.is_some() {
             return 0;
@@ -168,13 +173,13 @@ impl Duty {
 }
 
 /// See [`AgentTurns::giving_way`].
-struct GivingWay {
+struct TurnYield {
     strategy: Box<dyn IdleStrategy>,
     limit: usize,
-    shared: Arc<Shared>,
+    shared: Arc<SharedAgentState>,
 }
 
-impl IdleStrategy for GivingWay {
+impl IdleStrategy for TurnYield {
     fn idle_once(&mut self) {
         self.strategy.idle_once();
     }

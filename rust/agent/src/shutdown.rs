@@ -1,4 +1,4 @@
-//! Waiting for the end of the program: SIGINT, SIGTERM, or a call.
+//! [`ShutdownSignalBarrier`]: waits for the end of the program by SIGINT, SIGTERM, or a call.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -10,16 +10,16 @@ use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// Wakes whoever waits for the program to end.
+/// Wakes threads that wait for the end of the program.
 ///
-/// While a barrier exists SIGINT and SIGTERM no longer kill the process: they wake the barriers, and the process lives until
-/// its main program, woken, has put things in order. It uses no thread of its own. All methods may be called from any thread.
+/// While a barrier exists, SIGINT and SIGTERM do not kill the process: they wake the barriers. The main program then
+/// cleans up and ends the process. The barrier uses no thread of its own. All methods may be called from any thread.
 pub struct ShutdownSignalBarrier {
     inner: Arc<Inner>,
     signals: Mutex<Vec<SigId>>,
 }
 
-/// What woke a barrier.
+/// Reason why a barrier was woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shutdown {
     /// A call of [`ShutdownSignalBarrier::signal`] or [`ShutdownSignalBarrier::signal_all`].
@@ -37,19 +37,20 @@ struct Inner {
 }
 
 const NOTHING: usize = 0;
-/// Beyond the number of any signal.
+/// Larger than the number of any signal.
 const REQUESTED: usize = usize::MAX;
 
-/// The barriers that [`ShutdownSignalBarrier::signal_all`] reaches.
+/// The barriers that [`ShutdownSignalBarrier::signal_all`] wakes.
 static BARRIERS: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
 impl ShutdownSignalBarrier {
-    /// A barrier for SIGINT and SIGTERM.
+    /// Creates a barrier for SIGINT and SIGTERM.
     pub fn new() -> io::Result<Self> {
         Self::create(None)
     }
 
-    /// A barrier that calls `handler` once, on the thread that notices the signal: a waiting one, or the caller of `signal`.
+    /// Creates a barrier that calls `handler` once, on the thread that notices the signal: a waiting thread, or the
+    /// caller of `signal`.
     pub fn with_handler(handler: impl FnOnce() + Send + 'static) -> io::Result<Self> {
         Self::create(Some(Box::new(handler)))
     }
@@ -60,7 +61,7 @@ impl ShutdownSignalBarrier {
         let received = Arc::new(AtomicUsize::new(NOTHING));
         let mut signals = Vec::new();
         for signal in [SIGINT, SIGTERM] {
-            // The flag before the pipe: whoever the pipe wakes sees the flag.
+            // The flag is set before the pipe is written: a thread that the pipe wakes sees the flag.
             signals.push(signal_hook::flag::register_usize(
                 signal,
                 Arc::clone(&received),
@@ -85,7 +86,8 @@ impl ShutdownSignalBarrier {
         })
     }
 
-    /// What woke the barrier, if anything did: a load, cheap enough for every duty cycle.
+    /// Returns the reason why the barrier was woken; `None` if it was not. A single load, cheap enough for every duty
+    /// cycle.
     pub fn received(&self) -> Option<Shutdown> {
         self.inner.received()
     }
@@ -111,7 +113,7 @@ impl ShutdownSignalBarrier {
         Some(shutdown)
     }
 
-    /// Wakes this barrier and calls its handler, the first time only.
+    /// Wakes this barrier. The first call also calls its handler.
     pub fn signal(&self) {
         self.inner.signal();
     }
@@ -125,7 +127,8 @@ impl ShutdownSignalBarrier {
             .for_each(|barrier| barrier.signal());
     }
 
-    /// Takes the barrier out of the reach of signals and of [`signal_all`](Self::signal_all). Signals do nothing then.
+    /// Disconnects the barrier from signals and from [`signal_all`](Self::signal_all), which then have no effect on the
+    /// barrier.
     pub fn remove(&self) {
         lock(&self.signals).drain(..).for_each(|id| {
             signal_hook::low_level::unregister(id);
@@ -134,7 +137,7 @@ impl ShutdownSignalBarrier {
         lock(&BARRIERS).retain(|barrier| !barrier.ptr_eq(&own) && barrier.strong_count() > 0);
     }
 
-    /// Signals, removes and marks the barrier as closed. May be called again; dropping does it too.
+    /// Signals and removes the barrier, and sets its state to closed. May be called again; dropping also closes it.
     pub fn close(&self) {
         if !self.inner.is_closed.swap(true, Ordering::AcqRel) {
             self.signal();
@@ -142,7 +145,7 @@ impl ShutdownSignalBarrier {
         }
     }
 
-    /// [`close`](Self::close) was called.
+    /// Whether [`close`](Self::close) was called.
     pub fn is_closed(&self) -> bool {
         self.inner.is_closed.load(Ordering::Acquire)
     }
@@ -168,7 +171,7 @@ impl Inner {
             self.received
                 .compare_exchange(NOTHING, REQUESTED, Ordering::AcqRel, Ordering::Acquire);
         if unset.is_ok() {
-            // The pipe has room: nothing is written into it but this byte and one for each signal.
+            // The pipe has room: it only ever contains this byte and one for each signal.
             let _ = (&self.writer).write(&[1]);
         }
         self.call_handler();
@@ -181,7 +184,8 @@ impl Inner {
         }
     }
 
-    /// Nobody reads the pipe, so once woken it stays readable for all who wait. A signal may end the wait early.
+    /// The pipe is never read, so after a wake it stays readable for all waiting threads. A signal may end the wait
+    /// early.
     fn wait_readable(&self, timeout: Duration) {
         let timeout = timeout.try_into().ok();
         let _ = poll(
@@ -200,7 +204,7 @@ mod tests {
     use super::*;
     use signal_hook::low_level::raise;
 
-    /// Signals and `signal_all` reach every barrier of the process, so these tests take turns.
+    /// Signals and `signal_all` reach every barrier of the process, so these tests run one at a time.
     static TURN: Mutex<()> = Mutex::new(());
 
     const SOON: Duration = Duration::from_secs(60);

@@ -1,4 +1,5 @@
-//! [`Sources`]: where settings come from: the environment, `-D` definitions and properties files, later ones over earlier ones.
+//! [`Sources`]: reads settings from the environment, `-D` definitions and properties files; later ones override earlier
+//! ones.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use crate::properties::{self, Dialect, PropertiesError, Property};
 /// Prefix of the names of all settings.
 const PREFIX: &str = "AERON_";
 
-/// The texts of settings, by their environment variables.
+/// The texts of settings, by environment variable.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     variables: BTreeMap<String, String>,
@@ -26,21 +27,21 @@ pub enum SourcesError {
     File {
         /// The file as it was named.
         file: String,
-        /// What is wrong with it.
+        /// Cause.
         reason: PropertiesError,
     },
-    /// A properties file that a web server does not give.
+    /// A properties file that cannot be downloaded.
     #[error("loading properties from {file} {reason}")]
     Download {
         /// The file as it was named.
         file: String,
-        /// What went wrong.
+        /// Description of the error.
         reason: String,
     },
 }
 
 impl Sources {
-    /// Returns the variables of this process that begin with `AERON_`. One that is not UTF-8 is left out.
+    /// Returns the variables of this process that begin with `AERON_`. Skips a variable that is not UTF-8.
     pub fn environment() -> Self {
         let variables = std::env::vars_os().filter_map(|(name, text)| {
             let name = name.into_string().ok()?;
@@ -53,13 +54,13 @@ impl Sources {
         }
     }
 
-    /// Reads properties files in this dialect from now on.
+    /// Sets the dialect in which further properties files are read.
     #[must_use]
     pub fn with_dialect(self, dialect: Dialect) -> Self {
         Self { dialect, ..self }
     }
 
-    /// Sets what the argument of `-D` says: `name=text` or `name:text`; an empty text removes the setting.
+    /// Applies the argument of `-D`: `name=text` or `name:text`; an empty text removes the setting.
     ///
     /// # Errors
     /// [`SourcesError::MalformedDefine`].
@@ -70,10 +71,10 @@ impl Sources {
         Ok(())
     }
 
-    /// Takes over a properties file, named by its path, `file://` and its path, or an `http://` URL.
+    /// Applies a properties file, named by its path, `file://` and its path, or an `http://` URL.
     ///
     /// # Errors
-    /// The file cannot be read, or a line of it is no property.
+    /// The file cannot be read, or contains a line that is not a property.
     pub fn load_file(&mut self, file: &str) -> Result<(), SourcesError> {
         let unreadable = |reason| SourcesError::File {
             file: file.to_owned(),
@@ -92,7 +93,7 @@ impl Sources {
         Ok(())
     }
 
-    /// The text of a variable, for instance `AERON_MTU_LENGTH`; never empty where properties set it.
+    /// Returns the text of a variable, for example `AERON_MTU_LENGTH`. A text from properties is never empty.
     pub fn get(&self, variable: &str) -> Option<&str> {
         self.variables.get(variable).map(String::as_str)
     }

@@ -1,4 +1,4 @@
-//! Agents and journals that the tests of this crate share.
+//! Agents and journals for the tests of this crate.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::agent::{Agent, AgentError};
 
-/// An ordered account of what happened, shared by all who write into it.
+/// An ordered log of events. Clones share it.
 #[derive(Clone, Default)]
 pub struct Journal(Arc<Mutex<Vec<String>>>);
 
@@ -29,7 +29,7 @@ impl Journal {
     }
 }
 
-/// An agent that notes each call and answers from a script; past the end of the script there is nothing to do.
+/// An agent that logs each call and returns results from a script. After the end of the script it has no work.
 pub struct ScriptedAgent {
     name: String,
     journal: Journal,

@@ -1,11 +1,11 @@
-//! Settings of the calling thread that a low latency loop wants. Linux only; elsewhere they do nothing.
+//! Settings of the calling thread for loops with low latency. Linux only; on other systems they do nothing.
 
 use std::io;
 
-/// Lets sleeps of the calling thread end within `slack_ns` of their time.
+/// Limits the delay of the calling thread's sleeps to `slack_ns`.
 ///
-/// The kernel's default of 50 µs makes each park of 1 µs one of about 80 µs; 1 ns makes it about 23 µs, at the price of fewer wake-ups
-/// shared with other threads. 0 restores the default.
+/// With the kernel's default of 50 µs, a park of 1 µs takes about 80 µs. With 1 ns it takes about 23 µs, but fewer
+/// wake-ups are shared with other threads. 0 restores the default.
 pub fn set_timer_slack(slack_ns: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(slack_ns))?;
@@ -14,7 +14,7 @@ pub fn set_timer_slack(slack_ns: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The processors that the calling thread may run on, in their order; none where that is not known.
+/// Returns the processors on which the calling thread may run, in ascending order; empty if unknown.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     #[cfg(target_os = "linux")]
     {

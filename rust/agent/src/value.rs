@@ -1,15 +1,16 @@
-//! Sizes, durations and booleans as text: what channel URIs, environment variables and property files hold.
+//! Sizes, durations and booleans as text, for channel URIs, environment variables and property files.
 //!
-//! Parsing is strict: decimal digits and at most one suffix, no blanks, no sign, nothing after it. Everything Aeron's own
-//! parsers agree on is accepted; what only one of them accepts by accident (`64kb`, `10msx`, `+5s`) is refused.
+//! Parsing is strict: decimal digits and at most one suffix, no blanks, no sign, nothing after it. Every text that all
+//! of Aeron's own parsers accept is accepted. Texts that only one of them accepts by accident (`64kb`, `10msx`, `+5s`)
+//! are refused.
 
-/// Why a text is not a value of its kind.
+/// Reason why a text is not a valid value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
-    /// The text is not decimal digits followed by one of the kind's suffixes.
+    /// The text does not consist of decimal digits and an optional suffix.
     #[error("expected decimal digits followed by nothing or one of {expected}")]
     Malformed {
-        /// The suffixes that are possible.
+        /// The valid suffixes.
         expected: &'static str,
     },
     /// The value does not fit in 63 bits.
@@ -20,7 +21,7 @@ pub enum ValueError {
 const SIZE_SUFFIXES: &str = "k, m, g";
 const DURATION_SUFFIXES: &str = "ns, us, ms, s";
 
-/// A number of bytes: digits, then nothing or `k`, `m`, `g` in either case (2^10, 2^20, 2^30).
+/// Parses a number of bytes: digits, optionally followed by `k`, `m`, `g` in either case (2^10, 2^20, 2^30).
 pub fn parse_size(text: &str) -> Result<i64, ValueError> {
     let (digits, suffix) = split_digits(text).ok_or(ValueError::Malformed {
         expected: SIZE_SUFFIXES,
@@ -40,9 +41,10 @@ pub fn parse_size(text: &str) -> Result<i64, ValueError> {
     count.checked_mul(unit).ok_or(ValueError::TooLarge)
 }
 
-/// A number of nanoseconds: digits, then nothing (nanoseconds) or `ns`, `us`, `ms`, `s` in any case.
+/// Parses a number of nanoseconds: digits, optionally followed by `ns`, `us`, `ms`, `s` in any case.
 ///
-/// A value with a suffix that does not fit in 63 bits means *for ever* and is cut to the largest one; without a suffix it is refused.
+/// If a value with a suffix does not fit in 63 bits, it means *for ever* and becomes the maximum value. If a value
+/// without a suffix does not fit, it is refused.
 pub fn parse_duration_ns(text: &str) -> Result<i64, ValueError> {
     let (digits, suffix) = split_digits(text).ok_or(ValueError::Malformed {
         expected: DURATION_SUFFIXES,
@@ -65,9 +67,11 @@ pub fn parse_duration_ns(text: &str) -> Result<i64, ValueError> {
     }
 }
 
-/// A boolean of the driver's configuration, judged by how the text begins: `1`, `on`, `true` or `0`, `off`, `false`, in lower case.
+/// Parses a boolean of the driver's configuration by the start of the text: `1`, `on`, `true` or `0`, `off`, `false`,
+/// in lower case.
 ///
-/// Anything else is `None`: the setting keeps its default. (A boolean of a channel URI is exactly `true` or `false`.)
+/// Returns `None` for any other text: the setting keeps its default. (A boolean of a channel URI must be exactly `true`
+/// or `false`.)
 pub fn parse_config_bool(text: &str) -> Option<bool> {
     let begins_with_one_of = |words: [&str; 3]| words.iter().any(|word| text.starts_with(word));
     if begins_with_one_of(["1", "on", "true"]) {
@@ -79,12 +83,12 @@ pub fn parse_config_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// A number of bytes with the largest suffix that divides it: `65536` is `64k`.
+/// Formats a number of bytes with the largest suffix that divides it: `65536` is `64k`.
 pub fn format_size(bytes: i64) -> String {
     format_with(bytes, &[("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10)], "")
 }
 
-/// A number of nanoseconds with the largest unit that divides it: `1500000000` is `1500ms`.
+/// Formats a number of nanoseconds with the largest unit that divides it: `1500000000` is `1500ms`.
 pub fn format_duration_ns(duration_ns: i64) -> String {
     format_with(
         duration_ns,
@@ -103,7 +107,7 @@ fn format_with(value: i64, units: &[(&str, i64)], smallest: &str) -> String {
     }
 }
 
-/// The leading digits, of which there is at least one, and the rest.
+/// Splits off the leading digits; `None` if there is no digit.
 fn split_digits(text: &str) -> Option<(&str, &str)> {
     let end = text.bytes().take_while(u8::is_ascii_digit).count();
     (end > 0).then(|| text.split_at(end))

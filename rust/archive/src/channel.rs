@@ -1,8 +1,9 @@
-//! Channels of an archive: the stripped channel of a recording, the key of a recording subscription, the channel of a response.
+//! Builds the archive's channels: the stripped channel of a recording, the key of a recording subscription, the channel
+//! of a response.
 
 use aeron_protocol::uri::{ChannelUri, ChannelUriBuilder, ControlMode, Media, UriError, key};
 
-/// Parameters that are kept.
+/// Parameters that the stripped channel keeps.
 const KEPT: [&str; 23] = [
     key::ENDPOINT,
     key::INTERFACE,
@@ -29,10 +30,10 @@ const KEPT: [&str; 23] = [
     key::STREAM_ID,
 ];
 
-/// The channel with only those parameters, and without a spy prefix.
+/// Returns the channel with only the parameters of `KEPT`, and without a spy prefix.
 ///
 /// # Errors
-/// The channel cannot be parsed, or a kept parameter has a value that cannot be.
+/// The channel cannot be parsed, or a kept parameter has an invalid value.
 pub fn stripped(channel: &str) -> Result<String, UriError> {
     Ok(stripped_builder(&ChannelUri::parse(channel)?)?
         .build()
@@ -58,7 +59,8 @@ const KEY_PARAMETERS: [&str; 5] = [
     key::TAGS,
 ];
 
-/// The key of a recording subscription: starts, extensions and stops of the same stream and channel have the same key.
+/// Returns the key of a recording subscription. Starts, extensions and stops of the same stream and channel have the
+/// same key.
 ///
 /// Parameters such as `alias` and `mtu` do not distinguish subscriptions.
 pub fn subscription_key(stream_id: i32, channel: &ChannelUri) -> String {
@@ -73,7 +75,7 @@ pub fn subscription_key(stream_id: i32, channel: &ChannelUri) -> String {
     }
 }
 
-/// Settings of the archive's control streams, used where a client's response channel does not set its own.
+/// Settings of the archive's control streams, used if a client's response channel does not set them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ControlStreamDefaults {
     /// `mtu`, in bytes.
@@ -84,12 +86,13 @@ pub struct ControlStreamDefaults {
     pub is_sparse: bool,
 }
 
-/// The channel of a response publication: the stripped channel that the client asked for, with `mtu`, `term-length` and `sparse`.
+/// Returns the channel of a response publication: the stripped channel that the client asked for, with `mtu`,
+/// `term-length` and `sparse`.
 ///
 /// With `control-mode=response` the publication responds to the image with `request_image_correlation_id`.
 ///
 /// # Errors
-/// The channel cannot be parsed, or a parameter has a value that cannot be.
+/// The channel cannot be parsed, or a parameter has an invalid value.
 pub fn response_channel(
     channel: &str,
     defaults: ControlStreamDefaults,
@@ -120,7 +123,7 @@ pub fn response_channel(
     Ok(response.build().to_string())
 }
 
-/// A channel for a replay of a recording, as the archive publishes it.
+/// Values of a recording that the channel of its replay needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayStart {
     /// Position of the first frame.
@@ -135,11 +138,11 @@ pub struct ReplayStart {
     pub linger_timeout_ns: i64,
 }
 
-/// The channel of a replay publication: the stripped channel of the request, at the position of the replay, with `eos`, `sparse` and
-/// `linger` of the request.
+/// Returns the channel of a replay publication: the stripped channel of the request, at the position of the replay,
+/// with `eos`, `sparse` and `linger` of the request.
 ///
 /// # Errors
-/// The channel cannot be parsed, or a parameter has a value that cannot be.
+/// The channel cannot be parsed, or a parameter has an invalid value.
 pub fn replay_channel(channel: &str, start: &ReplayStart) -> Result<ChannelUriBuilder, UriError> {
     let requested = ChannelUri::parse(channel)?;
     let mut replay = stripped_builder(&requested)?;
@@ -156,7 +159,8 @@ pub fn replay_channel(channel: &str, start: &ReplayStart) -> Result<ChannelUriBu
     Ok(replay)
 }
 
-/// The channel that the archive subscribes to for a recording: a spy on a UDP publication of its own driver, otherwise the stripped channel.
+/// Returns the channel that the archive subscribes to for a recording: a spy on a UDP publication of its driver if
+/// `is_local`, otherwise the stripped channel.
 ///
 /// # Errors
 /// As [`stripped`].

@@ -1,8 +1,9 @@
 //! [`Checksum`]: the checksums of frames and catalog entries.
 //!
-//! An archive that writes checksums keeps that of a data frame in the frame's session id field, because the recording's entry in the
-//! catalog has the session id. It covers the bytes after the frame's header, up to the aligned end of the frame. A padding frame keeps its
-//! session id.
+//! An archive that writes checksums stores the checksum of a data frame in the frame's session id field. The session id
+//! itself is in the recording's catalog entry. The checksum covers the bytes after the frame's header, up to the
+//! aligned end of the frame. A padding frame has no checksum, and its session id is
+//! not replaced.
 
 use std::str::FromStr;
 
@@ -10,14 +11,14 @@ use aeron_layout::frame::DataHeaderLayout;
 use aeron_layout::{I32, Layout};
 use aeron_memory::log::frame::{HEADER_LENGTH, aligned_length, frame_type, offset};
 
-use crate::frame::Frame;
+use crate::frame::CheckedFrame;
 
-/// An algorithm. Its value fills the 32 bits of a session id.
+/// A checksum algorithm. The checksum has 32 bits, as many as a session id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
-    /// The polynomial of zlib and Ethernet.
+    /// CRC-32 with the polynomial of zlib and Ethernet.
     Crc32,
-    /// The Castagnoli polynomial.
+    /// CRC-32C with the Castagnoli polynomial.
     Crc32c,
 }
 
@@ -27,7 +28,7 @@ pub enum Checksum {
     "unknown checksum {name}: use CRC-32, CRC-32C, or the class name of one of them in io.aeron.archive.checksum or org.agrona.checksum"
 )]
 pub struct UnknownChecksum {
-    /// Name that was asked for.
+    /// The unknown name.
     pub name: String,
 }
 
@@ -35,9 +36,9 @@ pub struct UnknownChecksum {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("frame at position {position} has checksum {found}, expected {computed}")]
 pub struct ChecksumMismatch {
-    /// Where the frame begins in the stream.
+    /// Position of the frame in the stream.
     pub position: i64,
-    /// Checksum of the bytes that are there.
+    /// Checksum of the frame's bytes.
     pub computed: i32,
     /// Value of the session id field.
     pub found: i32,
@@ -46,7 +47,7 @@ pub struct ChecksumMismatch {
 impl FromStr for Checksum {
     type Err = UnknownChecksum;
 
-    /// Returns the checksum of a name or a class name, as `aeron.archive.record.checksum` has it.
+    /// Parses a name or a Java class name, as in the property `aeron.archive.record.checksum`.
     fn from_str(name: &str) -> Result<Self, UnknownChecksum> {
         match name {
             "CRC-32" | "io.aeron.archive.checksum.Crc32" | "org.agrona.checksum.Crc32" => {
@@ -73,11 +74,12 @@ impl Checksum {
         value as i32
     }
 
-    /// Checks a recorded frame against the checksum in its session id field. A padding frame has none and always passes.
+    /// Checks a recorded frame against the checksum in its session id field. A padding frame has no checksum and always
+    /// passes.
     ///
     /// # Errors
     /// [`ChecksumMismatch`].
-    pub fn verify(self, frame: &Frame<'_>) -> Result<(), ChecksumMismatch> {
+    pub fn verify(self, frame: &CheckedFrame<'_>) -> Result<(), ChecksumMismatch> {
         let found = frame.session_id();
         let computed = self.compute(&frame.bytes()[HEADER_LENGTH..]);
         if frame.is_padding() || found == computed {
@@ -90,8 +92,9 @@ impl Checksum {
         })
     }
 
-    /// Writes the checksum of each data frame of `block` into the frame's session id field. The block was checked: it holds whole frames
-    /// of data, or the header of one padding frame.
+    /// Writes the checksum of each data frame of `block` into the frame's session id field.
+    ///
+    /// The caller has checked the block: it holds whole data frames, or the header of one padding frame.
     pub(crate) fn stamp(self, block: &mut [u8]) {
         let mut rest = block;
         while let Some(header) = DataHeaderLayout::first_in(rest) {

@@ -1,4 +1,5 @@
-//! [`Damage`]: which bytes of a file cannot be what an archive wrote.
+//! [`Damage`]: a field of a file with a value that no archive writes. Also reads and writes the texts of catalog and
+//! mark file.
 
 use aeron_layout::U32;
 
@@ -6,18 +7,18 @@ use aeron_layout::U32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} at offset {offset} is {value}, expected {expected}")]
 pub struct Damage {
-    /// The field, as the format names it.
+    /// Name of the field in the file format.
     pub field: &'static str,
-    /// Where it stands in the file, in bytes.
+    /// Offset of the field in the file, in bytes.
     pub offset: u64,
-    /// What it holds.
+    /// Value of the field.
     pub value: i64,
-    /// What would have been right.
+    /// Values that would have been valid.
     pub expected: &'static str,
 }
 
 impl Damage {
-    /// The same damage seen from the beginning of a file in which the bytes looked at stand at `base`.
+    /// Returns the same damage with `base` added to its offset: the offset in the file of the bytes that were checked.
     pub(crate) fn at(self, base: u64) -> Self {
         Self {
             offset: base + self.offset,
@@ -26,7 +27,7 @@ impl Damage {
     }
 }
 
-/// Takes the text at `*offset`, u32 length first, and steps behind it.
+/// Reads the text at `*offset`. A u32 with the length precedes the text. Moves the offset to the end of the text.
 pub(crate) fn take_text(
     bytes: &[u8],
     offset: &mut usize,
@@ -59,9 +60,9 @@ pub(crate) fn take_text(
     Ok(text.to_owned())
 }
 
-/// Puts `text` behind `bytes`, u32 length first.
+/// Appends the length of `text` as a u32, and then `text`, to `bytes`.
 pub(crate) fn put_text(bytes: &mut Vec<u8>, text: &str) {
-    // Longer texts are refused by their entry's or header's limit, which every caller checks.
+    // Every caller checks the limit of its entry or header, which refuses longer texts.
     bytes.extend(U32::new(u32::try_from(text.len()).unwrap_or(u32::MAX)).to_bytes());
     bytes.extend(text.as_bytes());
 }

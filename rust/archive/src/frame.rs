@@ -1,137 +1,155 @@
-//! Frames as they lie in segment files and blocks, each checked completely before it is handed out.
+//! Reads the frames in segment files and blocks. Each frame is checked completely before it is returned.
 //!
-//! A frame's place decides its term id and term offset, and its recording decides session and stream; so of the 32 header bytes
-//! only length, type, flags and reserved value are the frame's own. Bytes of a file are hostile: checking is total.
+//! The position of a frame determines the term id and the term offset. The recording determines the session id and the
+//! stream id. So of the 32 header bytes only length, type, flags and reserved value are not known in advance. A file
+//! may contain any bytes, so every field is checked.
 
 use aeron_layout::U64;
 use aeron_layout::frame::{FirstWord, place_word, stream_word};
+use aeron_memory::Words;
 use aeron_memory::log::frame::{
     HEADER_LENGTH, MAX_MTU_LENGTH, aligned_length, flags, frame_type, offset,
 };
 use aeron_memory::log::position::Positions;
 use thiserror::Error;
 
-/// A checked frame, on loan from where it was read.
+/// A checked frame, borrowed from the buffer that it was read into.
 #[derive(Debug, Clone, Copy)]
-pub struct Frame<'a> {
+pub struct CheckedFrame<'a> {
     position: i64,
     header: Header,
     bytes: &'a [u8],
 }
 
-/// What is wrong with bytes that should be a frame.
+/// Why bytes are not a valid frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FrameFault {
-    /// Nothing was written here.
+    /// The length is 0: nothing was written here.
     #[error("no frame")]
     Nothing,
-    /// Less than a header, more than the largest MTU, or over the end of the term.
-    #[error("frame of {length} bytes, {limit} are possible")]
+    /// The length is less than a header or more than the largest MTU, or the frame would end after the end of the term.
+    #[error("frame of {length} bytes, at most {limit} are possible")]
     Length {
-        /// As found.
+        /// The value that was found.
         length: i32,
-        /// What the MTU or the rest of the term allows.
+        /// Longest length that the MTU and the rest of the term allow.
         limit: usize,
     },
-    /// Its bytes end before it does.
-    #[error("frame of {length} bytes, {available} are there")]
+    /// The buffer or file ends before the frame does.
+    #[error("frame of {length} bytes, of which only {available} are available")]
     Incomplete {
-        /// With header, without alignment.
+        /// Length with header, without alignment.
         length: i32,
-        /// Bytes that follow its beginning.
+        /// Bytes that are available from the frame's beginning on.
         available: usize,
     },
-    /// A header field is not what it must be at this place of this stream.
+    /// A header field differs from its only valid value at this position of this stream.
     #[error("{field} {found}, expected {expected}")]
     Field {
         /// Name of the field.
         field: &'static str,
-        /// As found.
+        /// The value that was found.
         found: i32,
-        /// What it must be.
+        /// The only valid value.
         expected: i32,
     },
 }
 
-/// What the frames of one stream must look like.
+/// The header values that every frame of one stream has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameRules {
     positions: Positions,
     session_id: i32,
     stream_id: i32,
-    /// All ones, or zero where the session id is not looked at.
+    /// All ones; zero if the session id is not checked.
     session_mask: u32,
 }
 
-/// The frames of a block of memory, one after the other; ends with the block, or with the first fault.
+/// Iterates over the frames of a buffer. Ends at the end of the buffer, or after the first fault.
 #[derive(Debug, Clone)]
-pub struct Frames<'a> {
+pub struct CheckedFrames<'a> {
     rules: FrameRules,
     position: i64,
     bytes: &'a [u8],
 }
 
-/// A header's first word, whose value is a frame's own; the rest of the header follows from its place.
+/// The words of a header that are checked: all except the reserved value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HeaderWords {
+    /// Length, version, flags and type.
+    pub first: FirstWord,
+    /// Term offset and session id.
+    pub place: u64,
+    /// Stream id and term id.
+    pub stream: u64,
+}
+
+/// A frame's header that is valid at its position of the stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CheckedHeader(Header);
+
+/// The first word of a frame's header, with the fields that cannot be derived from the frame's position.
 #[derive(Debug, Clone, Copy)]
 struct Header(FirstWord);
 
-impl<'a> Frame<'a> {
-    /// Where it begins.
+impl<'a> CheckedFrame<'a> {
+    /// Returns the position of the frame in the stream.
     #[inline(always)]
     pub fn position(&self) -> i64 {
         self.position
     }
 
-    /// Where the next one begins.
+    /// Returns the position of the next frame.
     #[inline(always)]
     pub fn end_position(&self) -> i64 {
         self.position + self.header.aligned_length() as i64
     }
 
-    /// Whether it fills space and carries nothing.
+    /// Returns whether the frame is padding, which has no payload.
     #[inline(always)]
     pub fn is_padding(&self) -> bool {
         self.header.0.frame_type() == frame_type::PADDING
     }
 
-    /// The flags byte: see [`aeron_memory::log::frame::flags`].
+    /// Returns the flags byte: see [`aeron_memory::log::frame::flags`].
     #[inline(always)]
     pub fn flags(&self) -> u8 {
         self.header.0.flags()
     }
 
-    /// Whether a message begins with it.
+    /// Returns whether a message begins with this frame.
     #[inline(always)]
     pub fn is_begin(&self) -> bool {
         !self.is_padding() && self.flags() & flags::BEGIN != 0
     }
 
-    /// Whether a message ends with it.
+    /// Returns whether a message ends with this frame.
     #[inline(always)]
     pub fn is_end(&self) -> bool {
         !self.is_padding() && self.flags() & flags::END != 0
     }
 
-    /// Session id of the stream; in an archive that writes checksums, the checksum of a data frame.
+    /// Returns the session id of the stream. If the archive writes checksums, returns the checksum of a data frame
+    /// instead.
     #[inline(always)]
     pub fn session_id(&self) -> i32 {
         (word(self.bytes, offset::TERM_OFFSET) >> 32) as i32
     }
 
-    /// The application's own value.
+    /// Returns the reserved value, which the application sets.
     #[inline(always)]
     pub fn reserved_value(&self) -> i64 {
         word(self.bytes, offset::RESERVED_VALUE) as i64
     }
 
-    /// What it carries; nothing if it is padding.
+    /// Returns the payload; empty if the frame is padding.
     #[inline(always)]
     pub fn payload(&self) -> &'a [u8] {
         let end = self.bytes.len().min(self.header.length() as usize);
         &self.bytes[HEADER_LENGTH..end]
     }
 
-    /// All its bytes, with header and alignment; of padding the header alone.
+    /// Returns all bytes of the frame, with header and alignment. If the frame is padding, returns only the header.
     #[inline(always)]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
@@ -153,44 +171,41 @@ impl FrameRules {
         self
     }
 
-    /// Terms and positions of the stream.
+    /// Returns the geometry of the stream's terms and positions.
     #[inline(always)]
     pub fn positions(self) -> Positions {
         self.positions
     }
 
-    /// The frames of `bytes`, the first of which begins at `position`. A block of the log holds whole frames; of padding the
-    /// header is enough.
-    pub fn frames(self, position: i64, bytes: &[u8]) -> Frames<'_> {
-        Frames {
+    /// Returns the frames in `bytes`. The first frame begins at `position`. `bytes` contains whole frames; of a padding
+    /// frame, the header is sufficient.
+    pub fn frames(self, position: i64, bytes: &[u8]) -> CheckedFrames<'_> {
+        CheckedFrames {
             rules: self,
             position,
             bytes,
         }
     }
 
-    /// The frame that begins at `position`, whose bytes and those behind it are `bytes`.
+    /// Checks the frame that begins at `position` and at the first of `bytes`. More bytes may follow the frame.
     ///
     /// # Errors
-    /// [`FrameFault`] says what is wrong with it.
+    /// [`FrameFault`] says why the bytes are not a valid frame.
     #[inline(always)]
-    pub fn check<'a>(self, position: i64, bytes: &'a [u8]) -> Result<Frame<'a>, FrameFault> {
+    pub fn check<'a>(self, position: i64, bytes: &'a [u8]) -> Result<CheckedFrame<'a>, FrameFault> {
         let Some(head) = bytes.first_chunk::<HEADER_LENGTH>() else {
             return Err(FrameFault::Incomplete {
                 length: HEADER_LENGTH as i32,
                 available: bytes.len(),
             });
         };
-        let header = Header(FirstWord(word(head, offset::FRAME_LENGTH) as i64));
-        if !self.is_sound(position, header, head) {
-            return Err(self.fault(position, header, head));
-        }
+        let header = self.check_header(position, HeaderWords::of(head))?.0;
         let length = match header.0.frame_type() {
             frame_type::PADDING => HEADER_LENGTH,
             _ => header.aligned_length(),
         };
         match bytes.get(..length) {
-            Some(bytes) => Ok(Frame {
+            Some(bytes) => Ok(CheckedFrame {
                 position,
                 header,
                 bytes,
@@ -202,9 +217,36 @@ impl FrameRules {
         }
     }
 
-    /// Whether nothing is wrong with a header, without finding out what.
+    /// Checks the header of a frame that begins at `position`.
+    ///
+    /// # Errors
+    /// [`FrameFault`]. It is not an error if bytes after the header are missing.
     #[inline(always)]
-    fn is_sound(self, position: i64, header: Header, head: &[u8; HEADER_LENGTH]) -> bool {
+    pub(crate) fn check_header(
+        self,
+        position: i64,
+        words: HeaderWords,
+    ) -> Result<CheckedHeader, FrameFault> {
+        let header = Header(words.first);
+        match self.is_sound(position, header, words) {
+            true => Ok(CheckedHeader(header)),
+            false => Err(self.fault(position, header, words)),
+        }
+    }
+
+    /// Returns the words at offsets 8 and 16 of the header of a frame at `position`, for a stream with these ids.
+    #[inline(always)]
+    pub(crate) fn place_words(self, position: i64, session_id: i32, stream_id: i32) -> [i64; 2] {
+        let term_offset = self.positions.term_offset(position);
+        [
+            place_word(term_offset, session_id) as i64,
+            stream_word(stream_id, self.positions.term_id(position)) as i64,
+        ]
+    }
+
+    /// Returns whether a header is valid. This is the fast check: it does not identify the fault.
+    #[inline(always)]
+    fn is_sound(self, position: i64, header: Header, words: HeaderWords) -> bool {
         let term_offset = self.positions.term_offset(position);
         let left = self.positions.term_length() - term_offset;
         let place = place_word(term_offset, self.session_id);
@@ -217,20 +259,19 @@ impl FrameRules {
         length >= HEADER_LENGTH as u32
             && length as usize <= left
             && (is_data || is_padding)
-            && (word(head, offset::TERM_OFFSET) ^ place) & place_mask == 0
-            && word(head, offset::STREAM_ID) == stream
+            && (words.place ^ place) & place_mask == 0
+            && words.stream == stream
     }
 
-    /// What is wrong with a header that is not sound.
+    /// Returns the fault of a header that is not valid.
     #[cold]
-    fn fault(self, position: i64, header: Header, head: &[u8; HEADER_LENGTH]) -> FrameFault {
+    fn fault(self, position: i64, header: Header, words: HeaderWords) -> FrameFault {
         let length = header.length() as i32;
         if length == 0 {
             return FrameFault::Nothing;
         }
         let term_offset = self.positions.term_offset(position);
-        let place = word(head, offset::TERM_OFFSET);
-        let stream = word(head, offset::STREAM_ID);
+        let HeaderWords { place, stream, .. } = words;
         let found_type = header.0.frame_type();
         let expected_session = match self.session_mask {
             0 => (place >> 32) as i32,
@@ -268,7 +309,7 @@ impl FrameRules {
         }
     }
 
-    /// Longest frame of this type that can begin at this offset.
+    /// Returns the longest frame of this type that can begin at this offset.
     fn limit(self, frame_type: u16, term_offset: usize) -> usize {
         let left = self.positions.term_length() - term_offset;
         match frame_type {
@@ -278,15 +319,15 @@ impl FrameRules {
     }
 }
 
-impl<'a> Frames<'a> {
-    /// Where the next frame begins.
+impl<'a> CheckedFrames<'a> {
+    /// Returns the position of the next frame.
     pub fn position(&self) -> i64 {
         self.position
     }
 }
 
-impl<'a> Iterator for Frames<'a> {
-    type Item = Result<Frame<'a>, FrameFault>;
+impl<'a> Iterator for CheckedFrames<'a> {
+    type Item = Result<CheckedFrame<'a>, FrameFault>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
@@ -306,24 +347,65 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
+impl HeaderWords {
+    #[inline(always)]
+    fn of(head: &[u8; HEADER_LENGTH]) -> Self {
+        Self {
+            first: FirstWord(word(head, offset::FRAME_LENGTH) as i64),
+            place: word(head, offset::TERM_OFFSET),
+            stream: word(head, offset::STREAM_ID),
+        }
+    }
+
+    /// Reads the words of a header in shared memory, except for the first, which the caller has read.
+    #[inline(always)]
+    pub(crate) fn in_term<W: Words>(first: FirstWord, term: &W, at: usize) -> Self {
+        Self {
+            first,
+            place: term.load_i64_relaxed(at + offset::TERM_OFFSET) as u64,
+            stream: term.load_i64_relaxed(at + offset::STREAM_ID) as u64,
+        }
+    }
+}
+
+impl CheckedHeader {
+    /// Returns whether the frame is padding, which has no payload.
+    #[inline(always)]
+    pub(crate) fn is_padding(self) -> bool {
+        self.0.0.frame_type() == frame_type::PADDING
+    }
+
+    /// Returns the length of the frame with its header, without alignment.
+    #[inline(always)]
+    pub(crate) fn frame_length(self) -> usize {
+        self.0.length() as usize
+    }
+
+    /// Returns the number of stream bytes that the frame covers.
+    #[inline(always)]
+    pub(crate) fn aligned_length(self) -> usize {
+        self.0.aligned_length()
+    }
+}
+
 impl Header {
     const DATA: u64 = FirstWord::of_type(frame_type::DATA);
     const PADDING: u64 = FirstWord::of_type(frame_type::PADDING);
 
-    /// Negative lengths are unsigned here, and so too long.
+    /// Returns the frame length as unsigned, so that a negative length is too long.
     #[inline(always)]
     fn length(self) -> u32 {
         self.0.frame_length() as u32
     }
 
-    /// Of a sound header.
+    /// Returns the length of the frame with alignment. The header is valid.
     #[inline(always)]
     fn aligned_length(self) -> usize {
         aligned_length(self.length() as usize)
     }
 }
 
-/// The eight bytes at `at` of a header.
+/// Returns the eight bytes at `at` of a header.
 #[inline(always)]
 fn word(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; size_of::<U64>()];

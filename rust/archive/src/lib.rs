@@ -1,7 +1,18 @@
-//! Recordings in Aeron's own archive format: catalog, segment files, mark file, recording, reading, purging and recovery.
+//! Recordings in Aeron's own archive format: the archive server, its client, the command line tools, and the files that
+//! they share.
 //!
-//! State machines without I/O of their own: files are reached through the [`storage::Storage`] trait, by `pread` and `pwrite` and
-//! never mapped, so that a full disk is an error instead of a signal and a simulated disk can fail at any step.
+//! All files are accessed through the [`storage::Storage`] trait, by `pread` and `pwrite`, and never memory-mapped. So
+//! a full disk is reported as an error instead of a signal. In tests, a simulated disk can fail at any step.
+//!
+//! * Files: [`catalog`] (list of recordings), [`segments`] (names of segment files), [`frame`] and [`stream`] (checks
+//!   of the frames in them), [`index`] (arrival times and message counts of a segment), [`mark_file`] and [`ownership`]
+//!   (one process per directory), [`storage`] (file access).
+//! * Operations on one recording: [`recorder`] (writing), [`reader`] (reading), [`purge`] (deleting), [`recovery`] (end
+//!   after a crash).
+//! * Operations on a directory: [`store`] (catalog and segment files together), [`tool`] (`ArchiveTool`).
+//! * Processes: [`server`] (the archive), [`client`] (`AeronArchive` and what is built on it).
+//!
+//! Numbers such as `07-nn` in tests and comments name rule nn of document 07 in `docs/spec`.
 #![forbid(unsafe_code)]
 
 pub mod catalog;
@@ -10,6 +21,7 @@ pub mod checksum;
 pub mod client;
 mod damage;
 pub mod frame;
+pub mod index;
 pub mod mark_file;
 #[cfg(any(test, feature = "memory-storage"))]
 pub mod memory_storage;

@@ -1,13 +1,15 @@
-//! A disk in memory that fails when and how it is told: for tests of whatever keeps files, here and in other crates, and for the
-//! simulator.
+//! [`MemoryStorage`]: a disk in memory on which a test can make any operation fail. For the tests of this and other
+//! crates, and for the simulator.
 //!
-//! It is deterministic: each change (create, remove, rename, set length, write, sync) is one *step*, counted from 0, and a fault strikes
-//! at a given step. After a kill every operation fails until [`MemoryStorage::restart`]; what was written before is still there, as after
-//! the death of a process on a machine that lives on. A killed write ends at a page's end, which is where the kernel looks for
-//! signals. Files are sparse: a page takes space once something was written to it.
+//! The disk is deterministic. Each change (create, remove, rename, set length, write, sync) is one *step*, counted from
+//! 0, and a fault occurs at a given step. After a kill every operation fails until [`MemoryStorage::restart`]. Bytes
+//! that were written before the kill remain, because the machine continues to run when a process dies. A killed write
+//! ends at the end of a page, because the kernel checks for signals at the end of each page. Files are sparse: space is
+//! allocated for a page at the first write to it.
 //!
-//! The disk also knows what was synced. [`MemoryStorage::lose_power`] takes back changes that were not: each page alone, the length of a
-//! file, and the last changes of the directory, whose order a file system keeps in its journal.
+//! The disk also records which changes were synced. [`MemoryStorage::lose_power`] undoes changes that were not synced:
+//! single pages, the length of a file, and the last changes of the directory. Changes of the directory are undone from
+//! the end, because the journal of a file system has them in order.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,12 +18,12 @@ use std::time::{Duration, SystemTime};
 
 use crate::storage::{Access, Storage, StorageFile, SyncLevel};
 
-/// What a disk writes wholly or not at all, in bytes.
+/// The disk writes this many bytes entirely or not at all.
 const SECTOR_LENGTH: usize = 512;
-/// Granularity of space, and of what a kill leaves of a write, in bytes.
+/// Unit of allocated space, and of the part of a write that a kill leaves, in bytes.
 pub const PAGE_LENGTH: usize = 4096;
 
-/// A directory in memory. Clones are the same directory; may be shared between threads.
+/// A directory in memory. Clones share one directory; may be shared between threads.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStorage {
     disk: Arc<Mutex<Disk>>,
@@ -33,108 +35,109 @@ pub struct MemoryFile {
     disk: Arc<Mutex<Disk>>,
     contents: Arc<Mutex<Contents>>,
     access: Access,
-    /// Lives of the process before the one that opened it.
+    /// Number of restarts before the file was opened.
     restarts: u64,
 }
 
-/// What goes wrong at a step.
+/// A fault of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Nothing is done, and the answer is this error.
+pub enum StorageFault {
+    /// The step is not done, and returns this error.
     Error(io::ErrorKind),
-    /// A write takes at most so many bytes, and says so; other steps are done.
+    /// A write stores at most this many bytes and returns their number. Other steps are done completely.
     Short(usize),
-    /// A write takes at most so many pages, and says so, as one that the system cuts; other steps are done.
+    /// A write stores at most this many pages and returns their length, as if the system had cut the write. Other steps
+    /// are done completely.
     ShortPages(usize),
-    /// The process dies. How much of the step is done counts in pages of a write; in "empty file, full length" of a creation; other
-    /// steps are done when it is not 0.
+    /// The process dies. `progress` says how much of the step is done. For a write, it is a number of pages. For a
+    /// creation, 1 is an empty file, and 2 is a file of full length. Other steps are done if `progress` is not 0.
     Kill {
         /// How much of the step is done.
         progress: usize,
     },
 }
 
-/// What a loss of power leaves of a change that was not synced.
+/// The part of a change without sync that survives a loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survival {
-    /// Nothing.
+    /// No part of the change survives.
     Lost,
-    /// All.
+    /// The whole change survives.
     Kept,
-    /// Of a page the sectors whose bits are set; of other changes all.
+    /// If the change is a page, only its sectors whose bits are set survive. Any other change survives entirely.
     Sectors(u8),
 }
 
 #[derive(Debug, Default)]
 struct Disk {
     files: BTreeMap<String, Arc<Mutex<Contents>>>,
-    faults: BTreeMap<u64, Fault>,
+    faults: BTreeMap<u64, StorageFault>,
     read_error: Option<io::ErrorKind>,
-    /// Bytes that a read returns at most, if there is a limit.
+    /// Maximum number of bytes that one read returns; `None` is no limit.
     longest_read: Option<usize>,
     steps: u64,
     restarts: u64,
     killed: bool,
-    /// Bytes that all files together may take, if there is a limit.
+    /// Maximum number of bytes of all files together; `None` is no limit.
     capacity: Option<u64>,
-    /// Pages of all files.
+    /// Number of pages of all files.
     used_pages: u64,
-    /// Since the epoch.
+    /// Time of the disk's clock since the epoch.
     now: Duration,
-    /// Changes of the directory since it was synced, the oldest first.
+    /// Changes of the directory since its last sync, the oldest first.
     unsynced: Vec<DirectoryChange>,
 }
 
-/// The files that names stood for before one change of the directory.
+/// The names that one change of the directory affects, with their files before the change.
 type DirectoryChange = Vec<(String, Option<Arc<Mutex<Contents>>>)>;
 
 type Page = Box<[u8; PAGE_LENGTH]>;
 
-/// A file's bytes. Pages that are not there are zero.
+/// A file's bytes. A missing page is zero.
 #[derive(Debug, Default)]
 struct Contents {
     length: u64,
     pages: BTreeMap<u64, Page>,
     modified: Duration,
-    /// Length that the disk has.
+    /// Length of the file that was synced.
     synced_length: u64,
-    /// Pages that have changed since they were synced, as the disk has them.
+    /// Pages that have changed since their last sync, with their content on the disk.
     unsynced: BTreeMap<u64, Option<Page>>,
     synced_modified: Duration,
-    /// Removed, and kept only for those who have it open.
+    /// Whether the file was removed. A removed file still exists for the processes that have it open.
     removed: bool,
 }
 
 impl MemoryStorage {
-    /// An empty directory without limit.
+    /// Creates an empty directory without a limit of its space.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Limits the space of all files together, in bytes of whole pages. Beyond it writes take what still fits, then answer
-    /// `StorageFull`.
+    /// Limits the space of all files together, in bytes of whole pages. A write beyond this limit stores the bytes
+    /// that still fit, then returns `StorageFull`.
     pub fn set_capacity(&self, bytes: u64) {
         self.disk().capacity = Some(bytes);
     }
 
-    /// Sets the time that files written from now on were written at.
+    /// Sets the modification time of files that are written from now on.
     pub fn set_time(&self, since_epoch: Duration) {
         self.disk().now = since_epoch;
     }
 
-    /// How many steps were made, in all lives of the process.
+    /// Returns the number of steps, counted since the storage was created.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.disk().steps
     }
 
-    /// Lets `fault` strike at a step that has not been made yet.
-    pub fn fail_at(&self, step: u64, fault: Fault) {
+    /// Makes the future step `step` fail with `fault`.
+    pub fn fail_at(&self, step: u64, fault: StorageFault) {
         self.disk().faults.insert(step, fault);
     }
 
-    /// Lets no fault strike that has not done so yet.
+    /// Removes all faults that have not occurred yet.
     pub fn forget_faults(&self) {
         self.disk().faults.clear();
     }
@@ -144,12 +147,12 @@ impl MemoryStorage {
         self.disk().read_error = error;
     }
 
-    /// Lets reads return at most so many bytes, or as many as there are.
+    /// Makes each read return at most `longest` bytes; `None` is no limit.
     pub fn shorten_reads(&self, longest: Option<usize>) {
         self.disk().longest_read = longest;
     }
 
-    /// Bytes that all files together take, in whole pages.
+    /// Returns the bytes that all files together occupy, in whole pages.
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
         self.disk().used_pages * PAGE_LENGTH as u64
@@ -160,13 +163,14 @@ impl MemoryStorage {
         self.disk().killed = true;
     }
 
-    /// Whether the process is dead.
+    /// Returns whether the process is dead.
     #[must_use]
     pub fn is_killed(&self) -> bool {
         self.disk().killed
     }
 
-    /// Starts another process on the same files. Faults that have not struck are forgotten, and files opened before stay dead.
+    /// Starts another process on the same files. Faults that have not occurred are removed. Operations on files that
+    /// were opened before the restart still fail.
     pub fn restart(&self) {
         let mut disk = self.disk();
         disk.killed = false;
@@ -174,10 +178,10 @@ impl MemoryStorage {
         disk.restarts += 1;
     }
 
-    /// Ends the process, lets the machine lose its power, and starts another process on what the disk has.
+    /// Ends the process, simulates a loss of power, and starts another process on the files that the disk then has.
     ///
-    /// `survives` is asked for each change that was not synced, in the order of the names and pages, and for the changes of the directory
-    /// from the oldest on until it first returns `false`. A change that does not survive is undone.
+    /// `survives` is called for each change that was not synced: for pages in the order of names and pages, for changes
+    /// of the directory from the oldest on until it first returns `false`. A change that does not survive is undone.
     pub fn lose_power(&self, mut survives: impl FnMut() -> bool) {
         self.lose_power_in_sectors(|| match survives() {
             true => Survival::Kept,
@@ -185,13 +189,13 @@ impl MemoryStorage {
         });
     }
 
-    /// As [`lose_power`](Self::lose_power); a page may also be torn.
+    /// As [`lose_power`](Self::lose_power), but only some sectors of a page may survive.
     pub fn lose_power_in_sectors(&self, mut survives: impl FnMut() -> Survival) {
         self.disk().lose_power(&mut survives);
         self.restart();
     }
 
-    /// A file's bytes, if it is there. For tests: takes no step and never fails.
+    /// Returns a file's bytes if the file exists. For tests: does not count as a step and never fails.
     #[must_use]
     pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
         let contents = self.contents(name)?;
@@ -201,7 +205,7 @@ impl MemoryStorage {
         Some(bytes)
     }
 
-    /// Puts a file there, or in the place of another. For tests: takes no step and never fails.
+    /// Creates or replaces a file. For tests: does not count as a step and never fails.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         let mut disk = self.disk();
         let mut contents = Contents {
@@ -215,7 +219,7 @@ impl MemoryStorage {
         disk.unsynced.clear();
     }
 
-    /// Bit rot: turns one bit of a file around. Answers whether the file has that byte.
+    /// Simulates bit rot: inverts one bit of a file. Returns whether the file has that byte.
     pub fn flip_bit(&self, name: &str, offset: u64, bit: u32) -> bool {
         let mut disk = self.disk();
         let Some(contents) = disk.files.get(name).cloned() else {
@@ -369,8 +373,8 @@ impl StorageFile for MemoryFile {
         let fault = disk.step()?;
         self.check_writable()?;
         let wanted = match fault {
-            Some(Fault::Short(most)) => bytes.len().min(most),
-            Some(Fault::ShortPages(pages)) => bytes.len().min(bytes_of_pages(offset, pages)),
+            Some(StorageFault::Short(most)) => bytes.len().min(most),
+            Some(StorageFault::ShortPages(pages)) => bytes.len().min(bytes_of_pages(offset, pages)),
             _ => bytes
                 .len()
                 .min(bytes_of_pages(offset, disk.progress(fault))),
@@ -410,7 +414,7 @@ impl StorageFile for MemoryFile {
 }
 
 impl MemoryFile {
-    /// The disk, if the process that opened the file lives.
+    /// Returns the disk if the process that opened the file is alive.
     fn alive(&self) -> io::Result<MutexGuard<'_, Disk>> {
         let disk = lock(&self.disk);
         if disk.restarts != self.restarts {
@@ -429,23 +433,23 @@ impl MemoryFile {
 }
 
 impl Disk {
-    /// Begins a step, and answers what goes wrong in it.
-    fn step(&mut self) -> io::Result<Option<Fault>> {
+    /// Begins a step, and returns its fault.
+    fn step(&mut self) -> io::Result<Option<StorageFault>> {
         self.still_alive()?;
         let fault = self.faults.remove(&self.steps);
         self.steps += 1;
         match fault {
-            Some(Fault::Error(kind)) => return Err(kind.into()),
-            Some(Fault::Kill { .. }) => self.killed = true,
+            Some(StorageFault::Error(kind)) => return Err(kind.into()),
+            Some(StorageFault::Kill { .. }) => self.killed = true,
             _ => {}
         }
         Ok(fault)
     }
 
-    /// How much of a step is done.
-    fn progress(&self, fault: Option<Fault>) -> usize {
+    /// Returns how much of a step is done.
+    fn progress(&self, fault: Option<StorageFault>) -> usize {
         match fault {
-            Some(Fault::Kill { progress }) => progress,
+            Some(StorageFault::Kill { progress }) => progress,
             _ => usize::MAX,
         }
     }
@@ -459,7 +463,7 @@ impl Disk {
         (capacity / PAGE_LENGTH as u64).saturating_sub(self.used_pages)
     }
 
-    /// Changes a file's bytes and counts what they take.
+    /// Changes a file's bytes and updates the number of used pages.
     fn change<R>(
         &mut self,
         contents: &Mutex<Contents>,
@@ -475,7 +479,7 @@ impl Disk {
         answer
     }
 
-    /// Notes what `names` stand for, before a change of the directory.
+    /// Stores the files that `names` refer to, before a change of the directory.
     fn note_change(&mut self, names: &[&str]) {
         let before = |name: &&str| (name.to_string(), self.files.get(*name).cloned());
         self.unsynced.push(names.iter().map(before).collect());
@@ -532,7 +536,8 @@ impl Contents {
         count
     }
 
-    /// The end of the pages with `offset`, if no page follows after a gap.
+    /// Returns where the zeros at the end of the file begin, at `offset` or later. Returns `None` if a written page
+    /// follows after a gap.
     fn trailing_zeros(&self, offset: u64) -> Option<u64> {
         let first = offset / PAGE_LENGTH as u64;
         let following = self.pages.range(first..).map(|(number, _)| *number);
@@ -578,7 +583,7 @@ impl Contents {
         }
     }
 
-    /// Notes a page as the disk has it, before it changes.
+    /// Stores a page's content on the disk, before the page changes.
     fn note_page(&mut self, number: u64) {
         let page = self.pages.get(&number);
         self.unsynced.entry(number).or_insert_with(|| page.cloned());
@@ -607,12 +612,12 @@ impl Contents {
         if self.modified != self.synced_modified && survives() == Survival::Lost {
             self.modified = self.synced_modified;
         }
-        // Pages beyond the end that are not part of the file: they would show up if it grew.
+        // Removes pages beyond the end. Their bytes would appear in the file if it grew.
         self.set_length(self.length);
         self.sync(SyncLevel::DataAndMetadata);
     }
 
-    /// Puts a page back as the disk had it, except the sectors whose bits are set.
+    /// Restores a page's content on the disk, except for the sectors whose bits are set.
     fn lose_sectors(&mut self, number: u64, before: Option<Page>, sectors: u8) {
         let after = self.pages.remove(&number);
         let mut page = before;
@@ -629,7 +634,7 @@ impl Contents {
         }
     }
 
-    /// How many of `count` bytes at `offset` can be written when no more than `free` pages are added.
+    /// Returns how many of `count` bytes at `offset` can be written if at most `free` pages are added.
     fn fitting(&self, offset: u64, count: usize, mut free: u64) -> usize {
         let mut fitting = 0;
         for (page, _, part) in parts(offset, count) {
@@ -645,7 +650,8 @@ impl Contents {
     }
 }
 
-/// The pages that `count` bytes at `offset` are spread over: number, where in the page, and which of the bytes.
+/// Splits `count` bytes at `offset` by pages. Returns the page number, the offset in the page, and the range of the
+/// bytes.
 fn parts(offset: u64, count: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -658,7 +664,7 @@ fn parts(offset: u64, count: usize) -> impl Iterator<Item = (u64, usize, std::op
     })
 }
 
-/// Bytes from `offset` to the end of the page that is the `pages`-th from there on.
+/// Returns the number of bytes from `offset` to the end of `pages` pages, of which the first page holds `offset`.
 fn bytes_of_pages(offset: u64, pages: usize) -> usize {
     let within = (offset % PAGE_LENGTH as u64) as usize;
     pages.saturating_mul(PAGE_LENGTH).saturating_sub(within)

@@ -1,10 +1,11 @@
-//! Giving up whole segments of a recording, or all of it.
+//! Deletes whole segments from the start of a recording, or the whole recording.
 //!
-//! The catalog is changed first, then files go, one per step, so that a caller's duty cycle is never held up for long. Whoever is
-//! killed in between leaves files that belong to no recording any more; [`remove_orphans`] takes them away at the next open.
+//! The catalog is changed first. Then the files are deleted, one per step, so that each duty cycle of the
+//! caller is short. If the process is killed before all files are deleted, some files belong to no recording.
+//! [`remove_orphans`] deletes these files when the archive is opened again.
 //!
-//! A segment may have sidecars: files of the same name with other endings, which the archive knows nothing else about. Those named
-//! to a deletion go with their segment.
+//! A segment may have sidecars: files of the same name with other extensions, which the archive does not read or write.
+//! A deletion also deletes the sidecars whose extensions the caller names.
 
 use std::io;
 
@@ -12,81 +13,83 @@ use crate::catalog::{Catalog, CatalogError, RecordingDescriptor, RecordingState}
 use crate::segments::{SEGMENT_EXTENSION, SegmentFileName, sidecar_name};
 use crate::storage::Storage;
 
-/// Most segments that one deletion takes away: far more than any file system has.
+/// Maximum number of segments of one deletion: far more than any file system has.
 const MAX_SEGMENTS: i64 = 1 << 24;
 
-/// Why nothing was purged, or no more files go.
+/// Why nothing was purged, or why the deletion of files stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum PurgeError {
     /// The new start is not the first position of a segment.
     #[error("invalid segment start: newStartPosition={new_start}")]
     NotASegmentBase {
-        /// What was asked for.
+        /// Requested start position.
         new_start: i64,
     },
-    /// Not even the first segment is wholly behind the new start.
+    /// Not even the first segment ends before the new start.
     #[error("invalid detach: newStartPosition={new_start} lowerBound={lower_bound}")]
     BelowFirstSegment {
-        /// What was asked for.
+        /// Requested start position.
         new_start: i64,
-        /// The least start that gives up a segment.
+        /// Lowest start position that removes a segment.
         lower_bound: i64,
     },
-    /// The segment with the recording's end is to stay.
+    /// The new start is after the segment with the end of the recording. This segment must not be deleted.
     #[error("invalid detach: in use, newStartPosition={new_start} upperBound={upper_bound}")]
     InUse {
-        /// What was asked for.
+        /// Requested start position.
         new_start: i64,
-        /// The greatest start that keeps the end.
+        /// Highest start position for which the segment with the end of the recording is not deleted.
         upper_bound: i64,
     },
-    /// It has no stop position yet.
+    /// The recording has no stop position yet.
     #[error("recording {recording_id} is active: stop it before it is purged")]
     Active {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
-    /// The positions of the catalog span more segments than there can be.
+    /// The positions of the catalog entry span more segments than a recording can have.
     #[error("recording {recording_id} spans {count} segments, more than {MAX_SEGMENTS}")]
     TooManySegments {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
-        /// Segments between its positions.
+        /// Number of segments between the start and stop positions.
         count: i64,
     },
     /// The catalog has no such recording, or could not be changed.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// The file system refused.
+    /// The file system could not delete a file.
     #[error("unable to delete segment file: {name}: {source}")]
     Delete {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// What the file system answered.
+        /// Error of the file system.
         source: io::Error,
     },
-    /// The file system did not tell which files there are.
+    /// The file system could not list the files.
     #[error("unable to list segment files: {0}")]
     List(#[source] io::Error),
 }
 
-/// Segment files on their way out, lowest first. What is dropped before its end leaves orphans.
+/// Deletes segment files one by one, the lowest first. If the deletion is dropped before all files are deleted, the
+/// remaining files are orphans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
     recording_id: i64,
     next_base: i64,
-    /// Base of the first segment that stays.
+    /// Base of the first segment that is not deleted.
     end_base: i64,
     segment_length: i64,
 }
 
-/// Gives up all segments before `new_start`, which becomes the start position.
+/// Removes all segments before `new_start` from the recording: `new_start` becomes its start position.
 ///
-/// `end_position` is where the recording ends: its stop position, or how far it is recorded by now.
+/// `end_position` is the stop position of the recording. If the recording is active, `end_position` is the recorded
+/// position.
 ///
 /// # Errors
-/// The recording does not exist, `new_start` is no base of a segment behind the first and up to the one of `end_position`, or the
-/// catalog could not be written; then nothing changed.
+/// The recording does not exist, or the catalog could not be written. Or `new_start` is not the base of a segment after
+/// the first segment and up to the segment of `end_position`. Then nothing has changed.
 pub fn purge_segments<S: Storage>(
     catalog: &mut Catalog<S>,
     recording_id: i64,
@@ -100,11 +103,11 @@ pub fn purge_segments<S: Storage>(
     Ok(deletion)
 }
 
-/// Gives up a whole recording that has ended: in one write its state becomes deleted and its stop position `stop_position`, which
-/// may be [`NULL_VALUE`](crate::catalog::NULL_VALUE).
+/// Deletes a whole recording that has ended. One write sets its state to deleted and its stop position to
+/// `stop_position`, which may be [`NULL_VALUE`](crate::catalog::NULL_VALUE).
 ///
 /// # Errors
-/// The recording does not exist, has not ended, or the catalog could not be written; then it still exists.
+/// The recording does not exist, has not ended, or the catalog could not be written. Then nothing has changed.
 pub fn purge_recording<S: Storage>(
     catalog: &mut Catalog<S>,
     recording_id: i64,
@@ -120,11 +123,12 @@ pub fn purge_recording<S: Storage>(
     Ok(deletion)
 }
 
-/// Removes what a kill amid a purge left: files of recordings that are deleted, and segments before the first of those that exist.
-/// Files that no entry of the catalog accounts for are not touched. Answers how many went.
+/// Deletes the files that remain after an interrupted purge: the files of deleted recordings, and segments before the
+/// first segment of existing recordings. Files without an entry in the catalog are not deleted. Returns the number of
+/// deleted files.
 ///
 /// # Errors
-/// The file system refuses to list or to remove.
+/// The file system cannot list or remove files.
 pub fn remove_orphans<S: Storage>(
     storage: &S,
     catalog: &Catalog<S>,
@@ -141,7 +145,7 @@ pub fn remove_orphans<S: Storage>(
 }
 
 impl Deletion {
-    /// All segments of `recording` below `end_base`.
+    /// Creates the deletion of all segments of `recording` below `end_base`.
     fn new(recording: &RecordingDescriptor, end_base: i64) -> Result<Self, PurgeError> {
         let first = recording.first_segment_base();
         let segment_length = i64::from(recording.segment_length);
@@ -161,11 +165,11 @@ impl Deletion {
         })
     }
 
-    /// Removes the next segment, and its sidecars with these endings; false when there was none left. A file that is gone already is
-    /// no error.
+    /// Deletes the next segment, and its sidecars with these extensions. Returns `false` if no segment remained.
+    /// A missing file is not an error.
     ///
     /// # Errors
-    /// The file system refuses; the next step tries the same segment again.
+    /// The file system returns an error; the next step tries the same segment again.
     pub fn step<S: Storage>(&mut self, storage: &S, sidecars: &[&str]) -> Result<bool, PurgeError> {
         if self.next_base >= self.end_base {
             return Ok(false);
@@ -179,7 +183,7 @@ impl Deletion {
     }
 }
 
-/// Checks that a recording that ends at `end_position` can begin at `new_start`.
+/// Checks that a recording that ends at `end_position` can start at `new_start`.
 pub(crate) fn check_new_start(
     recording: &RecordingDescriptor,
     new_start: i64,
@@ -222,6 +226,7 @@ fn is_orphan<S: Storage>(name: &str, catalog: &Catalog<S>, sidecars: &[&str]) ->
         })
 }
 
+/// Removes a file. A missing file is not an error.
 pub(crate) fn remove<S: Storage>(storage: &S, name: String) -> Result<(), PurgeError> {
     match storage.remove(&name) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {

@@ -1,17 +1,17 @@
-//! [`RecordingReader`]: the frames of a range of a recording, in order, each checked completely.
+//! [`RecordingReader`]: reads the frames of a range of a recording, in order. Each frame is checked completely.
 //!
-//! Reads by `pread` and lends what it read: a frame costs its check and no copy. A range may begin and end at any frame and go
-//! over any number of segments. Bytes that are not what the recording says are an error that names file and position, and
-//! never a frame that is left out.
+//! Reads by `pread` and lends the bytes from its buffer, so that a frame costs a check and no copy. A range may begin
+//! and end at any frame and span any number of segments. Bytes that are not a valid frame of the recording are an error
+//! with file and position. A frame is never skipped silently.
 
-use crate::frame::{Frame, FrameFault};
+use crate::frame::{CheckedFrame, FrameFault};
 use crate::storage::Storage;
 use crate::stream::{RecordedStream, is_aligned};
 use crate::window::Window;
 use std::io;
 use thiserror::Error;
 
-/// Reads a range of a recording. For one thread; ranges of one recording may be read by several readers at once.
+/// Reads a range of a recording. For one thread; several readers may read ranges of one recording at once.
 #[derive(Debug)]
 pub struct RecordingReader<S: Storage> {
     window: Window<S>,
@@ -22,18 +22,18 @@ pub struct RecordingReader<S: Storage> {
 /// Why a range cannot be read.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// The range does not lie within the recording's stream.
+    /// The range is not within the recording's stream.
     #[error(
-        "recording {recording_id}: no range of frames from {from} to {to}; it starts at {start_position}"
+        "recording {recording_id}: {from} to {to} is not a range of frames; the recording starts at {start_position}"
     )]
     Range {
         /// Recording id.
         recording_id: i64,
-        /// First position, as given.
+        /// First position of the range, as given.
         from: i64,
-        /// End position, as given.
+        /// End position of the range, as given.
         to: i64,
-        /// Where the recording starts.
+        /// Start position of the recording.
         start_position: i64,
     },
     /// A segment file cannot be opened or read.
@@ -41,25 +41,25 @@ pub enum ReadError {
     Storage {
         /// Name of the file.
         name: String,
-        /// Where in the stream.
+        /// Position in the stream.
         position: i64,
-        /// What the storage answers.
+        /// Error of the storage.
         source: io::Error,
     },
-    /// What a segment file holds is not the recording's next frame.
+    /// The bytes in a segment file are not the recording's next frame.
     #[error("{name}, position {position}: {fault}")]
     Frame {
         /// Name of the file.
         name: String,
-        /// Where in the stream.
+        /// Position in the stream.
         position: i64,
-        /// What is wrong there.
+        /// Fault at this position.
         fault: FrameFault,
     },
 }
 
 impl<S: Storage> RecordingReader<S> {
-    /// Reads the frames from position `from` to position `to`. Nothing is opened yet.
+    /// Creates a reader of the frames from position `from` to position `to`. No file is opened yet.
     ///
     /// # Errors
     /// [`ReadError::Range`] for positions that are not in order, before the start, or not where a frame can begin.
@@ -81,18 +81,19 @@ impl<S: Storage> RecordingReader<S> {
         })
     }
 
-    /// Where the next frame begins.
+    /// Returns the position of the next frame.
     #[inline]
     pub fn position(&self) -> i64 {
         self.position
     }
 
-    /// The next frame, padding included; `None` at the end of the range. After an error the same frame is tried again.
+    /// Returns the next frame, padding included; `None` at the end of the range. After an error, the next call tries
+    /// the same frame again.
     ///
     /// # Errors
-    /// [`ReadError::Storage`] and [`ReadError::Frame`]; also for a frame that goes beyond the end of the range.
+    /// [`ReadError::Storage`] and [`ReadError::Frame`]; also for a frame that ends after the end of the range.
     #[inline(always)]
-    pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, ReadError> {
+    pub fn next_frame(&mut self) -> Result<Option<CheckedFrame<'_>>, ReadError> {
         let Self {
             window,
             position,

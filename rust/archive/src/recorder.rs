@@ -1,23 +1,26 @@
 //! [`RecorderSession`]: writes one stream into segment files, block by block.
 //!
-//! A block is recorded in two steps: *append* checks its frames and writes them behind the recorded position, *publish* forces them
-//! to the disk at the session's [`SyncLevel`] and moves the recorded position over them. What else must be on disk before anybody is told
-//! of the block goes between the two.
-//! Bytes behind the recorded position are zeros except between these steps, because tools take a whole frame there for
-//! recorded: a write that fails or comes back short is undone.
+//! A block is recorded in two steps. *Append* checks its frames and writes them after the recorded position. *Publish*
+//! forces them to the disk at the session's [`SyncLevel`] and moves the recorded position to their end. Between the two
+//! steps, the owner writes all other data that must be on disk before the recorded position moves. A session [with an
+//! index](RecorderSession::with_index) writes the index entry of a block between the two steps.
 //!
-//! A session [with a checksum](RecorderSession::with_checksum) writes a copy of each block, in which the session ids of data frames are
-//! checksums.
+//! Bytes after the recorded position are zeros except between these steps, because tools regard a whole frame there as
+//! recorded. So a write that fails or is incomplete is undone.
+//!
+//! A session [with a checksum](RecorderSession::with_checksum) writes a copy of each block, in which the session ids of
+//! data frames are replaced by checksums.
 
 use crate::checksum::Checksum;
-use crate::frame::{Frame, FrameFault};
+use crate::frame::{CheckedFrame, FrameFault};
+use crate::index::{BlockFrames, ENTRY_LENGTH, SparseIndex};
 use crate::storage::{Access, Storage, StorageFile, SyncLevel};
 use crate::stream::RecordedStream;
 use aeron_memory::log::frame::frame_type;
 use std::io;
 use thiserror::Error;
 
-/// Records one image. The recorded position starts at the start of the recording, or where the recording is continued.
+/// Records one image. The recorded position begins at the start of the recording, or at the position of an extension.
 #[derive(Debug)]
 pub struct RecorderSession<S: Storage> {
     storage: S,
@@ -28,32 +31,41 @@ pub struct RecorderSession<S: Storage> {
     recorded_position: i64,
     appended_position: i64,
     checksums: Option<StampedBlock>,
+    index: Option<SessionIndex<S>>,
 }
 
-/// A copy of a block, with checksums. Its memory serves all blocks of a session.
+/// The index of a session, and the frames that are appended and not published.
+#[derive(Debug)]
+struct SessionIndex<S: Storage> {
+    index: SparseIndex<S>,
+    appended: BlockFrames,
+}
+
+/// A copy of a block, with checksums. All blocks of a session use the same memory.
 #[derive(Debug)]
 struct StampedBlock {
     checksum: Checksum,
     bytes: Vec<u8>,
 }
 
-/// Why a recording ends before its image does. What is recorded stays; nothing more can be appended.
+/// Why a recording ends before its image does. The bytes up to the recorded position stay; nothing more can be
+/// appended.
 #[derive(Debug, Error)]
 pub enum RecorderError {
-    /// The next segment file cannot be made; it must not exist.
+    /// The next segment file cannot be created, for example because a file with its name exists.
     #[error("segment file {name} cannot be created: {source}")]
     Create {
         /// Name of the file.
         name: String,
-        /// What the storage answers.
+        /// Error of the storage.
         source: io::Error,
     },
-    /// The segment file at which a recording is continued cannot be opened.
+    /// The segment file in which a recording is to be continued cannot be opened.
     #[error("segment file {name} cannot be opened at position {position}: {source}")]
     Open {
         /// Name of the file.
         name: String,
-        /// Where the recording is continued.
+        /// Position at which the recording is to be continued.
         position: i64,
         /// Error of the storage.
         source: io::Error,
@@ -67,7 +79,7 @@ pub enum RecorderError {
         position: i64,
         /// Bytes of the block.
         needed: usize,
-        /// Bytes that the file system could still take.
+        /// Bytes that are free in the file system.
         free: u64,
     },
     /// A block cannot be written.
@@ -77,55 +89,56 @@ pub enum RecorderError {
         name: String,
         /// Recorded position.
         position: i64,
-        /// What the storage answers.
+        /// Error of the storage.
         source: io::Error,
     },
-    /// The appended block cannot be forced to the disk. A loss of power may take it, so it is not recorded.
+    /// The appended block cannot be forced to the disk. A loss of power may remove it, so it is not recorded.
     #[error("{name} cannot be synced at position {position}: {source}")]
     Sync {
-        /// Name of the file; of the directory, `.`.
+        /// Name of the file; `.` is the directory.
         name: String,
         /// Recorded position.
         position: i64,
         /// Error of the storage.
         source: io::Error,
     },
-    /// What is behind the recorded position cannot be removed; recovery will do it.
+    /// The bytes after the recorded position cannot be removed; recovery will remove them.
     #[error("{name} cannot be cut at position {position}: {source}")]
     Undo {
         /// Name of the file.
         name: String,
         /// Recorded position.
         position: i64,
-        /// What the storage answers.
+        /// Error of the storage.
         source: io::Error,
     },
-    /// The stream itself is damaged.
+    /// The stream has an invalid frame.
     #[error("recording {recording_id}, position {position}: {fault}")]
     Frame {
         /// Recording id.
         recording_id: i64,
-        /// Where in the stream.
+        /// Position in the stream.
         position: i64,
-        /// What is wrong there.
+        /// Fault at this position.
         fault: FrameFault,
     },
-    /// A block that does not fit in the segment.
+    /// A block is longer than the rest of the segment.
     #[error(
         "recording {recording_id}: a block of {length} bytes at position {position} passes the end of its segment"
     )]
     Block {
         /// Recording id.
         recording_id: i64,
-        /// Where the block begins.
+        /// Position of the block.
         position: i64,
-        /// Bytes of stream that it covers.
+        /// Length of the block in bytes of the stream.
         length: i64,
     },
 }
 
 impl<S: Storage> RecorderSession<S> {
-    /// Begins a recording: creates its first segment. Above [`SyncLevel::None`] all that is published survives a loss of power.
+    /// Begins a recording: creates its first segment. Above [`SyncLevel::None`] all published bytes survive a loss of
+    /// power.
     ///
     /// # Errors
     /// [`RecorderError::Create`], [`RecorderError::Sync`].
@@ -140,8 +153,8 @@ impl<S: Storage> RecorderSession<S> {
         Ok(Self::at(position, storage, stream, sync_level, segment))
     }
 
-    /// Continues a recording at `position`, where it was stopped: opens the segment file of that position and removes what follows there.
-    /// A file that is missing is created if it would hold nothing before `position`.
+    /// Continues a stopped recording at `position`: opens the segment file of that position and removes the bytes after
+    /// it. If the file is missing, it is created, unless it should hold bytes before `position`.
     ///
     /// # Errors
     /// [`RecorderError::Open`], [`RecorderError::Create`], [`RecorderError::Sync`].
@@ -162,7 +175,7 @@ impl<S: Storage> RecorderSession<S> {
                 .and_then(|segment| {
                     let offset = (position - segment_base) as u64;
                     cut(&segment, offset, stream.segment_length() as u64)?;
-                    // What was cut must not come back as recorded if the machine loses power.
+                    // If the machine loses power, the removed bytes must not come back as recorded.
                     segment.sync(sync_level)?;
                     Ok(segment)
                 })
@@ -175,7 +188,7 @@ impl<S: Storage> RecorderSession<S> {
         Ok(Self::at(position, storage, stream, sync_level, segment))
     }
 
-    /// Lets the session write the checksum of each data frame into the frame's session id field.
+    /// Sets the checksum of data frames, which is written into the frame's session id field.
     #[must_use]
     pub fn with_checksum(mut self, checksum: Option<Checksum>) -> Self {
         self.checksums = checksum.map(|checksum| StampedBlock {
@@ -185,7 +198,31 @@ impl<S: Storage> RecorderSession<S> {
         self
     }
 
-    /// A session that goes on at `position` of an open segment.
+    /// Sets the index that the session writes beside its segments.
+    #[must_use]
+    pub fn with_index(mut self, index: Option<SparseIndex<S>>) -> Self {
+        self.index = index.map(|index| SessionIndex {
+            appended: index.frames(),
+            index,
+        });
+        self
+    }
+
+    /// Writes the last index entry at the end of the recording. If that fails, the next recorder computes it from the
+    /// segment.
+    ///
+    /// # Errors
+    /// [`RecorderError::Full`], [`RecorderError::Write`].
+    pub fn finish_index(&mut self) -> Result<(), RecorderError> {
+        let Some(SessionIndex { index, .. }) = &mut self.index else {
+            return Ok(());
+        };
+        let finished = index.finish();
+        let name = index.name();
+        finished.map_err(|source| self.write_error(name, ENTRY_LENGTH, source))
+    }
+
+    /// Creates a session that continues at `position` of an open segment.
     fn at(
         position: i64,
         storage: S,
@@ -202,48 +239,61 @@ impl<S: Storage> RecorderSession<S> {
             recorded_position: position,
             appended_position: position,
             checksums: None,
+            index: None,
         }
     }
 
-    /// What is recorded.
+    /// Returns the description of the recorded stream.
     pub fn stream(&self) -> &RecordedStream {
         &self.stream
     }
 
-    /// End of what is recorded.
+    /// Returns the recorded position: the end of the published bytes.
     pub fn recorded_position(&self) -> i64 {
         self.recorded_position
     }
 
-    /// End of what is appended: the recorded position after the next [`publish`](Self::publish).
+    /// Returns the end of the appended bytes: the recorded position after the next [`publish`](Self::publish).
     pub fn appended_position(&self) -> i64 {
         self.appended_position
     }
 
-    /// Position of the first byte of the segment that is written.
+    /// Returns the position of the first byte of the segment that is being written.
     pub fn segment_base(&self) -> i64 {
         self.segment_base
     }
 
-    /// Base of the segment that the next [`publish`](Self::publish) will create, if it does.
+    /// Returns the base of the segment that the next [`publish`](Self::publish) will create. Returns `None` if it will
+    /// not create one.
     pub fn next_segment(&self) -> Option<i64> {
         let end = self.segment_base + self.stream.segment_length();
         (self.appended_position == end).then_some(end)
     }
 
-    /// Writes a block behind what is appended: whole frames of data, or one frame of padding, of which only the header is
-    /// looked at and written. Each frame is handed to `on_frame` before anything is written. Answers the appended position.
+    /// Appends a block: whole data frames, or one padding frame, of which only the header is read and written.
+    ///
+    /// Calls `on_frame` with each frame before anything is written. Returns the appended position.
     ///
     /// # Errors
-    /// [`RecorderError`]; nothing of the block is in the file then, nor of blocks appended and not published, unless that too
-    /// failed ([`RecorderError::Undo`]).
+    /// [`RecorderError`]. The file then has no byte of the block, and none of blocks that were appended and not
+    /// published, unless removing them failed too ([`RecorderError::Undo`]).
     pub fn append(
         &mut self,
         block: &[u8],
-        on_frame: impl FnMut(&Frame<'_>),
+        mut on_frame: impl FnMut(&CheckedFrame<'_>),
     ) -> Result<i64, RecorderError> {
         let position = self.appended_position;
-        let (end, written) = self.check(block, on_frame)?;
+        let mut frames = self.index.as_ref().map(|index| index.appended);
+        let (end, written) = self.check(block, |frame| {
+            if let Some(frames) = &mut frames {
+                frames.take(frame);
+            }
+            on_frame(frame);
+        })?;
+        if let (Some(index), Some(mut frames)) = (&mut self.index, frames) {
+            frames.finish_block(position, written);
+            index.appended = frames;
+        }
         let offset = (position - self.segment_base) as u64;
         let length = written.len();
         let written = match &mut self.checksums {
@@ -252,18 +302,20 @@ impl<S: Storage> RecorderSession<S> {
         };
         if let Err(source) = self.segment.write_all_at(written, offset) {
             self.undo()?;
-            return Err(self.write_error(length, source));
+            return Err(self.write_error(self.segment_name(), length, source));
         }
         self.appended_position = end;
         Ok(end)
     }
 
-    /// Makes what is appended recorded, and answers the recorded position. A segment that is full is followed by the next one
-    /// at once.
+    /// Makes the appended bytes recorded, and returns the recorded position. If the segment is full, the next one is
+    /// created at once.
     ///
     /// # Errors
-    /// [`RecorderError::Sync`] of the segment, and nothing of what is appended is recorded; [`RecorderError::Create`], or
-    /// [`RecorderError::Sync`] of the directory, and the recorded position has moved all the same.
+    /// [`RecorderError::Sync`] of the segment, or the index entry of a frame that may look torn cannot be written: the
+    /// recorded position has not moved.
+    /// [`RecorderError::Create`], or [`RecorderError::Write`] or [`RecorderError::Full`] of the next index, or
+    /// [`RecorderError::Sync`] of the directory: the recorded position has moved.
     pub fn publish(&mut self) -> Result<i64, RecorderError> {
         if self.appended_position > self.recorded_position
             && let Err(source) = self.segment.sync(self.sync_level)
@@ -275,21 +327,47 @@ impl<S: Storage> RecorderSession<S> {
                 source,
             });
         }
+        if self.appended_position > self.recorded_position {
+            self.index_appended()?;
+        }
         self.recorded_position = self.appended_position;
         if let Some(base) = self.next_segment() {
             self.segment = create_segment(&self.storage, &self.stream, base, self.sync_level)?;
             self.segment_base = base;
+            if let Some(SessionIndex { index, .. }) = &mut self.index
+                && let Err(source) = index.begin_segment(base)
+            {
+                let name = index.name();
+                return Err(self.write_error(name, ENTRY_LENGTH, source));
+            }
         }
         Ok(self.recorded_position)
     }
 
-    /// Takes back what is appended and not published: for an owner whose own step between the two failed.
+    /// Writes the index entries that are due. If a proof is missing then, undoes the appended blocks, because they must
+    /// not be acknowledged.
+    fn index_appended(&mut self) -> Result<(), RecorderError> {
+        let Some(SessionIndex { index, appended }) = &mut self.index else {
+            return Ok(());
+        };
+        if let Err(source) = index.note(appended, self.appended_position) {
+            let name = index.name();
+            self.undo()?;
+            return Err(self.write_error(name, ENTRY_LENGTH, source));
+        }
+        Ok(())
+    }
+
+    /// Removes the bytes that are appended and not published. For an owner whose step between the two failed.
     ///
     /// # Errors
     /// [`RecorderError::Undo`].
     pub fn undo(&mut self) -> Result<(), RecorderError> {
         let recorded = (self.recorded_position - self.segment_base) as u64;
         self.appended_position = self.recorded_position;
+        if let Some(SessionIndex { index, appended }) = &mut self.index {
+            *appended = index.frames();
+        }
         cut(&self.segment, recorded, self.stream.segment_length() as u64).map_err(|source| {
             RecorderError::Undo {
                 name: self.segment_name(),
@@ -299,11 +377,11 @@ impl<S: Storage> RecorderSession<S> {
         })
     }
 
-    /// Where a block ends, and the bytes of it to be written.
+    /// Checks the frames of a block. Returns the end position of the block, and the bytes to write.
     fn check<'b>(
         &self,
         block: &'b [u8],
-        mut on_frame: impl FnMut(&Frame<'_>),
+        mut on_frame: impl FnMut(&CheckedFrame<'_>),
     ) -> Result<(i64, &'b [u8]), RecorderError> {
         let begin = self.appended_position;
         let mut end = begin;
@@ -349,8 +427,8 @@ impl<S: Storage> RecorderSession<S> {
         }
     }
 
-    fn write_error(&self, needed: usize, source: io::Error) -> RecorderError {
-        let (name, position) = (self.segment_name(), self.recorded_position);
+    fn write_error(&self, name: String, needed: usize, source: io::Error) -> RecorderError {
+        let position = self.recorded_position;
         if source.kind() != io::ErrorKind::StorageFull {
             return RecorderError::Write {
                 name,
@@ -376,14 +454,14 @@ impl StampedBlock {
     }
 }
 
-/// Padding comes in a block of its own.
+/// A padding frame must be the only frame of its block.
 const PADDING_IN_BLOCK: FrameFault = FrameFault::Field {
     field: "type",
     found: frame_type::PADDING as i32,
     expected: frame_type::DATA as i32,
 };
 
-/// Zeros all that is behind `offset` in a segment file of `length` bytes.
+/// Fills a segment file of `length` bytes with zeros from `offset` on.
 pub(crate) fn cut(segment: &impl StorageFile, offset: u64, length: u64) -> io::Result<()> {
     segment.set_length(offset)?;
     segment.set_length(length)

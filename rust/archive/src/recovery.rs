@@ -1,17 +1,20 @@
-//! Where a recording ends whose recorder died: found in its segment files alone.
+//! Finds the end of a recording whose recorder was killed, from the segment files of the recording alone.
 //!
-//! A writer that is killed leaves a prefix of its last block, which ends at a page boundary, and zeros behind it. So the end
-//! is found by walking over whole frames, from a position that is known to be recorded. Only the last frame can be in doubt:
-//! where it goes over a page boundary and a page behind that holds nothing, it is torn, and nobody was told of it.
+//! After a kill, the last block of the recorder is a prefix of the block up to a page boundary, and zeros after the
+//! prefix. So the search walks over whole frames, from a position that is known to be recorded. Only the last frame can
+//! be in doubt. If the last frame crosses a page boundary, and one of its later pages is all zeros, it may be torn. The
+//! recorded position never included a torn frame. An [index](crate::index) beside the segment may prove whether the
+//! frame is torn or whole.
 //!
-//! A recorder that keeps a known position cuts a torn frame without a question ([`recover`]). An archive only knows the start position,
-//! and other processes may have seen the frame, so its [`RecoveryPolicy`] can refuse to cut.
+//! If the recorder has stored a known position, [`recover`] always cuts a torn frame. An archive only knows the start
+//! position, and other processes may have read the frame. So the [`RecoveryPolicy`] of an archive can refuse to cut.
 
 use crate::checksum::Checksum;
-use crate::frame::{Frame, FrameFault};
+use crate::frame::{CheckedFrame, FrameFault};
+use crate::index::IndexProof;
 use crate::recorder::cut;
 use crate::segments::{SEGMENT_EXTENSION, SegmentFileName};
-use crate::storage::{Access, Storage, StorageFile};
+use crate::storage::{Access, Storage, StorageFile, SyncLevel};
 use crate::stream::{RecordedStream, is_aligned};
 use crate::window::{Segment, Window};
 use std::collections::HashMap;
@@ -20,69 +23,71 @@ use std::ops::Range;
 use std::time::SystemTime;
 use thiserror::Error;
 
-/// What the kernel writes wholly or not at all, in bytes.
+/// The kernel writes this many bytes entirely or not at all.
 const PAGE_LENGTH: usize = 4096;
 
-/// Where a recording ends.
+/// The end of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordingEnd {
-    /// Its stop position.
+    /// Stop position of the recording.
     pub position: i64,
-    /// Stop position if a last frame that may not be whole is kept: after `position` only if there is such a frame with all its bytes.
+    /// Stop position if a last frame that may be torn is not cut. Above `position` only if the last frame may be torn
+    /// and all its bytes are in the file.
     pub kept_position: i64,
-    /// Whether a frame follows that was not written wholly, or bytes that are none.
+    /// Whether an incomplete frame follows, or bytes that are not a frame.
     pub is_torn: bool,
-    /// When its last segment was last written; `None` when it has no segment.
+    /// When the last segment was last written; `None` if the recording has no segment.
     pub modified: Option<SystemTime>,
 }
 
-/// Decision about a last frame that may not be whole.
+/// Decision about a last frame that may be torn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnTornFragment {
-    /// Fail and change nothing: a person has to decide.
+    /// Fail and change nothing: an operator has to decide.
     Refuse,
-    /// Cut the frame, so that the recording ends before it.
+    /// Remove the frame, so that the recording ends before it.
     #[default]
     Truncate,
 }
 
-/// What a recovery takes for the end of a recording.
+/// Settings for the search of a recording's end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecoveryPolicy {
-    /// Decision about a last frame that may not be whole.
+    /// Decision about a last frame that may be torn.
     pub on_torn_fragment: OnTornFragment,
-    /// Checksum that the recorder wrote. A last frame with this checksum is whole, even if one of its pages is empty.
+    /// Checksum that the recorder wrote. A last frame with a correct checksum is whole, even if one of its pages is all
+    /// zeros.
     pub checksum: Option<Checksum>,
 }
 
-/// Why no end can be found.
+/// Why no end was found.
 #[derive(Debug, Error)]
 pub enum RecoveryError {
-    /// The known position is not one of the recording.
+    /// No frame of the recording can begin at the known position.
     #[error(
-        "recording {recording_id}: {known_position} is no position of a frame; it starts at {start_position}"
+        "recording {recording_id}: {known_position} is not the position of a frame; the recording starts at {start_position}"
     )]
     Position {
         /// Recording id.
         recording_id: i64,
-        /// As given.
+        /// Known position, as given.
         known_position: i64,
-        /// Where the recording starts.
+        /// Start position of the recording.
         start_position: i64,
     },
-    /// Something was recorded that the files do not hold any more.
+    /// The known position is after the end of the segment files: recorded bytes are missing.
     #[error(
         "recording {recording_id}: recorded up to {known_position}, but its segment files end at {end_position}"
     )]
     Lost {
         /// Recording id.
         recording_id: i64,
-        /// As given.
+        /// Known position, as given.
         known_position: i64,
-        /// Where the last segment file ends.
+        /// End of the last segment file.
         end_position: i64,
     },
-    /// The file with the highest position is none that the recording can have.
+    /// The recording cannot have a segment at the highest position in the names of its files.
     #[error("{name}: no segment of recording {recording_id} begins at this position")]
     Segment {
         /// Recording id.
@@ -90,7 +95,7 @@ pub enum RecoveryError {
         /// Name of the file.
         name: String,
     },
-    /// The last frame may not be whole, and the policy is to refuse.
+    /// The last frame may be torn, and the policy is to refuse.
     #[error(
         "Found potentially incomplete last fragment straddling page boundary in file: {name}, position {position}: run \
          `ArchiveTool verify` for corrective action, or start the archive once with \
@@ -99,7 +104,7 @@ pub enum RecoveryError {
     Torn {
         /// Name of the file.
         name: String,
-        /// Where the frame begins.
+        /// Position of the frame.
         position: i64,
     },
     /// Bytes that no recorder writes follow the last frame, and the policy is to refuse.
@@ -110,23 +115,25 @@ pub enum RecoveryError {
     Damaged {
         /// Name of the file.
         name: String,
-        /// Where the bytes begin.
+        /// Position of the first of these bytes.
         position: i64,
-        /// What is wrong with them.
+        /// Fault in these bytes.
         fault: FrameFault,
     },
-    /// The directory cannot be listed, or a segment not opened, read or cut.
+    /// The directory cannot be listed, or a segment cannot be opened, read or cut.
     #[error("{name}: {source}")]
     Storage {
-        /// Name of the file; of the directory, `.`.
+        /// Name of the file; `.` is the directory.
         name: String,
-        /// What the storage answers.
+        /// Error of the storage.
         source: io::Error,
     },
 }
 
-/// Finds the end of a recording and changes nothing. Nothing below `known_position` is looked at: it is recorded, so the start
-/// position is always right, and whatever anybody was told of is better.
+/// Finds the end of a recording and changes nothing.
+///
+/// The bytes below `known_position` are not read, because they are recorded. The start position is always a valid
+/// `known_position`. With a later recorded position, fewer bytes are read.
 ///
 /// # Errors
 /// [`RecoveryError`].
@@ -138,7 +145,7 @@ pub fn find_end<S: Storage>(
     find_end_by(storage, stream, known_position, &RecoveryPolicy::default())
 }
 
-/// Finds the end of a recording as [`find_end`], by a policy of its own.
+/// Finds the end of a recording as [`find_end`], with the given policy.
 ///
 /// # Errors
 /// [`RecoveryError`]; [`RecoveryError::Torn`] and [`RecoveryError::Damaged`] only with [`OnTornFragment::Refuse`].
@@ -152,7 +159,7 @@ pub fn find_end_by<S: Storage>(
     find_end_among(storage, stream, known_position, &files, policy)
 }
 
-/// Finds the end of a recording as [`find_end_by`], whose last segment file begins at `last`.
+/// Finds the end of a recording as [`find_end_by`]. The base of the recording's last segment file is `last`.
 pub(crate) fn find_end_from<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
@@ -180,7 +187,8 @@ fn find_end_among<S: Storage>(
     found.recording_end(storage, stream)
 }
 
-/// Leaves the files of a recording that ends at `end_position`, which [`find_end_by`] has found, as its recorder would have.
+/// Restores the files of a recording to the state after a normal stop at `end_position`. The caller has found
+/// `end_position` by [`find_end_by`].
 ///
 /// # Errors
 /// [`RecoveryError::Storage`].
@@ -199,9 +207,11 @@ pub fn cut_at<S: Storage>(
     end.cut(storage, stream)
 }
 
-/// Finds the end of a recording and leaves its files as its recorder would have: the last segment has its length and is zeros
-/// from the end on, and a full one is followed by the next. The stop position in the catalog is left to the caller. Only for
-/// who owns the directory.
+/// Finds the end of a recording, and restores the files of the recording to the state after a normal stop.
+///
+/// The last segment file is extended to the full length, with zeros after the end of the recording. If the last segment
+/// is full, the next segment is created. The caller writes the stop position into the catalog. Only the owner of the
+/// directory may call this function.
 ///
 /// # Errors
 /// [`RecoveryError`]; nothing was changed unless it is [`RecoveryError::Storage`].
@@ -226,7 +236,7 @@ pub struct LastSegments {
 }
 
 impl LastSegments {
-    /// Reads the names of the directory's files.
+    /// Finds the last segment file of each recording among the names of the directory's files.
     #[must_use]
     pub fn of<N: AsRef<str>>(names: &[N]) -> Self {
         let mut bases = HashMap::new();
@@ -241,7 +251,7 @@ impl LastSegments {
         Self { bases }
     }
 
-    /// Base of the recording's last segment file.
+    /// Returns the base of the recording's last segment file.
     fn base(&self, stream: &RecordedStream) -> Result<Option<i64>, RecoveryError> {
         let first = stream.segment_base(stream.start_position());
         let last = self.bases.get(&stream.recording_id()).copied();
@@ -266,27 +276,27 @@ pub struct Recovery<'a, S> {
     storage: &'a S,
     files: &'a LastSegments,
     policy: RecoveryPolicy,
-    /// Memory of the window over the recording in turn.
+    /// Memory of the window over the segment files, reused for each recording.
     bytes: Vec<u8>,
 }
 
-/// The end of a recording, and what its last segment file needs.
+/// The end of a recording, and whether its last segment file has to be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FoundEnd {
-    /// Its stop position.
+    /// Stop position of the recording.
     pub position: i64,
-    /// As that of [`RecordingEnd`].
+    /// See [`RecordingEnd::kept_position`].
     kept_position: i64,
-    /// Whether a frame follows that was not written wholly, or bytes that are none.
+    /// Whether an incomplete frame follows, or bytes that are not a frame.
     pub is_torn: bool,
     /// Base of the last segment file.
     last_segment: Option<i64>,
-    /// Whether the last segment has its length and is zeros from the end on.
+    /// Whether the last segment has its full length and is zeros from the end on.
     is_clean: bool,
 }
 
 impl FoundEnd {
-    /// Leaves the files of the recording as its recorder would have: see [`recover`].
+    /// Restores the files of the recording to the state after a normal stop: see [`recover`].
     ///
     /// # Errors
     /// [`RecoveryError::Storage`].
@@ -317,7 +327,29 @@ impl FoundEnd {
         Ok(())
     }
 
-    /// The end, with the time at which the last segment was last written.
+    /// Forces the restored files to the disk. A killed recorder may have written frames without forcing them to the
+    /// disk. From now on these frames belong to the recording.
+    ///
+    /// # Errors
+    /// [`RecoveryError::Storage`].
+    pub fn sync<S: Storage>(
+        &self,
+        storage: &S,
+        stream: &RecordedStream,
+        level: SyncLevel,
+    ) -> Result<(), RecoveryError> {
+        let (Some(base), true) = (self.last_segment, level > SyncLevel::None) else {
+            return Ok(());
+        };
+        let name = stream.segment_name(base);
+        storage
+            .open(&name, Access::Write)
+            .and_then(|file| file.sync(level))
+            .and_then(|()| storage.sync())
+            .map_err(|source| RecoveryError::Storage { name, source })
+    }
+
+    /// Returns the end, with the time at which the last segment was last written.
     fn recording_end<S: Storage>(
         &self,
         storage: &S,
@@ -340,7 +372,7 @@ impl FoundEnd {
 }
 
 impl<'a, S: Storage> Recovery<'a, S> {
-    /// A recovery of recordings in `storage`, whose last segments `files` knows.
+    /// Creates a recovery of recordings in `storage`. `files` has the last segment of each recording.
     pub fn new(storage: &'a S, files: &'a LastSegments, policy: RecoveryPolicy) -> Self {
         Self {
             storage,
@@ -359,6 +391,20 @@ impl<'a, S: Storage> Recovery<'a, S> {
         stream: &RecordedStream,
         known_position: i64,
     ) -> Result<FoundEnd, RecoveryError> {
+        self.find_end_with(stream, known_position, |_| Ok(None))
+    }
+
+    /// As [`find_end`](Self::find_end), with the proof of an index. `prove` returns the proof for the segment at a
+    /// base. A proof about a last frame that may be torn overrides the policy.
+    ///
+    /// # Errors
+    /// As [`find_end_by`]; also the error of `prove`.
+    pub(crate) fn find_end_with(
+        &mut self,
+        stream: &RecordedStream,
+        known_position: i64,
+        prove: impl FnOnce(i64) -> io::Result<Option<IndexProof>>,
+    ) -> Result<FoundEnd, RecoveryError> {
         let possible = stream.start_position()..=stream.positions().max_position();
         if !possible.contains(&known_position) || !is_aligned(known_position) {
             return Err(RecoveryError::Position {
@@ -368,17 +414,18 @@ impl<'a, S: Storage> Recovery<'a, S> {
             });
         }
         match self.files.base(stream)? {
-            Some(base) => self.find_end_in(stream, known_position, base),
+            Some(base) => self.find_end_in(stream, known_position, base, prove),
             None => end_without_segments(stream, known_position),
         }
     }
 
-    /// The end in the last segment, which begins at `base`.
+    /// Returns the end that is found in the last segment, which begins at `base`.
     fn find_end_in(
         &mut self,
         stream: &RecordedStream,
         known_position: i64,
         base: i64,
+        prove: impl FnOnce(i64) -> io::Result<Option<IndexProof>>,
     ) -> Result<FoundEnd, RecoveryError> {
         let storage_error = |source| RecoveryError::Storage {
             name: stream.segment_name(base),
@@ -393,7 +440,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
             + stream
                 .segment_length()
                 .min(i64::try_from(length).unwrap_or(i64::MAX));
-        // A segment that was killed while it was created is shorter than the offset of the start position in it.
+        // If the recorder was killed while it created a segment, the file may end before the start position.
         if known_position > limit.max(stream.start_position()) {
             return Err(lost(stream, known_position, limit));
         }
@@ -401,19 +448,29 @@ impl<'a, S: Storage> Recovery<'a, S> {
         let walked = self
             .walk(stream, Segment { base, file }, begin..limit)
             .map_err(storage_error)?;
+        let proof = match walked.is_torn {
+            true => prove(base).map_err(storage_error)?,
+            false => None,
+        };
+        let verdict = Verdict::of(&walked, proof);
+        let position = match verdict {
+            Verdict::Whole => walked.kept_position,
+            Verdict::Untold | Verdict::Unknown => walked.position,
+        };
         if self.policy.on_torn_fragment == OnTornFragment::Refuse {
-            walked.check(stream.segment_name(base))?;
+            walked.check(stream.segment_name(base), verdict)?;
         }
         Ok(FoundEnd {
-            position: walked.position,
+            position,
             kept_position: walked.kept_position,
-            is_torn: walked.is_torn || walked.fault != FrameFault::Nothing,
+            is_torn: position < walked.kept_position || walked.fault != FrameFault::Nothing,
             last_segment: Some(base),
             is_clean: walked.is_followed_by_zeros && limit == base + stream.segment_length(),
         })
     }
 
-    /// Walks over the frames of a segment. A file says where its trailing zeros begin, so that those of a long segment need not be read.
+    /// Walks over the frames of a segment. The storage reports where the trailing zeros of the file begin. So the zeros
+    /// are not read.
     fn walk(
         &mut self,
         stream: &RecordedStream,
@@ -427,7 +484,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
         let mut walked = None;
         if let Some(zeros) = zeros {
             let limit = range.end.min(base + zeros as i64);
-            // A frame that goes on in the zeros is looked at as a whole.
+            // A frame that extends into the zeros is read completely.
             walked = Some(walk(&mut window, range.start..limit, checksum)?)
                 .filter(|walked| walked.is_followed_by_zeros);
         }
@@ -469,21 +526,45 @@ struct Walked {
     position: i64,
     /// End of the last frame, whole or in doubt.
     kept_position: i64,
-    /// Whether a frame follows that is not.
+    /// Whether the last frame is in doubt.
     is_torn: bool,
-    /// What is wrong with the bytes at which the walk ended.
+    /// Fault of the bytes at which the walk ended.
     fault: FrameFault,
-    /// Whether the frames are whole, and only zeros follow up to the limit.
+    /// Whether all frames are whole, and only zeros follow up to the limit.
     is_followed_by_zeros: bool,
 }
 
+/// The proof of an index about a last frame with an empty page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// The frame is whole.
+    Whole,
+    /// The frame is torn, and the recorder did not acknowledge the frame.
+    Untold,
+    /// The index proves nothing.
+    Unknown,
+}
+
+impl Verdict {
+    fn of(walked: &Walked, proof: Option<IndexProof>) -> Self {
+        match proof {
+            Some(proof) if proof.told_position >= walked.kept_position => Self::Whole,
+            Some(proof) if walked.position >= proof.begin_position => Self::Untold,
+            _ => Self::Unknown,
+        }
+    }
+}
+
 impl Walked {
-    /// Refuses an end that a person has to decide on. A length of 0 or less is the end of each recording.
-    fn check(&self, name: String) -> Result<(), RecoveryError> {
+    /// Returns an error for an end that an operator has to decide on. A length of 0 or less is the normal end of a
+    /// recording.
+    fn check(&self, name: String, verdict: Verdict) -> Result<(), RecoveryError> {
         let position = self.position;
         match self.fault {
             FrameFault::Incomplete { .. } => Err(RecoveryError::Torn { name, position }),
-            _ if self.is_torn => Err(RecoveryError::Torn { name, position }),
+            _ if self.is_torn && verdict == Verdict::Unknown => {
+                Err(RecoveryError::Torn { name, position })
+            }
             FrameFault::Nothing | FrameFault::Length { length: ..=0, .. } => Ok(()),
             fault => Err(RecoveryError::Damaged {
                 name,
@@ -526,14 +607,20 @@ fn walk<S: Storage>(
     })
 }
 
-/// Whether the end of a frame may be missing: a page behind its first one holds nothing, and no checksum says that this is right.
-fn is_doubtful(frame: &Frame<'_>, checksum: Option<Checksum>) -> bool {
-    let first_page = PAGE_LENGTH - frame.position() as usize % PAGE_LENGTH;
-    let further = frame.bytes().get(first_page..).unwrap_or_default();
-    let has_empty_page = further
+/// Returns whether the last frame may be torn. The frame may be torn if a page after its first page is all zeros, and
+/// no checksum proves that these zeros were recorded.
+fn is_doubtful(frame: &CheckedFrame<'_>, checksum: Option<Checksum>) -> bool {
+    has_empty_page(frame.position(), frame.bytes())
+        && checksum.is_none_or(|checksum| checksum.verify(frame).is_err())
+}
+
+/// Returns whether any page after the first page of a frame at `position` is all zeros.
+pub(crate) fn has_empty_page(position: i64, frame: &[u8]) -> bool {
+    let first_page = PAGE_LENGTH - position as usize % PAGE_LENGTH;
+    let further = frame.get(first_page..).unwrap_or_default();
+    further
         .chunks(PAGE_LENGTH)
-        .any(|page| page.iter().all(|byte| *byte == 0));
-    has_empty_page && checksum.is_none_or(|checksum| checksum.verify(frame).is_err())
+        .any(|page| page.iter().all(|byte| *byte == 0))
 }
 
 fn list<S: Storage>(storage: &S) -> Result<Vec<String>, RecoveryError> {

@@ -1,38 +1,39 @@
-//! Segment files: their names, and which one holds a position of a recording.
+//! Names of segment files, and the segment that holds a position of a recording.
 //!
-//! A recording's bytes lie in files of one length, a power of two of at least a term. The first one begins at the beginning of the
-//! *term* that holds the start position, so bases are multiples of the term length, not of the segment length.
+//! All segment files of a recording have the same length: a power of two that is not less than the term length. The
+//! first file begins at the beginning of the *term* that holds the start position. So the base of a segment is a
+//! multiple of the term length, and not always a multiple of the segment length.
 
 use crate::catalog::RecordingDescriptor;
 
-/// Ending of the name of a segment file, without its dot.
+/// Extension of a segment file's name, without the dot.
 pub const SEGMENT_EXTENSION: &str = "rec";
 
-/// A file that belongs to one segment of a recording: the segment itself or a sidecar of it.
+/// Name of a file that belongs to one segment of a recording: the segment itself, or a sidecar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SegmentFileName<'a> {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
-    /// Position of the segment's first byte.
+    /// Base of the segment: the position of its first byte.
     pub base: i64,
-    /// What stands behind the dot.
+    /// Extension after the dot.
     pub extension: &'a str,
 }
 
-/// Name of the file with the bytes from `base` on of a recording.
+/// Returns the name of the segment file of a recording that begins at position `base`.
 #[must_use]
 pub fn segment_name(recording_id: i64, base: i64) -> String {
     sidecar_name(recording_id, base, SEGMENT_EXTENSION)
 }
 
-/// Name of a file that accompanies a segment.
+/// Returns the name of a sidecar, which belongs to the segment at `base`.
 #[must_use]
 pub fn sidecar_name(recording_id: i64, base: i64, extension: &str) -> String {
     format!("{recording_id}-{base}.{extension}")
 }
 
 impl<'a> SegmentFileName<'a> {
-    /// What a file name says, if it is written exactly as an archive would: `7-131072.rec`.
+    /// Parses a file name. Accepts only names exactly as an archive writes them: `7-131072.rec`.
     #[must_use]
     pub fn parse(name: &'a str) -> Option<Self> {
         let (stem, extension) = name.split_once('.')?;
@@ -45,16 +46,16 @@ impl<'a> SegmentFileName<'a> {
     }
 }
 
-/// Digits alone, without leading zeros: one name for one number.
+/// Parses digits without leading zeros, so that each number has only one name.
 fn decimal(text: &str) -> Option<i64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit());
     let shortest = text == "0" || !text.starts_with('0');
     (plain && shortest).then(|| text.parse().ok()).flatten()
 }
 
-/// Base of the segment that holds `position` of a recording that starts at `start_position`.
+/// Returns the base of the segment that holds `position` of a recording that starts at `start_position`.
 ///
-/// `position` is at least the base of the start position; both lengths are powers of two.
+/// `position` must not be below the base of the first segment. Both lengths must be powers of two.
 #[must_use]
 pub const fn segment_base(
     position: i64,
@@ -67,7 +68,7 @@ pub const fn segment_base(
 }
 
 impl RecordingDescriptor {
-    /// Base of the segment that holds `position`, which is not before the first segment.
+    /// Returns the base of the segment that holds `position`, which is not before the first segment.
     #[must_use]
     pub const fn segment_base(&self, position: i64) -> i64 {
         segment_base(
@@ -78,7 +79,7 @@ impl RecordingDescriptor {
         )
     }
 
-    /// Base of the first segment: the beginning of the term that holds the start position.
+    /// Returns the base of the first segment: the beginning of the term that holds the start position.
     #[must_use]
     pub const fn first_segment_base(&self) -> i64 {
         self.segment_base(self.start_position)

@@ -1,7 +1,7 @@
-//! Where an archive keeps its files: one directory, behind a trait that a test can make fail at any step.
+//! [`Storage`]: the directory of an archive's files, as a trait, so that a test can make any step fail.
 //!
-//! Files are read by `pread` and written by `pwrite`. A full file system then answers with an error, where a mapped store would
-//! end the process.
+//! Files are read by `pread` and written by `pwrite`. If the file system is full, these calls return an error, whereas
+//! a write to mapped memory would end the process.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -10,29 +10,31 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use aeron_memory::{SharedBuffer, Words};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
-/// Most bytes that an archive writes or reads at once, in spite of a greater `file.io.max.length`: what is copied and checked before it is
-/// written, or after it was read, is then still in the processor's cache.
+/// Maximum number of bytes of one read or write, even if `file.io.max.length` is greater. Bytes are copied and checked
+/// before the write or after the read; up to this length they are still in the processor's cache.
 pub(crate) const BLOCK_LENGTH: usize = 256 * 1024;
 
-/// What only the owner may read and write.
+/// Only the owner of a file may read and write it.
 const FILE_MODE: u32 = 0o600;
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Only to be read.
+    /// For reading.
     Read,
-    /// To be read and written.
+    /// For reading and writing.
     Write,
 }
 
-/// How much of a change is forced to the disk before the change counts as done: Aeron's `file.sync.level` and `catalog.file.sync.level`.
+/// How much of a change is forced to the disk before its call returns: Aeron's `file.sync.level` and
+/// `catalog.file.sync.level`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SyncLevel {
-    /// Nothing: the change survives the death of the process, and may be lost if the machine loses power.
+    /// Nothing: the change survives the death of the process, but may be lost if the machine loses power.
     #[default]
     None = 0,
     /// The bytes, and the length of the file.
@@ -41,48 +43,48 @@ pub enum SyncLevel {
     DataAndMetadata = 2,
 }
 
-/// A directory of files. A name has no directory in it.
+/// A directory of files. A name is a plain file name, without a directory.
 pub trait Storage {
     /// An open file.
     type File: StorageFile;
 
-    /// Makes a file of `length` zero bytes, which take no space until they are written.
+    /// Creates a file of `length` zero bytes, which take no space until they are written.
     ///
     /// # Errors
-    /// `AlreadyExists` when there is one of that name; otherwise what the file system answers.
+    /// `AlreadyExists` if there is a file with that name; otherwise the error of the file system.
     fn create(&self, name: &str, length: u64) -> io::Result<Self::File>;
 
-    /// Opens a file that is there.
+    /// Opens an existing file.
     ///
     /// # Errors
-    /// `NotFound`, or what the file system answers.
+    /// `NotFound`, or the error of the file system.
     fn open(&self, name: &str, access: Access) -> io::Result<Self::File>;
 
     /// Removes a file.
     ///
     /// # Errors
-    /// `NotFound`, or what the file system answers.
+    /// `NotFound`, or the error of the file system.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Gives a file another name, in one step; a file that had this name is gone then.
+    /// Renames a file, atomically. An existing file with the new name is replaced.
     ///
     /// # Errors
-    /// `NotFound`, or what the file system answers.
+    /// `NotFound`, or the error of the file system.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
-    /// The names of all files, in no order.
+    /// Returns the names of all files, in no order.
     ///
     /// # Errors
-    /// What the file system answers.
+    /// The error of the file system.
     fn names(&self) -> io::Result<Vec<String>>;
 
-    /// Bytes that the file system could still take.
+    /// Returns the number of free bytes in the file system.
     ///
     /// # Errors
-    /// What the file system answers.
+    /// The error of the file system.
     fn free_bytes(&self) -> io::Result<u64>;
 
-    /// Forces to the disk which names the directory has: files that were created, renamed or removed before.
+    /// Forces the directory's list of names to the disk: earlier creations, renames and removals of files.
     ///
     /// # Errors
     /// The error of the file system; some of the changes may then be lost if the machine loses power.
@@ -91,32 +93,34 @@ pub trait Storage {
 
 /// An open file of a [`Storage`].
 pub trait StorageFile: fmt::Debug {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     ///
     /// # Errors
-    /// What the file system answers.
+    /// The error of the file system.
     fn length(&self) -> io::Result<u64>;
 
     /// Cuts the file, or makes it longer with zeros.
     ///
     /// # Errors
-    /// What the file system answers.
+    /// The error of the file system.
     fn set_length(&self, length: u64) -> io::Result<()>;
 
-    /// Reads up to `bytes.len()` bytes from `offset` on; answers how many, 0 at the end.
+    /// Reads up to `bytes.len()` bytes from `offset` on. Returns the number of bytes, 0 at the end of the file.
     ///
     /// # Errors
-    /// What the file system answers.
+    /// The error of the file system.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes some of `bytes` at `offset`; answers how many.
+    /// Writes `bytes`, or a first part of them, at `offset`. Returns the number of bytes that were written.
     ///
     /// # Errors
-    /// What the file system answers: `StorageFull` among them.
+    /// The error of the file system, for example `StorageFull`.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Finds the zeros with which the file ends: no byte from the returned offset on was ever written. Looks from `offset` on. Returns `None`
-    /// if the storage cannot tell without reading.
+    /// Finds the zeros at the end of the file: no byte from the returned offset on was ever written. Searches from
+    /// `offset` on.
+    ///
+    /// Returns `None` if the storage cannot tell without reading.
     ///
     /// # Errors
     /// The error of the file system.
@@ -125,26 +129,70 @@ pub trait StorageFile: fmt::Debug {
         Ok(None)
     }
 
-    /// When it was last written.
+    /// Returns the time of the last write.
     ///
     /// # Errors
-    /// What the file system answers.
+    /// The error of the file system.
     fn modified(&self) -> io::Result<SystemTime>;
 
-    /// Forces to the disk what was written before. Does nothing at [`SyncLevel::None`].
+    /// Forces earlier writes to the disk. Does nothing at [`SyncLevel::None`].
     ///
     /// # Errors
-    /// The error of the file system. What was written since the last success may be lost then, even if a later call succeeds.
+    /// The error of the file system. Bytes written since the last successful sync may then be lost, even if a later
+    /// call succeeds.
     fn sync(&self, level: SyncLevel) -> io::Result<()>;
 
     /// Fills `bytes` from `offset` on.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the file ends before; otherwise as [`read_at`](Self::read_at).
+    /// `UnexpectedEof` if the file ends before the last byte; otherwise as [`read_at`](Self::read_at).
     fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
         let mut done = 0;
         while done < bytes.len() {
             match self.read_at(&mut bytes[done..], offset + done as u64) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads up to `length` bytes from `offset` on into `memory` at offset `at`. Returns the number of bytes, 0 at the
+    /// end of the file.
+    ///
+    /// No other thread may access that part of `memory` during the call.
+    ///
+    /// # Errors
+    /// As [`read_at`](Self::read_at).
+    fn read_shared_at(
+        &self,
+        memory: &SharedBuffer,
+        at: usize,
+        length: usize,
+        offset: u64,
+    ) -> io::Result<usize> {
+        let mut bytes = vec![0; length];
+        let count = self.read_at(&mut bytes, offset)?;
+        memory.copy_in(at, &bytes[..count]);
+        Ok(count)
+    }
+
+    /// Fills `length` bytes of `memory` at offset `at` with those of the file from `offset` on.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the file ends before the last byte; otherwise as [`read_shared_at`](Self::read_shared_at).
+    fn read_exact_shared_at(
+        &self,
+        memory: &SharedBuffer,
+        at: usize,
+        length: usize,
+        offset: u64,
+    ) -> io::Result<()> {
+        let mut done = 0;
+        while done < length {
+            match self.read_shared_at(memory, at + done, length - done, offset + done as u64) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => done += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -204,19 +252,19 @@ impl<S: Storage> Storage for &S {
     }
 }
 
-/// A directory of the machine's file system. Files are made for the owner alone.
+/// A directory of the machine's file system. Only the owner may access the files that it creates.
 #[derive(Debug, Clone)]
 pub struct Directory {
     path: PathBuf,
 }
 
 impl Directory {
-    /// The directory `path`, which exists.
+    /// Creates the storage for the directory `path`, which exists.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -254,7 +302,7 @@ impl Storage for Directory {
     fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.path)? {
-            // A name that is not text is none of ours.
+            // A name that is not UTF-8 is not an archive's file.
             names.extend(entry?.file_name().into_string());
         }
         Ok(names)
@@ -285,6 +333,16 @@ impl StorageFile for File {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         FileExt::write_at(self, bytes, offset)
+    }
+
+    fn read_shared_at(
+        &self,
+        memory: &SharedBuffer,
+        at: usize,
+        length: usize,
+        offset: u64,
+    ) -> io::Result<usize> {
+        memory.read_file_at(self, at, length, offset)
     }
 
     fn trailing_zeros(&self, offset: u64) -> io::Result<Option<u64>> {

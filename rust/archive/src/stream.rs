@@ -1,4 +1,4 @@
-//! What a recording's catalog entry says about its frames: which file holds a position, and what a frame there must look like.
+//! [`RecordedStream`]: the segment files of a recording by position, and the header values of its frames.
 
 use crate::catalog::RecordingDescriptor;
 use crate::frame::FrameRules;
@@ -8,26 +8,27 @@ use aeron_memory::log::frame::FRAME_ALIGNMENT;
 use aeron_memory::log::position::Positions;
 use thiserror::Error;
 
-/// What a catalog says of a recording, as far as its segment files are concerned. Any values may be given.
+/// The values of a catalog entry from which a [`RecordedStream`] is made. They are not checked yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamDescription {
-    /// Id in the catalog.
+    /// Recording id.
     pub recording_id: i64,
-    /// Where the recording starts.
+    /// Start position of the recording.
     pub start_position: i64,
-    /// Bytes of a segment file.
+    /// Length of a segment file, in bytes.
     pub segment_length: i32,
-    /// Bytes of a term.
+    /// Length of a term, in bytes.
     pub term_length: i32,
-    /// Id of the stream's first term.
+    /// Term id of the stream's first term.
     pub initial_term_id: i32,
-    /// Session.
+    /// Session id of the stream.
     pub session_id: i32,
-    /// Stream.
+    /// Stream id.
     pub stream_id: i32,
 }
 
-/// The arithmetic of one recording. A start position that a purge moves later changes nothing of it.
+/// Positions, segments and frame rules of one recording. If a purge moves the start position later, they are still
+/// valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordedStream {
     recording_id: i64,
@@ -36,44 +37,44 @@ pub struct RecordedStream {
     rules: FrameRules,
 }
 
-/// A catalog entry that no recording can have.
+/// A value that no catalog entry can have.
 #[derive(Debug, Error)]
 pub enum StreamError {
-    /// The term length is not possible.
+    /// The term length is invalid.
     #[error("recording {recording_id}: {source}")]
     TermLength {
-        /// Whose entry it is.
+        /// Recording id of the entry.
         recording_id: i64,
-        /// What is wrong.
+        /// Reason.
         source: LogError,
     },
-    /// The segment length is no power of two from the term length to 1 GiB.
+    /// The segment length is not a power of two from the term length to 1 GiB.
     #[error(
-        "recording {recording_id}: segment length {segment_length} is no power of two from the term length {term_length} to 1073741824"
+        "recording {recording_id}: segment length {segment_length} is not a power of two from the term length {term_length} to 1073741824"
     )]
     SegmentLength {
-        /// Whose entry it is.
+        /// Recording id of the entry.
         recording_id: i64,
-        /// As given, in bytes.
+        /// Segment length, in bytes.
         segment_length: i32,
-        /// In bytes.
+        /// Term length, in bytes.
         term_length: usize,
     },
-    /// The start position is negative, beyond the stream's last, or not where a frame can begin.
+    /// The start position is negative, beyond the stream's maximum, or not a multiple of the frame alignment.
     #[error("recording {recording_id}: no frame begins at start position {start_position}")]
     StartPosition {
-        /// Whose entry it is.
+        /// Recording id of the entry.
         recording_id: i64,
-        /// As given.
+        /// The value that was given.
         start_position: i64,
     },
 }
 
 impl RecordedStream {
-    /// The stream that is described.
+    /// Creates a stream from its description.
     ///
     /// # Errors
-    /// [`StreamError`] names the value that is impossible.
+    /// [`StreamError`] names the value that is invalid.
     pub fn new(description: &StreamDescription) -> Result<Self, StreamError> {
         let &StreamDescription {
             recording_id,
@@ -113,54 +114,56 @@ impl RecordedStream {
         })
     }
 
-    /// The stream of a recording as its segment files have it: an extension brings frames of another session, and a checksum is in the place
-    /// of the session id.
+    /// Creates the stream of a recording's segment files. Frames may have any session id. An extension has frames of
+    /// another session, and a frame checksum replaces the session id.
     ///
     /// # Errors
-    /// [`StreamError`] names the value that is impossible.
+    /// [`StreamError`] names the value that is invalid.
     pub fn of_recording(descriptor: &RecordingDescriptor) -> Result<Self, StreamError> {
         Ok(Self::new(&descriptor.into())?.any_session())
     }
 
-    /// Takes frames of any session. An archive that writes frame checksums keeps them in the field of the session id.
+    /// Accepts frames of any session. An archive that writes frame checksums stores them in the session id
+    /// field.
     #[must_use]
     pub fn any_session(mut self) -> Self {
         self.rules = self.rules.any_session();
         self
     }
 
-    /// The recording without the segments before the one that holds `position`, as a purge leaves it.
+    /// Returns the stream after a purge of all segments before the one that holds `position`.
     #[must_use]
     pub fn purged_to(mut self, position: i64) -> Self {
         self.start_position = self.start_position.max(self.segment_base(position));
         self
     }
 
-    /// Id in the catalog.
+    /// Returns the recording id.
     #[inline]
     pub fn recording_id(&self) -> i64 {
         self.recording_id
     }
 
-    /// Where the recording starts.
+    /// Returns the start position of the recording.
     #[inline]
     pub fn start_position(&self) -> i64 {
         self.start_position
     }
 
-    /// Terms and positions.
+    /// Returns the geometry of terms and positions.
     #[inline]
     pub fn positions(&self) -> Positions {
         self.rules.positions()
     }
 
-    /// Bytes of each segment file.
+    /// Returns the length of each segment file, in bytes.
     #[inline]
     pub fn segment_length(&self) -> i64 {
         self.segment_length
     }
 
-    /// Position of the first byte of the segment file that holds `position`, which is not before the start position.
+    /// Returns the position of the first byte of the segment file that holds `position`, which is not before the start
+    /// position.
     #[inline]
     pub fn segment_base(&self, position: i64) -> i64 {
         let term_length = self.positions().term_length() as i32;
@@ -168,12 +171,12 @@ impl RecordedStream {
         segments::segment_base(position, self.start_position, term_length, segment_length)
     }
 
-    /// Name of the segment file that begins at `base`.
+    /// Returns the name of the segment file that begins at `base`.
     pub fn segment_name(&self, base: i64) -> String {
         segments::segment_name(self.recording_id, base)
     }
 
-    /// What a frame of this stream must look like.
+    /// Returns the header values that each frame of this stream has.
     #[inline]
     pub fn rules(&self) -> FrameRules {
         self.rules
@@ -194,7 +197,7 @@ impl From<&RecordingDescriptor> for StreamDescription {
     }
 }
 
-/// Whether a frame can begin at `position`.
+/// Returns whether a frame can begin at `position`.
 pub(crate) fn is_aligned(position: i64) -> bool {
     position & (FRAME_ALIGNMENT as i64 - 1) == 0
 }

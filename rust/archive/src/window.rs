@@ -1,26 +1,27 @@
-//! A window over the segment files of a recording, which moves along with the reading: one `pread` per mebibyte.
+//! [`Window`]: a buffer over the segment files of a recording, from which readers and [recovery](crate::recovery) read
+//! frames. If a frame is not in the buffer, one `pread` reads up to 1 MiB from the position of the frame.
 
-use crate::frame::{Frame, FrameFault};
+use crate::frame::{CheckedFrame, FrameFault};
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::RecordedStream;
 use aeron_memory::log::frame::MAX_MTU_LENGTH;
 use std::io;
 
-/// Bytes read at once.
+/// Maximum number of bytes of one read.
 const WINDOW_LENGTH: usize = 1024 * 1024;
 
-/// The frames of a recording, one at a time. Opens a segment when it comes to it.
+/// Reads the frames of a recording, one at a time. Opens a segment file when the first frame of the file is read.
 #[derive(Debug)]
 pub(crate) struct Window<S: Storage> {
     storage: S,
     stream: RecordedStream,
     segment: Option<Segment<S::File>>,
     bytes: Vec<u8>,
-    /// Bytes that were read.
+    /// Number of bytes in the buffer that were read.
     filled: usize,
-    /// Position of the first of them.
+    /// Position of the buffer's first byte.
     begin: i64,
-    /// Whether there is more of the segment behind them.
+    /// Whether the segment has more bytes after those in the buffer.
     is_partial: bool,
 }
 
@@ -43,7 +44,7 @@ impl<S: Storage> Window<S> {
         }
     }
 
-    /// A window at an open segment, with the memory of another one.
+    /// Creates a window at an open segment. `bytes` is the memory of another window, which is reused.
     pub(crate) fn at(
         segment: Segment<S::File>,
         storage: S,
@@ -57,17 +58,17 @@ impl<S: Storage> Window<S> {
         }
     }
 
-    /// Makes the window hold nothing, for a walk up to another limit: what it holds ends at that of the last one.
+    /// Empties the window before a walk up to another limit. The bytes in the window end at the limit of the last walk.
     pub(crate) fn clear(&mut self) {
         self.filled = 0;
     }
 
-    /// The memory, for another window.
+    /// Returns the memory, for reuse by another window.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// Whether all bytes from `position` to `limit` are held, and are zeros.
+    /// Returns whether the window has all bytes from `position` to `limit`, and they are zeros.
     pub(crate) fn holds_zeros(&self, position: i64, limit: i64) -> bool {
         let held = self.begin..self.begin + self.filled as i64;
         position >= limit
@@ -82,17 +83,18 @@ impl<S: Storage> Window<S> {
         &self.stream
     }
 
-    /// The frame at `position`, an aligned position of the recording below `limit`. Bytes from `limit` on count as missing.
+    /// Returns the frame at `position`, an aligned position of the recording below `limit`. Bytes from `limit` on are
+    /// treated as missing.
     ///
     /// # Errors
-    /// Outside, what the storage answers; inside, what is wrong with the bytes. Those that a file should have but has not
-    /// count as missing.
+    /// The outer error is an error of the storage. The inner error is a fault in the bytes. Bytes after the end of the
+    /// file are treated as missing.
     #[inline(always)]
     pub(crate) fn frame(
         &mut self,
         position: i64,
         limit: i64,
-    ) -> io::Result<Result<Frame<'_>, FrameFault>> {
+    ) -> io::Result<Result<CheckedFrame<'_>, FrameFault>> {
         let ahead = position.wrapping_sub(self.begin) as u64;
         let left = (self.filled as u64).saturating_sub(ahead);
         let is_held = if self.is_partial {
@@ -108,7 +110,7 @@ impl<S: Storage> Window<S> {
         Ok(self.stream.rules().check(position, bytes))
     }
 
-    /// Makes the window begin at `position`.
+    /// Fills the window from `position` on.
     #[cold]
     fn fill(&mut self, position: i64, limit: i64) -> io::Result<()> {
         let base = self.stream.segment_base(position);
@@ -130,7 +132,7 @@ impl<S: Storage> Window<S> {
     }
 }
 
-/// The segment that begins at `base`, opened unless it is open.
+/// Returns the segment that begins at `base`. Opens it unless it is open.
 pub(crate) fn open<'a, S: Storage>(
     segment: &'a mut Option<Segment<S::File>>,
     storage: &S,
@@ -148,7 +150,7 @@ pub(crate) fn open<'a, S: Storage>(
     Ok(segment.insert(open))
 }
 
-/// Reads until `bytes` is full or the file ends; answers how many came.
+/// Reads until `bytes` is full or the file ends. Returns the number of bytes.
 fn read(file: &impl StorageFile, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < bytes.len() {

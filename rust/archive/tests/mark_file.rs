@@ -1,10 +1,10 @@
-//! The mark file: its bytes, against one of a real archive, and the life of an owner.
+//! The mark file: its bytes, compared with those of a real archive, and its changes during an owner's life.
 
 use aeron_archive::mark_file::{
     self, ACTIVITY_TIMEOUT_MS, FILE_LENGTH, HEADER_LENGTH, LINK_FILE, MARK_FILE, MarkFile,
     MarkFileError, MarkFileState, Owner,
 };
-use aeron_archive::memory_storage::{Fault, MemoryFile, MemoryStorage};
+use aeron_archive::memory_storage::{MemoryFile, MemoryStorage, StorageFault};
 use aeron_archive::storage::Storage;
 
 const REAL: &[u8] = include_bytes!("vectors/mark-file.bin");
@@ -143,7 +143,7 @@ fn a_start_that_was_killed_at_any_step_has_version_0_and_does_not_block_the_next
                     mark.record_error(NOW, "an error").unwrap();
                 }
                 let before = mark_file::read(&storage).unwrap();
-                storage.fail_at(storage.steps() + step, Fault::Kill { progress });
+                storage.fail_at(storage.steps() + step, StorageFault::Kill { progress });
                 let started = MarkFile::take(&storage, &ours(), NOW + 20_000)
                     .and_then(|mut mark| mark.ready(NOW + 20_000));
                 storage.restart();
@@ -230,7 +230,7 @@ fn an_error_that_could_not_be_written_is_new_the_next_time() {
     for step in 0..2 {
         storage.fail_at(
             storage.steps() + step,
-            Fault::Error(std::io::ErrorKind::StorageFull),
+            StorageFault::Error(std::io::ErrorKind::StorageFull),
         );
         let failure = mark.record_error(NOW, "text").unwrap_err();
         assert!(matches!(failure, MarkFileError::Io { .. }));
@@ -259,7 +259,7 @@ fn errors_of_the_owner_before_are_saved_beside_and_the_log_is_zeros() {
         .iter()
         .find(|name| name.ends_with("-error.log"))
         .unwrap();
-    // archive-1970-01-01-00-00-00-000+0000-error.log, in the machine's zone.
+    // The name is archive-1970-01-01-00-00-00-000+0000-error.log, with the machine's time zone.
     assert!(
         saved.starts_with("archive-19") && saved.len() == 46,
         "{saved}"
@@ -358,7 +358,7 @@ fn each_damaged_field_is_named_with_its_offset_and_value() {
         assert_eq!(
             state(&storage).owner,
             ours(),
-            "who may takes it all the same"
+            "a process that may take ownership does so nevertheless"
         );
     }
 }
@@ -374,7 +374,7 @@ fn a_file_that_was_created_and_not_written_has_version_0() {
 
 #[test]
 fn files_of_older_archives_are_read() {
-    // Version 1 of the schema: no archive id. Before it: no message header and no error log.
+    // Version 1 of the schema has no archive id. Older files have no message header and no error log.
     let mut old = REAL.to_vec();
     old[6] = 1;
     assert_eq!(state(&with_header(&old)).owner.archive_id, -1);

@@ -1,9 +1,9 @@
-//! The disk in memory behaves as a directory of the machine does, until it is told to fail.
+//! The disk in memory behaves as a directory of the machine's file system, until a fault is set.
 
 use std::io::ErrorKind;
 use std::time::{Duration, SystemTime};
 
-use aeron_archive::memory_storage::{Fault, MemoryStorage, PAGE_LENGTH, Survival};
+use aeron_archive::memory_storage::{MemoryStorage, PAGE_LENGTH, StorageFault, Survival};
 use aeron_archive::storage::{Access, Directory, Storage, StorageFile, SyncLevel};
 use proptest::prelude::*;
 
@@ -65,7 +65,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// What a step answers: bytes read, count written, or the kind of error.
+/// Runs a step. Returns the bytes that were read, the count that was written, or the kind of error.
 fn run<S: Storage>(storage: &S, step: &Step) -> Result<Vec<u8>, ErrorKind> {
     let done = |()| Vec::new();
     let name = |number: &u8| number.to_string();
@@ -134,7 +134,7 @@ fn a_killed_write_ends_at_a_page_end_and_nothing_works_until_a_restart() {
     for (progress, kept) in [(0, 0), (1, 96), (2, 96 + PAGE_LENGTH), (9, 3 * PAGE_LENGTH)] {
         let storage = MemoryStorage::new();
         let file = storage.create("f", 0).unwrap();
-        storage.fail_at(1, Fault::Kill { progress });
+        storage.fail_at(1, StorageFault::Kill { progress });
         let bytes = vec![7; 3 * PAGE_LENGTH];
         assert!(file.write_all_at(&bytes, PAGE - 96).is_err());
         assert!(storage.is_killed());
@@ -162,13 +162,13 @@ fn other_steps_are_killed_before_or_after_they_are_done() {
     for progress in 0..3 {
         let storage = MemoryStorage::new();
         storage.put("old", b"old");
-        storage.fail_at(0, Fault::Kill { progress });
+        storage.fail_at(0, StorageFault::Kill { progress });
         assert!(storage.rename("old", "new").is_err());
         storage.restart();
         assert_eq!(storage.bytes("new").is_some(), progress > 0);
         assert_eq!(storage.bytes("old").is_some(), progress == 0);
 
-        storage.fail_at(1, Fault::Kill { progress });
+        storage.fail_at(1, StorageFault::Kill { progress });
         assert!(storage.create("file", 100).is_err());
         storage.restart();
         let expected = [None, Some(0), Some(100)][progress];
@@ -205,9 +205,9 @@ fn a_full_disk_takes_what_fits_and_has_room_again_when_a_file_goes() {
 fn short_writes_and_errors_strike_once_at_their_step() {
     let storage = MemoryStorage::new();
     let file = storage.create("f", 0).unwrap();
-    storage.fail_at(1, Fault::Short(3));
-    storage.fail_at(2, Fault::Error(ErrorKind::Interrupted));
-    storage.fail_at(4, Fault::Short(0));
+    storage.fail_at(1, StorageFault::Short(3));
+    storage.fail_at(2, StorageFault::Error(ErrorKind::Interrupted));
+    storage.fail_at(4, StorageFault::Short(0));
     file.write_all_at(b"whole", 0).expect("goes on after both");
     assert_eq!(storage.bytes("f").unwrap(), b"whole");
     let nothing = file.write_all_at(b"x", 0).unwrap_err();
@@ -275,7 +275,7 @@ fn each_page_survives_a_loss_of_power_alone_and_the_directory_in_its_order() {
     }
     storage.rename("f", "i").unwrap();
 
-    // Of the directory the first change only, of the file the second page only.
+    // For the directory, only the first change survives; for the file, only the second page.
     let mut survives = [true, false, false, true].into_iter();
     storage.lose_power(|| survives.next().unwrap_or(false));
     assert_eq!(storage.names().unwrap(), ["f", "g"]);

@@ -1,4 +1,4 @@
-//! The decision of a handler of fragments: an [`Action`], and the types that stand for one.
+//! [`Action`]: the decision of a fragment handler, and the types that convert to one.
 
 use crate::error::{Error, Result, TryPollError};
 
@@ -9,9 +9,9 @@ pub enum Action {
     Abort = 1,
     /// The fragment is consumed; this poll of the image ends.
     Break = 2,
-    /// The fragment is consumed, the position is published at once; the poll goes on.
+    /// The fragment is consumed and the position is published at once; the poll continues.
     Commit = 3,
-    /// The fragment is consumed; the poll goes on.
+    /// The fragment is consumed; the poll continues.
     Continue = 4,
 }
 
@@ -32,7 +32,7 @@ pub trait HandlerOutcome {
     /// Error of a poll with such a handler: [`Error`], or [`TryPollError`] if the handler may fail.
     type PollError: From<Error>;
 
-    /// The action, or the error that ends the poll.
+    /// Returns the action, or the error that ends the poll.
     ///
     /// # Errors
     /// The handler's error.

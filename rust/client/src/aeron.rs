@@ -16,19 +16,24 @@ use crate::operation::{CommandSteps, PendingOperation, RemovalSteps, Take};
 use crate::publication::{ExclusivePublication, Publication};
 use crate::subscription::{Subscription, SubscriptionHandlers};
 
-/// A client of a media driver. Clones are the same client; it is closed by [`close`](Self::close), or when the last clone
-/// is dropped. Usable from any thread.
+/// A client of a media driver. All clones share one client. The client is closed by [`close`](Self::close), or when the
+/// last clone is dropped. Usable from any thread.
 ///
 /// # Adding
 /// Each resource can be added in two ways: `add_…` waits for the driver; `async_add_…` sends the command and returns a
-/// [`PendingOperation`], which has the resource later. An operation that is dropped before it is finished is cancelled.
+/// [`PendingOperation`], which returns the resource later. An operation that is dropped before it is finished is
+/// cancelled.
 ///
 /// # Errors
-/// All calls that send something fail with [`Error::ClientClosed`] once the client is closed, and with
-/// [`Error::CommandBufferFull`] when the driver does not take its commands. Those that wait fail with
-/// [`Error::Registration`] when the driver refuses, with [`Error::DriverTimeout`] when it does not answer within the
-/// driver timeout, with [`Error::ReentrantCall`] inside a handler of the client, and with [`Error::Interrupted`] when the
-/// context's [`InterruptCheck`](crate::InterruptCheck) says so.
+/// Calls that send a command fail with:
+/// * [`Error::ClientClosed`] if the client is closed;
+/// * [`Error::CommandBufferFull`] if the driver does not process its commands.
+///
+/// Calls that wait can also fail with:
+/// * [`Error::Registration`] if the driver refuses the command;
+/// * [`Error::DriverTimeout`] if the driver does not respond within the driver timeout;
+/// * [`Error::ReentrantCall`] inside a handler of the client;
+/// * [`Error::Interrupted`] if the context's [`InterruptCheck`](crate::InterruptCheck) ends the wait.
 #[derive(Clone)]
 pub struct Aeron {
     owner: Arc<Owner>,
@@ -46,7 +51,7 @@ impl Drop for Owner {
 }
 
 impl Aeron {
-    /// The first handle of a client.
+    /// Returns the first handle of a client.
     pub(crate) fn of(client: Arc<Client>) -> Self {
         Self {
             owner: Arc::new(Owner { client }),
@@ -57,13 +62,13 @@ impl Aeron {
         &self.owner.client
     }
 
-    /// Id of the client, which its heartbeat counter carries.
+    /// Returns the id of the client, which is in the key of its heartbeat counter.
     pub fn client_id(&self) -> i64 {
         self.client().proxy.client_id()
     }
 
-    /// Closes the client and everything it opened, runs the handlers that this makes due (inline mode) and waits for the
-    /// conductor's thread. Does nothing when the client is closed already.
+    /// Closes the client and everything that it opened. In inline mode, also runs the handlers that the close
+    /// queues. Waits until the conductor's thread has ended. Does nothing if the client is already closed.
     pub fn close(&self) {
         self.client().close();
     }
@@ -73,22 +78,22 @@ impl Aeron {
         self.client().state.is_closed()
     }
 
-    /// What closed the client.
+    /// Returns the cause of the close.
     pub fn close_cause(&self) -> CloseCause {
         self.client().state.cause()
     }
 
-    /// One duty cycle of the conductor, for clients without a thread of their own; answers a work count. To be called
-    /// more often than the inter-service timeout. Harmless where the client has a thread.
+    /// Runs one duty cycle of the conductor, for clients without a conductor thread. Returns a work count. Call it more
+    /// often than the inter-service timeout. Harmless if the client has a thread.
     pub fn do_work(&self) -> usize {
         self.client().service()
     }
 
-    /// Runs handlers that were queued ([`HandlerMode::Queued`](crate::HandlerMode::Queued)), after waiting up to `timeout`
-    /// for one; answers how many ran. Returns early when the client is closed.
+    /// Waits up to `timeout` for a queued handler ([`HandlerMode::Queued`](crate::HandlerMode::Queued)) and runs all
+    /// queued handlers. Returns the number of handlers that ran. Returns early if the client is closed.
     pub fn run_handlers(&self, timeout: Duration) -> usize {
         let timeout = if self.is_closed() {
-            // Whoever closes it holds the conductor until all handlers of the close are queued.
+            // A thread that closes the client holds the conductor's lock until all handlers of the close are queued.
             drop(self.client().conductor());
             Duration::ZERO
         } else {
@@ -97,27 +102,27 @@ impl Aeron {
         self.client().dispatcher.run_queued(timeout)
     }
 
-    /// An id that no other client, and no command, gets.
+    /// Returns an id that no other client and no command has.
     pub fn next_correlation_id(&self) -> i64 {
         self.client().proxy.next_correlation_id()
     }
 
-    /// How long calls wait for the driver.
+    /// Returns the time for which calls wait for the driver.
     pub fn driver_timeout(&self) -> Duration {
         self.client().settings.driver_timeout()
     }
 
-    /// How long the conductor may go without being run.
+    /// Returns the maximum time between two runs of the conductor.
     pub fn inter_service_timeout(&self) -> Duration {
         Duration::from_nanos(self.client().settings.inter_service_timeout_ns)
     }
 
-    /// Reads all counters of the driver and its clients.
+    /// Returns a reader of all counters of the driver and its clients.
     pub fn counters_reader(&self) -> &CountersReader<SharedBuffer> {
         &self.client().counters
     }
 
-    /// Refuses to wait in a handler of the client, which would wait for itself.
+    /// Refuses to wait inside a handler of this client, because such a wait would never end.
     ///
     /// # Errors
     /// [`Error::ReentrantCall`].
@@ -125,11 +130,13 @@ impl Aeron {
         self.client().check_may_wait()
     }
 
-    /// Pauses a call that waits for another process than the driver, after `waits` such pauses: as long as calls that wait for the
-    /// driver do. Runs a driver that the client runs while it waits.
+    /// Pauses a call that waits for a process other than the driver. `waits` is the number of earlier pauses of the
+    /// call; the pauses are as long as in calls that wait for the driver. Runs the embedded driver if the client has
+    /// one.
     ///
     /// # Errors
-    /// [`Error::ReentrantCall`] in a handler of the client; [`Error::Interrupted`] if the context's interrupt check says so.
+    /// [`Error::ReentrantCall`] inside a handler of the client; [`Error::Interrupted`] if the context's interrupt check
+    /// ends the wait.
     pub fn idle_while_waiting(&self, waits: u32) -> Result<()> {
         self.client().check_may_wait()?;
         if self.client().is_interrupted() {
@@ -139,14 +146,14 @@ impl Aeron {
         Ok(())
     }
 
-    /// Whether the command with this correlation id was sent and is not answered.
+    /// Whether the command with this correlation id was sent and has no response yet.
     pub fn is_command_active(&self, correlation_id: i64) -> bool {
         self.client()
             .open_conductor()
             .is_ok_and(|conductor| conductor.commands.is_active(correlation_id))
     }
 
-    /// Whether any command was sent and is not answered.
+    /// Whether any command was sent and has no response yet.
     pub fn has_active_commands(&self) -> bool {
         self.client()
             .open_conductor()
@@ -168,7 +175,7 @@ impl Aeron {
     /// As [`add_publication`](Self::add_publication), without waiting.
     ///
     /// # Errors
-    /// The command could not be sent; the rest comes with the operation.
+    /// The command could not be sent. The operation returns all other errors.
     pub fn async_add_publication(
         &self,
         channel: &str,
@@ -187,7 +194,7 @@ impl Aeron {
         )
     }
 
-    /// Adds a publication that nobody shares. Waits for the driver.
+    /// Adds a publication that is never shared. Waits for the driver.
     ///
     /// # Errors
     /// See [`Aeron`].
@@ -204,7 +211,7 @@ impl Aeron {
     /// As [`add_exclusive_publication`](Self::add_exclusive_publication), without waiting.
     ///
     /// # Errors
-    /// The command could not be sent; the rest comes with the operation.
+    /// The command could not be sent. The operation returns all other errors.
     pub fn async_add_exclusive_publication(
         &self,
         channel: &str,
@@ -223,7 +230,8 @@ impl Aeron {
         )
     }
 
-    /// Removes a publication of either kind by its registration id. The operation's result says whether there was one.
+    /// Removes a publication of either kind by its registration id. The operation's result says whether the publication
+    /// existed.
     ///
     /// # Errors
     /// [`Error::ClientClosed`].
@@ -247,7 +255,7 @@ impl Aeron {
         self.async_add_subscription(channel, stream_id)?.wait()
     }
 
-    /// Adds a subscription with handlers of its own. Waits for the driver.
+    /// Adds a subscription with the given handlers for its images. Waits for the driver.
     ///
     /// # Errors
     /// See [`Aeron`].
@@ -265,7 +273,7 @@ impl Aeron {
     /// As [`add_subscription`](Self::add_subscription), without waiting.
     ///
     /// # Errors
-    /// The command could not be sent; the rest comes with the operation.
+    /// The command could not be sent. The operation returns all other errors.
     pub fn async_add_subscription(
         &self,
         channel: &str,
@@ -278,7 +286,7 @@ impl Aeron {
     /// As [`add_subscription_with`](Self::add_subscription_with), without waiting.
     ///
     /// # Errors
-    /// The command could not be sent; the rest comes with the operation.
+    /// The command could not be sent. The operation returns all other errors.
     pub fn async_add_subscription_with(
         &self,
         channel: &str,
@@ -298,7 +306,7 @@ impl Aeron {
         )
     }
 
-    /// Removes a subscription by its registration id. The operation's result says whether there was one.
+    /// Removes a subscription by its registration id. The operation's result says whether the subscription existed.
     ///
     /// # Errors
     /// [`Error::ClientClosed`].
@@ -312,7 +320,8 @@ impl Aeron {
 
 /// Counters.
 impl Aeron {
-    /// Adds a counter, which lives as long as the client. `key` has at most 112 bytes, `label` 380. Waits for the driver.
+    /// Adds a counter, which lives as long as the client. `key` has at most 112 bytes, `label` 380. Waits for the
+    /// driver.
     ///
     /// # Errors
     /// See [`Aeron`]; [`Error::InvalidArgument`] for a key or label that is too long.
@@ -324,7 +333,7 @@ impl Aeron {
     /// As [`add_counter`](Self::add_counter), without waiting.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`], or the command could not be sent; the rest comes with the operation.
+    /// [`Error::InvalidArgument`], or the command could not be sent. The operation returns all other errors.
     pub fn async_add_counter(
         &self,
         type_id: i32,
@@ -335,7 +344,8 @@ impl Aeron {
             .map(CommandSteps::into_operation)
     }
 
-    /// Adds a counter that outlives the client, or finds the one with this type and registration id. Waits for the driver.
+    /// Adds a counter that outlives the client, or finds the existing counter with this type and registration id. Waits
+    /// for the driver.
     ///
     /// # Errors
     /// As [`add_counter`](Self::add_counter); the driver refuses when an ordinary counter has these ids.
@@ -351,8 +361,8 @@ impl Aeron {
             .wait()
     }
 
-    /// As [`add_static_counter`](Self::add_static_counter), without waiting. The operation cannot be cancelled: no client
-    /// can remove a static counter.
+    /// As [`add_static_counter`](Self::add_static_counter), without waiting. The operation cannot be cancelled: no
+    /// client can remove a static counter.
     ///
     /// # Errors
     /// As [`async_add_counter`](Self::async_add_counter).
@@ -367,7 +377,7 @@ impl Aeron {
         Ok(steps.irrevocable().into_operation())
     }
 
-    /// Removes a counter by its registration id. The operation's result says whether there was one.
+    /// Removes a counter by its registration id. The operation's result says whether the counter existed.
     ///
     /// # Errors
     /// [`Error::ClientClosed`].
@@ -400,8 +410,8 @@ impl Aeron {
 
 /// Other requests.
 impl Aeron {
-    /// A session id that no publication uses on the stream. The driver chooses it; one that does not know how leaves it to
-    /// chance. Waits for the driver.
+    /// Returns a session id that no publication uses on the stream. The driver chooses it. If the driver is too old for
+    /// this command, the client returns a random id. Waits for the driver.
     ///
     /// # Errors
     /// See [`Aeron`].
@@ -413,7 +423,7 @@ impl Aeron {
     /// As [`next_session_id`](Self::next_session_id), without waiting.
     ///
     /// # Errors
-    /// The command could not be sent; the rest comes with the operation.
+    /// The command could not be sent. The operation returns all other errors.
     pub fn async_next_session_id(&self, stream_id: i32) -> Result<PendingOperation<i32>> {
         self.send(
             move |conductor, client| conductor.request_session_id(client, stream_id),
@@ -421,40 +431,40 @@ impl Aeron {
         )
     }
 
-    /// Adds a handler of counters that become available; answers an id for its removal.
+    /// Adds a handler that is called for each counter that becomes available. Returns an id for its removal.
     pub fn add_available_counter_handler(&self, handler: CounterHandler) -> i64 {
         let id = self.next_correlation_id();
         self.change_handlers(|handlers| handlers.available_counter.push((id, handler)));
         id
     }
 
-    /// Removes a handler; answers whether there was one with this id.
+    /// Removes a handler. Returns whether a handler with this id existed.
     pub fn remove_available_counter_handler(&self, id: i64) -> bool {
         self.change_handlers(|handlers| remove(&mut handlers.available_counter, id))
             .unwrap_or_default()
     }
 
-    /// Adds a handler of counters that are gone; answers an id for its removal.
+    /// Adds a handler that is called for each counter that is freed. Returns an id for its removal.
     pub fn add_unavailable_counter_handler(&self, handler: CounterHandler) -> i64 {
         let id = self.next_correlation_id();
         self.change_handlers(|handlers| handlers.unavailable_counter.push((id, handler)));
         id
     }
 
-    /// Removes a handler; answers whether there was one with this id.
+    /// Removes a handler. Returns whether a handler with this id existed.
     pub fn remove_unavailable_counter_handler(&self, id: i64) -> bool {
         self.change_handlers(|handlers| remove(&mut handlers.unavailable_counter, id))
             .unwrap_or_default()
     }
 
-    /// Adds a handler that is called when the client is closed; answers an id for its removal.
+    /// Adds a handler that is called when the client is closed. Returns an id for its removal.
     pub fn add_close_handler(&self, handler: CloseHandler) -> i64 {
         let id = self.next_correlation_id();
         self.change_handlers(|handlers| handlers.close.push((id, handler)));
         id
     }
 
-    /// Removes a handler; answers whether there was one with this id.
+    /// Removes a handler. Returns whether a handler with this id existed.
     pub fn remove_close_handler(&self, id: i64) -> bool {
         self.change_handlers(|handlers| remove(&mut handlers.close, id))
             .unwrap_or_default()
@@ -462,7 +472,7 @@ impl Aeron {
 }
 
 impl Aeron {
-    /// Changes the handlers of an open client; a closed one has none.
+    /// Changes the handlers of an open client. Does nothing if the client is closed.
     fn change_handlers<T>(&self, change: impl FnOnce(&mut ClientHandlers) -> T) -> Option<T> {
         let mut conductor = self.client().open_conductor().ok()?;
         Some(change(&mut conductor.handlers))
@@ -476,7 +486,7 @@ impl Aeron {
         CommandSteps::send(self.client(), request, take).map(CommandSteps::into_operation)
     }
 
-    /// Removes the resource with this id, which has one of these kinds.
+    /// Removes the resource with this id if it is of one of these kinds.
     fn async_remove(
         &self,
         kinds: &[ResourceKind],

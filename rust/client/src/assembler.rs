@@ -1,8 +1,8 @@
-//! Fragment assemblers: messages in several fragments, put together again.
+//! Fragment assemblers: join the fragments of messages.
 //!
-//! An assembler stands between a poll and the application's handler. Messages in one fragment pass through as they are,
-//! without a copy; the fragments of others are collected, and the message is handed on with its last fragment. When a
-//! fragment is missing, or the message grows beyond what any publisher sends, it is dropped.
+//! An assembler sits between a poll and the application's handler. It passes messages in one fragment on without a
+//! copy. It collects the fragments of all other messages, and passes a message on with its last fragment. It drops a
+//! message if a fragment is missing, or if the message becomes longer than any publisher can send.
 //!
 //! ```no_run
 //! # fn receive(subscription: &aeron_client::Subscription) -> aeron_client::Result<()> {
@@ -23,14 +23,14 @@ use crate::action::Action;
 use crate::error::{Error, OutOfMemory};
 use crate::fragment::{AssembledHeader, Fragment};
 
-/// Puts together the messages of any number of sessions.
+/// Assembles the messages of any number of sessions.
 #[derive(Default)]
 pub struct FragmentAssembler {
     builders: HashMap<i32, Builder>,
     out_of_memory: Option<OutOfMemory>,
 }
 
-/// Puts together the messages of one image.
+/// Assembles the messages of one image.
 #[derive(Default)]
 pub struct ImageFragmentAssembler {
     builder: Builder,
@@ -38,7 +38,7 @@ pub struct ImageFragmentAssembler {
 }
 
 impl OutOfMemory {
-    /// Ends the process, as every other allocation that cannot fail does.
+    /// Aborts the process, as the global allocator does for a failed allocation.
     #[cold]
     fn abort(self) -> ! {
         let bytes = self.0.min(isize::MAX as usize);
@@ -47,10 +47,10 @@ impl OutOfMemory {
 }
 
 impl FragmentAssembler {
-    /// Takes a fragment; hands a message that it completes to `handler`.
+    /// Takes a fragment. If it completes a message, calls `handler` with the message.
     ///
-    /// Ends the process if there is no memory for the message: a plain poll consumes the fragment, so the message would be
-    /// lost. [`on_controlled_fragment`](Self::on_controlled_fragment) keeps it.
+    /// Aborts the process if there is no memory for the message: a plain poll consumes the fragment, so the message
+    /// would be lost. [`on_controlled_fragment`](Self::on_controlled_fragment) does not lose it.
     #[inline]
     pub fn on_fragment(&mut self, fragment: Fragment<'_>, mut handler: impl FnMut(Fragment<'_>)) {
         self.on_controlled_fragment(fragment, |message| {
@@ -62,17 +62,17 @@ impl FragmentAssembler {
         }
     }
 
-    /// The error of the last [`Action::Abort`] that this assembler answered by itself, because there was no memory for a
-    /// message; `None` if there was none since the last call.
+    /// Returns the error of the last [`Action::Abort`] that the assembler itself returned because it had no memory for
+    /// a message. `None` if there was no such error since the last call.
     pub fn take_out_of_memory(&mut self) -> Option<Error> {
         self.out_of_memory.take().map(Error::from)
     }
 
-    /// As [`on_fragment`](Self::on_fragment) for controlled polls. When the handler aborts, the message is delivered again
-    /// with its last fragment.
+    /// Like [`on_fragment`](Self::on_fragment), for controlled polls. If the handler aborts, the message is delivered
+    /// again with its last fragment.
     ///
-    /// If there is no memory for the message, returns [`Action::Abort`]: the fragment is not consumed and comes again with the
-    /// next poll. [`take_out_of_memory`](Self::take_out_of_memory) then has the error.
+    /// If there is no memory for the message, returns [`Action::Abort`]: the fragment is not consumed, and the next
+    /// poll delivers it again. [`take_out_of_memory`](Self::take_out_of_memory) then returns the error.
     #[inline]
     pub fn on_controlled_fragment(
         &mut self,
@@ -82,7 +82,7 @@ impl FragmentAssembler {
         if is_whole(&fragment) {
             return handler(fragment);
         }
-        // The image's own: the one in the frame is whatever a peer wrote, and would let it fill the map.
+        // The image's session id, not the frame's: a peer controls the frame, and could fill the map with many ids.
         let session_id = fragment.header().image().session_id();
         let taken = if fragment.header().is_begin() {
             self.builder(session_id)
@@ -107,22 +107,22 @@ impl FragmentAssembler {
         Ok(self.builders.entry(session_id).or_default())
     }
 
-    /// Frees the buffer of a session; answers whether there was one.
+    /// Frees the buffer of a session. Returns whether there was one.
     pub fn free_session_buffer(&mut self, session_id: i32) -> bool {
         self.builders.remove(&session_id).is_some()
     }
 
-    /// Frees all buffers; messages begun are dropped.
+    /// Frees all buffers and drops unfinished messages.
     pub fn clear(&mut self) {
         self.builders.clear();
     }
 }
 
 impl ImageFragmentAssembler {
-    /// Takes a fragment; hands a message that it completes to `handler`.
+    /// Takes a fragment. If it completes a message, calls `handler` with the message.
     ///
-    /// Ends the process if there is no memory for the message: a plain poll consumes the fragment, so the message would be
-    /// lost. [`on_controlled_fragment`](Self::on_controlled_fragment) keeps it.
+    /// Aborts the process if there is no memory for the message: a plain poll consumes the fragment, so the message
+    /// would be lost. [`on_controlled_fragment`](Self::on_controlled_fragment) does not lose it.
     #[inline]
     pub fn on_fragment(&mut self, fragment: Fragment<'_>, mut handler: impl FnMut(Fragment<'_>)) {
         self.on_controlled_fragment(fragment, |message| {
@@ -134,17 +134,17 @@ impl ImageFragmentAssembler {
         }
     }
 
-    /// The error of the last [`Action::Abort`] that this assembler answered by itself, because there was no memory for a
-    /// message; `None` if there was none since the last call.
+    /// Returns the error of the last [`Action::Abort`] that the assembler itself returned because it had no memory for
+    /// a message. `None` if there was no such error since the last call.
     pub fn take_out_of_memory(&mut self) -> Option<Error> {
         self.out_of_memory.take().map(Error::from)
     }
 
-    /// As [`on_fragment`](Self::on_fragment) for controlled polls. When the handler aborts, the message is delivered again
-    /// with its last fragment.
+    /// Like [`on_fragment`](Self::on_fragment), for controlled polls. If the handler aborts, the message is delivered
+    /// again with its last fragment.
     ///
-    /// If there is no memory for the message, returns [`Action::Abort`]: the fragment is not consumed and comes again with the
-    /// next poll. [`take_out_of_memory`](Self::take_out_of_memory) then has the error.
+    /// If there is no memory for the message, returns [`Action::Abort`]: the fragment is not consumed, and the next
+    /// poll delivers it again. [`take_out_of_memory`](Self::take_out_of_memory) then returns the error.
     #[inline]
     pub fn on_controlled_fragment(
         &mut self,
@@ -166,16 +166,16 @@ impl ImageFragmentAssembler {
     }
 }
 
-/// Smallest buffer of a message, in bytes.
+/// Minimum size of a message buffer in bytes.
 const MIN_CAPACITY: usize = 4096;
 
-/// A message under way.
+/// An unfinished message.
 struct Builder {
     memory: SharedBuffer,
     /// Bytes of the payload, at the start of the memory.
     length: usize,
     header: AssembledHeader,
-    /// Position where the next fragment must begin; `None` when no message is under way.
+    /// Position at which the next fragment must begin; `None` if there is no unfinished message.
     next_position: Option<i64>,
 }
 
@@ -234,11 +234,11 @@ impl Builder {
         Ok(action)
     }
 
-    /// Appends a payload, growing by half where that is enough. Changes nothing if there is no memory for it.
+    /// Appends a payload. Grows the memory by half if that is enough. Changes nothing if the allocation fails.
     fn extend(&mut self, fragment: &Fragment<'_>) -> Result<(), OutOfMemory> {
         let (source, offset) = fragment.memory();
         let needed = self.length + fragment.len();
-        // A view of the last message that was kept keeps its memory too.
+        // A view of the last message may still share the memory, so the memory must not be reused then.
         if needed > self.memory.len() || !self.memory.is_unshared() {
             self.move_to(needed)?;
         }
@@ -248,7 +248,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Moves what there is of the message to new memory that has room for `needed` bytes.
+    /// Moves the message to new memory that has room for `needed` bytes.
     #[cold]
     fn move_to(&mut self, needed: usize) -> Result<(), OutOfMemory> {
         let current = self.memory.len();

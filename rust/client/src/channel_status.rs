@@ -1,11 +1,11 @@
-//! Status and addresses of a channel, as the driver shows them in counters.
+//! Status and local addresses of a channel, read from the driver's counters.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::keys::decode_local_address_key;
 use aeron_memory::counters::{CountersReader, types};
 use aeron_protocol::uri::{ChannelUri, ControlMode, key};
 
-/// What follows the endpoint in a resolved channel.
+/// Parameters that follow the endpoint in a resolved channel.
 const FIRST_PRINTED: [&str; 5] = [
     key::INTERFACE,
     key::CONTROL,
@@ -16,12 +16,12 @@ const FIRST_PRINTED: [&str; 5] = [
 
 type Counters = CountersReader<SharedBuffer>;
 
-/// Counter id of a channel that has no status: IPC and spies.
+/// Counter id of a channel without a status counter: IPC and spies.
 const NO_INDICATOR: i32 = -1;
-/// Counter id of a subscription whose driver has not answered.
+/// Counter id of a subscription before the driver has responded.
 const NOT_READY: i32 = 0;
 
-/// Status of the channel with this status counter.
+/// Returns the status of the channel with this status counter.
 pub(crate) fn status(counters: &Counters, indicator_id: i32, is_closed: bool) -> i64 {
     match indicator_id {
         _ if is_closed => types::CHANNEL_ERRORED,
@@ -31,7 +31,7 @@ pub(crate) fn status(counters: &Counters, indicator_id: i32, is_closed: bool) ->
     }
 }
 
-/// Addresses bound for the channel with this status counter, while both are active.
+/// Returns the addresses bound for the channel with this status counter, while both are active.
 pub(crate) fn local_addresses(
     counters: &Counters,
     indicator_id: i32,
@@ -54,7 +54,7 @@ pub(crate) fn local_addresses(
         .collect()
 }
 
-/// The channel with the bound address in place of an `endpoint` that ends in `:0`, `None` as long as there is none; any other
+/// Replaces an `endpoint` that ends in `:0` by the bound address; `None` while no address is bound. Returns any other
 /// channel unchanged.
 pub(crate) fn resolve_endpoint_port(
     channel: &str,
@@ -72,7 +72,7 @@ pub(crate) fn resolve_endpoint_port(
     with_endpoint(&uri, &bound()?).map(|resolved| resolved.to_string())
 }
 
-/// The channel as the C client prints it: what is about addresses first, the rest in its order.
+/// Formats the channel as Aeron's C client does: address parameters first, then the others in their order.
 fn with_endpoint(uri: &ChannelUri, endpoint: &str) -> Option<ChannelUri> {
     let mut resolved = ChannelUri::new(uri.media());
     resolved.put(key::ENDPOINT, endpoint).ok()?;

@@ -1,7 +1,8 @@
-//! [`Client`]: what all objects of one client share, and the way in to its conductor.
+//! [`Client`]: the state that all objects of one client share, and the access to its conductor.
 //!
-//! Client, conductor, subscription core and image refer to each other: a client has its conductor under a lock, the conductor
-//! keeps subscriptions with their images, and an image needs its client to be rejected. No other file of the crate is in a circle.
+//! Client, conductor, subscription core and image refer to each other. A client has its conductor in a lock, the
+//! conductor owns subscriptions with their images, and an image needs its client for a rejection. No other file of the
+//! crate is part of a cycle.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -68,17 +69,17 @@ impl Client {
         self.settings.epoch_clock.time_ms()
     }
 
-    /// The conductor, for as long as the guard lives. Handlers never run under it.
+    /// Locks the conductor. Handlers never run under this lock.
     pub(crate) fn conductor(&self) -> MutexGuard<'_, Conductor> {
         lock(&self.conductor)
     }
 
-    /// Whether the client belongs to the parent of this process.
+    /// Whether the client belongs to the parent process of a fork.
     pub(crate) fn is_foreign(&self) -> bool {
         self.process.is_foreign()
     }
 
-    /// The conductor of a client that is open and belongs to this process.
+    /// Locks the conductor of a client that is open and belongs to this process.
     pub(crate) fn open_conductor(&self) -> Result<MutexGuard<'_, Conductor>> {
         self.process.check()?;
         let conductor = self.conductor();
@@ -88,7 +89,7 @@ impl Client {
         Ok(conductor)
     }
 
-    /// Runs one duty cycle and, in inline mode, the handlers that it queued; answers a work count.
+    /// Runs one duty cycle and, in inline mode, the handlers that it queued. Returns a work count.
     pub(crate) fn service(self: &Arc<Self>) -> usize {
         if self.process.is_foreign() {
             return 0;
@@ -105,13 +106,13 @@ impl Client {
         work + self.dispatcher.run_inline()
     }
 
-    /// Whether the application wants waits to end.
+    /// Whether the application's interrupt check ends waits.
     pub(crate) fn is_interrupted(&self) -> bool {
         let check = self.settings.interrupt_check.as_ref();
         check.is_some_and(|check| check())
     }
 
-    /// Runs a driver that has no threads. Returns whether there is one.
+    /// Runs a driver without threads. Returns whether there is one.
     pub(crate) fn run_driver(&self) -> bool {
         let Some(invoke) = &self.settings.driver_invoker else {
             return false;
@@ -120,11 +121,11 @@ impl Client {
         true
     }
 
-    /// Checks that the driver is alive by its heartbeat.
+    /// Checks the driver's heartbeat.
     ///
     /// # Errors
-    /// [`DriverTimeout::Shutdown`] after an orderly end, [`DriverTimeout::Keepalive`] if the heartbeat is older than the driver
-    /// timeout.
+    /// [`DriverTimeout::Shutdown`] if the driver was closed, [`DriverTimeout::Keepalive`] if the heartbeat is older
+    /// than the driver timeout.
     pub(crate) fn check_driver(&self) -> Result<()> {
         let heartbeat_ms = self.proxy.driver_heartbeat_ms();
         if heartbeat_ms == CLOSED_HEARTBEAT_MS {
@@ -138,14 +139,14 @@ impl Client {
         Ok(())
     }
 
-    /// The counter of this id, which the driver named.
+    /// Returns the counter with an id that the driver has sent.
     pub(crate) fn counter(&self, id: i32) -> Result<AtomicCounter<SharedBuffer>> {
         self.counters
             .counter(id)
             .ok_or(Error::CounterOutOfRange(id))
     }
 
-    /// Refuses calls that wait for the driver when they come from a handler of this client.
+    /// Refuses calls that wait for the driver inside a handler of this client.
     pub(crate) fn check_may_wait(&self) -> Result<()> {
         if self.dispatcher.is_inside_handler() {
             return Err(Error::ReentrantCall);
@@ -153,7 +154,8 @@ impl Client {
         Ok(())
     }
 
-    /// Most answers come within tens of microseconds, so a few turns yield before the first sleep.
+    /// Runs the embedded driver, or pauses if the client has none. Most responses come within tens of microseconds, so
+    /// the first pauses yield instead of sleeping.
     pub(crate) fn idle_while_waiting(&self, waits: u32) {
         const YIELDS: u32 = 50;
         if self.run_driver() {
@@ -168,7 +170,7 @@ impl Client {
         }
     }
 
-    /// Closes one resource and tells the driver, without waiting for its answer.
+    /// Closes one resource and sends its removal to the driver, without waiting for the response.
     pub(crate) fn close_resource(
         self: &Arc<Self>,
         kind: ResourceKind,
@@ -182,7 +184,7 @@ impl Client {
         self.dispatcher.run_inline();
     }
 
-    /// Closes the client and everything it opened; does nothing when it is closed already.
+    /// Closes the client and everything that it opened. Does nothing if the client is already closed.
     ///
     /// If the ring to the driver is full, waits for room until the driver timeout has passed or the driver is gone.
     pub(crate) fn close(self: &Arc<Self>) {
@@ -200,7 +202,8 @@ impl Client {
         self.join();
     }
 
-    /// Repeats the close that met a full ring until the driver has taken it, is gone, or the driver timeout has passed.
+    /// Sends the close again if the ring was full. Stops if it was sent, if the driver has ended, or after the driver
+    /// timeout.
     fn announce_close(self: &Arc<Self>) {
         let deadline_ns = self.now_ns() + self.settings.driver_timeout().as_nanos() as i64;
         let mut waits = 0;
@@ -213,7 +216,7 @@ impl Client {
         }
     }
 
-    /// Starts the thread that runs the conductor.
+    /// Starts the conductor's thread.
     pub(crate) fn start(
         self: &Arc<Self>,
         mut idle_strategy: Box<dyn IdleStrategy>,
@@ -238,9 +241,9 @@ impl Client {
             return;
         };
         thread.thread().unpark();
-        // A handler may close its own client; the thread it runs on then ends by itself.
+        // If a handler closes its client, this code runs on the conductor's thread, which must not join itself.
         if thread.thread().id() != std::thread::current().id() {
-            // A panic of the conductor was printed by its thread; closing goes on.
+            // A panic of the conductor was already printed by its thread.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! Finding a driver and attaching to it, and what can be asked of a driver without a client.
+//! Finds a driver and connects to it. Also sends the requests to a driver that need no client.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::log_source::{LogSource, MappedLogs};
 use crate::operation::{NO_COMMAND, PendingOperation, Steps};
 use crate::proxy::DriverProxy;
 
-/// Sleep between looks for the file, in milliseconds.
+/// Sleep between two checks for the file, in milliseconds.
 const FILE_SLEEP_MS: u64 = 16;
-/// Sleep between looks at a file that is being filled, in milliseconds.
+/// Sleep between two checks of a file that is being initialised, in milliseconds.
 const CONTENT_SLEEP_MS: u64 = 1;
-/// Sleep before a file whose driver is dead is mapped anew, in milliseconds: another driver may replace it.
+/// Sleep before the file of a dead driver is mapped again, in milliseconds: a new driver may replace it.
 const DEAD_DRIVER_SLEEP_MS: u64 = 100;
 
 /// Connecting.
@@ -30,8 +30,9 @@ impl Aeron {
     /// Connects to the driver that `context` names.
     ///
     /// # Errors
-    /// [`Error::Configuration`]; [`Error::DriverTimeout`] saying what is missing when no live driver is found within the
-    /// driver timeout; [`Error::VersionMismatch`] or [`Error::InvalidCncFile`] at once for a foreign driver or file.
+    /// [`Error::Configuration`]; [`Error::DriverTimeout`] if no live driver is found within the driver timeout, with
+    /// the missing part; [`Error::VersionMismatch`] or [`Error::InvalidCncFile`] at once for an incompatible driver or
+    /// file.
     pub fn connect(context: Context) -> Result<Self> {
         Self::async_connect(context)?.wait()
     }
@@ -39,13 +40,13 @@ impl Aeron {
     /// As [`connect`](Self::connect), without waiting.
     ///
     /// # Errors
-    /// [`Error::Configuration`]; the rest comes with the operation.
+    /// [`Error::Configuration`]. The operation returns all other errors.
     pub fn async_connect(context: Context) -> Result<PendingOperation<Self>> {
         Connecting::new(context).map(PendingOperation::new)
     }
 
-    /// Connects to a driver that is alive and whose memory is at hand, such as one in this process that has no files. The
-    /// directory of `context` means nothing then.
+    /// Connects to a live driver whose memory is available, such as a driver in this process without files. Ignores the
+    /// directory of `context`.
     ///
     /// # Errors
     /// [`Error::Configuration`], [`Error::InvalidCncFile`].
@@ -55,9 +56,9 @@ impl Aeron {
     }
 }
 
-/// A connection that is being made: looks for the driver until it is there or the driver timeout is over.
+/// A pending connection: checks for the driver until it is found or the driver timeout is over.
 struct Connecting {
-    /// `None` once the client is made.
+    /// `None` after the client was created.
     context: Option<Context>,
     path: PathBuf,
     start_ms: i64,
@@ -76,7 +77,7 @@ impl Connecting {
         })
     }
 
-    /// Looks for the driver if that is due. Returns the client once it is connected.
+    /// Checks for the driver if a check is due. Returns its CnC file when the driver is alive.
     fn look(&mut self, context: &Context) -> Result<Option<CncFile>> {
         let now_ms = context.epoch_clock.time_ms();
         if now_ms < self.next_look_ms {
@@ -84,8 +85,8 @@ impl Connecting {
         }
         let timeout_ms = context.driver_timeout_ms as i64;
         match look(&self.path, now_ms, timeout_ms)? {
-            Look::Alive(cnc) => Ok(Some(cnc)),
-            Look::NotYet(reason, sleep_ms) => {
+            DriverLook::Alive(cnc) => Ok(Some(cnc)),
+            DriverLook::NotYet(reason, sleep_ms) => {
                 let waited_ms = context.epoch_clock.time_ms() - self.start_ms;
                 if waited_ms > timeout_ms {
                     return Err(reason.after(&self.path, waited_ms as u64).into());
@@ -155,7 +156,7 @@ impl Steps<Aeron> for Connecting {
     }
 }
 
-/// Makes the client of a driver that is alive and whose logs are in `logs`.
+/// Creates the client of a live driver whose logs are in `logs`.
 fn attach(mut context: Context, cnc: &CncFile, logs: Box<dyn LogSource>) -> Result<Arc<Client>> {
     let inter_service_timeout_ns = cnc.identity().client_liveness_timeout_ns.max(0) as u64;
     context.validate_inter_service_timeout(inter_service_timeout_ns)?;
@@ -181,21 +182,21 @@ fn attach(mut context: Context, cnc: &CncFile, logs: Box<dyn LogSource>) -> Resu
     Ok(client)
 }
 
-enum Look {
+enum DriverLook {
     Alive(CncFile),
-    NotYet(Missing, u64),
+    NotYet(MissingPart, u64),
 }
 
-/// What is missing for a connection.
+/// The missing part of a connection.
 #[derive(Clone, Copy)]
-enum Missing {
+enum MissingPart {
     File,
     Version,
     Content,
     Heartbeat,
 }
 
-impl Missing {
+impl MissingPart {
     fn after(self, path: &Path, waited_ms: u64) -> DriverTimeout {
         let path = path.to_owned();
         match self {
@@ -207,32 +208,32 @@ impl Missing {
     }
 }
 
-/// Looks at the file once. What waiting cannot mend is an error.
-fn look(path: &Path, now_ms: i64, timeout_ms: i64) -> Result<Look> {
+/// Checks the file once. Returns an error if waiting cannot help.
+fn look(path: &Path, now_ms: i64, timeout_ms: i64) -> Result<DriverLook> {
     let Some(opened) = map(path, Reader::Client)? else {
-        return Ok(Look::NotYet(Missing::File, FILE_SLEEP_MS));
+        return Ok(DriverLook::NotYet(MissingPart::File, FILE_SLEEP_MS));
     };
     let cnc = match opened {
         Ok(cnc) => cnc,
         Err(CncError::NotPopulated { .. }) => {
-            return Ok(Look::NotYet(Missing::File, FILE_SLEEP_MS));
+            return Ok(DriverLook::NotYet(MissingPart::File, FILE_SLEEP_MS));
         }
         Err(CncError::NotInitialised) => {
-            return Ok(Look::NotYet(Missing::Version, CONTENT_SLEEP_MS));
+            return Ok(DriverLook::NotYet(MissingPart::Version, CONTENT_SLEEP_MS));
         }
         Err(CncError::Truncated { .. }) => {
-            return Ok(Look::NotYet(Missing::Content, CONTENT_SLEEP_MS));
+            return Ok(DriverLook::NotYet(MissingPart::Content, CONTENT_SLEEP_MS));
         }
         Err(error) => return Err(unusable(path, error)),
     };
     Ok(match cnc.driver_state(now_ms, timeout_ms) {
-        DriverState::Active => Look::Alive(cnc),
-        DriverState::NoHeartbeat => Look::NotYet(Missing::Heartbeat, CONTENT_SLEEP_MS),
-        DriverState::Inactive => Look::NotYet(Missing::Heartbeat, DEAD_DRIVER_SLEEP_MS),
+        DriverState::Active => DriverLook::Alive(cnc),
+        DriverState::NoHeartbeat => DriverLook::NotYet(MissingPart::Heartbeat, CONTENT_SLEEP_MS),
+        DriverState::Inactive => DriverLook::NotYet(MissingPart::Heartbeat, DEAD_DRIVER_SLEEP_MS),
     })
 }
 
-/// Maps the file; `None` where there is none that this process may open.
+/// Maps the file; `None` if there is no file that this process may open.
 fn map(path: &Path, reader: Reader) -> Result<Option<std::result::Result<CncFile, CncError>>> {
     use std::io::ErrorKind::{NotFound, PermissionDenied};
     match CncFile::map(path, reader) {
@@ -260,11 +261,12 @@ fn unusable(path: &Path, error: CncError) -> Error {
     }
 }
 
-/// Whether a driver works in `aeron_dir`: its heartbeat is not older than `timeout`. Waits up to `timeout` for a driver that
-/// is just starting.
+/// Whether a driver runs in `aeron_dir`: its heartbeat is not older than `timeout`. Waits up to `timeout` for a driver
+/// that is starting.
 ///
 /// # Errors
-/// [`DriverTimeout::NotInitialised`] when the file stays unfinished; [`Error::VersionMismatch`], [`Error::InvalidCncFile`].
+/// [`DriverTimeout::NotInitialised`] if the file stays uninitialised; [`Error::VersionMismatch`],
+/// [`Error::InvalidCncFile`].
 pub fn is_driver_active(aeron_dir: &Path, timeout: Duration) -> Result<bool> {
     let path = directory::cnc_file(aeron_dir);
     let timeout_ms = i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX);
@@ -287,8 +289,8 @@ pub fn is_driver_active(aeron_dir: &Path, timeout: Duration) -> Result<bool> {
     }
 }
 
-/// Asks the driver in `aeron_dir` to end; it does if its termination validator accepts `token`. Answers whether it was
-/// asked: not without a CnC file that is ready.
+/// Requests the driver in `aeron_dir` to terminate. The driver terminates if its termination validator accepts `token`.
+/// Returns whether the request was sent; `false` if there is no initialised CnC file.
 ///
 /// # Errors
 /// [`Error::VersionMismatch`], [`Error::InvalidCncFile`], or the command could not be written.
@@ -303,7 +305,7 @@ pub fn request_driver_termination(aeron_dir: &Path, token: &[u8]) -> Result<bool
     }
 }
 
-/// An id of the driver in `aeron_dir` that nobody else gets.
+/// Returns a unique correlation id of the driver in `aeron_dir`.
 ///
 /// # Errors
 /// [`DriverTimeout::NoCncFile`] without a driver, [`Error::VersionMismatch`], [`Error::InvalidCncFile`].

@@ -1,4 +1,4 @@
-//! Settings of a client.
+//! [`Context`]: the settings of a client. The application passes it to [`Aeron::connect`](crate::Aeron::connect).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,21 +14,22 @@ use aeron_memory::directory;
 use crate::conductor::ClientHandlers;
 use crate::dispatcher::HandlerMode;
 use crate::error::{Error, Result};
-use crate::handlers::{CloseHandler, CounterHandler, ErrorHandler, PublicationErrorHandler};
+use crate::handlers::{ClientErrorHandler, CloseHandler, CounterHandler, PublicationErrorHandler};
 use crate::idle_work::DriverTurn;
 use crate::image::ImageHandler;
 use crate::settings::{DriverInvoker, InterruptCheck, Settings};
 
-/// Longest client name, in bytes.
+/// Maximum length of a client name, in bytes.
 pub const MAX_CLIENT_NAME_LENGTH: usize = 100;
-/// Longest sleep of the conductor between two duty cycles.
+/// Maximum sleep of the conductor between two duty cycles, in nanoseconds.
 pub const MAX_IDLE_SLEEP_DURATION_NS: u64 = 1_000_000_000;
-/// Longest timeout and longest linger: a hundred years, with which clocks can be added up.
+/// Maximum for timeouts and lingers in nanoseconds: a hundred years, so that adding them to a clock cannot overflow.
 pub const MAX_DURATION_NS: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
 
-/// Settings of a client, each with the default of Aeron's C client. Timeouts and lingers are at most [`MAX_DURATION_NS`].
+/// Settings of a client, each with the default of Aeron's C client. Timeouts and lingers are at most
+/// [`MAX_DURATION_NS`].
 ///
-/// A context is used once: [`Aeron::connect`](crate::Aeron::connect) takes it.
+/// A context is used once: [`Aeron::connect`](crate::Aeron::connect) consumes it.
 ///
 /// ```compile_fail
 /// # // 03-82
@@ -39,49 +40,49 @@ pub const MAX_DURATION_NS: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
 pub struct Context {
     /// Directory of the driver (`AERON_DIR`, else `/dev/shm/aeron-<user>`).
     pub aeron_dir: PathBuf,
-    /// How long to wait for a driver, for its answers, and how old its heartbeat may become, in milliseconds (10 s).
+    /// Time to wait for a driver and for its responses, and maximum age of its heartbeat, in milliseconds (10 s).
     pub driver_timeout_ms: u64,
-    /// How often the client shows that it is alive, in nanoseconds (500 ms); less than the driver's client liveness
-    /// timeout.
+    /// Interval of the client's heartbeat, in nanoseconds (500 ms); less than the driver's client liveness timeout.
     pub keepalive_interval_ns: u64,
-    /// How long the conductor's thread sleeps between duty cycles, at most 1 s, and how often timers are looked at, in
-    /// nanoseconds (16 ms).
+    /// Sleep of the conductor's thread between duty cycles, at most 1 s, and interval of its timers, in nanoseconds (16
+    /// ms).
     pub idle_sleep_duration_ns: u64,
-    /// What the conductor's thread does between duty cycles; `None` sleeps for `idle_sleep_duration_ns`.
+    /// Idle strategy of the conductor's thread; `None` sleeps for `idle_sleep_duration_ns`.
     pub idle_strategy: Option<Box<dyn IdleStrategy + Send>>,
-    /// How long a call that waits for the driver sleeps before it looks again, in nanoseconds (1 ms).
+    /// Sleep of a call that waits for the driver, between two checks, in nanoseconds (1 ms).
     pub awaiting_sleep_duration_ns: u64,
-    /// How long the log of an image that went away stays mapped, in nanoseconds (3 s).
+    /// Time for which the log of an unavailable image stays mapped, in nanoseconds (3 s).
     pub resource_linger_duration_ns: u64,
-    /// How long a closing client waits before it unmaps everything, in nanoseconds (0).
+    /// Time for which a closing client waits before it unmaps everything, in nanoseconds (0).
     pub close_linger_duration_ns: u64,
     /// Whether all pages of a log are mapped in when it is opened (false).
     pub pre_touch_mapped_memory: bool,
     /// Shown in the label of the client's heartbeat counter; at most 100 bytes (empty).
     pub client_name: String,
-    /// No thread: the application calls [`Aeron::do_work`](crate::Aeron::do_work) (false).
+    /// Whether the client has no conductor thread, and the application calls [`Aeron::do_work`](crate::Aeron::do_work)
+    /// (false).
     pub use_conductor_agent_invoker: bool,
-    /// Runs an embedded driver while the client waits; needs `use_conductor_agent_invoker` (none).
+    /// Runs an embedded driver while the client waits; needs `use_conductor_agent_invoker` (`None`).
     pub driver_invoker: Option<DriverInvoker>,
-    /// Runs the network of a driver in the same process while polls of network channels find nothing (none).
+    /// Runs the network of a driver in the same process while polls of network channels find nothing (`None`).
     pub driver_turn: Option<DriverTurn>,
-    /// Ends waits for the driver early (none).
+    /// Ends waits for the driver early (`None`).
     pub interrupt_check: Option<InterruptCheck>,
     /// Where handlers run (inline).
     pub handler_mode: HandlerMode,
-    /// Told of errors in the background. The default prints them on stderr; it never ends the process.
-    pub error_handler: ErrorHandler,
-    /// For subscriptions that are added without a handler of their own (none).
+    /// Called with errors in the background. The default prints them on stderr; it never ends the process.
+    pub error_handler: ClientErrorHandler,
+    /// Default handler for subscriptions that are added without one (`None`).
     pub available_image_handler: Option<ImageHandler>,
-    /// For subscriptions that are added without a handler of their own (none).
+    /// Default handler for subscriptions that are added without one (`None`).
     pub unavailable_image_handler: Option<ImageHandler>,
-    /// Told of every counter that any client adds (none).
+    /// Called for every counter that any client adds (`None`).
     pub available_counter_handler: Option<CounterHandler>,
-    /// Told of every counter that any client loses (none).
+    /// Called for every counter of any client that is freed (`None`).
     pub unavailable_counter_handler: Option<CounterHandler>,
-    /// Called once when the client is closed, whatever closed it (none).
+    /// Called once when the client is closed, for any reason (`None`).
     pub close_handler: Option<CloseHandler>,
-    /// Told when a receiver reports an error to one of the client's publications (none).
+    /// Called when a receiver reports an error to one of the client's publications (`None`).
     pub publication_error_handler: Option<PublicationErrorHandler>,
     /// Wall clock, for heartbeats.
     pub epoch_clock: Arc<dyn EpochClock>,
@@ -121,7 +122,7 @@ impl Default for Context {
 }
 
 impl Context {
-    /// The defaults, changed by what the environment says: `AERON_DRIVER_TIMEOUT` (milliseconds),
+    /// Returns the defaults, changed by environment variables: `AERON_DRIVER_TIMEOUT` (milliseconds),
     /// `AERON_CLIENT_NAME`, `AERON_CLIENT_IDLE_SLEEP_DURATION`, `AERON_CLIENT_RESOURCE_LINGER_DURATION` (nanoseconds or
     /// with a suffix), `AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY`.
     ///
@@ -170,12 +171,12 @@ impl Context {
         Ok(context)
     }
 
-    /// The driver's CnC file.
+    /// Returns the path of the driver's CnC file.
     pub fn cnc_path(&self) -> PathBuf {
         directory::cnc_file(&self.aeron_dir)
     }
 
-    /// Checks what can be checked without a driver.
+    /// Validates the settings as far as possible without a driver.
     pub(crate) fn validate(&self) -> Result<()> {
         let refuse = |reason: String| Err(Error::Configuration(reason));
         if self.client_name.len() > MAX_CLIENT_NAME_LENGTH {
@@ -237,9 +238,9 @@ impl Context {
     }
 }
 
-/// Taking a context apart.
+/// Splitting a context into its parts.
 impl Context {
-    /// Takes the handlers out; each that can be removed takes an id.
+    /// Takes the handlers out. Each handler that can be removed gets an id.
     pub(crate) fn take_handlers(&mut self, mut next_id: impl FnMut() -> i64) -> ClientHandlers {
         let available_counter = self.available_counter_handler.take();
         let unavailable_counter = self.unavailable_counter_handler.take();
@@ -267,7 +268,7 @@ impl Context {
             .unwrap_or_else(|| Box::new(SleepingIdleStrategy::new(sleep_ns)))
     }
 
-    /// What the client needs from now on. The handlers are lost if they were not taken before.
+    /// Returns the settings that the client needs after connecting. Take the handlers before, because this drops them.
     pub(crate) fn into_settings(self, inter_service_timeout_ns: u64) -> Settings {
         Settings {
             driver_timeout_ms: self.driver_timeout_ms,

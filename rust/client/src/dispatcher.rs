@@ -1,8 +1,9 @@
 //! [`Dispatcher`]: the queue through which the conductor calls the handlers of the application.
 //!
-//! The conductor never calls a handler while it works: it queues a task, and tasks run one at a time, in order, outside the
-//! conductor's lock. In [`HandlerMode::Inline`] whoever ran the conductor runs them next; in [`HandlerMode::Queued`] the
-//! application does, on a thread of its choice, so that heartbeats never wait for a handler.
+//! The conductor never calls a handler while it works. It queues a task; tasks run one at a time, in order, outside the
+//! conductor's lock. In [`HandlerMode::Inline`] the thread that ran the conductor runs them next. In
+//! [`HandlerMode::Queued`] the application runs them on a thread of its choice, so that heartbeats never wait for a
+//! handler.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -11,17 +12,17 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::handlers::ErrorHandler;
+use crate::handlers::ClientErrorHandler;
 use crate::lock::lock;
 
-/// Where the client's handlers run.
+/// Thread on which the client's handlers run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HandlerMode {
-    /// On the thread that runs the conductor, between its duty cycles. A handler that blocks stops the client's heartbeat.
+    /// The thread that runs the conductor, between its duty cycles. A handler that blocks stops the client's heartbeat.
     #[default]
     Inline,
-    /// On whatever thread calls [`Aeron::run_handlers`](crate::Aeron::run_handlers); the conductor only queues them, so
-    /// that it never runs code of the application.
+    /// The thread that calls [`Aeron::run_handlers`](crate::Aeron::run_handlers). The conductor only queues the
+    /// handlers, so it never runs code of the application.
     Queued,
 }
 
@@ -30,7 +31,7 @@ type Task = Box<dyn FnOnce() + Send>;
 /// Runs handlers one at a time, in the order in which the conductor queued them.
 pub(crate) struct Dispatcher {
     mode: HandlerMode,
-    error_handler: ErrorHandler,
+    error_handler: ClientErrorHandler,
     queue: Mutex<VecDeque<Task>>,
     queued: Condvar,
     /// Held while tasks run.
@@ -38,12 +39,12 @@ pub(crate) struct Dispatcher {
 }
 
 thread_local! {
-    /// The dispatcher whose handler this thread is in, by address; 0 for none.
+    /// Address of the dispatcher whose handler runs on this thread; 0 if none runs.
     static CURRENT: Cell<usize> = const { Cell::new(0) };
 }
 
 impl Dispatcher {
-    pub(crate) fn new(mode: HandlerMode, error_handler: ErrorHandler) -> Self {
+    pub(crate) fn new(mode: HandlerMode, error_handler: ClientErrorHandler) -> Self {
         Self {
             mode,
             error_handler,
@@ -64,7 +65,7 @@ impl Dispatcher {
         self.push(move || handler(&error));
     }
 
-    /// Runs what is queued, unless handlers are the application's to run.
+    /// Runs the queued handlers in inline mode; does nothing in queued mode.
     pub(crate) fn run_inline(&self) -> usize {
         match self.mode {
             HandlerMode::Inline => self.run_all(),
@@ -72,13 +73,13 @@ impl Dispatcher {
         }
     }
 
-    /// Runs what is queued, after waiting up to `timeout` for something; answers how many handlers ran.
+    /// Waits up to `timeout` for a task, then runs all queued tasks. Returns the number of handlers that ran.
     pub(crate) fn run_queued(&self, timeout: Duration) -> usize {
         self.wait(timeout);
         self.run_all()
     }
 
-    /// Whether this thread is inside a handler of this client.
+    /// Whether this thread runs a handler of this client.
     pub(crate) fn is_inside_handler(&self) -> bool {
         CURRENT.get() == self.address()
     }
@@ -100,7 +101,7 @@ impl Dispatcher {
 
     fn run_all(&self) -> usize {
         let mut count = 0;
-        // A task queued after the last look at the queue but before the lock is given up is seen by the next turn.
+        // If a task is queued after this check but before the lock is released, the next iteration runs it.
         while !lock(&self.queue).is_empty() {
             let Ok(_running) = self.running.try_lock() else {
                 break;
@@ -125,7 +126,7 @@ impl Dispatcher {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
             let error = Error::HandlerPanicked(text.unwrap_or_default());
-            // An error handler that panics has nobody left to tell.
+            // If the error handler itself panics, the panic is ignored.
             let _ = catch_unwind(AssertUnwindSafe(|| (self.error_handler)(&error)));
         }
     }
@@ -143,7 +144,7 @@ mod tests {
     fn dispatcher(mode: HandlerMode) -> (Dispatcher, Arc<AtomicUsize>) {
         let errors = Arc::new(AtomicUsize::new(0));
         let seen = Arc::clone(&errors);
-        let handler: ErrorHandler = Arc::new(move |_| {
+        let handler: ClientErrorHandler = Arc::new(move |_| {
             seen.fetch_add(1, Ordering::Relaxed);
         });
         (Dispatcher::new(mode, handler), errors)

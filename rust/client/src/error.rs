@@ -1,7 +1,7 @@
-//! What can go wrong in a client, as one type.
+//! [`Error`]: all errors of a client as one type.
 //!
-//! Every variant says what happened and to what; [`Error::code`] gives the number that Aeron's C client would report, so
-//! that a binding can map errors without parsing texts.
+//! Every variant says what happened to which object. [`Error::code`] returns the number that Aeron's C client would
+//! report, so that a binding can map errors without parsing texts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No live driver answered within the driver timeout, or the driver of a running client went away.
+    /// No live driver responded within the driver timeout, or the driver of a running client has ended.
     #[error("{0}")]
     DriverTimeout(DriverTimeout),
     /// The driver closed this client because its heartbeat was too old.
@@ -42,24 +42,25 @@ pub enum Error {
     /// The driver freed this client's heartbeat counter.
     #[error("unexpected close of heartbeat timestamp counter: {counter_id}")]
     HeartbeatCounterClosed {
-        /// The counter that was lost.
+        /// Counter id of the heartbeat counter.
         counter_id: i32,
     },
-    /// The driver freed the position counter of an image that this client has open, and gave it to somebody else: the driver
-    /// removed the subscription on the command of another process, or the client was timed out and does not know it yet.
+    /// The driver freed the position counter of an open image and gave it to another client. Either another process had
+    /// the subscription removed, or the driver timed this client out before the client noticed.
     #[error(
         "unexpected close of subscriber position counter: {counter_id} of image {correlation_id}: the media driver removed its subscription"
     )]
     PositionCounterClosed {
         /// Id of the image.
         correlation_id: i64,
-        /// The counter that was lost.
+        /// Counter id of the position counter.
         counter_id: i32,
     },
-    /// The driver's events came faster than the conductor read them, or are damaged; some are lost, so the client ended.
+    /// Events of the driver were lost, so the client ended: they came faster than the conductor read them, or are
+    /// damaged.
     #[error("events of the media driver are lost: {0}")]
     EventsLost(ReceiveError),
-    /// An event of the driver could not be understood; it was passed over.
+    /// An event of the driver could not be decoded; it was ignored.
     #[error("event of the media driver: {0}")]
     MalformedEvent(DecodeError),
     /// The driver refused a command.
@@ -67,9 +68,9 @@ pub enum Error {
     Registration {
         /// Correlation id of the refused command.
         correlation_id: i64,
-        /// Why.
+        /// Reason as an error code.
         code: ErrorCode,
-        /// The driver's own words.
+        /// Reason as the driver's text.
         message: String,
     },
     /// The driver reported an error of a channel endpoint that this client uses.
@@ -77,21 +78,21 @@ pub enum Error {
     ChannelEndpoint {
         /// Counter id of the endpoint's channel status.
         status_indicator_id: i32,
-        /// The driver's own words.
+        /// The driver's text.
         message: String,
     },
     /// The ring buffer to the driver had no room for a command.
     #[error("could not write the {command} command: the ring buffer to the media driver is full")]
     CommandBufferFull {
-        /// Which command.
+        /// Name of the command.
         command: &'static str,
     },
-    /// A command that the driver would have to refuse as malformed, or that no ring buffer could hold.
+    /// A command that the driver would refuse as malformed, or that fits into no ring buffer.
     #[error("{command} command: {reason}")]
     InvalidCommand {
-        /// Which command.
+        /// Name of the command.
         command: &'static str,
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
     /// The client is closed.
@@ -102,28 +103,28 @@ pub enum Error {
     ResourceClosed {
         /// `Publication`, `Subscription`, `Image` or `Counter`.
         resource: &'static str,
-        /// What closed it.
+        /// Cause of the close.
         cause: CloseCause,
     },
     /// A call that waits for the driver was made from inside a handler of the client.
     #[error("reentrant calls not permitted during callbacks")]
     ReentrantCall,
-    /// The application's [`InterruptCheck`](crate::InterruptCheck) ended a wait for the driver; what was asked for is taken back.
+    /// The application's [`InterruptCheck`](crate::InterruptCheck) ended a wait for the driver; the request was undone.
     #[error("interrupted while waiting for the media driver")]
     Interrupted,
     /// The operation was cancelled.
     #[error("the operation was cancelled")]
     OperationCancelled,
-    /// The object is being used by another thread, or by a handler that is still running.
+    /// Another thread uses the object, or a handler that still runs uses it.
     #[error("{0} is in use by another call; it serves one thread at a time")]
     InUse(&'static str),
     /// An argument is outside its range.
     #[error("{0}")]
     InvalidArgument(String),
-    /// A setting is outside its range, or does not fit the driver's.
+    /// A setting is outside its range, or contradicts the driver's settings.
     #[error("{0}")]
     Configuration(String),
-    /// The driver speaks another version of the control protocol.
+    /// The driver uses another version of the control protocol.
     #[error("CnC version not compatible: driverVersion={driver} insufficient for clientVersion={client}: {path}", path = path.display())]
     VersionMismatch {
         /// The file.
@@ -138,15 +139,15 @@ pub enum Error {
     InvalidCncFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
-    /// There is no memory for a batch or a message of several fragments. Its messages were not consumed.
+    /// There is no memory for a batch or for a message of several fragments. Its messages were not consumed.
     #[error(
         "out of memory: {bytes} bytes for messages could not be allocated; they come again with the next poll"
     )]
     OutOfMemory {
-        /// Bytes that were asked for.
+        /// Size of the failed allocation in bytes.
         bytes: usize,
     },
     /// A file could not be opened or mapped.
@@ -154,32 +155,32 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: Arc<std::io::Error>,
     },
-    /// A log buffer holds values that no driver or publisher writes.
+    /// A log buffer has values that no driver or publisher writes.
     #[error("log of {correlation_id}: {reason}")]
     CorruptLog {
         /// Id of the image, or original registration id of the publication.
         correlation_id: i64,
-        /// What is wrong with it.
+        /// Reason.
         reason: CorruptLog,
     },
-    /// The driver named a log that cannot be used.
+    /// The driver named a log that cannot be opened.
     #[error("{path}: {source}", path = path.display())]
     OpenLog {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: Arc<OpenLogError>,
     },
-    /// The driver named a counter that cannot be.
+    /// The driver named a counter id outside the counter buffers.
     #[error("counter id {0} of the media driver is out of range")]
     CounterOutOfRange(i32),
     /// An image of a spy cannot be rejected.
     #[error("spies can not reject images")]
     SpyCannotReject,
-    /// A handler panicked; the client goes on.
+    /// A handler panicked; the client continues.
     #[error("a handler panicked: {0}")]
     HandlerPanicked(String),
     /// The object belongs to the parent of a forked process.
@@ -187,24 +188,24 @@ pub enum Error {
     Forked,
 }
 
-/// Why a driver counts as gone; each has a text of its own.
+/// Reason why a driver is considered dead. Each has its own text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DriverTimeout {
     /// There is no CnC file, or it is shorter than its header.
     #[error("CnC file not created: {}", .0.display())]
     NoCncFile(PathBuf),
-    /// The file exists, its version is still 0.
+    /// The file exists, but its version is still 0.
     #[error("CnC file is created but not initialised: {}", .0.display())]
     NotInitialised(PathBuf),
     /// The file is shorter than its header says.
     #[error("CnC file is created but not populated: {}", .0.display())]
     NotPopulated(PathBuf),
-    /// The driver's heartbeat was never written, or is too old: it died, or was closed.
+    /// The driver's heartbeat was never written, or is too old: the driver died, or was closed.
     #[error("no driver heartbeat detected after {waited_ms} ms: {path}", path = .path.display())]
     NoHeartbeat {
         /// The file.
         path: PathBuf,
-        /// How long was waited for one.
+        /// Time for which the client waited, in milliseconds.
         waited_ms: u64,
     },
     /// The driver was closed while the client ran.
@@ -218,7 +219,7 @@ pub enum DriverTimeout {
         /// The driver timeout.
         timeout_ms: i64,
     },
-    /// A command was not answered.
+    /// The driver did not respond to a command within this time.
     #[error("no response from MediaDriver within {0:?}")]
     NoResponse(Duration),
 }
@@ -229,22 +230,23 @@ impl From<DriverTimeout> for Error {
     }
 }
 
-/// What closed a client or one of its resources; `None` when nothing went wrong: the application closed it, or an image's
-/// stream ended.
+/// Cause of the close of a client or one of its resources. `None` if nothing failed: the application closed it, or an
+/// image's stream ended.
 #[derive(Debug, Clone, Default)]
 pub struct CloseCause(pub Option<Arc<Error>>);
 
 impl CloseCause {
-    /// The error that ended the client.
+    /// Creates the cause for a close because of an error.
     pub(crate) fn error(error: Error) -> Self {
         Self(Some(Arc::new(error)))
     }
 }
 
 impl Error {
-    /// The number that Aeron's C client reports for this error: the driver's code (1 to 14) for refused commands, 1000
-    /// driver timeout, 1001 client timeout, 1002 service timeout, 1004 full command buffer, else an `errno` (EINVAL 22,
-    /// EPERM 1, EINTR 4, EIO 5, ENOMEM 12, EBUSY 16 or the system's own).
+    /// Returns the number that Aeron's C client reports for this error. For refused commands this is the driver's code
+    /// (1 to 14). Further codes: 1000 driver timeout, 1001 client timeout, 1002 service timeout, 1004 full command
+    /// buffer. All other errors have an `errno` (EINVAL 22, EPERM 1, EINTR 4, EIO 5, ENOMEM 12, EBUSY 16 or the
+    /// system's own).
     pub fn code(&self) -> i32 {
         match self {
             Self::DriverTimeout(DriverTimeout::NotInitialised(_)) => 1001,
@@ -285,7 +287,7 @@ fn because(cause: &CloseCause) -> String {
         .map_or_else(String::new, |error| format!(": {error}"))
 }
 
-/// So many bytes could not be allocated.
+/// An allocation of this many bytes failed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OutOfMemory(pub(crate) usize);
 
@@ -295,7 +297,7 @@ impl From<OutOfMemory> for Error {
     }
 }
 
-/// Why a poll with a handler that may fail ended early.
+/// Error of a poll with a handler that may fail.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TryPollError<E> {
     /// The poll itself failed.

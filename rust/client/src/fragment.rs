@@ -1,22 +1,22 @@
-//! [`Fragment`]: what a poll hands to the application, and its [`Header`].
+//! [`Fragment`] and [`Header`]: the arguments of a fragment handler.
 //!
-//! Both are valid during the call of the handler only; the borrow checker sees to it.
+//! Both are valid only during the call of the handler; the borrow checker enforces this.
 
 use std::ops::BitOr;
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::frame::{HEADER_LENGTH, aligned_length, flags};
-use aeron_memory::log::reader::Fragment as LogFragment;
+use aeron_memory::log::reader::LogFragment;
 use aeron_memory::words::Words;
 
 use crate::image::Image;
 
-/// A fragment of a message, a whole message in one fragment, or a message that an assembler put together.
+/// A fragment of a message, a whole message in one fragment, or a message that an assembler has joined.
 #[derive(Clone, Copy)]
 pub struct Fragment<'a> {
-    /// The term, or the memory of an assembler.
+    /// Memory of the term or of an assembler.
     memory: &'a SharedBuffer,
-    /// Where the payload begins in the memory.
+    /// Start of the payload in the memory.
     offset: usize,
     length: usize,
     header: Header<'a>,
@@ -35,7 +35,7 @@ enum Values<'a> {
     Assembled(&'a AssembledHeader),
 }
 
-/// Header of a message in several fragments: that of the first one, completed.
+/// Header of a message in several fragments: starts as the first fragment's header, and is completed with the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct AssembledHeader {
     pub(crate) session_id: i32,
@@ -45,16 +45,16 @@ pub(crate) struct AssembledHeader {
     pub(crate) reserved_value: i64,
     pub(crate) frame_type: u16,
     pub(crate) flags: u8,
-    /// Bytes of header and whole payload.
+    /// Bytes of the header and the whole payload.
     pub(crate) frame_length: i32,
-    /// Bytes of log that all fragments take.
+    /// Bytes of log that all fragments use.
     pub(crate) framed_length: i32,
     /// Stream position after the last fragment.
     pub(crate) position: i64,
 }
 
 impl AssembledHeader {
-    /// The header of a message whose first fragment this is.
+    /// Creates the header of a message with this first fragment.
     pub(crate) fn first(fragment: &Fragment<'_>) -> Self {
         let header = fragment.header();
         Self {
@@ -71,7 +71,7 @@ impl AssembledHeader {
         }
     }
 
-    /// Completes the header with the last fragment, of a message with `payload_length` bytes.
+    /// Completes the header with the last fragment of a message with `payload_length` bytes.
     pub(crate) fn complete(&mut self, last: &Header<'_>, payload_length: usize) {
         self.flags = self.flags.bitor(last.flags());
         self.frame_length = (HEADER_LENGTH + payload_length) as i32;
@@ -94,7 +94,7 @@ impl<'a> Fragment<'a> {
         }
     }
 
-    /// A message whose payload is the first `length` bytes of `memory`.
+    /// Creates a message whose payload is the first `length` bytes of `memory`.
     pub(crate) fn assembled(
         memory: &'a SharedBuffer,
         length: usize,
@@ -112,13 +112,13 @@ impl<'a> Fragment<'a> {
         }
     }
 
-    /// The header.
+    /// Returns the header.
     #[inline]
     pub fn header(&self) -> &Header<'a> {
         &self.header
     }
 
-    /// Bytes of the payload.
+    /// Returns the length of the payload in bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.length
@@ -133,7 +133,7 @@ impl<'a> Fragment<'a> {
     /// Copies the first bytes of the payload into `bytes`, which is at most as long as the payload.
     ///
     /// # Panics
-    /// When `bytes` is longer than the payload.
+    /// If `bytes` is longer than the payload.
     #[inline]
     pub fn copy_to(&self, bytes: &mut [u8]) {
         self.copy_from(0, bytes);
@@ -142,7 +142,7 @@ impl<'a> Fragment<'a> {
     /// Copies the bytes of the payload from `start` on into `bytes`.
     ///
     /// # Panics
-    /// When the payload ends before `bytes` is full.
+    /// If the payload ends before `bytes` is full.
     #[inline]
     pub fn copy_from(&self, start: usize, bytes: &mut [u8]) {
         assert!(
@@ -152,23 +152,24 @@ impl<'a> Fragment<'a> {
         self.memory.copy_out(self.offset + start, bytes);
     }
 
-    /// The payload, copied.
+    /// Returns a copy of the payload.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.len()];
         self.copy_to(&mut bytes);
         bytes
     }
 
-    /// The memory that the payload lies in, a term or that of an assembler, and where. For bindings that hand out views: a
-    /// clone of the memory keeps it, and an assembler puts its next message elsewhere while there is one.
+    /// Returns the memory that contains the payload (a term or an assembler's buffer), and the payload's offset. For
+    /// bindings that return views: a clone keeps the memory alive, and an assembler does not reuse the memory while a
+    /// clone exists.
     #[inline]
     pub fn memory(&self) -> (&'a SharedBuffer, usize) {
         (self.memory, self.offset)
     }
 
-    /// Address of the payload, valid during the call of the handler. For bindings that hand out views.
+    /// Returns the address of the payload, valid during the call of the handler. For bindings that return views.
     ///
-    /// The bytes of a fragment lie in shared memory, which other processes could change at any time.
+    /// The bytes of a fragment are in shared memory, and other processes can change them at any time.
     #[inline]
     pub fn as_ptr(&self) -> *const u8 {
         self.memory.as_ptr().wrapping_add(self.offset)
@@ -176,13 +177,13 @@ impl<'a> Fragment<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// The image that the fragment came from.
+    /// Returns the image that the fragment came from.
     #[inline]
     pub fn image(&self) -> &'a Image {
         self.image
     }
 
-    /// Stream position after the fragment, or after the last fragment of an assembled message.
+    /// Returns the stream position after the fragment, or after the last fragment of an assembled message.
     #[inline]
     pub fn position(&self) -> i64 {
         match &self.values {
@@ -191,7 +192,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Stream position of the fragment's first byte.
+    /// Returns the stream position of the fragment's first byte.
     #[inline]
     pub(crate) fn begin_position(&self) -> i64 {
         match &self.values {
@@ -217,7 +218,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Version of the header, 0.
+    /// Returns the version of the header, 0.
     pub fn version(&self) -> u8 {
         0
     }
@@ -231,7 +232,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Type of the frame; 1 = data.
+    /// Returns the type of the frame; 1 = data.
     pub fn frame_type(&self) -> u16 {
         match &self.values {
             Values::Log(fragment) => fragment.frame_type(),
@@ -239,7 +240,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Offset of the (first) frame in its term.
+    /// Returns the offset of the (first) frame in its term.
     #[inline]
     pub fn term_offset(&self) -> i32 {
         match &self.values {
@@ -248,7 +249,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Offset in the term after the frame, or after the last one of an assembled message.
+    /// Returns the offset in the term after the frame, or after the last one of an assembled message.
     #[inline]
     pub fn next_term_offset(&self) -> i32 {
         match &self.values {
@@ -259,7 +260,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Session id of the stream.
+    /// Returns the session id of the stream.
     #[inline]
     pub fn session_id(&self) -> i32 {
         match &self.values {
@@ -268,7 +269,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Stream id.
+    /// Returns the stream id.
     #[inline]
     pub fn stream_id(&self) -> i32 {
         match &self.values {
@@ -277,7 +278,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Id of the term that holds the (first) frame.
+    /// Returns the id of the term that holds the (first) frame.
     #[inline]
     pub fn term_id(&self) -> i32 {
         match &self.values {
@@ -286,7 +287,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// The application's own value in the (first) frame's header; 0 unless the publisher set it.
+    /// Returns the application-defined value in the (first) frame's header; 0 unless the publisher set it.
     #[inline]
     pub fn reserved_value(&self) -> i64 {
         match &self.values {
@@ -295,12 +296,12 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Id of the stream's first term.
+    /// Returns the id of the stream's first term.
     pub fn initial_term_id(&self) -> i32 {
         self.image.initial_term_id()
     }
 
-    /// Base-two logarithm of the term length.
+    /// Returns the base-two logarithm of the term length.
     pub fn position_bits_to_shift(&self) -> u32 {
         self.image.position_bits_to_shift()
     }

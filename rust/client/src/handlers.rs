@@ -1,4 +1,4 @@
-//! Types of the handlers that an application sets; [`ImageHandler`](crate::ImageHandler) is beside the image.
+//! Types of the handlers that an application sets. [`ImageHandler`](crate::ImageHandler) is in the module of the image.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::error::Error;
 pub type CounterHandler = Arc<dyn Fn(&CountersReader<SharedBuffer>, i64, i32) + Send + Sync>;
 /// Called once when the client is closed.
 pub type CloseHandler = Arc<dyn Fn() + Send + Sync>;
-/// Called with errors that no caller is waiting for.
-pub type ErrorHandler = Arc<dyn Fn(&Error) + Send + Sync>;
+/// Called with errors that no call can return.
+pub type ClientErrorHandler = Arc<dyn Fn(&Error) + Send + Sync>;
 /// Called with an error that a receiver reported to a publication.
 pub type PublicationErrorHandler = Arc<dyn Fn(&PublicationErrorFrame) + Send + Sync>;
 
-/// What a receiver reported to a publication.
+/// An error that a receiver reported to a publication.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicationErrorFrame {
     /// Original registration id of the publication.
@@ -31,10 +31,11 @@ pub struct PublicationErrorFrame {
     pub receiver_id: i64,
     /// Group tag of the receiver, −1 if none.
     pub group_tag: i64,
-    /// What the receiver said, usually the number of an [`ErrorCode`](aeron_protocol::ErrorCode): 13 when the image was rejected.
+    /// Error code of the receiver, usually the number of an [`ErrorCode`](aeron_protocol::ErrorCode): 13 if the image
+    /// was rejected.
     pub error_code: i32,
-    /// What the receiver said.
+    /// Error text of the receiver.
     pub error_message: String,
-    /// Where the report came from, where it is known.
+    /// Address of the receiver, if known.
     pub source_address: Option<std::net::SocketAddr>,
 }

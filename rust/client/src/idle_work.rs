@@ -1,9 +1,9 @@
-//! [`IdleWork`]: what a client does while there is nothing for it.
+//! [`IdleWork`]: runs the network of an embedded driver while the client's polls find nothing.
 //!
-//! A driver in the same process can be run by whoever waits for it, and then no message waits for the driver's thread. But
-//! one look at the network costs as much as a hundred polls of memory, so a client that has anything else to do leaves it to the
-//! driver: it looks itself once its polls of network channels have found nothing as often in a row as it has subscriptions to such
-//! channels, and whatever else it polls, over IPC, has found nothing meanwhile either.
+//! If a waiting client runs a driver in the same process, no message waits for the driver's thread. But one check of
+//! the network costs as much as a hundred polls of memory. A client with other work therefore leaves the network to the
+//! driver. With *n* subscriptions to network channels, the client checks the network after *n* empty polls of
+//! them in a row. Polls of other channels (IPC) must have been empty too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,28 +12,28 @@ use aeron_protocol::uri::Transport;
 
 use crate::process::ProcessStamp;
 
-/// Runs sender and receiver of a driver in the same process for one duty cycle, on the thread of a poll that found nothing; answers
-/// its work count. It must not wait for anything.
+/// Runs one duty cycle of the sender and receiver of a driver in the same process. Called on the thread of a poll that
+/// found nothing; must not block. Returns a work count.
 pub type DriverTurn = Arc<dyn Fn() -> usize + Send + Sync>;
 
 /// The idle work of one client.
 pub(crate) struct IdleWork {
     turn: DriverTurn,
     network_subscriptions: AtomicUsize,
-    /// Polls of network channels that found nothing, since any poll found something. Counted by loads and stores, so that pollers of
-    /// several threads may lose some: the next look is then a little later.
+    /// Number of polls of network channels since a poll last found something. Changed by plain loads and stores:
+    /// concurrent pollers may lose counts, which only delays the next check a little.
     empty_polls: AtomicUsize,
     process: ProcessStamp,
 }
 
-/// The part that one subscription has in it.
+/// One subscription's part in the idle work.
 pub(crate) struct IdlePart {
     work: Arc<IdleWork>,
     is_network: bool,
 }
 
 impl IdleWork {
-    /// Idle work that is `turn`.
+    /// Creates idle work that runs `turn`.
     pub(crate) fn new(turn: DriverTurn) -> Arc<Self> {
         Arc::new(Self {
             turn,
@@ -43,7 +43,7 @@ impl IdleWork {
         })
     }
 
-    /// The part of a subscription to `channel`.
+    /// Returns the part for a subscription to `channel`.
     pub(crate) fn part_of(self: &Arc<Self>, channel: &str) -> IdlePart {
         let is_network = Transport::of(channel.as_bytes()) == Transport::Network;
         if is_network {
@@ -65,7 +65,7 @@ impl IdleWork {
 }
 
 impl IdlePart {
-    /// Does idle work if it is time for it, so that the poll finds what it brings.
+    /// Does idle work if it is due, so that the following poll finds the data that it received.
     #[inline]
     pub(crate) fn before_poll(&self) {
         if self.is_network && self.work.is_idle() && !self.work.process.is_foreign() {
@@ -73,7 +73,7 @@ impl IdlePart {
         }
     }
 
-    /// A poll found so many fragments or bytes.
+    /// Registers the number of fragments or bytes that a poll found.
     #[inline]
     pub(crate) fn after_poll(&self, found: usize) {
         let empty_polls = match (found, self.is_network) {

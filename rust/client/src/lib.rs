@@ -1,10 +1,11 @@
 //! The Aeron client: publications, subscriptions, images and counters of a media driver.
 //!
-//! [`Aeron::connect`] attaches to a driver, ours or any other of version 1.52, through the files in its directory. Data
-//! travels through shared logs and costs no system call; the driver is asked only to add and remove things, and the client's
-//! conductor, on a thread of its own or run by the application, takes its answers and keeps the client alive.
+//! [`Aeron::connect`] connects to a driver through the files in its directory: a driver of this project or any other
+//! Aeron driver of version 1.52. Messages go through shared logs without system calls. The client sends commands to the
+//! driver only to add and remove resources. The client's conductor processes the driver's responses and keeps the
+//! client alive; it runs on a separate thread, or the application runs it.
 //!
-//! Nothing here blocks on the data path, and nothing that another process writes makes it panic or misbehave.
+//! The data path never blocks. The client never panics or misbehaves because of bytes that another process writes.
 //!
 //! ```no_run
 //! use aeron_client::{Aeron, Context};
@@ -56,7 +57,10 @@ mod tests;
 pub use aeron_memory::SharedBuffer;
 pub use aeron_memory::cnc::CncFile;
 pub use aeron_memory::counters::{AtomicCounter, CounterRecord, CountersReader};
-pub use aeron_memory::log::append::{Appended, ClaimedFrame, Messages, Records};
+pub use aeron_memory::log::append::{
+    Appended, BlockSpace, ClaimedFrame, FillBlockError, FilledBlock, FixedLengthMessages,
+    MessageBatch,
+};
 pub use aeron_memory::log::reader::Block;
 pub use aeron_memory::log::{AppendError, Claim, LogBuffers};
 pub use aeron_protocol::ErrorCode;
@@ -72,7 +76,8 @@ pub use crate::dispatcher::HandlerMode;
 pub use crate::error::{CloseCause, DriverTimeout, Error, Result, TryPollError};
 pub use crate::fragment::{Fragment, Header};
 pub use crate::handlers::{
-    CloseHandler, CounterHandler, ErrorHandler, PublicationErrorFrame, PublicationErrorHandler,
+    ClientErrorHandler, CloseHandler, CounterHandler, PublicationErrorFrame,
+    PublicationErrorHandler,
 };
 pub use crate::idle_work::DriverTurn;
 pub use crate::image::{Image, ImageHandler};
@@ -84,5 +89,5 @@ pub use crate::publication::{
 };
 pub use crate::settings::{DriverInvoker, InterruptCheck};
 pub use crate::subscription::{
-    EndedImage, LastPosition, Poller, Subscription, SubscriptionHandlers,
+    EndedImage, LastPosition, Subscription, SubscriptionHandlers, SubscriptionPoller,
 };

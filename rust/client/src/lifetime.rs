@@ -1,11 +1,11 @@
-//! What closes a resource when its last handle is dropped.
+//! [`Lifetime`]: closes a resource when its last handle is dropped.
 
 use std::sync::Arc;
 
 use crate::client::Client;
 use crate::conductor::ResourceKind;
 
-/// Shared by all handles of one resource; closes it when the last one is gone.
+/// Shared by all handles of one resource. Closes the resource when the last handle is dropped.
 pub(crate) struct Lifetime {
     client: Arc<Client>,
     kind: ResourceKind,
@@ -25,7 +25,7 @@ impl Lifetime {
         &self.client
     }
 
-    /// Closes the resource now; nothing happens when it is closed already.
+    /// Closes the resource now. Does nothing if it is already closed.
     pub(crate) fn close(&self) {
         self.client
             .close_resource(self.kind, self.registration_id, false);

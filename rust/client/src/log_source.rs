@@ -1,6 +1,6 @@
-//! Where a client finds the logs that the driver names.
+//! [`LogSource`]: opens the logs that the driver names.
 //!
-//! In production they are files; a driver in the same process may keep them in its memory.
+//! In production they are files. A driver in the same process may keep them in memory.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,12 +12,12 @@ use aeron_memory::log::LogBuffers;
 
 use crate::error::{Error, Result};
 
-/// Opens logs by the name that the driver gave them.
+/// Opens logs by the name that the driver sent.
 pub trait LogSource: Send + Sync {
     /// Maps the log.
     ///
     /// # Errors
-    /// There is none of this name, or it is no log.
+    /// No log has this name, or the file is not a log.
     fn open(&self, name: &[u8]) -> Result<LogBuffers<SharedBuffer>>;
 }
 
@@ -28,8 +28,8 @@ pub(crate) struct MappedLogs {
 
 impl LogSource for MappedLogs {
     fn open(&self, name: &[u8]) -> Result<LogBuffers<SharedBuffer>> {
-        // A driver whose directory is relative names its logs relative to its own working directory, which is the best
-        // guess for ours.
+        // A driver with a relative directory sends log names relative to its working directory. This process then
+        // assumes the same working directory.
         let path = Path::new(OsStr::from_bytes(name));
         LogBuffers::open(path, self.pre_touch).map_err(|source| Error::OpenLog {
             path: PathBuf::from(path),

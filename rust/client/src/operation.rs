@@ -1,4 +1,4 @@
-//! [`PendingOperation`]: what was asked of the driver and is not finished.
+//! [`PendingOperation`]: an unfinished request to the driver. The application polls the operation or waits for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,46 +6,46 @@ use std::time::Duration;
 use aeron_protocol::ErrorCode;
 
 use crate::client::Client;
-use crate::conductor::{Conductor, Progress};
+use crate::conductor::{CommandProgress, Conductor};
 use crate::error::{DriverTimeout, Error, Result};
 
 /// Time between a refusal with `RESOURCE_TEMPORARILY_UNAVAILABLE` and the next attempt.
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// An operation that waits for the driver. The command was sent when the operation was made.
+/// An operation that waits for the driver. The command was sent when the operation was created.
 ///
-/// The result can be taken any number of times. A refusal because the predecessor of an endpoint is still closing
-/// (`RESOURCE_TEMPORARILY_UNAVAILABLE`) is not reported: the command is sent again, for up to the driver timeout.
+/// The result can be taken any number of times. If the driver refuses because the previous endpoint on the same address
+/// is still closing (`RESOURCE_TEMPORARILY_UNAVAILABLE`), the command is sent again, for up to the driver timeout.
 ///
-/// Dropping an unfinished operation cancels it. Not thread-safe: put it behind a lock to share it.
+/// Dropping an unfinished operation cancels it. Not thread-safe: use a lock to share it.
 #[must_use = "an operation that is dropped is cancelled"]
 pub struct PendingOperation<T> {
-    state: State<T>,
+    state: OperationState<T>,
     correlation_id: i64,
 }
 
-enum State<T> {
+enum OperationState<T> {
     Pending(Box<dyn Steps<T>>),
     Finished(Result<T>),
 }
 
-/// How an operation goes on.
+/// The steps of an operation.
 pub(crate) trait Steps<T>: Send {
-    /// Id of the command that was sent last, −1 for none.
+    /// Returns the id of the last command that was sent, −1 if none was sent.
     fn correlation_id(&self) -> i64;
-    /// Goes on without waiting. Returns the result, `None` while there is none.
+    /// Continues without waiting. Returns the result; `None` if it is not available yet.
     fn poll(&mut self) -> Result<Option<T>>;
     /// Whether the operation can be undone.
     fn is_revocable(&self) -> bool;
-    /// Gives the operation up, and undoes what can be undone.
+    /// Abandons the operation and undoes it if possible.
     fn abandon(&mut self);
-    /// Refuses to wait where that would wait for itself.
+    /// Refuses to wait inside a handler of the client, where the wait would never end.
     fn check_may_wait(&self) -> Result<()>;
-    /// Whether the application wants waits to end.
+    /// Whether the application's interrupt check ends waits.
     fn is_interrupted(&self) -> bool;
-    /// Runs a driver that has no threads. Returns whether there is one.
+    /// Runs a driver without threads. Returns whether there is one.
     fn run_driver(&self) -> bool;
-    /// Waits a moment, after `waits` such waits.
+    /// Waits a moment; `waits` is the number of earlier waits.
     fn idle(&self, waits: u32);
 }
 
@@ -53,61 +53,62 @@ impl<T: Clone> PendingOperation<T> {
     pub(crate) fn new(steps: impl Steps<T> + 'static) -> Self {
         Self {
             correlation_id: steps.correlation_id(),
-            state: State::Pending(Box::new(steps)),
+            state: OperationState::Pending(Box::new(steps)),
         }
     }
 
-    /// An operation that needs nothing of the driver.
+    /// Creates an operation that is already finished and needs no response.
     pub(crate) fn finished(value: T) -> Self {
         Self {
             correlation_id: NO_COMMAND,
-            state: State::Finished(Ok(value)),
+            state: OperationState::Finished(Ok(value)),
         }
     }
 
-    /// Correlation id of the command, −1 if the operation needs none. A command that is sent again has another id.
+    /// Returns the correlation id of the command, −1 if the operation needs none. A command that is sent again has a
+    /// new id.
     pub fn correlation_id(&self) -> i64 {
         self.correlation_id
     }
 
     /// Whether the operation succeeded, failed or was cancelled, as of the last [`poll`](Self::poll).
     pub fn is_finished(&self) -> bool {
-        matches!(self.state, State::Finished(_))
+        matches!(self.state, OperationState::Finished(_))
     }
 
-    /// Runs the client's conductor once and returns the result, `None` while there is none. Never blocks.
+    /// Runs the client's conductor once and returns the result; `None` if it is not available yet. Never blocks.
     ///
     /// # Errors
-    /// The driver's refusal, [`Error::DriverTimeout`] if the driver did not answer within the driver timeout,
-    /// [`Error::OperationCancelled`], [`Error::ClientClosed`]; the same at each call.
+    /// The driver's refusal, [`Error::DriverTimeout`] if the driver did not respond within the driver timeout,
+    /// [`Error::OperationCancelled`], [`Error::ClientClosed`]; the same in each call.
     pub fn poll(&mut self) -> Result<Option<T>> {
-        if let State::Pending(steps) = &mut self.state {
+        if let OperationState::Pending(steps) = &mut self.state {
             let outcome = steps.poll();
             self.correlation_id = steps.correlation_id();
             match outcome {
                 Ok(None) => return Ok(None),
-                Ok(Some(value)) => self.state = State::Finished(Ok(value)),
-                Err(error) => self.state = State::Finished(Err(error)),
+                Ok(Some(value)) => self.state = OperationState::Finished(Ok(value)),
+                Err(error) => self.state = OperationState::Finished(Err(error)),
             }
         }
         match &self.state {
-            State::Pending(_) => Ok(None),
-            State::Finished(outcome) => outcome.clone().map(Some),
+            OperationState::Pending(_) => Ok(None),
+            OperationState::Finished(outcome) => outcome.clone().map(Some),
         }
     }
 
     /// Waits for the result.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll); [`Error::ReentrantCall`] in a handler of the client, which would wait for itself;
-    /// [`Error::Interrupted`] if the context's interrupt check says so, which cancels the operation.
+    /// As [`poll`](Self::poll); [`Error::ReentrantCall`] inside a handler of the client, where the wait would never
+    /// end; [`Error::Interrupted`] if the context's interrupt check ends the wait, which cancels the operation.
     pub fn wait(&mut self) -> Result<T> {
         let mut waits = 0;
         loop {
             if let Some(value) = self.poll()? {
                 return Ok(value);
             }
-            let State::Pending(steps) = &self.state else {
+            let OperationState::Pending(steps) = &self.state else {
                 continue;
             };
             steps.check_may_wait()?;
@@ -120,45 +121,45 @@ impl<T: Clone> PendingOperation<T> {
         }
     }
 
-    /// Refuses to wait in a handler of the client.
+    /// Refuses to wait inside a handler of the client.
     ///
     /// # Errors
     /// [`Error::ReentrantCall`].
     pub fn check_may_wait(&self) -> Result<()> {
         match &self.state {
-            State::Pending(steps) => steps.check_may_wait(),
-            State::Finished(_) => Ok(()),
+            OperationState::Pending(steps) => steps.check_may_wait(),
+            OperationState::Finished(_) => Ok(()),
         }
     }
 
-    /// Runs the driver that the client runs while it waits. Returns whether there is one.
+    /// Runs the client's embedded driver, if it has one. Returns whether there is one.
     pub fn run_driver(&self) -> bool {
         match &self.state {
-            State::Pending(steps) => steps.run_driver(),
-            State::Finished(_) => false,
+            OperationState::Pending(steps) => steps.run_driver(),
+            OperationState::Finished(_) => false,
         }
     }
 
-    /// Cancels the operation. Returns whether that took effect: not if the operation is finished, and not for what cannot
-    /// be undone (removals, rejections, static counters), which goes on.
+    /// Cancels the operation. Returns whether the operation was cancelled. A finished operation is not cancelled. An
+    /// operation that cannot be undone (removal, rejection, static counter) is not cancelled either, and continues.
     ///
-    /// If the driver has already added the resource, the client removes it as soon as the reply comes.
+    /// If the driver has already added the resource, the client removes it as soon as the response comes.
     pub fn cancel(&mut self) -> bool {
-        let State::Pending(steps) = &mut self.state else {
+        let OperationState::Pending(steps) = &mut self.state else {
             return false;
         };
         if !steps.is_revocable() {
             return false;
         }
         steps.abandon();
-        self.state = State::Finished(Err(Error::OperationCancelled));
+        self.state = OperationState::Finished(Err(Error::OperationCancelled));
         true
     }
 }
 
 impl<T> Drop for PendingOperation<T> {
     fn drop(&mut self) {
-        if let State::Pending(steps) = &mut self.state {
+        if let OperationState::Pending(steps) = &mut self.state {
             steps.abandon();
         }
     }
@@ -168,7 +169,10 @@ impl<T> std::fmt::Debug for PendingOperation<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PendingOperation")
             .field("correlation_id", &self.correlation_id)
-            .field("is_pending", &matches!(self.state, State::Pending(_)))
+            .field(
+                "is_pending",
+                &matches!(self.state, OperationState::Pending(_)),
+            )
             .finish_non_exhaustive()
     }
 }
@@ -179,7 +183,7 @@ pub(crate) const NO_COMMAND: i64 = -1;
 /// Sends a command. Returns its correlation id.
 type Request = Box<dyn FnMut(&mut Conductor, &Arc<Client>) -> Result<i64> + Send>;
 
-/// Takes the result of a command out of the conductor, given its correlation id and the value of the answer.
+/// Takes the result of a command out of the conductor, given its correlation id and the value of the response.
 pub(crate) type Take<T> = fn(&mut Conductor, &Arc<Client>, i64, i32) -> Option<T>;
 
 /// A command to the driver, until its result is taken.
@@ -190,13 +194,13 @@ pub(crate) struct CommandSteps<T> {
     take: Take<T>,
     correlation_id: i64,
     is_revocable: bool,
-    /// When to send the command again, after a temporary refusal.
+    /// Time at which to send the command again after a temporary refusal.
     resend_at_ns: Option<i64>,
     retry_until_ns: i64,
 }
 
 impl<T: Clone + 'static> CommandSteps<T> {
-    /// Sends the command by `request`.
+    /// Sends the command through `request`.
     pub(crate) fn send(
         client: &Arc<Client>,
         mut request: impl FnMut(&mut Conductor, &Arc<Client>) -> Result<i64> + Send + 'static,
@@ -208,7 +212,7 @@ impl<T: Clone + 'static> CommandSteps<T> {
         Ok(steps)
     }
 
-    /// A command that was sent.
+    /// Creates the steps of a command that was sent.
     fn sent(client: &Arc<Client>, correlation_id: i64, take: Take<T>) -> Self {
         let timeout_ns = client.settings.driver_timeout().as_nanos() as i64;
         Self {
@@ -222,7 +226,7 @@ impl<T: Clone + 'static> CommandSteps<T> {
         }
     }
 
-    /// Marks the command as one that cannot be undone.
+    /// Declares that the command cannot be undone.
     pub(crate) fn irrevocable(mut self) -> Self {
         self.is_revocable = false;
         self
@@ -232,7 +236,7 @@ impl<T: Clone + 'static> CommandSteps<T> {
         PendingOperation::new(self)
     }
 
-    /// Whether the command is to be sent again after this refusal.
+    /// Whether the command must be sent again after this refusal.
     fn is_temporary(&self, error: &Error) -> bool {
         matches!(
             error,
@@ -244,7 +248,7 @@ impl<T: Clone + 'static> CommandSteps<T> {
             && self.client.now_ns() - self.retry_until_ns < 0
     }
 
-    /// Sends the command again once that is due.
+    /// Sends the command again if the retry interval is over.
     fn resend(&mut self, at_ns: i64) -> Result<()> {
         if self.client.now_ns() - at_ns < 0 {
             return Ok(());
@@ -270,11 +274,13 @@ impl<T: Clone + 'static> Steps<T> for CommandSteps<T> {
         let id = self.correlation_id;
         let mut conductor = self.client.open_conductor()?;
         match conductor.poll_command(&self.client, id) {
-            Ok(Progress::Awaiting) => Ok(None),
-            Ok(Progress::Succeeded(value)) => (self.take)(&mut conductor, &self.client, id, value)
-                .map(Some)
-                .ok_or_else(|| removed_meanwhile(id)),
-            Ok(Progress::Unknown) => Err(removed_meanwhile(id)),
+            Ok(CommandProgress::Awaiting) => Ok(None),
+            Ok(CommandProgress::Succeeded(value)) => {
+                (self.take)(&mut conductor, &self.client, id, value)
+                    .map(Some)
+                    .ok_or_else(|| removed_meanwhile(id))
+            }
+            Ok(CommandProgress::Unknown) => Err(removed_meanwhile(id)),
             Err(error) => {
                 drop(conductor);
                 if !self.is_temporary(&error) {
@@ -292,7 +298,7 @@ impl<T: Clone + 'static> Steps<T> for CommandSteps<T> {
     }
 
     fn abandon(&mut self) {
-        // A client that is closed has nothing left to undo: the driver removes all that belongs to it.
+        // A closed client has nothing left to undo: the driver removes all its resources.
         if let Ok(mut conductor) = self.client.open_conductor() {
             conductor.abandon(&self.client, self.correlation_id);
         }
@@ -324,7 +330,7 @@ pub(crate) struct RemovalSteps {
 }
 
 impl RemovalSteps {
-    /// A removal that the conductor was asked for.
+    /// Creates the steps of a removal that was requested from the conductor.
     pub(crate) fn new(client: &Arc<Client>, registration_id: i64) -> Self {
         let timeout_ns = client.settings.driver_timeout().as_nanos() as i64;
         Self {
@@ -379,7 +385,7 @@ impl Steps<bool> for RemovalSteps {
     }
 }
 
-/// Another thread removed the resource while it was being added.
+/// Error if another thread removed the resource while it was being added.
 fn removed_meanwhile(id: i64) -> Error {
     Error::InvalidArgument(format!(
         "registration {id} was removed while it was being added"

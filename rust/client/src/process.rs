@@ -1,20 +1,21 @@
-//! [`ProcessStamp`]: tells objects of this process from those of the parent that it was forked from.
+//! [`ProcessStamp`]: distinguishes objects of this process from objects of the parent process.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::{Error, Result};
 
-/// Counts the forks that lead to this process.
+/// Number of forks between the first process and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Says that this process is a forked child: objects made before belong to its parent, and send and close nothing here.
+/// Marks this process as a forked child. Objects that were created before belong to its parent: in the child they send
+/// and close nothing.
 ///
-/// To be called in the child before anything else uses the library; Python does so with `os.register_at_fork`.
+/// Call it in the child before any other use of the library. Python does so with `os.register_at_fork`.
 pub fn mark_forked_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// In which process an object was made.
+/// The process in which an object was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProcessStamp(u32);
 

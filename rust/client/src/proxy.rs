@@ -1,4 +1,4 @@
-//! Commands on their way to the driver.
+//! [`DriverProxy`]: sends commands to the driver. The client's conductor calls it.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::ring::{ClaimError, ManyToOneRing};
@@ -10,9 +10,9 @@ use aeron_protocol::command::{
 
 use crate::error::{Error, Result};
 
-/// How often a full ring is tried before the command is given up.
+/// Number of attempts to write to a full ring before the command fails.
 const MAX_WRITE_ATTEMPTS: usize = 10;
-/// Correlation id of commands that are never answered.
+/// Correlation id of commands without a response.
 const NO_CORRELATION: i64 = -1;
 
 /// Writes the commands of one client into the ring to the driver; usable from any thread.
@@ -21,7 +21,7 @@ pub(crate) struct DriverProxy {
     client_id: i64,
 }
 
-/// Which of the destination commands.
+/// The kinds of destination commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DestinationCommand {
     Add,
@@ -31,7 +31,7 @@ pub(crate) enum DestinationCommand {
 }
 
 impl DriverProxy {
-    /// A proxy for a new client, which takes the next correlation id as its id.
+    /// Creates a proxy for a new client. The client id is the next correlation id.
     pub(crate) fn new(ring: ManyToOneRing<SharedBuffer>) -> Self {
         let client_id = ring.next_correlation_id();
         Self { ring, client_id }
@@ -45,7 +45,7 @@ impl DriverProxy {
         self.ring.next_correlation_id()
     }
 
-    /// Epoch time in milliseconds at which the driver last showed that it is alive; −1 after it was closed.
+    /// Returns the epoch time in milliseconds of the driver's last heartbeat; −1 after the driver was closed.
     pub(crate) fn driver_heartbeat_ms(&self) -> i64 {
         self.ring.consumer_heartbeat_ms()
     }
@@ -276,7 +276,7 @@ impl DriverProxy {
     }
 }
 
-/// The bytes of a channel that a driver would take as a channel at all.
+/// Returns the bytes of a channel if a driver could accept the text as a channel.
 fn checked_channel(channel: &str) -> Result<&[u8]> {
     if channel.len() > MAX_CHANNEL_LENGTH {
         return Err(Error::InvalidArgument(format!(

@@ -1,4 +1,4 @@
-//! [`Settings`]: what a client needs of its context after it has connected.
+//! [`Settings`]: the settings of a connected client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,18 +8,17 @@ use aeron_agent::{EpochClock, NanoClock};
 use crate::dispatcher::HandlerMode;
 #[cfg(doc)]
 use crate::error::Error;
-use crate::handlers::ErrorHandler;
+use crate::handlers::ClientErrorHandler;
 use crate::idle_work::DriverTurn;
 
-/// Runs an embedded driver that has no threads of its own, whenever the client waits for an answer of it; answers its
-/// work count.
+/// Runs an embedded driver without threads whenever the client waits for its response. Returns a work count.
 pub type DriverInvoker = Arc<dyn Fn() -> usize + Send + Sync>;
 
-/// Asked about once a millisecond on the thread of a call that waits for the driver; `true` ends the wait with
+/// Called about once a millisecond on the thread of a call that waits for the driver. `true` ends the wait with
 /// [`Error::Interrupted`].
 pub type InterruptCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Settings that the client needs after it has connected.
+/// Settings that a client needs after it has connected.
 pub(crate) struct Settings {
     pub(crate) driver_timeout_ms: u64,
     pub(crate) keepalive_interval_ns: u64,
@@ -30,7 +29,7 @@ pub(crate) struct Settings {
     pub(crate) close_linger_duration_ns: u64,
     pub(crate) client_name: String,
     pub(crate) handler_mode: HandlerMode,
-    pub(crate) error_handler: ErrorHandler,
+    pub(crate) error_handler: ClientErrorHandler,
     pub(crate) driver_invoker: Option<DriverInvoker>,
     pub(crate) driver_turn: Option<DriverTurn>,
     pub(crate) interrupt_check: Option<InterruptCheck>,

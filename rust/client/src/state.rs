@@ -1,11 +1,11 @@
-//! [`OpenState`]: open until closed once, for a stated reason.
+//! [`OpenState`]: whether an object is open, and the cause of its close.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::CloseCause;
 
-/// Whether a client or one of its resources is open, and what closed it. One load on the data path.
+/// Whether a client or one of its resources is open, and the cause of its close. Needs one load on the data path.
 #[derive(Debug, Default)]
 pub(crate) struct OpenState {
     closed: AtomicBool,
@@ -18,14 +18,14 @@ impl OpenState {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Closes; answers whether it was open until now. The first cause stays.
+    /// Closes the object. Returns whether it was open. The first cause is kept.
     pub(crate) fn close(&self, cause: CloseCause) -> bool {
         let first = self.cause.set(cause).is_ok();
         self.closed.store(true, Ordering::Release);
         first
     }
 
-    /// What closed it; the application, as long as nothing did.
+    /// Returns the cause of the close. While the object is open, returns a close by the application.
     pub(crate) fn cause(&self) -> CloseCause {
         self.cause.get().cloned().unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! A driver for tests, in heap memory and virtual time: it answers as a driver does, one millisecond per step, and does
-//! nothing that a test did not ask for.
+//! A driver for tests, in heap memory and virtual time. It responds like a real driver, one millisecond per step, and
+//! does nothing that the test did not request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -25,13 +25,13 @@ use crate::log_source::{LogSource, MappedLogs};
 
 /// Client liveness timeout of the driver, in milliseconds.
 pub(crate) const LIVENESS_TIMEOUT_MS: i64 = 10_000;
-/// Terms of its logs, in bytes.
+/// Length of a term of its logs, in bytes.
 pub(crate) const TERM_LENGTH: usize = 64 * 1024;
-/// First term of its streams.
+/// Initial term id of its streams.
 pub(crate) const INITIAL_TERM_ID: i32 = 7;
-/// Session id of the first publication; later ones count on.
+/// Session id of the first publication; later publications get the following ids.
 pub(crate) const FIRST_SESSION_ID: i32 = 1000;
-/// An id that the driver uses for channels that it refuses.
+/// A channel that the driver refuses.
 pub(crate) const REFUSED_CHANNEL: &str = "aeron:refused";
 /// A channel whose endpoint the driver is closing, see [`FakeDriver::keep_closing`].
 pub(crate) const CLOSING_CHANNEL: &str = "aeron:closing";
@@ -51,13 +51,13 @@ struct State {
     counters: CountersManager<SharedBuffer>,
     publications: Vec<FakePublication>,
     subscriptions: Vec<FakeSubscription>,
-    /// Names and bodies of the commands that were sent, in order.
+    /// Type ids and bodies of the received commands, in order.
     sent: Vec<(i32, Vec<u8>)>,
-    /// Where new publications start.
+    /// Start position of new publications.
     start_position: i64,
-    /// Clients that connect look for logs in files, where there are none.
+    /// Whether clients that connect search for logs in files, which do not exist.
     hides_logs: bool,
-    /// Commands on the closing channel that are still to be refused.
+    /// Number of commands on the closing channel that are still to be refused.
     closing_refusals: usize,
     is_mute: bool,
     is_dead: bool,
@@ -142,7 +142,7 @@ impl FakeDriver {
         Arc::new(driver)
     }
 
-    /// A client in invoker mode, which steps the driver whenever it waits.
+    /// Connects a client in invoker mode, which steps the driver whenever it waits.
     pub(crate) fn connect(self: &Arc<Self>, configure: impl FnOnce(&mut Context)) -> Aeron {
         self.try_connect(configure).expect("connects")
     }
@@ -172,7 +172,7 @@ impl FakeDriver {
         self.epoch_clock.time_ms()
     }
 
-    /// Moves time on by a millisecond and does what a driver does.
+    /// Advances the time by a millisecond and runs the driver's work.
     pub(crate) fn step(&self) -> usize {
         self.advance_ms(1);
         let mut state = lock(&self.state);
@@ -203,7 +203,7 @@ impl FakeDriver {
         state.sent.len()
     }
 
-    /// Lets driver and client take turns for so many milliseconds.
+    /// Runs driver and client in turns for this many milliseconds.
     pub(crate) fn run_ms(&self, aeron: &Aeron, duration_ms: usize) {
         for _ in 0..duration_ms {
             self.step();
@@ -216,22 +216,22 @@ impl FakeDriver {
         self.nano_clock.advance(by_ms * 1_000_000);
     }
 
-    /// New publications start here from now on.
+    /// Sets the start position of new publications.
     pub(crate) fn set_start_position(&self, position: i64) {
         lock(&self.state).start_position = position;
     }
 
-    /// Clients that connect from now on do not find any log.
+    /// Lets clients that connect from now on find no logs.
     pub(crate) fn hide_logs(&self) {
         lock(&self.state).hides_logs = true;
     }
 
-    /// The next `commands` on the closing channel are refused, to be tried again.
+    /// Refuses the next `commands` commands on the closing channel as temporarily unavailable.
     pub(crate) fn keep_closing(&self, commands: usize) {
         lock(&self.state).closing_refusals = commands;
     }
 
-    /// Fills the ring to the driver, as other clients may do. To be called while the driver is mute.
+    /// Fills the ring to the driver, as other clients may do. Call it while the driver is muted.
     pub(crate) fn fill_ring(&self) {
         let keepalive = Command::ClientKeepalive(ClientKeepalive {
             client_id: 0,
@@ -243,22 +243,22 @@ impl FakeDriver {
         while ring.write(keepalive.type_id(), &body).is_ok() {}
     }
 
-    /// From now on commands stay in the ring.
+    /// Leaves commands in the ring from now on.
     pub(crate) fn mute(&self) {
         lock(&self.state).is_mute = true;
     }
 
-    /// Commands are taken again.
+    /// Processes commands again.
     pub(crate) fn unmute(&self) {
         lock(&self.state).is_mute = false;
     }
 
-    /// From now on nothing happens, not even a heartbeat.
+    /// Stops all activity, including the heartbeat.
     pub(crate) fn kill(&self) {
         lock(&self.state).is_dead = true;
     }
 
-    /// Type ids of all commands so far.
+    /// Returns the type ids of all commands so far.
     pub(crate) fn sent(&self) -> Vec<i32> {
         lock(&self.state)
             .sent
@@ -267,7 +267,7 @@ impl FakeDriver {
             .collect()
     }
 
-    /// Bodies of the commands of a type so far.
+    /// Returns the bodies of all commands of a type so far.
     pub(crate) fn bodies(&self, type_id: i32) -> Vec<Vec<u8>> {
         let state = lock(&self.state);
         state
@@ -289,7 +289,7 @@ impl FakeDriver {
             .expect("sound event");
     }
 
-    /// The publication that was added last.
+    /// Returns the publication that was added last.
     pub(crate) fn publication(&self) -> FakePublication {
         lock(&self.state)
             .publications
@@ -298,7 +298,7 @@ impl FakeDriver {
             .expect("a publication")
     }
 
-    /// Lets publishers write as much as they like.
+    /// Removes the limit for publishers.
     pub(crate) fn raise_limits(&self) {
         lock(&self.state)
             .publications
@@ -344,7 +344,7 @@ impl FakeDriver {
             .expect("room")
     }
 
-    /// Another publication on the stream, as if another client had added it.
+    /// Adds a publication on the stream, as if another client had added it.
     pub(crate) fn add_foreign_publication(&self, stream_id: i32) -> FakePublication {
         let mut state = lock(&self.state);
         let registration_id = self.cnc.to_driver().next_correlation_id();
@@ -571,7 +571,7 @@ impl State {
     }
 }
 
-/// Refuses a command on one of the channels for that. Returns whether it was refused.
+/// Refuses a command on one of the special channels. Returns whether it was refused.
 fn refuses(state: &mut State, correlation_id: i64, channel: &[u8]) -> bool {
     let is_closing = channel == CLOSING_CHANNEL.as_bytes() && state.closing_refusals > 0;
     let error_code = if is_closing {
@@ -602,7 +602,7 @@ fn position_counter(type_id: i32, registration_id: i64, value: i64) -> NewCounte
     }
 }
 
-/// The system counters, of which clients look at the control protocol version.
+/// Allocates the system counters. Clients read the control protocol version there.
 fn allocate_system_counters(counters: &mut CountersManager<SharedBuffer>) {
     let version_id = system::SystemCounter::ControlProtocolVersion.id();
     for id in 0..=version_id {

@@ -1,4 +1,5 @@
-//! What belongs to a parent process sends and closes nothing in a forked child. Alone in its process, because it marks it.
+//! In a forked child, objects of the parent process send and close nothing. This test is alone in its process, because
+//! it marks the process as a child.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -69,7 +70,7 @@ fn in_a_forked_child_the_parents_client_is_dead_and_a_new_one_works() {
     assert!(cnc.to_driver().producer_position() > sent);
 }
 
-/// A subscription that the driver, which is nobody, has said yes to.
+/// Adds a subscription. The test itself writes the driver's response.
 fn add_network_subscription(aeron: &Aeron, cnc: &CncFile) -> Subscription {
     let channel = "aeron:udp?endpoint=localhost:40123";
     let mut pending = aeron.async_add_subscription(channel, 1).unwrap();

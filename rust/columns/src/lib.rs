@@ -1,6 +1,13 @@
-//! Messages to columns and back in one pass: record layouts, frames as Arrow record batches, and record batches as messages.
+//! Converts messages to columns and back in one pass: record layouts, frames to Arrow record batches, and record
+//! batches to messages.
 //!
-//! Frames and arrival times are handed in, so this crate knows neither files nor archives, and neither clients nor Spark.
+//! * [`layout`]: fixed-length binary records.
+//! * [`read`]: frames to record batches.
+//! * [`mod@write`]: record batches to messages.
+//!
+//! The caller passes in frames and arrival times, so this crate does not depend on files, archives, clients or Spark.
+//!
+//! Numbers such as `08-nn` in tests name rule nn of document 08 in `docs/spec`.
 #![forbid(unsafe_code)]
 
 pub mod layout;

@@ -1,8 +1,8 @@
-//! Random layouts and random data against a model that looks at one field of one record at a time.
+//! Compares random layouts and random data with a model that decodes one field of one record at a time.
 
 use std::sync::Arc;
 
-use aeron_columns::layout::{Decoder, FieldType, Layout, LayoutField};
+use aeron_columns::layout::{FieldType, LayoutField, RecordDecoder, RecordLayout};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
@@ -16,13 +16,13 @@ use proptest::prelude::*;
 #[derive(Debug, PartialEq)]
 enum Value {
     Integer(i128),
-    /// Its bits: NaN equals itself.
+    /// The bits of a floating point number, so that NaN equals itself.
     Float(u64),
     Text(String),
     Bytes(Vec<u8>),
 }
 
-/// The value of a field in a record, if it is one.
+/// Returns the value of a field in a record; `None` if it is malformed.
 fn model_value(field: &LayoutField, record: &[u8]) -> Option<Value> {
     let end = field.offset() + field.kind().length();
     let mut bytes = record[field.offset()..end].to_vec();
@@ -106,8 +106,8 @@ fn any_type() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Fields whose order in the text need not be that in the record.
-fn any_layout() -> impl Strategy<Value = Layout> {
+/// Generates fields whose order in the text may differ from that in the record.
+fn any_layout() -> impl Strategy<Value = RecordLayout> {
     let field = (any_type(), any::<bool>(), prop_oneof![Just(0), 0..10_usize]);
     let fields = (vec(field, 1..12), 0..10_usize).prop_map(|(fields, tail)| {
         let mut end = 0;
@@ -115,7 +115,7 @@ fn any_layout() -> impl Strategy<Value = Layout> {
         for (number, (kind, is_big_endian, gap)) in fields.into_iter().enumerate() {
             let order = if is_big_endian { ">" } else { "" };
             texts.push(format!("@{} f{number} {order}{kind}", end + gap));
-            let alone = Layout::parse(&format!("f {kind}")).unwrap();
+            let alone = RecordLayout::parse(&format!("f {kind}")).unwrap();
             end += gap + alone.record_length();
         }
         (texts, end + tail)
@@ -123,11 +123,11 @@ fn any_layout() -> impl Strategy<Value = Layout> {
     fields
         .prop_flat_map(|(texts, length)| (Just(texts).prop_shuffle(), Just(length)))
         .prop_map(|(texts, length)| {
-            Layout::parse(&format!("{}, ={length}", texts.join(", "))).unwrap()
+            RecordLayout::parse(&format!("{}, ={length}", texts.join(", "))).unwrap()
         })
 }
 
-/// Bytes that are mostly values, whatever the field.
+/// Generates bytes that are well-formed values for most fields.
 fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
     let often_sound = prop_oneof![20 => 0..2_u8, 1 => 32..127_u8];
     prop_oneof![
@@ -136,8 +136,8 @@ fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// As many whole records as there are.
-fn records<'a>(layout: &Layout, bytes: &'a [u8]) -> &'a [u8] {
+/// Returns as many whole records as `bytes` contains.
+fn records<'a>(layout: &RecordLayout, bytes: &'a [u8]) -> &'a [u8] {
     let length = layout.record_length();
     &bytes[..bytes.len() / length * length]
 }
@@ -151,7 +151,7 @@ proptest! {
         let records = records(&layout, &bytes);
         let values = |record| layout.fields().iter().map(|field| model_value(field, record)).collect();
         let expected: Vec<Option<Vec<Value>>> = records.chunks(layout.record_length()).map(values).collect();
-        match Decoder::new(&layout).decode(records) {
+        match RecordDecoder::new(&layout).decode(records) {
             Err(error) => prop_assert_eq!(Some(error.record), expected.iter().position(Option::is_none)),
             Ok(columns) => {
                 for (column, field) in columns.iter().zip(layout.columns()) {
@@ -169,26 +169,26 @@ proptest! {
     /// 08-65
     #[test]
     fn records_made_of_columns_give_these_columns_again(layout in any_layout(), bytes in any_bytes()) {
-        let Ok(columns) = Decoder::new(&layout).decode(records(&layout, &bytes)) else {
+        let Ok(columns) = RecordDecoder::new(&layout).decode(records(&layout, &bytes)) else {
             return Ok(());
         };
         let batch = RecordBatch::try_new(Arc::new(Schema::new(layout.columns())), columns.clone()).unwrap();
         let mut again = Vec::new();
         let encoder = layout.encoder(&batch).unwrap();
         match encoder.encode(0..batch.num_rows(), &mut again) {
-            Ok(()) => prop_assert_eq!(Decoder::new(&layout).decode(&again).unwrap(), columns),
-            // The earliest nanoseconds are floored to a microsecond that has no nanoseconds.
+            Ok(()) => prop_assert_eq!(RecordDecoder::new(&layout).decode(&again).unwrap(), columns),
+            // The earliest nanoseconds are rounded down to a microsecond that nanoseconds cannot represent.
             Err(error) => prop_assert!(error.to_string().contains("ts_ns"), "{}", error),
         }
     }
 
     #[test]
     fn the_text_of_a_layout_gives_it_again(layout in any_layout()) {
-        prop_assert_eq!(Layout::parse(&layout.to_string()), Ok(layout));
+        prop_assert_eq!(RecordLayout::parse(&layout.to_string()), Ok(layout));
     }
 
     #[test]
     fn no_text_makes_the_parser_panic(text in "[@=>a-c0-9_ ,:\\[\\]iuftschar]{0,40}|.{0,40}") {
-        let _ = Layout::parse(&text);
+        let _ = RecordLayout::parse(&text);
     }
 }

@@ -1,9 +1,9 @@
-//! Layouts: what their texts mean, and the way of every type from record to column and back.
+//! Layouts: the meaning of their texts, and the conversion of every type from record to column and back.
 
 use std::sync::Arc;
 
 use aeron_columns::layout::{
-    Decoder, EncodeError, FieldType, Layout, LayoutField, MAX_RECORD_LENGTH,
+    FieldType, LayoutField, MAX_RECORD_LENGTH, RecordDecoder, RecordEncodeError, RecordLayout,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, TimestampMicrosecondType};
@@ -14,20 +14,20 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 
-fn layout(text: &str) -> Layout {
+fn layout(text: &str) -> RecordLayout {
     text.parse().unwrap()
 }
 
-fn offsets(layout: &Layout) -> Vec<usize> {
+fn offsets(layout: &RecordLayout) -> Vec<usize> {
     layout.fields().iter().map(LayoutField::offset).collect()
 }
 
-/// The columns of a layout, with these values.
-fn batch(layout: &Layout, columns: Vec<ArrayRef>) -> RecordBatch {
+/// Creates a record batch with the columns of a layout and these values.
+fn batch(layout: &RecordLayout, columns: Vec<ArrayRef>) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(layout.columns())), columns).unwrap()
 }
 
-fn encode(layout: &Layout, columns: Vec<ArrayRef>) -> Result<Vec<u8>, EncodeError> {
+fn encode(layout: &RecordLayout, columns: Vec<ArrayRef>) -> Result<Vec<u8>, RecordEncodeError> {
     let batch = batch(layout, columns);
     let mut records = Vec::new();
     let encoder = layout.encoder(&batch)?;
@@ -35,8 +35,8 @@ fn encode(layout: &Layout, columns: Vec<ArrayRef>) -> Result<Vec<u8>, EncodeErro
     Ok(records)
 }
 
-fn decode(layout: &Layout, records: &[u8]) -> Vec<ArrayRef> {
-    Decoder::new(layout).decode(records).unwrap()
+fn decode(layout: &RecordLayout, records: &[u8]) -> Vec<ArrayRef> {
+    RecordDecoder::new(layout).decode(records).unwrap()
 }
 
 fn int64s(values: impl IntoIterator<Item = i64>) -> Vec<u8> {
@@ -65,7 +65,7 @@ fn fields_are_packed_in_order_unless_an_offset_says_otherwise() {
 #[test]
 fn a_text_that_is_no_layout_names_field_and_offset() {
     let refused = |text: &str, expected: &str| {
-        let error = Layout::parse(text).unwrap_err().to_string();
+        let error = RecordLayout::parse(text).unwrap_err().to_string();
         assert_eq!(error, expected, "{text}");
     };
     refused(
@@ -91,7 +91,7 @@ fn a_text_that_is_no_layout_names_field_and_offset() {
     );
     refused(
         "a i32, b i64 =8",
-        "'b' at offset 4: ends at 12, behind the record length 8",
+        "'b' at offset 4: ends at 12, beyond the record length 8",
     );
     refused(
         "a i32 =0",
@@ -231,7 +231,9 @@ fn rows_are_encoded_from_any_on_behind_what_is_there() {
 #[test]
 fn a_malformed_value_names_record_field_and_offset() {
     let malformed = |text: &str, records: &[u8], expected: &str| {
-        let error = Decoder::new(&layout(text)).decode(records).unwrap_err();
+        let error = RecordDecoder::new(&layout(text))
+            .decode(records)
+            .unwrap_err();
         assert_eq!(error.record, 1);
         assert_eq!(error.to_string(), expected);
     };
@@ -255,8 +257,8 @@ fn a_malformed_value_names_record_field_and_offset() {
         &int64s([0, -1_000_000_000_000_000_000]),
         "field 'a' at offset 0 is -1000000000000000000, more than 18 digits",
     );
-    // What nobody asks for is not looked at.
-    let decoder = Decoder::of_fields(&layout("a i8, b bool"), [0]);
+    // A field that is not decoded is not checked.
+    let decoder = RecordDecoder::of_fields(&layout("a i8, b bool"), [0]);
     assert!(decoder.decode(&[0, 2]).is_ok());
 }
 
@@ -323,7 +325,10 @@ fn a_value_far_behind_the_first_is_found_too() {
         &layout("v u8, @100 w u8"),
         vec![Arc::new(values.clone()), Arc::new(values)],
     );
-    assert!(matches!(error, Err(EncodeError::Value { row: 9_000, .. })));
+    assert!(matches!(
+        error,
+        Err(RecordEncodeError::Value { row: 9_000, .. })
+    ));
 }
 
 #[test]

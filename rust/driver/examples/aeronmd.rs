@@ -1,4 +1,4 @@
-//! A media driver configured by its arguments and environment, until SIGINT, SIGTERM or a terminate command.
+//! Runs a media driver until SIGINT, SIGTERM or a terminate command. Arguments and environment configure it.
 
 fn main() {
     std::process::exit(aeron_driver::command_line::run(std::env::args().skip(1)));

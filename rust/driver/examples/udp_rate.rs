@@ -1,6 +1,8 @@
-//! What the sockets of the driver carry over loopback: datagrams per second and per system call, with and without the kernel's help.
+//! Measures the throughput of the driver's sockets over loopback, with and without offload: datagrams per second and
+//! per system call.
 //!
-//! The sender keeps within a window of the receiver, as flow control does: what waits for the receiver then stays in the CPU's cache.
+//! The sender stays within a window of the receiver, as with flow control. Data that waits for the receiver is then
+//! still in the CPU cache.
 //!
 //! `cargo run --release --example udp_rate -p aeron-driver [seconds per line]`
 
@@ -20,14 +22,14 @@ const RECEIVE_VECTOR: usize = 4;
 const TERM_LENGTH: usize = 1 << 20;
 const WINDOW_LENGTH: u64 = 512 << 10;
 
-/// What went through one side.
+/// The datagrams, bytes and system calls of one side.
 #[derive(Clone, Copy, Default)]
 struct Count {
     datagrams: u64,
     bytes: u64,
-    /// System calls that moved something.
+    /// Number of system calls that transferred data.
     calls: u64,
-    /// Time of the CPU without waiting, which a busy machine does not change much.
+    /// CPU time without waiting. The load of the machine affects it little.
     cpu_ns: u64,
 }
 
@@ -68,14 +70,14 @@ fn main() {
     }
 }
 
-/// What is sent again and again.
+/// The shape of the batch that is sent repeatedly.
 #[derive(Clone, Copy)]
 struct BatchShape {
     datagram_count: usize,
     datagram_length: usize,
 }
 
-/// Sends GSO batches of a shape for a while. Returns what was sent and what was received.
+/// Sends GSO batches of one shape for a while. Returns the counts of both sides.
 fn measure(
     [mut sending, mut receiving]: [UdpNetwork; 2],
     shape: BatchShape,
@@ -133,7 +135,7 @@ fn send(
         if socket.send_gso_batches(None, &[batch]).expect("sends") == 1 {
             sent.datagrams += count as u64;
             sent.bytes += batch_length as u64;
-            // Without segmentation a call takes up to 16 datagrams.
+            // Without segmentation, a call accepts up to 16 datagrams.
             sent.calls += match socket.max_gso_batch_datagrams(None) {
                 1 => count.div_ceil(16) as u64,
                 _ => 1,
@@ -160,7 +162,7 @@ fn receive(mut socket: Box<dyn Socket>, is_over: &AtomicBool, consumed: &AtomicU
         received.calls += u64::from(bytes > 0);
         match bytes {
             0 if was_over => return received,
-            // Trying an empty socket is no cost of receiving.
+            // The attempt to read an empty socket does not count as a cost of receiving.
             0 => {
                 thread::yield_now();
                 started_ns += cpu_ns() - before_ns;
@@ -171,7 +173,7 @@ fn receive(mut socket: Box<dyn Socket>, is_over: &AtomicBool, consumed: &AtomicU
     }
 }
 
-/// Time that this thread has run.
+/// Returns the CPU time of this thread.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

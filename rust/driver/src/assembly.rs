@@ -1,4 +1,4 @@
-//! Puts a driver together: files, counters, agents, queues, and which agents share a loop.
+//! Assembles a driver: its files, counters, agents and queues, and which agents share a thread.
 
 use std::process;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::agents::{AgentCpus, ConductorAgent, Pinned, ReceiverAgent, SenderAgen
 use crate::closing::Closing;
 use crate::config::{Context, LoopKind, ThreadingMode};
 use crate::diagnostics::ErrorRecorder;
-use crate::driver_core::{DriverCore, Surroundings};
+use crate::driver_core::{DriverCore, DriverEnvironment};
 use crate::log_storage::MappedLogs;
 use crate::media;
 use crate::media::interfaces::SystemInterfaces;
@@ -30,27 +30,27 @@ use crate::resources::NativeResourceAgent;
 use crate::socket_buffers::SocketBufferLengths;
 use crate::start_error::StartError;
 
-/// What a driver runs.
+/// The loops and the shared state of a running driver.
 pub struct Assembly {
-    /// The loops, in the order in which they close.
+    /// The loops, in the order in which they are closed.
     pub loops: Vec<Loop>,
-    /// Turns at sender and receiver, where they share a thread.
+    /// Lets other threads run the sender and the receiver for a turn. `Some` if both share a thread.
     pub network_turns: Option<AgentTurns>,
     /// Set by the conductor when a client terminates the driver.
     pub is_terminated: Arc<AtomicBool>,
     /// Asks the conductor to end the publications.
     pub closing: Arc<Closing>,
-    /// Where failures of the loops go.
+    /// Records the failures of the loops.
     pub errors: ErrorRecorder,
 }
 
-/// An agent, or several, and what its loop does when there is no work.
+/// One agent, or several in a composite, and the idle strategy of its thread.
 pub struct Loop {
     pub agent: Box<dyn Agent>,
     pub idle_strategy: Box<dyn IdleStrategy>,
 }
 
-/// Creates the CnC file; it has no version yet.
+/// Creates the CnC file without a version: clients cannot use it yet.
 pub fn create_cnc(context: &Context) -> Result<CncFile, StartError> {
     let lengths = CncLengths {
         to_driver: context.to_driver_buffer_length,
@@ -81,7 +81,7 @@ pub fn create_loss_report(context: &Context) -> Result<SharedBuffer, StartError>
 }
 
 impl Assembly {
-    /// Agents on the memory of `cnc`, put into loops as the threading mode says.
+    /// Creates the agents on the memory of `cnc` and groups them into loops, one for each thread of the threading mode.
     pub fn new(
         context: &Arc<Context>,
         cnc: &CncFile,
@@ -119,7 +119,7 @@ impl Agents {
         context: &Arc<Context>,
         cnc: &CncFile,
         loss_report: SharedBuffer,
-        surroundings: Surroundings,
+        surroundings: DriverEnvironment,
     ) -> Result<Self, StartError> {
         let (now_ns, now_ms) = (SystemNanoClock.nano_time(), SystemEpochClock.time_ms());
         let mapped = cnc.file_length() + loss_report.len();
@@ -138,7 +138,10 @@ impl Agents {
         })
     }
 
-    /// The conductor's loop comes first. It closes before the native resource agent, which then removes the conductor's logs.
+    /// Groups the agents into loops.
+    ///
+    /// The conductor's loop is first and therefore closes first. The native resource agent closes later and removes the
+    /// conductor's logs.
     fn into_loops(
         self,
         context: &Context,
@@ -185,7 +188,8 @@ impl Agents {
                 Ok((vec![all.giving_way(&turns)], Some(turns)))
             }
             ThreadingMode::Invoker => {
-                // What the caller has just published leaves first, what has just come is there when it returns.
+                // The sender runs first, so one call of the invoker sends what the caller has just published. The
+                // receiver runs last, so the caller can read all datagrams that arrived before the call returned.
                 let all = composite(ALL, vec![sender, conductor, resources, receiver]);
                 Ok((vec![new_loop(all, LoopKind::Shared, cpus.conductor)?], None))
             }
@@ -193,10 +197,12 @@ impl Agents {
     }
 }
 
-/// Bytes that clients may move in their turns while the thread parks: a quarter of the usual window, at which a status message is due.
+/// Maximum number of bytes that clients process in their turns before the thread stops parking for them.
+///
+/// This is a quarter of the usual receiver window. After a quarter of the window, a status message is due.
 const GIVE_WAY_BYTES: usize = 32 * 1024;
 
-/// Thread names, of which the system keeps 15 bytes; they are the C driver's.
+/// Thread names, the same as the C driver's. The system keeps only 15 bytes of them.
 const NETWORK: &str = "[sender, receiver]";
 const ALL: &str = "[conductor, sender, receiver]";
 
@@ -206,7 +212,7 @@ fn composite(name: &str, agents: Vec<Box<dyn Agent>>) -> Box<dyn Agent> {
 }
 
 impl Loop {
-    /// Leaves the processor to those who take `turns`, if the configuration has the thread back off.
+    /// If the idle strategy is backoff, keeps the thread parked while other threads take `turns`.
     fn giving_way(mut self, turns: &AgentTurns) -> Self {
         if self.idle_strategy.alias() == BackoffIdleStrategy::ALIAS {
             self.idle_strategy = turns.giving_way(self.idle_strategy, GIVE_WAY_BYTES);
@@ -215,11 +221,16 @@ impl Loop {
     }
 }
 
-/// This machine; names may come from other drivers over `gossip_socket`.
-fn surroundings(context: &Arc<Context>, gossip_socket: Option<Box<dyn Socket>>) -> Surroundings {
+/// Creates the environment of a driver on this machine.
+///
+/// If `gossip_socket` is set, the name resolver also exchanges names with other drivers over it.
+fn surroundings(
+    context: &Arc<Context>,
+    gossip_socket: Option<Box<dyn Socket>>,
+) -> DriverEnvironment {
     let (network, warnings) = media::network(context);
     warnings.iter().for_each(console::warn);
-    Surroundings {
+    DriverEnvironment {
         logs: Box::new(MappedLogs::new(context.dir.clone())),
         network,
         names: Box::new({

@@ -1,13 +1,15 @@
-//! [`Closing`]: the last word between a driver that is to close and its conductor, so that what was published is not lost.
+//! [`Closing`]: the requests and reports between a closing driver and its conductor. They prevent the loss of published
+//! messages.
 //!
-//! The conductor ends all network publications, whose sender goes on, and reports what receivers have not consumed yet.
+//! On request, the conductor ends all network publications, and the sender continues to send their data. The conductor
+//! then reports the bytes that receivers have not consumed yet.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A network publication of which live receivers have not reported the end.
+/// A network publication whose live receivers have not all reported the end of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnconsumedStream {
     /// Channel of the publication, as the first client wrote it.
@@ -18,7 +20,7 @@ pub struct UnconsumedStream {
     pub session_id: i32,
     /// Bytes that the sender has not sent.
     pub unsent_bytes: i64,
-    /// Bytes that the slowest live receiver has not reported as consumed, the unsent ones included.
+    /// Bytes that the slowest live receiver has not reported as consumed, including the unsent bytes.
     pub unconsumed_bytes: i64,
     /// How long the publication lingers for its receivers.
     pub linger: Duration,
@@ -34,16 +36,16 @@ impl fmt::Display for UnconsumedStream {
     }
 }
 
-/// What a conductor says of the end.
+/// The conductor's report on the work that is left before the driver can close.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClosingReport {
     /// Streams that live receivers have not consumed.
     pub unconsumed: Vec<UnconsumedStream>,
-    /// Images whose sender has not been told that this receiver leaves.
+    /// Images whose sender does not know yet that this receiver leaves.
     pub untold_images: usize,
 }
 
-/// Shared by a driver and its conductor. While nobody asks, it costs the conductor one load for each duty cycle.
+/// State shared by a driver and its conductor. Without a request, it costs the conductor one load in each duty cycle.
 #[derive(Debug, Default)]
 pub struct Closing {
     is_requested: AtomicBool,
@@ -53,37 +55,37 @@ pub struct Closing {
 }
 
 impl Closing {
-    /// Asks the conductor to end the publications, and the images that nobody reads.
+    /// Asks the conductor to end the publications, and the images without a subscriber.
     pub fn request(&self) {
         self.is_requested.store(true, Ordering::Release);
     }
 
-    /// Asks the conductor to end all images. What it reported before is forgotten, except what is not consumed.
+    /// Asks the conductor to end all images.
     pub fn request_last_call(&self) {
         self.is_last_call.store(true, Ordering::Release);
     }
 
-    /// By the conductor: whether the driver is to close.
+    /// Returns whether the driver is to close. Called by the conductor.
     pub fn is_requested(&self) -> bool {
         self.is_requested.load(Ordering::Acquire)
     }
 
-    /// By the conductor: whether all images are to end.
+    /// Returns whether all images are to end. Called by the conductor.
     pub fn is_last_call(&self) -> bool {
         self.is_last_call.load(Ordering::Acquire)
     }
 
-    /// By the conductor: what is left to do now.
+    /// Stores the conductor's report on the work that is left.
     pub fn report(&self, report: ClosingReport) {
         *self.lock() = Some(report);
     }
 
-    /// The conductor's last report; `None` if it has not reported since it was asked last.
+    /// Returns the conductor's last report; `None` before the first, and after [`take_report`](Self::take_report).
     pub fn last_report(&self) -> Option<ClosingReport> {
         self.lock().clone()
     }
 
-    /// Forgets the last report.
+    /// Removes and returns the last report.
     pub fn take_report(&self) -> Option<ClosingReport> {
         self.lock().take()
     }
@@ -93,21 +95,24 @@ impl Closing {
     }
 }
 
-/// The wait for what a driver has yet to send and to say: [`MediaDriver::begin_drain`](crate::MediaDriver::begin_drain).
+/// The wait until a closing driver has sent everything: [`MediaDriver::begin_drain`](crate::MediaDriver::begin_drain).
 ///
-/// It lasts as long as something is being sent and then as long as the publications linger for their receivers; after that the
-/// senders of this driver's images are told that it leaves.
+/// The first part lasts until everything is sent. The second lasts until live receivers have consumed it, at most for
+/// the linger time of the publications. The last part is short: the receiver informs the senders of this driver's
+/// images that it leaves.
 #[derive(Debug)]
 pub struct Drain {
     unsent_bytes: i64,
     last_progress: Instant,
-    /// When the images were asked to end, with what was not consumed until then.
+    /// The time at which the end of the images was requested, and the streams that were not consumed before it.
     last_call: Option<(Instant, Vec<UnconsumedStream>)>,
 }
 
-/// The conductor of a driver in mode INVOKER, or a stuck one, may not report at all.
+/// How long to wait for a first report. A conductor that is stuck, or that its invoker does not run, may not report at
+/// all.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
-/// The receiver tells senders in its next duty cycle, except those of images that a client has rejected.
+/// How long to wait for the images. The receiver informs their senders in its next duty cycle, except senders of images
+/// that a client has rejected.
 const LAST_CALL_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl Drain {
@@ -121,7 +126,7 @@ impl Drain {
         }
     }
 
-    /// Whether waiting is over at `now`. To be called until it is.
+    /// Returns whether the wait is over at `now`. Call it repeatedly until it returns `true`.
     pub(crate) fn is_over(&mut self, closing: &Closing, now: Instant) -> bool {
         if let Some((since, _)) = &self.last_call {
             let is_told = closing
@@ -138,7 +143,7 @@ impl Drain {
         false
     }
 
-    /// The streams that live receivers did not consume in time; empty before the wait is over.
+    /// Returns the streams that live receivers did not consume in time; empty before the wait is over.
     pub fn unconsumed(&self) -> &[UnconsumedStream] {
         match &self.last_call {
             Some((_, unconsumed)) => unconsumed,
@@ -193,7 +198,7 @@ mod tests {
         assert!(!drain.is_over(&closing, after(14)));
         assert!(closing.is_last_call());
         assert_eq!(drain.unconsumed().len(), 1);
-        // What was reported before the last call says nothing of the images.
+        // A report from before the request to end the images says nothing about the images.
         assert!(!drain.is_over(&closing, after(14)));
         closing.report(report(&[0], 1));
         assert!(!drain.is_over(&closing, after(14)));

@@ -1,4 +1,4 @@
-//! The `aeronmd` command: a driver in the foreground.
+//! The `aeronmd` command: runs a driver in the foreground.
 
 use std::fmt::Display;
 
@@ -23,14 +23,16 @@ wins over them all. The exit status is the signal's number (2, 15), 0 after a te
   --dir directory  directory of the driver
   -h, --help       print this text";
 
-/// Runs a driver until a signal or a terminate command ends it; answers the exit status of the process.
+/// Runs a driver until a signal or a terminate command ends it. Returns the exit status of the process.
 ///
-/// Settings come from the environment, then from `-Dname=value` arguments, then from properties files, which are the other
-/// arguments; the directory that `--dir` names wins over them all. The status is the number of the signal (2 or 15), 0 after a
-/// terminate command, `-v` or `--help`, 1 after a failure, which stderr explains.
+/// Settings come first from the environment, then from `-Dname=value` arguments, then from properties files, which are
+/// the other arguments. Later settings override earlier ones; the directory of `--dir` overrides all of them.
+///
+/// The exit status is the number of the signal (2 or 15), or 0 after a terminate command, `-v` or `--help`. It is 1
+/// after a failure; stderr then shows the reason.
 pub fn run(arguments: impl IntoIterator<Item = String>) -> i32 {
     let mut sources = Sources::environment();
-    let mut late = Late::default();
+    let mut late = OverridingArguments::default();
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
         let taken = match argument.as_str() {
@@ -58,14 +60,14 @@ pub fn run(arguments: impl IntoIterator<Item = String>) -> i32 {
     }
 }
 
-/// What wins over every `-D`, wherever it stands.
+/// Settings that override every `-D` argument, wherever they are on the command line.
 #[derive(Default)]
-struct Late {
+struct OverridingArguments {
     files: Vec<String>,
     directory: Option<String>,
 }
 
-impl Late {
+impl OverridingArguments {
     fn name_directory(&mut self, directory: Option<String>) -> Result<(), String> {
         if directory.is_none() {
             return Err(format!(
@@ -110,7 +112,7 @@ fn run_driver(sources: &Sources) -> i32 {
         let work_count = driver.do_work();
         driver.idle(work_count);
     }
-    console::say("Shutting down driver...");
+    console::print_line("Shutting down driver...");
     if let Err(error) = driver.close() {
         return fail(format_args!("ERROR: driver close {error}"));
     }
@@ -132,11 +134,11 @@ fn version_line() -> String {
 }
 
 fn show(text: &str) -> i32 {
-    console::say(text);
+    console::print_line(text);
     0
 }
 
-/// The lines of an error behind each other, so that tools that read stderr by lines get it whole.
+/// Joins the lines of an error into one line, for tools that read stderr line by line.
 fn one_line(error: &impl Display) -> String {
     error.to_string().replace('\n', ": ")
 }

@@ -1,4 +1,4 @@
-//! Where the driver's failures are written down: the distinct error log and the counter of errors.
+//! Records the driver's failures in the distinct error log and in the counter of errors.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use aeron_memory::error_log::DistinctErrorLog;
 
 use crate::error::DriverError;
 
-/// Records failures; clones write to the same log, from any thread.
+/// Records failures. Clones write to the same log and may be used from any thread.
 #[derive(Clone)]
 pub struct ErrorRecorder {
     log: Arc<DistinctErrorLog<SharedBuffer>>,
@@ -18,7 +18,7 @@ pub struct ErrorRecorder {
 }
 
 impl ErrorRecorder {
-    /// Writes to `log` with the time of `clock`, and counts in `errors`.
+    /// Creates a recorder that writes to `log` with the time of `clock`, and counts in `errors`.
     pub fn new(
         log: Arc<DistinctErrorLog<SharedBuffer>>,
         errors: AtomicCounter<SharedBuffer>,
@@ -27,20 +27,20 @@ impl ErrorRecorder {
         Self { log, errors, clock }
     }
 
-    /// Writes a failure down, unless all it says is "try again".
+    /// Records a failure, unless it is temporary.
     pub fn record(&self, error: &DriverError) {
         if !error.is_temporary() {
             self.note(error.entry());
         }
     }
 
-    /// Writes down what a person should know; on stderr when the log is full.
+    /// Records a text for the operator and increments the error counter. If the log is full, prints the text to stderr.
     pub fn note(&self, text: &str) {
         self.errors.fetch_add(1);
         self.note_uncounted(text);
     }
 
-    /// As [`note`](Self::note), for what is no failure of this driver: the counter of errors stays.
+    /// Records a text like [`note`](Self::note), without the error counter, because the driver did not fail.
     pub fn note_uncounted(&self, text: &str) {
         if self.log.record(self.clock.time_ms(), text).is_err() {
             console::warn(text.trim_end());

@@ -1,7 +1,8 @@
 //! [`DriverCore`]: the four agents of a driver, connected by their queues.
 //!
-//! That is all a driver does, without threads, files and sockets of its own: what the world is like is handed in. A process puts
-//! the agents on threads; a simulator runs those of many drivers in one, on a clock and a network of its own.
+//! The core has no threads, files or sockets of its own: the caller passes them in as [`DriverEnvironment`]. A process
+//! runs the agents on threads. The simulator runs the agents of many drivers on one thread, with a simulated clock and
+//! network.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -37,44 +38,44 @@ use crate::resources::{
 use crate::sender::{Sender, SenderCommand, SenderEvent, SenderParts};
 use crate::socket_buffers::SocketBufferLengths;
 
-/// Makes a resolver of names out of what a driver has for it.
+/// Creates a name resolver from the parts that a driver provides.
 pub type MakeNames = dyn FnOnce(NameParts<'_>) -> Result<Box<dyn NameResolver>, DriverError>;
 
-/// The world as a driver finds it.
-pub struct Surroundings {
-    /// Where logs live.
+/// The services that a driver uses and its caller provides: storage, network, names, clocks.
+pub struct DriverEnvironment {
+    /// Storage of the log buffers.
     pub logs: Box<dyn LogStorage>,
-    /// Where sockets come from.
+    /// Opens the sockets.
     pub network: Box<dyn Network>,
-    /// Makes who knows the addresses of hosts.
+    /// Creates the name resolver.
     pub names: Box<MakeNames>,
-    /// The addresses of this machine.
+    /// Lists the network interfaces and addresses of this machine.
     pub interfaces: Box<dyn Interfaces>,
     /// The monotonic clock.
     pub nano_clock: Arc<dyn NanoClock>,
     /// The wall clock.
     pub epoch_clock: Arc<dyn EpochClock>,
-    /// The wall clock once more, in nanoseconds, for times that are written into messages.
+    /// The wall clock in nanoseconds, for timestamps that are written into messages.
     pub epoch_nanos: Arc<dyn Fn() -> i64 + Send + Sync>,
-    /// What the system gives a socket that asks for nothing.
+    /// The system's default lengths of socket buffers.
     pub system_socket_buffers: SocketBufferLengths,
-    /// Where ids and delays come from that look random.
+    /// Seed of the generators of ids and delays.
     pub seed: u64,
 }
 
 /// The agents of a driver; see the [module](self).
 pub struct DriverCore {
-    /// Takes the clients' commands and owns what they ask for.
+    /// Executes the clients' commands and owns the objects that they create.
     pub conductor: Conductor,
-    /// Does what can block.
+    /// Makes the system calls that can block.
     pub resources: NativeResourceAgent,
-    /// Sends what publishers wrote.
+    /// Sends the messages of the publications.
     pub sender: Sender,
-    /// Receives what other drivers send.
+    /// Receives datagrams of other drivers.
     pub receiver: Receiver,
     /// The driver's own counters.
     pub system_counters: SystemCounters<SharedBuffer>,
-    /// Where failures are written down.
+    /// Writes failures to the error log.
     pub errors: ErrorRecorder,
     /// Set by the conductor when a client terminates the driver.
     pub is_terminated: Arc<AtomicBool>,
@@ -83,15 +84,15 @@ pub struct DriverCore {
 }
 
 impl DriverCore {
-    /// The agents of a driver on the memory of `cnc` and `loss_report`, both fresh. `context` was validated.
+    /// Creates the agents on the memory of `cnc` and `loss_report`, which must both be new. `context` must be valid.
     ///
     /// # Errors
-    /// What made no resolver of names.
+    /// The name resolver cannot be created.
     pub fn new(
         context: &Arc<Context>,
         cnc: &Cnc<SharedBuffer>,
         loss_report: SharedBuffer,
-        mut surroundings: Surroundings,
+        mut surroundings: DriverEnvironment,
     ) -> Result<Self, DriverError> {
         let now_ns = surroundings.nano_clock.nano_time();
         let now_ms = surroundings.epoch_clock.time_ms();
@@ -176,8 +177,10 @@ impl DriverCore {
         })
     }
 
-    /// One duty cycle of all agents at `now_ns` (monotonic) and `now_ms` (epoch), in the order in which they share a thread; answers
-    /// how much was done.
+    /// Runs one duty cycle of all agents at `now_ns` (monotonic) and `now_ms` (epoch), in the order of agents that
+    /// share a thread.
+    ///
+    /// Returns the amount of work done.
     pub fn do_work(&mut self, now_ns: i64, now_ms: i64) -> usize {
         self.sender.do_work(now_ns)
             + self.receiver.do_work(now_ns)
@@ -185,8 +188,10 @@ impl DriverCore {
             + self.conductor.do_work(now_ns, now_ms)
     }
 
-    /// Ends everything: logs are removed. Counters stay allocated, because a client that misses its own heartbeat counter believes
-    /// that the driver has given it up.
+    /// Closes the conductor and the native resource agent, and removes the logs.
+    ///
+    /// The counters stay allocated: a client whose heartbeat counter is missing believes that the driver has timed it
+    /// out.
     pub fn close(&mut self) {
         self.conductor.close();
         self.resources.close();
@@ -206,7 +211,7 @@ struct Queues {
 type Ends<T> = (QueueProducer<T>, QueueConsumer<T>);
 
 impl Queues {
-    /// Empty queues, whose full moments are counted.
+    /// Creates empty queues. The counter of a queue counts the entries for which the queue had no room.
     fn new(system: &SystemCounters<SharedBuffer>) -> Self {
         let counter = |counter| system.get(counter).clone();
         let to_conductor = SystemCounter::ConductorProxyFails;

@@ -1,10 +1,10 @@
-//! Watches how long the duty cycles of an agent take.
+//! Measures how long the duty cycles of an agent take.
 
 use aeron_agent::DutyCycleTracker;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 
-/// Keeps the longest duty cycle in one counter, and the number of those over a threshold in another.
+/// Keeps the longest duty cycle in one counter, and the number of cycles longer than a threshold in another.
 #[derive(Debug)]
 pub struct StallTracker {
     tracker: DutyCycleTracker,
@@ -13,7 +13,7 @@ pub struct StallTracker {
 }
 
 impl StallTracker {
-    /// A tracker primed with `now_ns`.
+    /// Creates a tracker whose first duty cycle starts at `now_ns`.
     pub fn new(
         threshold_ns: i64,
         max_cycle_time: AtomicCounter<SharedBuffer>,
@@ -27,12 +27,12 @@ impl StallTracker {
         }
     }
 
-    /// Starts measuring at `now_ns`, whatever was before.
+    /// Discards the current measurement and starts a new one at `now_ns`.
     pub fn restart(&mut self, now_ns: i64) {
         self.tracker.update(now_ns);
     }
 
-    /// A duty cycle begins at `now_ns`.
+    /// Ends the measurement of the previous duty cycle at `now_ns` and starts the measurement of the next one.
     pub fn on_duty_cycle(&mut self, now_ns: i64) {
         let cycle = self.tracker.measure(now_ns);
         self.max_cycle_time.propose_max(cycle.duration_ns);

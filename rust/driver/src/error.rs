@@ -1,4 +1,4 @@
-//! Why a command failed: the code that its client gets, and the text that the client and the error log get.
+//! [`DriverError`]: why a command failed, with the code and text for the client and the text for the error log.
 
 use std::fmt;
 use std::io;
@@ -6,17 +6,19 @@ use std::io;
 use aeron_protocol::uri::UriError;
 use aeron_protocol::{DecodeError, ErrorCode};
 
-/// A failure. Its text begins with `(<number>) <what that number means>`, then says one thing per line, the innermost first.
+/// The failure of a command or of a system call.
+///
+/// Its text begins with `(<number>) <meaning of the number>`; after that, each line adds one fact, the innermost first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverError {
     code: ErrorCode,
     text: String,
-    /// The text of the error log, in place of `text`.
+    /// The text for the error log, if it differs from `text`.
     entry: Option<String>,
 }
 
 impl DriverError {
-    /// A failure that has a code of its own.
+    /// Creates a failure with the given error code.
     pub fn coded(code: ErrorCode, message: impl fmt::Display) -> Self {
         DriverError {
             code,
@@ -25,7 +27,7 @@ impl DriverError {
         }
     }
 
-    /// A value that makes no sense; travels as [`ErrorCode::GenericError`].
+    /// Creates the failure of an invalid value; the client receives [`ErrorCode::GenericError`].
     pub fn invalid_argument(message: impl fmt::Display) -> Self {
         DriverError {
             code: ErrorCode::GenericError,
@@ -34,7 +36,9 @@ impl DriverError {
         }
     }
 
-    /// A failure of the operating system: a full file system is [`ErrorCode::StorageSpace`], all else generic.
+    /// Creates a failure of the operating system.
+    ///
+    /// The code is [`ErrorCode::StorageSpace`] for a full file system, else generic.
     pub fn io(error: &io::Error, message: impl fmt::Display) -> Self {
         let code = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorCode::StorageSpace,
@@ -52,17 +56,17 @@ impl DriverError {
         }
     }
 
-    /// The same failure with `message` in its place in the error log.
+    /// Replaces the text for the error log by `message`.
     ///
-    /// The error log keeps each different text for ever. A text with a number in it that changes with each occurrence would
-    /// fill the log, so the log gets a text without the number; the client still gets the number.
+    /// The error log never removes a text. Texts that differ only in a number would fill the log. The text for the log
+    /// is therefore without the number; the client still receives the number.
     pub fn noted_as(mut self, message: impl fmt::Display) -> Self {
         let reason = self.text.lines().next().unwrap_or_default();
         self.entry = Some(format!("{reason}\n{message}\n"));
         self
     }
 
-    /// The same failure with one more line that says where it happened.
+    /// Appends a line that says where the failure happened.
     pub fn context(mut self, line: impl fmt::Display) -> Self {
         let line = format!("{line}\n");
         self.text.push_str(&line);
@@ -72,28 +76,28 @@ impl DriverError {
         self
     }
 
-    /// The failure of a channel, with the channel's text.
+    /// Creates the failure of an invalid channel, with the text of the channel.
     pub fn bad_channel(error: UriError, channel: &[u8]) -> Self {
         let channel = String::from_utf8_lossy(channel);
         Self::from(error).context(format_args!("channel={channel}"))
     }
 
-    /// What the client is told.
+    /// Returns the error code for the client.
     pub fn code(&self) -> ErrorCode {
         self.code
     }
 
-    /// Whether all it says is "try again".
+    /// Returns whether the failure is temporary, so that the client may retry.
     pub fn is_temporary(&self) -> bool {
         self.code == ErrorCode::ResourceTemporarilyUnavailable
     }
 
-    /// What the client is told in words.
+    /// Returns the error message for the client.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The entry in the error log.
+    /// Returns the text for the error log.
     pub fn entry(&self) -> &str {
         self.entry.as_deref().unwrap_or(&self.text)
     }

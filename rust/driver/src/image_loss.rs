@@ -1,38 +1,40 @@
-//! What one image tells the loss report: every missing byte once, however often it is asked for.
+//! Writes the loss of one image to the loss report. A byte that is requested several times is reported once.
 
 use aeron_memory::Words;
 use aeron_memory::loss_report::{LossEntry, LossReport, LossSource};
 
 use crate::loss_detector::TermGap;
 
-/// The image's entry in the loss report, and what it already says.
+/// The image's entry in the loss report, and the last gap that it includes.
 #[derive(Debug)]
 pub struct ImageLoss<W> {
-    entry: Entry<W>,
-    /// Term of the last gap that was observed, and where it ends.
+    entry: ImageLossEntry<W>,
+    /// Term id of the last gap, and the offset at which it ends.
     last: Option<(i32, usize)>,
 }
 
 #[derive(Debug)]
-enum Entry<W> {
+enum ImageLossEntry<W> {
     /// Nothing was lost yet.
     None,
     Created(LossEntry<W>),
-    /// The report had no room; this image is not in it.
+    /// The report had no room for an entry, so the losses of this image are not reported.
     Refused,
 }
 
 impl<W> Default for ImageLoss<W> {
     fn default() -> Self {
         ImageLoss {
-            entry: Entry::None,
+            entry: ImageLossEntry::None,
             last: None,
         }
     }
 }
 
 impl<W: Words> ImageLoss<W> {
-    /// A gap was reported at `epoch_ms`; `source` says which image this is, for its first one.
+    /// Adds a gap that was observed at `epoch_ms` to the report.
+    ///
+    /// `source` is called only for the image's first gap, and returns the identity of the image.
     pub fn on_gap(
         &mut self,
         gap: TermGap,
@@ -44,16 +46,17 @@ impl<W: Words> ImageLoss<W> {
             return;
         };
         match &self.entry {
-            Entry::Created(entry) => entry.record(bytes_lost, epoch_ms),
-            Entry::None => {
+            ImageLossEntry::Created(entry) => entry.record(bytes_lost, epoch_ms),
+            ImageLossEntry::None => {
                 let created = report.create_entry(&source(), bytes_lost, epoch_ms);
-                self.entry = created.map_or(Entry::Refused, Entry::Created);
+                self.entry = created.map_or(ImageLossEntry::Refused, ImageLossEntry::Created);
             }
-            Entry::Refused => {}
+            ImageLossEntry::Refused => {}
         }
     }
 
-    /// The bytes of `gap` beyond the last observed one; from then on it is the last one itself.
+    /// Returns the number of bytes of `gap` after the end of the last observed gap. `gap` is then the last observed
+    /// gap.
     fn newly_lost(&mut self, TermGap { term_id, gap }: TermGap) -> Option<i64> {
         let end = gap.offset + gap.length;
         let begin = match self.last {

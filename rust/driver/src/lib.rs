@@ -1,9 +1,14 @@
-//! The media driver: connects publishers and subscribers, through shared memory on one machine.
+//! The media driver: connects publishers and subscribers by shared memory, and drivers with each other by UDP.
 //!
-//! [`MediaDriver`] is the driver with its directory and threads, [`Context`] its configuration. Inside, agents own their data and
-//! talk through queues: the conductor takes the clients' commands, the native resource agent does what can
-//! block, sender and receiver move datagrams. Conductor and publications are state machines that are handed time, memory and a
-//! [`log_storage::LogStorage`]; the same code runs under a simulator.
+//! [`MediaDriver`] is the driver with its directory and threads; [`Context`] is its configuration. Inside, agents own
+//! their data and communicate only through queues:
+//!
+//! - the conductor executes the clients' commands,
+//! - the native resource agent makes the system calls that can block,
+//! - the sender and the receiver move datagrams.
+//!
+//! The conductor and the publications are state machines: the caller passes them the time, memory and a
+//! [`log_storage::LogStorage`]. The same code therefore runs in the simulator.
 #![deny(unsafe_code)]
 
 pub mod closing;

@@ -1,7 +1,7 @@
-//! Where log buffers live: the only thing about a log that is not plain memory.
+//! [`LogStorage`]: creates, allocates and removes the memory of log buffers.
 //!
-//! The native resource agent owns the storage; the conductor sees only the memory it hands out. [`MappedLogs`] keeps logs in
-//! files below the driver's directory, [`HeapLogs`] keeps them on the heap for simulation and tests.
+//! The native resource agent owns the storage; the conductor only sees the memory of each log. [`MappedLogs`] keeps
+//! logs in files below the driver's directory. [`HeapLogs`] keeps logs on the heap, for the simulator and for tests.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -12,7 +12,7 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::directory::{image_log, publication_log};
 use aeron_memory::mapped::{Allocation, MappedFile};
 
-/// Names a log.
+/// Identifies a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LogId {
     /// The log of the publication with this registration id.
@@ -22,7 +22,7 @@ pub enum LogId {
 }
 
 impl LogId {
-    /// The file of the log below a driver's directory.
+    /// Returns the file of the log below a driver's directory.
     pub fn path(self, dir: &Path) -> PathBuf {
         match self {
             LogId::Publication(id) => publication_log(dir, id),
@@ -33,25 +33,25 @@ impl LogId {
 
 /// Creates, extends and removes logs.
 pub trait LogStorage: Send {
-    /// Bytes that can still be allocated for logs.
+    /// Returns the number of bytes that can still be allocated for logs.
     fn usable_space(&self) -> io::Result<u64>;
 
-    /// Creates a log of `length` zero bytes, of which nothing is allocated yet. Fails when it exists.
+    /// Creates a log of `length` zero bytes, none of them allocated yet. Fails if the log exists.
     fn create(&mut self, log: LogId, length: usize) -> io::Result<SharedBuffer>;
 
     /// Allocates a part of a log, so that stores to it cannot fail.
     fn allocate(&mut self, log: LogId, offset: usize, length: usize) -> io::Result<()>;
 
-    /// Allocates a part of a log to which nobody has stored yet, also where the file system can only allocate what is written.
+    /// Allocates a part of a log that is still unwritten. This also works on file systems that allocate only on writes.
     fn allocate_new(&mut self, log: LogId, offset: usize, length: usize) -> io::Result<()> {
         self.allocate(log, offset, length)
     }
 
-    /// Removes a log; its memory lives on until the last reference to it is gone.
+    /// Removes a log. Its memory lives until the last reference to it is dropped.
     fn remove(&mut self, log: LogId) -> io::Result<()>;
 }
 
-/// Logs in files below the driver's directory.
+/// Stores logs in files below the driver's directory.
 #[derive(Debug)]
 pub struct MappedLogs {
     dir: PathBuf,
@@ -59,7 +59,7 @@ pub struct MappedLogs {
 }
 
 impl MappedLogs {
-    /// Logs below `dir`, which has directories for publications and images.
+    /// Creates a storage below `dir`, which has a directory for publications and one for images.
     pub fn new(dir: PathBuf) -> Self {
         MappedLogs {
             dir,
@@ -104,8 +104,9 @@ impl LogStorage for MappedLogs {
     }
 }
 
-/// Logs on the heap, of which only so many bytes may be allocated. Clones share the logs, so that whoever plays the clients can
-/// open them.
+/// Stores logs on the heap and allocates only a limited number of bytes.
+///
+/// Clones share the logs, so that test clients can open them.
 #[derive(Clone, Debug)]
 pub struct HeapLogs(Arc<Mutex<Heap>>);
 
@@ -118,14 +119,14 @@ struct Heap {
 #[derive(Debug)]
 struct HeapLog {
     memory: SharedBuffer,
-    /// Which pages are allocated.
+    /// Indexes of the allocated pages.
     pages: HashSet<usize>,
 }
 
 const HEAP_PAGE_LENGTH: usize = 4096;
 
 impl HeapLogs {
-    /// Storage with room for `usable` bytes.
+    /// Creates a storage with room for `usable` bytes.
     pub fn new(usable: u64) -> Self {
         Self(Arc::new(Mutex::new(Heap {
             usable,
@@ -133,22 +134,22 @@ impl HeapLogs {
         })))
     }
 
-    /// The memory of a log that was created and not removed.
+    /// Returns the memory of a log that was created and not removed.
     pub fn memory(&self, log: LogId) -> Option<SharedBuffer> {
         self.heap().logs.get(&log).map(|log| log.memory.clone())
     }
 
-    /// Number of logs.
+    /// Returns the number of logs.
     pub fn count(&self) -> usize {
         self.heap().logs.len()
     }
 
-    /// Makes room for `usable` more bytes and no others.
+    /// Sets the free space to `usable` bytes. Allocated bytes are not part of the free space.
     pub fn set_usable_space(&self, usable: u64) {
         self.heap().usable = usable;
     }
 
-    /// Bytes that can still be allocated.
+    /// Returns the bytes that can still be allocated.
     pub fn usable_space_left(&self) -> u64 {
         self.heap().usable
     }

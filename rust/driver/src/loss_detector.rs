@@ -1,7 +1,7 @@
-//! Finds what is missing in a stream that is rebuilt, and says when to ask for it.
+//! Finds gaps in the stream of an image and decides when to request or fill them.
 //!
-//! The detector belongs to one image and runs in the conductor. Only the first gap is tracked: those behind it wait until it is
-//! repaired. A gap that changes is a new one.
+//! Each image has a detector, which the conductor calls. A detector tracks only the first gap: later gaps wait until
+//! the first gap is repaired. A gap whose bounds change is a new gap.
 
 use aeron_memory::Words;
 use aeron_memory::log::gap::{self, Gap};
@@ -9,23 +9,23 @@ use aeron_memory::log::{CorruptLog, LogBuffers};
 
 use crate::nak_delay::NakDelay;
 
-/// A gap, with the term that it is in.
+/// A gap and the term that contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TermGap {
-    /// The term.
+    /// Id of the term.
     pub term_id: i32,
-    /// The bytes of it that are missing.
+    /// The missing bytes of the term.
     pub gap: Gap,
 }
 
-/// What a scan found.
+/// Result of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossScan {
-    /// Position up to which the stream is complete. Padding may carry it beyond the highest position seen.
+    /// Position up to which the stream is complete. Padding may end after the highest position seen.
     pub rebuild_position: i64,
-    /// A gap was found that is not the one of the last scan.
+    /// True if the scan found a gap that differs from the gap of the previous scan.
     pub is_loss_found: bool,
-    /// The gap to ask for, or to fill, now.
+    /// The gap to request, or to fill, now.
     pub due: Option<TermGap>,
 }
 
@@ -43,7 +43,7 @@ struct Tracked {
 }
 
 impl LossDetector {
-    /// A detector that reports gaps after `delay`.
+    /// Creates a detector that reports a gap after `delay`.
     pub fn new(delay: NakDelay) -> Self {
         LossDetector {
             delay,
@@ -51,10 +51,11 @@ impl LossDetector {
         }
     }
 
-    /// Looks at the stream between `rebuild_position` and `hwm_position`, both frame boundaries, in the term of the former.
+    /// Scans the stream from `rebuild_position` to `hwm_position`, both frame boundaries, in the term of
+    /// `rebuild_position`.
     ///
     /// # Errors
-    /// The log holds what no receiver has put there.
+    /// The log contains a frame that no receiver can have written.
     pub fn scan<W: Words>(
         &mut self,
         log: &LogBuffers<W>,
@@ -87,7 +88,7 @@ impl LossDetector {
         Ok(scan)
     }
 
-    /// Answers whether the gap is not the one that is tracked already.
+    /// Tracks `gap`. Returns whether `gap` differs from the gap that was tracked before.
     fn track(&mut self, gap: TermGap, now_ns: i64) -> bool {
         if self.tracked.is_some_and(|tracked| tracked.gap == gap) {
             return false;

@@ -1,4 +1,4 @@
-//! A running driver: its directory, its shared memory, its agents on their threads.
+//! [`MediaDriver`]: a running driver with its directory, its shared memory, and its agents on threads.
 
 use std::fmt;
 use std::io;
@@ -25,10 +25,10 @@ use crate::names::open_gossip_socket;
 use crate::socket_buffers::SocketBufferProbe;
 use crate::start_error::StartError;
 
-/// A media driver. Dropping it closes it.
+/// A media driver. Dropping the value closes the driver.
 ///
-/// Its agents run on threads of their own, except that in mode [`ThreadingMode::Invoker`], or after
-/// [`launch_with_main_loop`](Self::launch_with_main_loop), the first of them is left to the caller.
+/// Each agent, or group of agents, runs on its own thread. In mode [`ThreadingMode::Invoker`], and after
+/// [`launch_with_main_loop`](Self::launch_with_main_loop), the caller runs the first of them instead.
 pub struct MediaDriver {
     context: Arc<Context>,
     cnc: CncFile,
@@ -41,18 +41,18 @@ pub struct MediaDriver {
     is_closed: bool,
 }
 
-/// The agent that the caller runs.
+/// The agent that the caller runs instead of a thread.
 struct MainLoop {
     invoker: AgentInvoker,
     idle_strategy: Box<dyn IdleStrategy>,
 }
 
 impl MediaDriver {
-    /// Starts a driver with all agents on threads of their own.
+    /// Starts a driver with all agents on their own threads.
     ///
     /// # Errors
-    /// The configuration is refused ([`ThreadingMode::Invoker`] too, which has no thread), another driver is active in the directory,
-    /// or files or threads cannot be made.
+    /// The configuration is invalid, another driver is active in the directory, or files or threads cannot be created.
+    /// [`ThreadingMode::Invoker`] is invalid here because it has no thread.
     pub fn launch(context: Context) -> Result<Self, StartError> {
         if context.threading_mode == ThreadingMode::Invoker {
             let reason = "INVOKER threading mode needs a main loop of the caller";
@@ -61,11 +61,13 @@ impl MediaDriver {
         Self::start(context, false)
     }
 
-    /// Starts a driver whose first agent (the conductor, or all of them, depending on the threading mode) runs when the caller
-    /// calls [`do_work`](Self::do_work), which must be often, and [`idle`](Self::idle) in between.
+    /// Starts a driver whose first agent is run by the caller.
+    ///
+    /// The first agent is the conductor, or all agents, depending on the threading mode. The caller must call
+    /// [`do_work`](Self::do_work) often, and [`idle`](Self::idle) in between.
     ///
     /// # Errors
-    /// As [`launch`](Self::launch).
+    /// The errors of [`launch`](Self::launch).
     pub fn launch_with_main_loop(context: Context) -> Result<Self, StartError> {
         Self::start(context, true)
     }
@@ -74,7 +76,7 @@ impl MediaDriver {
         let dir = std::path::absolute(&context.dir).map_err(|error| {
             StartError::io(&error, "failed to find the absolute path of", &context.dir)
         })?;
-        // Without a slash at its end: names of files beside the directory are made from it.
+        // Removes a slash at the end, because names of files beside the directory are made from the path.
         context.dir = dir.components().collect();
         context.validate()?;
         check_socket_buffers(&context)?;
@@ -92,13 +94,13 @@ impl MediaDriver {
         let cnc = create_cnc(&context)?;
         let loss_report = create_loss_report(&context)?;
         let assembly = Assembly::new(&context, &cnc, loss_report, gossip_socket, cpus)?;
-        // The first id is not for clients.
+        // Takes the first id, so that no client gets it.
         cnc.to_driver().next_correlation_id();
         cnc.to_driver()
             .set_consumer_heartbeat_ms(SystemEpochClock.time_ms());
         cnc.publish();
         if context.print_configuration {
-            console::say(context.to_print().trim_end());
+            console::print_line(context.to_print().trim_end());
         }
         let mut driver = MediaDriver {
             context,
@@ -115,45 +117,54 @@ impl MediaDriver {
         Ok(driver)
     }
 
-    /// The configuration, with the directory as an absolute path.
+    /// Returns the configuration, with the directory as an absolute path.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// One duty cycle of the agent that is left to the caller; answers how much was done, 0 if there is none.
+    /// Runs one duty cycle of the caller's agent. Returns the amount of work done, 0 if the caller has no agent to run.
     pub fn do_work(&mut self) -> usize {
         self.main_loop
             .as_mut()
             .map_or(0, |main_loop| main_loop.invoker.invoke())
     }
 
-    /// Idles after a duty cycle of the agent that is left to the caller, as its idle strategy says.
+    /// Idles after a duty cycle of the caller's agent, by the agent's idle strategy.
     pub fn idle(&mut self, work_count: usize) {
         if let Some(main_loop) = &mut self.main_loop {
             main_loop.idle_strategy.idle(work_count);
         }
     }
 
-    /// Turns at sender and receiver for threads that wait for what they do, where both share a thread: in the modes
-    /// [`ThreadingMode::Shared`] and [`ThreadingMode::SharedNetwork`].
+    /// Returns the turns by which a waiting thread can run the sender and the receiver itself.
+    ///
+    /// `Some` if both share a thread, that is in the modes [`ThreadingMode::Shared`] and
+    /// [`ThreadingMode::SharedNetwork`].
     pub fn network_turns(&self) -> Option<&AgentTurns> {
         self.network_turns.as_ref()
     }
 
-    /// Whether a client has terminated the driver by a command that the validator allowed. It still runs until it is closed.
+    /// Returns whether a client has terminated the driver with a command that the validator allowed.
+    ///
+    /// The driver runs until it is closed.
     pub fn is_terminated(&self) -> bool {
         self.is_terminated.load(Ordering::Acquire)
     }
 
-    /// Begins an orderly end: the network publications take no more messages, their streams end where they are, and what was
-    /// published is sent. Call [`is_drained`](Self::is_drained) until that is over, then [`close`](Self::close).
+    /// Begins an orderly shutdown: publications take no more messages, their streams end, and published messages are
+    /// sent.
+    ///
+    /// Applies to network publications. Call [`is_drained`](Self::is_drained) until it returns `true`, then
+    /// [`close`](Self::close).
     pub fn begin_drain(&self) -> Drain {
         Drain::new(&self.closing, Instant::now())
     }
 
-    /// Whether the drain is over: everything was sent, and each receiver that is alive has reported the end of its stream or the
-    /// linger time of the publications has passed since something was sent last. Runs the agent that is left to the caller, and the
-    /// network where it takes turns: its own thread may be asleep.
+    /// Returns whether the drain is over.
+    ///
+    /// It is over once everything is sent and each live receiver has reported the end of its stream. It is also over if
+    /// the linger time of the publications has passed since the last byte was sent. Runs the caller's agent, and the
+    /// network agents if they take turns, because their thread may be asleep.
     pub fn is_drained(&mut self, drain: &mut Drain) -> bool {
         self.do_work();
         if let Some(turns) = &self.network_turns {
@@ -162,10 +173,10 @@ impl MediaDriver {
         drain.is_over(&self.closing, Instant::now())
     }
 
-    /// Ends the agents, gives everything back and says so to the clients; may be called again.
+    /// Ends the agents, frees all resources and notifies the clients. May be called again.
     ///
     /// # Errors
-    /// The directory should be removed but cannot be.
+    /// The configuration asks to remove the directory, and that fails.
     pub fn close(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.is_closed, true) {
             return Ok(());
@@ -181,14 +192,14 @@ impl MediaDriver {
         self.directory.close()
     }
 
-    /// Those of clients too, who know by now that the driver has ended.
+    /// Frees all counters, also those of clients: the clients know by now that the driver has ended.
     fn free_counters(&self) {
         let (metadata, values) = (self.cnc.counters_metadata(), self.cnc.counters_values());
         let mut counters = CountersManager::new(metadata.clone(), values.clone(), 0)
             .expect("the sections of a CnC file that this driver has made");
         let now_ms = SystemEpochClock.time_ms();
         for id in self.cnc.counters().ids() {
-            // Whether it still is a counter: any process may write there.
+            // The state may be invalid, because any process can write to the counters file.
             let _ = counters.free(id, now_ms);
         }
     }
@@ -203,7 +214,7 @@ impl MediaDriver {
         let error_handler: Arc<dyn ErrorHandler> =
             Arc::new(move |error: &AgentError| recorder.note(&format!("{error}\n")));
         let main_loop = has_main_loop.then(|| loops.remove(0));
-        // In the order in which they close; the last one starts first.
+        // The loops close in this order; they start in the reverse order.
         for Loop {
             agent,
             idle_strategy,
@@ -238,7 +249,7 @@ impl MediaDriver {
     }
 }
 
-/// Warns of buffers that the system grants shorter than configured, and refuses those that are too short to work with.
+/// Warns of socket buffers that the system grants shorter than configured, and refuses buffers too short to work with.
 fn check_socket_buffers(context: &Context) -> Result<(), StartError> {
     let probe = SocketBufferProbe::new(context).map_err(|error| StartError::socket(&error))?;
     for short_buffer in probe.short_buffers(context) {

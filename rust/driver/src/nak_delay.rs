@@ -1,8 +1,8 @@
-//! How long a receiver waits before it asks for what is missing.
+//! How long a receiver waits before it requests missing bytes with a NAK.
 //!
-//! A receiver that is alone asks almost at once. Of many receivers of a group that miss the same, one should ask, and the repair
-//! that all get should spare the others the question: each waits for a random time, distributed so that few wait briefly (the
-//! optimal multicast feedback of Nonnenmacher and Biersack).
+//! A single receiver sends the request almost at once. If many receivers of a multicast group miss the same bytes, one
+//! request is enough: the repair reaches all of them. Each receiver therefore waits for a random time, distributed so
+//! that only few wait briefly (the optimal multicast feedback of Nonnenmacher and Biersack).
 
 use crate::config::Context;
 
@@ -11,9 +11,9 @@ use crate::config::Context;
 pub enum NakDelay {
     /// The same delay for every gap.
     Fixed {
-        /// From when a gap is found until it is reported.
+        /// Time from the discovery of a gap until it is reported.
         delay_ns: i64,
-        /// From one report of a gap to the next.
+        /// Time from one report of a gap to the next.
         retry_ns: i64,
     },
     /// A new random delay each time.
@@ -32,7 +32,10 @@ pub struct MulticastBackoff {
 }
 
 impl NakDelay {
-    /// The delays of an image: `nak_delay_ns` is what the channel says about unicast, `seed` decides those of a group.
+    /// Creates the delays of an image.
+    ///
+    /// `nak_delay_ns` is the unicast delay that the channel asks for. `seed` determines the random delays of a
+    /// multicast group.
     pub fn of_image(
         context: &Context,
         is_reliable: bool,
@@ -57,7 +60,7 @@ impl NakDelay {
         }
     }
 
-    /// No delay at all: gaps are filled, not asked for.
+    /// Creates delays of zero, for an image that fills gaps instead of requesting them.
     pub fn immediate() -> Self {
         NakDelay::Fixed {
             delay_ns: 0,
@@ -65,7 +68,7 @@ impl NakDelay {
         }
     }
 
-    /// How long to wait with a gap that was just found.
+    /// Returns how long to wait after a gap was found.
     pub fn delay_ns(&mut self) -> i64 {
         match self {
             NakDelay::Fixed { delay_ns, .. } => *delay_ns,
@@ -73,7 +76,7 @@ impl NakDelay {
         }
     }
 
-    /// How long to wait before a gap is reported again.
+    /// Returns how long to wait before the same gap is reported again.
     pub fn retry_ns(&mut self) -> i64 {
         match self {
             NakDelay::Fixed { retry_ns, .. } => *retry_ns,
@@ -83,7 +86,7 @@ impl NakDelay {
 }
 
 impl MulticastBackoff {
-    /// Delays of less than `max_backoff_ns` for a group of about `group_size` (at least 1) receivers.
+    /// Creates delays of less than `max_backoff_ns` for a group of about `group_size` (at least 1) receivers.
     pub fn new(group_size: i32, max_backoff_ns: i64, seed: u64) -> Self {
         let lambda = f64::from(group_size.max(1)).ln() + 1.0;
         MulticastBackoff {

@@ -1,11 +1,13 @@
 //! Bounded queues of commands from one agent to another.
 //!
-//! The queue itself is lock-free and holds [`CAPACITY`] commands. A producer that finds it full counts that, keeps the command in
-//! a backlog of its own and delivers it later, in order: nothing is lost, and agents that share a thread cannot wait for each other.
+//! The queue is lock-free and holds [`CAPACITY`] commands. If the queue is full, the producer increments a counter and
+//! stores the command in a backlog. Later it delivers the backlog in order. No command is lost, and agents that share a
+//! thread cannot block each other.
 //!
-//! Removals and releases are never refused: each of them ends an object that exists. The commands that make objects are bounded
-//! where they begin. If a queue has no [room](QueueProducer::has_room), the receiver drops SETUP frames. If a backlog is
-//! [long](QueueProducer::is_overloaded), the conductor takes no command of a client.
+//! Commands that remove or release an object are never refused, because their number is limited by the number of
+//! objects. Commands that create objects are limited at their source. If a queue has no
+//! [room](QueueProducer::has_room), the receiver drops SETUP frames. If a backlog is
+//! [long](QueueProducer::is_overloaded), the conductor executes no commands of clients.
 
 use std::collections::VecDeque;
 
@@ -13,13 +15,13 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
-/// Commands that fit before the producer has to keep them.
+/// Number of commands in a queue before the producer uses its backlog.
 pub const CAPACITY: usize = 1024;
 
-/// Commands in a backlog with which its owner should take on nothing new. Thousands of images that end at once are fewer.
+/// Length of a backlog at which the producer is overloaded. Thousands of images that end at once cause fewer commands.
 pub const MAX_BACKLOG: usize = 64 * CAPACITY;
 
-/// The sending end.
+/// The sending end, with the backlog.
 pub struct QueueProducer<T> {
     queue: Producer<T>,
     backlog: VecDeque<T>,
@@ -29,7 +31,7 @@ pub struct QueueProducer<T> {
 /// The receiving end.
 pub type QueueConsumer<T> = Consumer<T>;
 
-/// A queue whose full moments are counted in `failed_offers`.
+/// Creates a queue. The counter `failed_offers` shows how often the queue was full.
 pub fn queue<T>(
     failed_offers: AtomicCounter<SharedBuffer>,
 ) -> (QueueProducer<T>, QueueConsumer<T>) {
@@ -45,13 +47,15 @@ pub fn queue<T>(
 }
 
 impl<T> QueueProducer<T> {
-    /// Sends a command, now or as soon as there is room.
+    /// Sends a command: into the queue if the queue has room, else into the backlog.
     pub fn send(&mut self, command: T) {
         self.backlog.push_back(command);
         self.flush();
     }
 
-    /// Delivers what did not fit before. To be called once per duty cycle; answers the number of commands delivered.
+    /// Moves commands from the backlog to the queue.
+    ///
+    /// Returns the number of commands moved. Call it once in each duty cycle.
     pub fn flush(&mut self) -> usize {
         let mut delivered = 0;
         while let Some(command) = self.backlog.pop_front() {
@@ -65,17 +69,17 @@ impl<T> QueueProducer<T> {
         delivered
     }
 
-    /// Counts a command that is not sent because there is no room for it.
+    /// Counts a command that the caller drops because the queue is full.
     pub fn count_refusal(&self) {
         self.failed_offers.fetch_add(1);
     }
 
-    /// Whether the backlog has reached [`MAX_BACKLOG`].
+    /// Returns whether the backlog has reached [`MAX_BACKLOG`].
     pub fn is_overloaded(&self) -> bool {
         self.backlog.len() >= MAX_BACKLOG
     }
 
-    /// Whether the next command would be delivered at once.
+    /// Returns whether the next command would go directly into the queue.
     pub fn has_room(&self) -> bool {
         self.backlog.is_empty() && !self.queue.is_full()
     }

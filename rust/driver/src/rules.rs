@@ -1,8 +1,9 @@
-//! The rows of the driver's state and rule tables (reference 04, sections 7, 8.2, 12.4 and 13.8), and which of them a thread has
-//! been through.
+//! The rows of the driver's state and rule tables (reference 04, sections 7, 8.2, 12.4 and 13.8), and the rows that a
+//! thread has executed.
 //!
-//! A simulation asks for them, to know what its schedules reach. Only a build with the feature `test-hooks` notes rows, by setting a
-//! bit of the thread's own, on paths where something changes and never for every datagram. In all others [`reach`] is empty.
+//! The simulator uses them to measure what its schedules cover. Only a build with the feature `test-hooks` records
+//! rows. It sets a bit of a thread-local variable, only on paths where state changes, never for every datagram. In all
+//! other builds [`reach`] is empty.
 
 #[cfg(feature = "test-hooks")]
 pub use hooks::Reached;
@@ -15,7 +16,7 @@ macro_rules! rules {
             $($(#[doc = $text] $name,)*)*
         }
 
-        /// All rows: section, what it says.
+        /// All rows: the section, and the text of the row.
         #[cfg(feature = "test-hooks")]
         const ROWS: &[(&str, &str)] = &[$($(($section, $text),)*)*];
     };
@@ -25,7 +26,7 @@ rules! {
     "7":
     TetherTethered "tethered: always up to date";
     TetherKeepsUp "ACTIVE, ahead of the limit: up to date";
-    TetherDropped "ACTIVE, behind for too long: unavailable, LINGER";
+    TetherDropped "ACTIVE, too slow for too long: unavailable, LINGER";
     TetherRests "LINGER is over, rejoin: RESTING";
     TetherCloses "LINGER is over, no rejoin: CLOSED, counter freed";
     TetherRejoins "RESTING is over: available again, ACTIVE";
@@ -76,7 +77,7 @@ rules! {
     ImageDeleted "DONE, released by the receiver: deleted";
 }
 
-/// Notes that this thread goes through a row.
+/// Records that this thread executes the row.
 #[inline(always)]
 pub(crate) fn reach(rule: Rule) {
     #[cfg(feature = "test-hooks")]
@@ -95,7 +96,7 @@ mod hooks {
         static REACHED: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// Rows of the tables.
+    /// A set of rows.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Reached(u64);
 
@@ -104,18 +105,18 @@ mod hooks {
     }
 
     impl Reached {
-        /// Returns the rows that this thread has been through since the last call.
+        /// Returns the rows that this thread has executed since the last call.
         pub fn take() -> Self {
             Self(REACHED.take())
         }
 
-        /// Returns these rows and others.
+        /// Returns the union of both sets.
         #[must_use]
         pub fn and(self, other: Self) -> Self {
             Self(self.0 | other.0)
         }
 
-        /// Returns every row with its section, its text, and whether it is among these.
+        /// Returns each row of the tables: its section, its text, and whether this set contains it.
         pub fn rows(self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
             let is_reached = move |index: usize| self.0 & 1 << index != 0;
             let rows = ROWS.iter().enumerate();

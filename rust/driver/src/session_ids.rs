@@ -1,8 +1,8 @@
-//! Session ids for publications whose channel names none.
+//! Session ids for publications whose channel does not set one.
 
 use std::ops::RangeInclusive;
 
-/// Hands out session ids one after the other, around a reserved range.
+/// Allocates session ids in ascending order and skips a reserved range.
 #[derive(Debug)]
 pub struct SessionIds {
     next: i32,
@@ -10,7 +10,7 @@ pub struct SessionIds {
 }
 
 impl SessionIds {
-    /// Starts at `first`, and never hands out an id of `reserved` on its own account.
+    /// Starts at `first`. Never allocates an id of `reserved`.
     pub fn new(first: i32, reserved: RangeInclusive<i32>) -> Self {
         SessionIds {
             next: first,
@@ -18,7 +18,7 @@ impl SessionIds {
         }
     }
 
-    /// The first id, from the next one on, that is neither reserved nor in use; the one after it is next.
+    /// Returns the next id that is neither reserved nor in use. The next call starts its search after the returned id.
     pub fn allocate(&mut self, is_in_use: impl Fn(i32) -> bool) -> i32 {
         loop {
             let candidate = if self.reserved.contains(&self.next) {

@@ -1,4 +1,5 @@
-//! What the operating system grants sockets for buffers: checked at the start, and told by every log to those who inspect it.
+//! Reads the lengths of the socket buffers that the system grants. The driver checks the lengths at its start and
+//! writes them into the metadata of every log.
 
 use std::fmt;
 use std::io;
@@ -8,17 +9,17 @@ use rustix::net::{AddressFamily, SocketType, socket, sockopt};
 
 use crate::config::{ConfigurationError, Context};
 
-/// Lengths of a socket's buffers in bytes; 0 where the system does not say.
+/// Lengths of a socket's buffers in bytes; 0 if the system does not report them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SocketBufferLengths {
-    /// SO_SNDBUF.
+    /// Length of the send buffer, SO_SNDBUF.
     pub send: i32,
-    /// SO_RCVBUF.
+    /// Length of the receive buffer, SO_RCVBUF.
     pub receive: i32,
 }
 
 impl SocketBufferLengths {
-    /// Those of a UDP socket that asks for nothing, by a socket that is made for it.
+    /// Opens a UDP socket and returns the lengths that the system gives it by default.
     pub fn of_the_system() -> Self {
         match socket(AddressFamily::INET, SocketType::DGRAM, None) {
             Ok(socket) => Self::of(&socket, &socket),
@@ -26,9 +27,10 @@ impl SocketBufferLengths {
         }
     }
 
-    /// Asks for buffers of `send` and `receive` bytes, 0 for the system's default. The system may grant less.
+    /// Requests buffers of `send` and `receive` bytes; 0 requests nothing. The system may grant less.
     pub fn request(sending: impl AsFd, receiving: impl AsFd, send: usize, receive: usize) {
-        // Some systems refuse what they do not grant, instead of granting less: the buffer is the default one then.
+        // If the length is too large, some systems fail instead of granting less. The socket then keeps the default
+        // buffer.
         if send > 0 {
             let _ = sockopt::set_socket_send_buffer_size(sending, send);
         }
@@ -37,7 +39,7 @@ impl SocketBufferLengths {
         }
     }
 
-    /// Those of a socket that sends and a socket that receives, which may be one.
+    /// Returns the lengths of a sending and a receiving socket, which may be the same socket.
     pub fn of(sending: impl AsFd, receiving: impl AsFd) -> Self {
         let length = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX);
         Self {
@@ -47,16 +49,16 @@ impl SocketBufferLengths {
     }
 }
 
-/// The buffers of sockets, as the system has them by default and as it grants what the configuration asks for.
+/// The system's default buffer lengths, and the lengths that it grants for the configuration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SocketBufferProbe {
-    /// Those of a socket that asks for nothing.
+    /// Lengths for a socket without a request.
     pub system: SocketBufferLengths,
-    /// Those of a socket that asks for what the configuration says.
+    /// Lengths for a socket that requests the configured lengths.
     pub granted: SocketBufferLengths,
 }
 
-/// A buffer that the system grants shorter than the configuration asks for.
+/// A buffer that the system grants shorter than the configuration requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShortBuffer {
     option: &'static str,
@@ -79,10 +81,10 @@ impl fmt::Display for ShortBuffer {
 }
 
 impl SocketBufferProbe {
-    /// Asks the system, by a socket that is made for it.
+    /// Opens a UDP socket to find the lengths that the system grants.
     ///
     /// # Errors
-    /// The system has no UDP sockets.
+    /// The system cannot open a UDP socket.
     pub fn new(context: &Context) -> io::Result<Self> {
         let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
         let system = SocketBufferLengths::of(&socket, &socket);
@@ -96,7 +98,7 @@ impl SocketBufferProbe {
         Ok(Self { system, granted })
     }
 
-    /// The buffers that are shorter than `context` asks for: a reason to warn, not to stop.
+    /// Returns the buffers that are shorter than `context` requests. The driver warns about them and continues.
     pub fn short_buffers(&self, context: &Context) -> Vec<ShortBuffer> {
         [
             ("SO_RCVBUF", context.socket_rcvbuf, self.granted.receive),
@@ -112,10 +114,10 @@ impl SocketBufferProbe {
         .collect()
     }
 
-    /// Whether a datagram and a receiver's window fit into the buffers.
+    /// Checks that a datagram fits into the send buffer, and a receiver's window into the receive buffer.
     ///
     /// # Errors
-    /// They do not.
+    /// The datagram or the window does not fit.
     pub fn check(&self, context: &Context) -> Result<(), ConfigurationError> {
         let (mtu, window) = (context.mtu_length, context.initial_window_length);
         let SocketBufferLengths { send, receive } = self.granted;

@@ -11,21 +11,21 @@ use crate::error::DriverError;
 /// Why a driver did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The configuration makes no sense.
+    /// The configuration is invalid.
     #[error(transparent)]
     Configuration(#[from] ConfigurationError),
-    /// Another driver lives in the directory.
+    /// Another driver is active in the directory.
     #[error("(16) Device or resource busy\nActive media driver detected: {}", .0.display())]
     ActiveDriver(PathBuf),
-    /// The CnC file is that of a driver, but damaged: whether the driver is alive cannot be known.
+    /// The CnC file belongs to a driver but is damaged, so it is unknown whether that driver is still active.
     #[error("(22) Invalid argument\n{reason}: {} (remove the directory, or set AERON_DIR_DELETE_ON_START=true)", .path.display())]
     DamagedCnc {
         /// The CnC file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The damage that was found.
         reason: CncError,
     },
-    /// The file with the name of a CnC file is not a CnC file that this driver knows.
+    /// A file with the name of a CnC file exists, but its format is not one that this driver knows.
     #[error("(22) Invalid argument\n{reason}: {} (name another directory, or remove the file if no driver uses it)", .path.display())]
     ForeignCnc {
         /// The file.
@@ -33,21 +33,21 @@ pub enum StartError {
         /// Why it is not a CnC file.
         reason: CncError,
     },
-    /// The directory holds something that media drivers do not make.
+    /// The directory contains a file that media drivers do not create.
     #[error("(22) Invalid argument\n{} is not a file of a media driver, and a driver deletes the files in its directory: name another directory, or an empty one", .0.display())]
     ForeignEntry(PathBuf),
     /// The directory is a symbolic link.
     #[error("(22) Invalid argument\n{} is a symbolic link, which a driver does not follow: name the directory itself", .0.display())]
     LinkedDirectory(PathBuf),
-    /// The name resolver cannot work.
+    /// The name resolver cannot be created.
     #[error(transparent)]
     NameResolver(#[from] DriverError),
-    /// A file, a directory, a socket or a thread cannot be made.
+    /// A file, a directory, a socket or a thread cannot be created.
     #[error("({code}) {message}")]
     Io {
-        /// Number of the operating system.
+        /// Error number of the operating system.
         code: i32,
-        /// What failed, and why.
+        /// The failed action and the reason.
         message: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What every test of an agent needs of a driver's shared memory: counters and an error log.
+//! Shared memory of a driver for tests of a single agent: counters and an error log.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use aeron_memory::error_log::{self, DistinctErrorLog};
 
 use crate::diagnostics::ErrorRecorder;
 
-/// A counter of no particular kind.
+/// A counter with an arbitrary type and no key.
 pub const PLAIN_COUNTER: NewCounter<'static> = NewCounter {
     type_id: 1,
     key: &[],
@@ -21,7 +21,7 @@ pub const PLAIN_COUNTER: NewCounter<'static> = NewCounter {
     value: 0,
 };
 
-/// Counters, of which the system's are allocated, and an error log, all on the heap.
+/// Counters, with the system counters allocated, and an error log, all on the heap.
 pub struct DriverMemory {
     pub system: SystemCounters<SharedBuffer>,
     counters: CountersManager<SharedBuffer>,
@@ -43,7 +43,7 @@ impl DriverMemory {
         }
     }
 
-    /// Writes to the error log, and counts what it writes.
+    /// Creates a recorder that writes to the error log and to the counter of errors.
     pub fn error_recorder(&self) -> ErrorRecorder {
         ErrorRecorder::new(
             Arc::new(DistinctErrorLog::new(self.error_log.clone())),
@@ -56,7 +56,7 @@ impl DriverMemory {
         self.system.get(counter).get()
     }
 
-    /// The distinct texts of the error log, and how often each was written.
+    /// Returns the distinct texts of the error log, and how often each was written.
     pub fn errors(&self) -> Vec<(String, i32)> {
         error_log::read(&self.error_log, 0)
             .into_iter()
@@ -64,7 +64,7 @@ impl DriverMemory {
             .collect()
     }
 
-    /// A new counter of no particular kind.
+    /// Allocates a counter as in [`PLAIN_COUNTER`].
     pub fn counter(&mut self) -> AtomicCounter<SharedBuffer> {
         self.counters.allocate(&PLAIN_COUNTER, 0).expect("room")
     }

@@ -1,4 +1,4 @@
-//! The command in the foreground.
+//! Tests of the `aeronmd` command.
 
 use std::fs;
 use std::io::Read;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The example is built with the tests.
+/// Returns the path of the example, which is built together with the tests.
 fn executable() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent()
@@ -354,7 +354,7 @@ fn a_second_driver_exits_with_1() {
     assert_eq!(first.end().0.code(), Some(15));
 }
 
-/// Instead of 04-12, where the heartbeat has to be old: the lock of the dead driver is free.
+/// Differs from 04-12, where the next start waits until the heartbeat is old: here the lock of the dead driver is free.
 #[test]
 fn after_a_kill_the_directory_is_free_at_once() {
     let (_place, dir) = place();

@@ -1,4 +1,4 @@
-//! Where settings come from and what is refused.
+//! Tests of the sources of settings, and of their validation.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use aeron_driver::config::{
     Context, SETTINGS, Sources, TerminationValidator, ThreadingMode, Value,
 };
 
-/// A configuration from `-D` definitions, and its warnings.
+/// Returns the configuration from `-D` definitions, and its warnings.
 fn context(definitions: &[&str]) -> (Context, Vec<String>) {
     let mut sources = Sources::default();
     for definition in definitions {
@@ -73,7 +73,7 @@ fn every_variable_changes_the_setting_that_it_names_and_the_print_shows_it() {
     }
 }
 
-/// 05-47: mechanical names, and the one that is not
+/// 05-47: the names are derived by a rule, with one exception.
 #[test]
 fn properties_name_variables() {
     let (context, _) = context(&[
@@ -88,7 +88,7 @@ fn properties_name_variables() {
     assert_eq!(context.unicast_flow_control_supplier, "x");
 }
 
-/// 05-47: the event log of the C driver is accepted and has no effect
+/// 05-47: settings for the event log of the C driver are accepted and have no effect.
 #[test]
 fn variables_that_are_not_settings_are_ignored() {
     let (context, warnings) =
@@ -149,7 +149,7 @@ fn properties_files_are_read_as_the_c_driver_reads_them() {
     assert_eq!(error.to_string(), "malformed define: nothing");
 }
 
-/// 05-49: the environment is tested with the command itself
+/// 05-49: the tests of the command itself cover the environment.
 #[test]
 fn files_win_over_definitions() {
     let file = properties_file("aeron.mtu.length=4k\n");
@@ -215,7 +215,7 @@ fn values_beyond_limits_are_clamped_and_others_keep_the_default() {
     );
 }
 
-/// 05-50: as the C driver reads these four, and no others
+/// 05-50: the C driver reads these four settings this way, and no others.
 #[test]
 fn what_follows_the_digits_of_some_numbers_is_ignored() {
     let (read, warnings) = context(&[
@@ -239,7 +239,7 @@ fn what_follows_the_digits_of_some_numbers_is_ignored() {
     );
 }
 
-/// 05-47: names that scripts may look for
+/// 05-47: scripts may search the output for these names.
 #[test]
 fn the_print_has_the_names_of_the_c_driver() {
     let text = Context::default().to_print();

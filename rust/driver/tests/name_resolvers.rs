@@ -1,4 +1,4 @@
-//! Drivers whose names come from elsewhere than the system.
+//! Tests of drivers with a name resolver other than the system's.
 
 use std::net::UdpSocket;
 use std::path::Path;
@@ -61,7 +61,7 @@ fn launch(configure: impl FnOnce(&mut Context)) -> Result<Driver, StartError> {
 }
 
 impl Driver {
-    /// The driver's answer to a publication: `None` if it is there, else why not.
+    /// Returns the error response to a publication; `None` if it was added.
     fn refusal(&mut self, channel: &str) -> Option<ErrorCode> {
         let mut events = BroadcastReceiver::new(self.cnc.to_clients().clone()).unwrap();
         let correlation_id = self.cnc.to_driver().next_correlation_id();

@@ -13,7 +13,7 @@ layout! {
         pub version: I32 = 0,
         /// Bytes of this header.
         pub length: I32 = 4,
-        /// Id of the next recording; 0 if nobody counted yet.
+        /// Id of the next recording; 0 if it was never written.
         pub next_recording_id: I64 = 8,
         /// Alignment of the entries.
         pub alignment: I32 = 16,
@@ -26,7 +26,7 @@ layout! {
         pub length: I32 = 0,
         /// 0: invalid, 1: valid, 2: deleted.
         pub state: I32 = 4,
-        /// Checksum of the bytes after this header; 0 if there is none.
+        /// Checksum of the bytes after this header; 0 if the archive writes no checksums.
         pub checksum: I32 = 8,
         reserved: [u8; 20] = 12,
     }
@@ -53,7 +53,7 @@ layout! {
         pub segment_length: I32 = 60,
         /// Length of the stream's terms in bytes.
         pub term_length: I32 = 64,
-        /// Longest frame of the stream in bytes.
+        /// Maximum length of a frame of the stream in bytes.
         pub mtu_length: I32 = 68,
         /// Session of the stream.
         pub session_id: I32 = 72,

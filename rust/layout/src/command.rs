@@ -1,11 +1,12 @@
-//! Commands of clients to the driver: the fields before the first text. A text is an i32 length and its bytes; the next text begins at
-//! the next multiple of 4.
+//! Commands of clients to the driver: the fields before the first text. A text is an i32 length and its bytes; the next
+//! text begins at the next multiple of 4.
 
 use crate::declare::layout;
 use crate::{I32, I64, U64};
 
 layout! {
-    /// The beginning of every command; all of a keepalive or a close; of a termination the fields before its token.
+    /// The beginning of every command. A keepalive or a close has no further fields; in a termination the token
+    /// follows.
     pub struct ClientCommandLayout: 16 {
         /// The client.
         pub client_id: I64 = 0,
@@ -13,13 +14,13 @@ layout! {
         pub correlation_id: I64 = 8,
     }
 
-    /// A command with the registration id of what it removes.
+    /// A command that removes the resource with a registration id.
     pub struct RemovalLayout: 24 {
         /// The client.
         pub client_id: I64 = 0,
         /// Id of the command.
         pub correlation_id: I64 = 8,
-        /// Correlation id of the command that added the object.
+        /// Correlation id of the command that added the resource.
         pub registration_id: I64 = 16,
     }
 

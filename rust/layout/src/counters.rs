@@ -8,7 +8,7 @@ layout! {
     pub struct CounterValueLayout: 128 {
         /// The value.
         pub value: I64 = 0,
-        /// The registration for which the counter was made.
+        /// Registration id of the resource for which the counter was created.
         pub registration_id: I64 = 8,
         /// The client that owns the counter.
         pub owner_id: I64 = 16,
@@ -25,7 +25,7 @@ layout! {
         pub type_id: I32 = 4,
         /// Epoch milliseconds from which the id may be used again.
         pub free_for_reuse_deadline_ms: I64 = 8,
-        /// Key of the counter; the type says how it is laid out.
+        /// Key of the counter; its layout depends on the type.
         pub key: [u8; 112] = 16,
         /// Bytes of the label.
         pub label_length: I32 = 128,

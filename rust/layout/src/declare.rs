@@ -1,4 +1,4 @@
-//! The declaration of a layout, and what all layouts have in common.
+//! Macros that declare layouts, and the trait of all layouts.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -13,7 +13,7 @@ pub struct Field {
     pub length: usize,
 }
 
-/// A sequence of bytes with named fields. Any bytes are a value, so that a cast from bytes of the right length cannot fail.
+/// A sequence of bytes with named fields. Any bytes are valid, so a cast from bytes of the right length cannot fail.
 pub trait Layout: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + Copy {
     /// Name of the struct.
     const NAME: &'static str;
@@ -24,13 +24,13 @@ pub trait Layout: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + 
     /// All fields in their order, reserved ones included.
     const FIELDS: &'static [Field];
 
-    /// Refers to the first [`LENGTH`](Self::LENGTH) bytes of `bytes` as this layout. Returns `None` if there are fewer.
+    /// Returns the first [`LENGTH`](Self::LENGTH) bytes of `bytes` as this layout; `None` if there are fewer.
     #[inline(always)]
     fn first_in(bytes: &[u8]) -> Option<&Self> {
         Self::ref_from_prefix(bytes).ok().map(|(layout, _)| layout)
     }
 
-    /// As [`first_in`](Self::first_in), to change the bytes in place.
+    /// Like [`first_in`](Self::first_in), to change the bytes in place.
     #[inline(always)]
     fn first_in_mut(bytes: &mut [u8]) -> Option<&mut Self> {
         Self::mut_from_prefix(bytes).ok().map(|(layout, _)| layout)
@@ -72,14 +72,14 @@ macro_rules! layout {
             /// Bytes of the layout.
             pub const LENGTH: usize = $length;
 
-            /// Refers to an array of the right length as this layout.
+            /// Returns an array of the right length as this layout.
             #[inline(always)]
             #[must_use]
             pub fn of(bytes: &[u8; $length]) -> &Self {
                 zerocopy::transmute_ref!(bytes)
             }
 
-            /// The bytes as an array.
+            /// Returns the bytes as an array.
             #[inline(always)]
             #[must_use]
             pub fn to_bytes(self) -> [u8; $length] {
@@ -103,7 +103,8 @@ macro_rules! layout {
 
 pub(crate) use layout;
 
-/// Offset in bytes of a field, for shared memory: `offset!(Layout, field: Type)`, or `outer.inner: Type` for a nested field.
+/// Offset in bytes of a field, for shared memory: `offset!(Layout, field: Type)`, or `outer.inner: Type` for a nested
+/// field.
 ///
 /// The type names the width that the load or store must have. A wrong type does not compile:
 ///

@@ -1,5 +1,5 @@
-//! Events of the driver to its clients: the fields before the first text. A text is an i32 length and its bytes; the next text begins
-//! at the next multiple of 4.
+//! Events of the driver to its clients: the fields before the first text. A text is an i32 length and its bytes; the
+//! next text begins at the next multiple of 4.
 
 use crate::declare::layout;
 use crate::{I32, I64, U16};
@@ -75,7 +75,7 @@ layout! {
         pub counter_id: I32 = 8,
     }
 
-    /// The driver dropped a client.
+    /// The driver closed a client because its heartbeat was too old.
     pub struct ClientTimeoutLayout: 8 {
         /// The client.
         pub client_id: I64 = 0,
@@ -91,7 +91,7 @@ layout! {
 
     /// Address of a socket.
     pub struct SocketAddressLayout: 20 {
-        /// 1: IPv4, 2: IPv6, 0: none.
+        /// 1: IPv4, 2: IPv6, 0: no address.
         pub address_type: U16 = 0,
         /// Port, little-endian.
         pub port: U16 = 2,

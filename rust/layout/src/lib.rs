@@ -1,17 +1,18 @@
 //! Byte layouts of frames, messages and files, each declared once.
 //!
-//! A layout is a `#[repr(C)]` struct of little-endian fields without alignment. Its declaration states the offset of each field and
-//! the length as numbers, and does not compile if they are wrong. Constants that belong to the bytes (flags, alignments, lengths)
-//! stand beside the struct.
+//! A layout is a `#[repr(C)]` struct of little-endian fields without alignment. Its declaration states the offset of
+//! each field and the length as numbers, and does not compile if they are wrong. Constants that belong to the bytes
+//! (flags, alignments, lengths) are declared next to the struct.
 //!
-//! The crate knows only where bytes lie. The meaning of values and all checks of them are with the crates that use a layout.
+//! The crate only defines where bytes are. The crates that use a layout define the meaning of the values, and check
+//! them.
 //!
 //! There are two ways to use a layout:
 //!
 //! * **Owned bytes** (a datagram, a file that was read, a command that was copied): a reference to the struct, by
 //!   [`Layout::first_in`], or a struct that is filled and written by its [`as_bytes`](IntoBytes::as_bytes).
-//! * **Shared memory**: only offsets, by [`offset!`], with the load or store of the field's width. A reference into memory that
-//!   another process writes is never made.
+//! * **Shared memory**: only offsets, by [`offset!`], with the load or store of the field's width. A reference into
+//!   memory that another process writes is never made.
 //!
 //! ```
 //! use aeron_layout::frame::{DataHeaderLayout, FrameHeaderLayout};

@@ -12,7 +12,7 @@ layout! {
     pub struct LogMetadataLayout: 508 {
         /// Tail of each partition: term id in the high half, offset in the low half.
         pub tail_counters: [I64; 3] = 0,
-        /// Terms that have been finished.
+        /// Number of finished terms.
         pub active_term_count: I32 = 24,
         reserved_after_tails: [u8; 100] = 28,
         /// Position at which the stream ended.
@@ -28,7 +28,7 @@ layout! {
         pub initial_term_id: I32 = 264,
         /// Bytes of a frame's header.
         pub default_frame_header_length: I32 = 268,
-        /// Largest frame in bytes.
+        /// Maximum length of a frame in bytes.
         pub mtu_length: I32 = 272,
         /// Length of each term in bytes.
         pub term_length: I32 = 276,
@@ -42,26 +42,26 @@ layout! {
         pub socket_sndbuf_length: I32 = 292,
         /// Default SO_SNDBUF of the system.
         pub os_default_socket_sndbuf_length: I32 = 296,
-        /// Largest SO_SNDBUF of the system.
+        /// Maximum SO_SNDBUF of the system.
         pub os_max_socket_sndbuf_length: I32 = 300,
         /// SO_RCVBUF of the channel.
         pub socket_rcvbuf_length: I32 = 304,
         /// Default SO_RCVBUF of the system.
         pub os_default_socket_rcvbuf_length: I32 = 308,
-        /// Largest SO_RCVBUF of the system.
+        /// Maximum SO_RCVBUF of the system.
         pub os_max_socket_rcvbuf_length: I32 = 312,
-        /// Retransmits that may be in progress at once.
+        /// Maximum number of concurrent retransmits.
         pub max_resend: I32 = 316,
-        /// Header from which frames of padding are made.
+        /// Header from which padding frames are created.
         pub default_header: DataHeaderLayout = 320,
         reserved_after_header: [u8; 96] = 352,
         /// Tag of the publication.
         pub entity_tag: I64 = 448,
         /// Correlation id of the response channel.
         pub response_correlation_id: I64 = 456,
-        /// Time for which the publication stays after its last publisher left.
+        /// Time for which the publication exists after its last publisher has closed.
         pub linger_timeout_ns: I64 = 464,
-        /// Time for which an untethered subscriber may be behind the window.
+        /// Time for which an untethered subscriber may lag by more than the window.
         pub untethered_window_limit_timeout_ns: I64 = 472,
         /// Time for which an untethered subscriber that fell behind rests.
         pub untethered_resting_timeout_ns: I64 = 480,
@@ -79,9 +79,9 @@ layout! {
         pub signal_eos: u8 = 493,
         /// Whether spies count as connected receivers.
         pub spies_simulate_connection: u8 = 494,
-        /// Whether the subscription holds the publisher back.
+        /// Whether a slow subscription limits the publisher.
         pub tether: u8 = 495,
-        /// 1 once the publication was revoked.
+        /// 1 after the publication was revoked.
         pub is_publication_revoked: u8 = 496,
         /// Use of the log.
         pub log_type: u8 = 497,

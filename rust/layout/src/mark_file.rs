@@ -9,7 +9,7 @@ layout! {
         /// Version of the layout; 0 until the archive is ready.
         pub version: I32 = 0,
         reserved_after_version: [u8; 4] = 4,
-        /// Epoch milliseconds of the last sign of life.
+        /// Epoch milliseconds of the last heartbeat.
         pub activity_timestamp_ms: I64 = 8,
         /// Epoch milliseconds of the archive's start.
         pub start_timestamp_ms: I64 = 16,

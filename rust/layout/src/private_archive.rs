@@ -1,10 +1,10 @@
-//! Files of a private archive that are this project's own: the lock file and the index beside each segment.
+//! Files of an archive that only this project uses: the lock file of a private one, and the index file of each segment.
 
 use crate::declare::layout;
-use crate::{I64, U32};
+use crate::{I32, I64, U32};
 
 layout! {
-    /// The lock file (`private.lock`). Less than a page: a write of it is whole or absent.
+    /// The lock file (`private.lock`). Shorter than a page, so a write of it is complete or absent.
     pub struct LockRecordLayout: 192 {
         /// "APRV".
         pub magic: [u8; 4] = 0,
@@ -12,7 +12,7 @@ layout! {
         pub version: U32 = 4,
         /// Id of the archive.
         pub archive_id: [u8; 16] = 8,
-        /// Random bytes that were made with the archive.
+        /// Random bytes that were generated with the archive.
         pub nonce: [u8; 16] = 24,
         /// Process id of the owner.
         pub pid: I64 = 40,
@@ -20,14 +20,14 @@ layout! {
         pub start_timestamp_ms: I64 = 48,
         /// Written as zero and never read. Earlier versions wrote a hash of options.
         pub reserved_after_owner: [u8; 8] = 56,
-        /// Boot of the owner's machine as text, zeros after it.
+        /// Boot id of the owner's machine as text, padded with zeros.
         pub boot_id: [u8; 64] = 64,
         reserved: [u8; 60] = 128,
         /// CRC-32 of all bytes before it.
         pub checksum: U32 = 188,
     }
 
-    /// How far the messages of a recording went at one position. A position that is not known is `i64::MIN`.
+    /// Progress of the messages of a recording at one position. An unknown position is `i64::MIN`.
     pub struct ProgressLayout: 32 {
         /// Position after the last whole message.
         pub head: I64 = 0,
@@ -41,9 +41,9 @@ layout! {
 
     /// First 64 bytes of an index file.
     pub struct IndexHeaderLayout: 64 {
-        /// "AIDX" and the version of the layout.
+        /// "AIDX" and the version of the layout: 1, or 2 if a record of the recorder follows.
         pub magic: [u8; 8] = 0,
-        /// The recording.
+        /// The recording. -1 in version 2, where the file name contains the id.
         pub recording_id: I64 = 8,
         /// Position of the segment's first byte.
         pub base_position: I64 = 16,
@@ -55,11 +55,33 @@ layout! {
         pub checksum: U32 = 60,
     }
 
+    /// Second 64 bytes of an index file of version 2: the recorder that writes the segment.
+    pub struct IndexRecorderLayout: 64 {
+        /// "AIDW".
+        pub magic: [u8; 4] = 0,
+        /// Session id of the image, equal to the one in the catalog.
+        pub session_id: I32 = 4,
+        /// Control session of the request that extended the recording, equal to the one in the catalog.
+        pub control_session_id: I64 = 8,
+        /// Correlation id of that request, equal to the one in the catalog.
+        pub correlation_id: I64 = 16,
+        /// First position that the recorder wrote in the segment.
+        pub begin_position: I64 = 24,
+        /// Boot id of the recorder's machine; zeros if unknown.
+        pub boot_id: [u8; 16] = 32,
+        /// `aeron.archive.file.sync.level` of the recorder.
+        pub sync_level: U32 = 48,
+        /// Zero.
+        pub reserved: [u8; 8] = 52,
+        /// CRC-32 of all bytes before it.
+        pub checksum: U32 = 60,
+    }
+
     /// Entry of an index file: the end of a block.
     pub struct IndexEntryLayout: 64 {
         /// Position after the block.
         pub end_position: I64 = 0,
-        /// Epoch microseconds at which the block was polled; `i64::MIN` if that is not known.
+        /// Epoch microseconds at which the block was polled; `i64::MIN` if unknown.
         pub arrival_us: I64 = 8,
         /// Zero.
         pub reserved_after_arrival: [u8; 8] = 16,

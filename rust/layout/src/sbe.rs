@@ -1,4 +1,4 @@
-//! The header of messages in Simple Binary Encoding: those of the archive's control protocol, and the mark file.
+//! The header of messages in Simple Binary Encoding, for the archive's control protocol and the mark file.
 
 use crate::U16;
 use crate::declare::layout;
@@ -8,9 +8,9 @@ layout! {
     pub struct MessageHeaderLayout: 8 {
         /// Bytes of the block.
         pub block_length: U16 = 0,
-        /// Template of the block.
+        /// Template id of the block.
         pub template_id: U16 = 2,
-        /// Schema of the template.
+        /// Schema id of the template.
         pub schema_id: U16 = 4,
         /// Version of the schema.
         pub version: U16 = 6,

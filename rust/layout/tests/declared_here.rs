@@ -1,9 +1,9 @@
-//! Layouts are declared in this crate and nowhere else.
+//! Checks that layouts are declared only in this crate.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Signs of a layout: an offset as a number, a struct for bytes, an integer that is put together from bytes.
+/// Signs of a layout: a number as an offset, a struct for bytes, an integer that is assembled from bytes.
 const SIGNS: [&str; 5] = [
     "_OFFSET: usize = ",
     "_AT: usize = ",
@@ -12,7 +12,7 @@ const SIGNS: [&str; 5] = [
     "::from_le_bytes",
 ];
 
-/// Files with such a sign and another reason for it.
+/// Files that have such a sign for another reason.
 const OTHER_REASONS: [(&str, &str); 6] = [
     (
         "driver/src/media/udp/linux.rs",
@@ -74,7 +74,8 @@ fn each_exception_still_has_its_reason() {
     }
 }
 
-/// The lines with a sign, up to the tests of the file. Constants that come from a layout or from others have no digit after the sign.
+/// Returns the lines with a sign, up to the tests of the file. Constants from a layout or from other constants have no
+/// digit after the sign.
 fn signs_in(path: &Path) -> impl Iterator<Item = String> + use<> {
     let source = fs::read_to_string(path).expect("a source file");
     let code = source
@@ -93,7 +94,7 @@ fn signs_in(path: &Path) -> impl Iterator<Item = String> + use<> {
     })
 }
 
-/// The files below a folder, tests of the crate apart.
+/// Returns the files below a directory, except tests.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder of sources") {

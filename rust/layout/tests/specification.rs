@@ -1,4 +1,4 @@
-//! The layouts beside the numbers of Aeron 1.52, as its reference lists them: offset, length and name of each field.
+//! Compares the layouts with the numbers of Aeron 1.52 from its reference: offset, length and name of each field.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,8 @@ use aeron_layout::{
     private_archive, reports, sbe,
 };
 
-/// Each layout with its length, then its fields. The files of a private archive are our own, and those of earlier versions still open.
+/// Each layout with its length, then its fields. The lock and index files of an archive belong to this project; files
+/// of earlier versions must still open.
 const SPECIFICATION: &str = "
 FrameHeaderLayout 8
     0 4 frame_length
@@ -613,6 +614,17 @@ IndexHeaderLayout 64
     56 4 reserved
     60 4 checksum
 
+IndexRecorderLayout 64
+    0 4 magic
+    4 4 session_id
+    8 8 control_session_id
+    16 8 correlation_id
+    24 8 begin_position
+    32 16 boot_id
+    48 4 sync_level
+    52 8 reserved
+    60 4 checksum
+
 IndexEntryLayout 64
     0 8 end_position
     8 8 arrival_us
@@ -622,7 +634,7 @@ IndexEntryLayout 64
     60 4 checksum
 ";
 
-/// The layouts of this crate in the form of the specification.
+/// Returns the layouts of this crate in the form of the specification.
 fn declared() -> BTreeMap<&'static str, String> {
     BTreeMap::from([
         text_of::<frame::FrameHeaderLayout>(),
@@ -710,6 +722,7 @@ fn declared() -> BTreeMap<&'static str, String> {
         text_of::<private_archive::LockRecordLayout>(),
         text_of::<private_archive::ProgressLayout>(),
         text_of::<private_archive::IndexHeaderLayout>(),
+        text_of::<private_archive::IndexRecorderLayout>(),
         text_of::<private_archive::IndexEntryLayout>(),
     ])
 }
@@ -753,7 +766,7 @@ fn no_declared_layout_is_missing_here() {
     assert_eq!(found, declared.len());
 }
 
-/// The names of the structs that `layout!` declares in the files of a directory.
+/// Returns the names of the structs that `layout!` declares in the files of a directory.
 fn names_in(directory: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory).expect("a directory of sources") {

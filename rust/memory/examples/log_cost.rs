@@ -1,16 +1,17 @@
-//! What a message costs in the log buffers: nanoseconds to append and to read one, without a driver.
+//! Measures the cost of a message in the log buffers: nanoseconds to append and to read one, without a driver.
 //!
 //! `cargo run --release -p aeron-memory --example log_cost [message length]...`
 //!
-//! The first table is one thread that appends a chunk of messages, reads it and cleans it; each phase is timed by itself,
-//! and the least of many rounds counts. The second is a publisher and a subscriber thread, where the publisher waits for a
-//! window and cleans behind the subscriber as the driver would; who has nothing to do yields.
+//! The first table has one thread that appends a chunk of messages, reads it and cleans it. Each phase is timed
+//! separately, and the minimum of many rounds is shown. The second table has a publisher thread and a subscriber
+//! thread. The publisher waits for a window, and cleans the log after the subscriber, as the driver would. An idle
+//! thread yields.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use aeron_memory::log::append::Records;
+use aeron_memory::log::append::FixedLengthMessages;
 use aeron_memory::log::buffers::log_length;
 use aeron_memory::log::clean::clean;
 use aeron_memory::log::{
@@ -66,14 +67,14 @@ fn new_log() -> Log {
     let length = log_length(TERM_LENGTH.into(), 4096).unwrap();
     let log = LogBuffers::create(&SharedBuffer::heap(length), &description, 0).unwrap();
     log.metadata().set_is_connected(true);
-    // Touch the pages, so that no round pays for them.
+    // Touch the pages, so that no round includes page faults.
     for partition in 0..3 {
         log.term(partition).fill_zero(0, TERM_LENGTH as usize);
     }
     log
 }
 
-/// Appends up to `count` messages; answers how many and where the stream is then.
+/// Appends up to `count` messages. Returns their number and the new stream position.
 type Append = Box<dyn FnMut(i64, usize) -> (usize, Result<i64, AppendError>) + Send>;
 
 fn appender(kind: &str, log: &Log, length: usize) -> Append {
@@ -102,7 +103,7 @@ fn appender(kind: &str, log: &Log, length: usize) -> Append {
             let mut appender = ExclusiveAppender::new(log).unwrap();
             let bytes = message.repeat(CHUNK);
             Box::new(move |limit, count| {
-                let records = Records::new(&bytes, length, length, count).unwrap();
+                let records = FixedLengthMessages::new(&bytes, length, length, count).unwrap();
                 let appended = appender.offer_batch(limit, &records, 0);
                 (
                     appended.map_or(0, |a| a.messages),
@@ -140,7 +141,7 @@ fn each(
     (count, last)
 }
 
-/// Reads what there is from `position` on in its term; answers fragments, a sum over them, and the new position.
+/// Reads the term from `position` on. Returns the number of fragments, a checksum of them, and the new position.
 #[inline(never)]
 fn read(log: &Log, position: i64, limit: usize) -> (usize, i64, i64) {
     let mut cursor = log.cursor(position).unwrap();

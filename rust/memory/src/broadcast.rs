@@ -1,9 +1,10 @@
-//! Broadcast buffer: the driver's events on their way to all clients (layouts, section 4).
+//! Broadcast buffer: transmits the driver's events to all clients (layouts, section 4).
 //!
-//! One transmitter overwrites the oldest records; receivers only read, and find out afterwards whether the transmitter overtook
-//! them. Records are a 32-bit length, a 32-bit type and the payload, on 8-byte boundaries, never wrapped. Both sides touch the same
-//! bytes at once, so records are written and copied in relaxed words: the transmitter announces what it is about to overwrite
-//! (`tail_intent`), and a copy counts only if that announcement had not reached it when the copy was done.
+//! One transmitter overwrites the oldest records. Receivers only read, and detect afterwards whether the transmitter
+//! overtook them. A record is a 32-bit length, a 32-bit type and the payload. It begins on an 8-byte boundary and never
+//! wraps. Both sides access the same bytes at the same time, so records are written and copied in relaxed words. Before
+//! it overwrites bytes, the transmitter announces their end (`tail_intent`). A copy is valid only if no announcement
+//! had reached it when the copy was complete.
 
 use aeron_layout::buffers::{BroadcastTrailerLayout, RECORD_ALIGNMENT, RecordHeaderLayout};
 use aeron_layout::{I32, I64, offset};
@@ -36,7 +37,7 @@ pub struct InvalidBroadcastLength {
     pub length: usize,
 }
 
-/// Why a message was not transmitted.
+/// Reason why a message was not transmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransmitError {
     /// The payload exceeds an eighth of the capacity.
@@ -44,7 +45,7 @@ pub enum TransmitError {
     TooLong {
         /// Length of the payload in bytes.
         length: usize,
-        /// The longest payload in bytes.
+        /// Maximum payload length in bytes.
         max: usize,
     },
     /// Types below 1 are reserved.
@@ -52,40 +53,40 @@ pub enum TransmitError {
     InvalidType(i32),
 }
 
-/// Why a receiver lost messages. It goes on with the next message that is transmitted.
+/// Reason why a receiver lost messages. The receiver continues with the next message that is transmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiveError {
     /// The transmitter overwrote messages that were not read yet.
     #[error("unable to keep up with broadcast")]
     Lapped,
-    /// A record has a length that cannot be.
+    /// A record has an impossible length.
     #[error(
         "corrupt record in the broadcast buffer: length {length}, type {msg_type_id} at position {position}"
     )]
     Corrupt {
-        /// Where the record starts.
+        /// Position of the record.
         position: i64,
-        /// Its length field.
+        /// Length field of the record.
         length: i32,
-        /// Its type field.
+        /// Type field of the record.
         msg_type_id: i32,
     },
 }
 
-/// Data area and trailer, as both sides see them.
+/// Data area and trailer, used by both sides.
 #[derive(Clone, Debug)]
 struct Broadcast<W> {
     words: W,
     capacity: usize,
 }
 
-/// The one writer of a broadcast buffer.
+/// The only writer of a broadcast buffer.
 #[derive(Debug)]
 pub struct BroadcastTransmitter<W> {
     buffer: Broadcast<W>,
 }
 
-/// One of many readers, with its own position and a private copy of each message.
+/// One of many readers, with a separate position and a private copy of each message.
 #[derive(Debug)]
 pub struct BroadcastReceiver<W> {
     buffer: Broadcast<W>,
@@ -95,14 +96,14 @@ pub struct BroadcastReceiver<W> {
 }
 
 impl<W: Words> BroadcastTransmitter<W> {
-    /// The transmitter of the buffer in `words`. There must be only one.
+    /// Creates the transmitter of the buffer in `words`. There must be only one.
     pub fn new(words: W) -> Result<Self, InvalidBroadcastLength> {
         Ok(Self {
             buffer: Broadcast::new(words)?,
         })
     }
 
-    /// The longest payload in bytes.
+    /// Returns the maximum payload length in bytes.
     pub fn max_message_length(&self) -> usize {
         self.buffer.max_message_length()
     }
@@ -141,8 +142,8 @@ impl<W: Words> BroadcastTransmitter<W> {
         Ok(())
     }
 
-    /// Says how far the buffer is about to be overwritten. The fence keeps the announcement ahead of the record: who sees a byte of
-    /// the record sees the announcement too.
+    /// Announces the position up to which the buffer will be overwritten. The fence makes the announcement visible
+    /// before the record: a reader that sees a byte of the record also sees the announcement.
     fn announce(&self, tail_intent: i64) {
         let Broadcast { words, capacity } = &self.buffer;
         words.store_i64_release(capacity + TAIL_INTENT_OFFSET, tail_intent);
@@ -151,7 +152,7 @@ impl<W: Words> BroadcastTransmitter<W> {
 }
 
 impl<W: Words> BroadcastReceiver<W> {
-    /// A receiver that starts with the newest message there is, if any.
+    /// Creates a receiver that starts with the newest message, if there is one.
     pub fn new(words: W) -> Result<Self, InvalidBroadcastLength> {
         let buffer = Broadcast::new(words)?;
         let latest = buffer
@@ -165,12 +166,12 @@ impl<W: Words> BroadcastReceiver<W> {
         })
     }
 
-    /// How often the transmitter has overtaken this receiver.
+    /// Returns the number of times that the transmitter has overtaken this receiver.
     pub fn lapped_count(&self) -> u64 {
         self.lapped_count
     }
 
-    /// Hands the next message, if there is one, to `handler(msg_type_id, payload)` and answers whether there was.
+    /// Calls `handler(msg_type_id, payload)` with the next message, if there is one. Returns whether there was one.
     ///
     /// An error is reported once; the messages up to the newest one at that time are lost.
     pub fn receive(&mut self, handler: impl FnOnce(i32, &[u8])) -> Result<bool, ReceiveError> {
@@ -188,7 +189,7 @@ impl<W: Words> BroadcastReceiver<W> {
         }
     }
 
-    /// Copies the next message; its type and length.
+    /// Copies the next message. Returns its type and length.
     fn copy_next(&mut self) -> Result<Option<(i32, usize)>, ReceiveError> {
         let mut cursor = self.next_record;
         if self.buffer.tail() <= cursor {
@@ -225,12 +226,13 @@ impl<W: Words> Broadcast<W> {
         Ok(Self { words, capacity })
     }
 
-    /// An eighth of the capacity, less where the header would not fit beside it.
+    /// Returns an eighth of the capacity, or less if the header would not fit beside the payload.
     fn max_message_length(&self) -> usize {
         (self.capacity / 8).min(self.capacity - RECORD_HEADER_LENGTH)
     }
 
-    /// Index of the record at `position`. The low bits are cleared, so that a corrupt position still gives an aligned index.
+    /// Returns the index of the record at `position`. Clears the low bits, so that a corrupt position gives an aligned
+    /// index.
     fn index(&self, position: i64) -> usize {
         position as usize & (self.capacity - RECORD_ALIGNMENT)
     }
@@ -246,7 +248,8 @@ impl<W: Words> Broadcast<W> {
             .store_i32_relaxed(index + TYPE_OFFSET, msg_type_id);
     }
 
-    /// Length and type of the record at `position`: not overwritten when they were read, and inside the data area.
+    /// Returns length and type of the record at `position`. Checks that they were not overwritten during the read, and
+    /// that the record is inside the data area.
     fn header(&self, position: i64) -> Result<(usize, i32), ReceiveError> {
         let index = self.index(position);
         let length = self.words.load_i32_relaxed(index + LENGTH_OFFSET);
@@ -264,7 +267,7 @@ impl<W: Words> Broadcast<W> {
         }
     }
 
-    /// Whether what was read so far from `position` on had not been announced for overwriting.
+    /// Checks that the bytes read from `position` on had not been announced for overwriting.
     fn validate(&self, position: i64) -> Result<(), ReceiveError> {
         self.words.fence_acquire();
         let tail_intent = self

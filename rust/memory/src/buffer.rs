@@ -1,9 +1,11 @@
-//! [`SharedBuffer`]: memory on the heap or in a mapped file that other threads and processes change at will.
+//! [`SharedBuffer`]: memory on the heap or in a mapped file that other threads and processes may change at any time.
 //!
-//! It promises that no access leaves the memory and that the memory outlives every buffer that refers to it. It never hands out a
-//! Rust reference to the bytes: a peer may write them at any time.
+//! Guarantees that every access is within the memory, and that the memory outlives every buffer that refers to it.
+//! Never returns a Rust reference to the bytes, because another process may write them at any time.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU16, AtomicU32, Ordering, fence};
@@ -24,30 +26,30 @@ pub struct SharedBuffer {
     memory: Arc<Memory>,
 }
 
-/// What keeps the bytes alive.
+/// Owner of the bytes.
 enum Memory {
     Heap { start: NonNull<u8>, layout: Layout },
     Mapped { _mapping: MmapRaw },
 }
 
-/// Enough for every word, and what lets the system hand out large zeroed blocks without touching them.
+/// Large enough for every word. With this alignment the system can return large zeroed blocks without touching them.
 const HEAP_ALIGNMENT: usize = 8;
 
-/// How a heap buffer of `len` bytes is allocated; `None` if no address space is large enough.
+/// Returns the layout of a heap buffer of `len` bytes; `None` if no address space is large enough.
 fn heap_layout(len: usize) -> Option<Layout> {
     Layout::from_size_align(len.max(1), HEAP_ALIGNMENT).ok()
 }
 
 impl SharedBuffer {
-    /// A zeroed block of `len` bytes on the heap, for tests, simulation and private copies of files.
+    /// Allocates a zeroed block of `len` bytes on the heap, for tests, simulation and private copies of files.
     ///
-    /// Ends the process if there is no memory; see [`try_heap`](Self::try_heap).
+    /// Aborts the process if there is no memory; see [`try_heap`](Self::try_heap).
     pub fn heap(len: usize) -> Self {
         let layout = heap_layout(len).expect("length of a heap buffer is below isize::MAX");
         Self::allocate(len, layout).unwrap_or_else(|| handle_alloc_error(layout))
     }
 
-    /// As [`heap`](Self::heap) for a length that comes from outside. Returns `None` if there is no memory for it.
+    /// Like [`heap`](Self::heap), for a length that comes from outside. Returns `None` if there is no memory for it.
     pub fn try_heap(len: usize) -> Option<Self> {
         Self::allocate(len, heap_layout(len)?)
     }
@@ -63,14 +65,14 @@ impl SharedBuffer {
         })
     }
 
-    /// A heap block that holds a copy of `bytes`.
+    /// Creates a heap block with a copy of `bytes`.
     pub fn copy_of(bytes: &[u8]) -> Self {
         let buffer = Self::heap(bytes.len());
         buffer.copy_in(0, bytes);
         buffer
     }
 
-    /// The whole of a mapping, which starts on a page.
+    /// Creates a buffer of a whole mapping, which starts on a page.
     pub(crate) fn mapped(mapping: MmapRaw) -> Self {
         let start = NonNull::new(mapping.as_mut_ptr()).expect("a mapping is not at address zero");
         Self {
@@ -80,14 +82,15 @@ impl SharedBuffer {
         }
     }
 
-    /// Address of the first byte, valid as long as this buffer or a clone of it lives.
+    /// Returns the address of the first byte, valid while this buffer or a clone of it exists.
     ///
-    /// Other processes may write the bytes at any time: do not make a Rust reference of it unless the protocol excludes that.
+    /// Other processes may write the bytes at any time: do not create a Rust reference to the bytes, unless the
+    /// protocol excludes such writes.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Whether no other buffer refers to the memory, nor did one that still has reads or writes of it under way.
+    /// Whether no other buffer refers to the memory, and no read or write of a dropped buffer is still in progress.
     pub fn is_unshared(&mut self) -> bool {
         Arc::get_mut(&mut self.memory).is_some()
     }
@@ -101,9 +104,33 @@ impl SharedBuffer {
         unsafe { std::ptr::copy(source, target, len) }
     }
 
-    /// The address of an aligned word of `1 << SHIFT` bytes.
+    /// Reads up to `len` bytes of `file` from `file_offset` on into the memory at `at`.
     ///
-    /// Two tests, of which the compiler drops the first where it has seen it for a neighbouring word.
+    /// Returns the number of bytes, 0 at the end of the file. No other thread or process may access these bytes at the
+    /// same time.
+    ///
+    /// # Errors
+    /// The error of the operating system; some of the bytes may then have changed.
+    ///
+    /// # Panics
+    /// If the bytes are not within the memory.
+    pub fn read_file_at(
+        &self,
+        file: impl AsFd,
+        at: usize,
+        len: usize,
+        file_offset: u64,
+    ) -> io::Result<usize> {
+        let target = self.bytes(at, len);
+        let (file, offset) = (file.as_fd().as_raw_fd(), system_offset(file_offset)?);
+        // SAFETY: the kernel writes at most `len` bytes from `target` on, which are inside the memory, and the
+        // descriptor is open.
+        transferred(unsafe { libc::pread(file, target.cast(), len, offset) })
+    }
+
+    /// Returns the address of an aligned word of `1 << SHIFT` bytes.
+    ///
+    /// Has two checks. The compiler removes the first one if it has already checked a neighbouring word.
     #[inline(always)]
     fn word<const SHIFT: u32>(&self, offset: usize) -> *mut u8 {
         let size = 1 << SHIFT;
@@ -181,7 +208,17 @@ impl Drop for Memory {
     }
 }
 
-/// Copies bytes that do not overlap, short pieces without a call: small messages are most of what is copied.
+/// Converts the offset to the type of the operating system.
+fn system_offset(offset: u64) -> io::Result<libc::off_t> {
+    libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
+/// Returns the count from a system call, or its error.
+fn transferred(count: libc::ssize_t) -> io::Result<usize> {
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Copies bytes that do not overlap. Copies short pieces without a function call, because most messages are small.
 ///
 /// # Safety
 /// `len` bytes may be read from `source` and written to `target`.
@@ -330,7 +367,7 @@ impl Words for SharedBuffer {
             bad_word(offset, 8 * N, self.len);
         }
         for (i, value) in values.into_iter().enumerate() {
-            // SAFETY: the first word is aligned and has room for all behind it, as above (see `word`).
+            // SAFETY: the first word is aligned and the following ones are in bounds, as above (see `word`).
             let word =
                 unsafe { AtomicI64::from_ptr(self.start.as_ptr().add(offset + 8 * i).cast()) };
             word.store(value, Ordering::Relaxed);
@@ -407,7 +444,7 @@ impl Words for SharedBuffer {
     #[inline(always)]
     fn fill_zero(&self, offset: usize, len: usize) {
         let target = self.bytes(offset, len);
-        // SAFETY: in bounds, and the bytes belong to the caller for now.
+        // SAFETY: in bounds, and no other thread or process accesses the bytes now.
         unsafe { std::ptr::write_bytes(target, 0, len) }
     }
 }
@@ -427,6 +464,27 @@ mod tests {
         drop(buffer);
         assert_eq!(slice.fetch_add_i64(0, 1), 0x1122_3344_5566_7788);
         assert_eq!(slice.load_i32_relaxed(0), 0x5566_7789);
+    }
+
+    #[test]
+    fn files_are_read_into_the_memory() {
+        let file = tempfile::tempfile().unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"3456789abc", 5).unwrap();
+        let target = SharedBuffer::heap(16);
+        assert_eq!(target.read_file_at(&file, 1, 8, 7).unwrap(), 8);
+        let mut seen = [0; 16];
+        target.copy_out(0, &mut seen);
+        assert_eq!(&seen, b"\x0056789abc\0\0\0\0\0\0\0");
+        assert_eq!(target.read_file_at(&file, 0, 16, 15).unwrap(), 0);
+        let error = target.read_file_at(&file, 0, 16, u64::MAX).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    #[should_panic(expected = "outside a buffer")]
+    fn a_read_of_a_file_never_leaves_the_memory() {
+        let file = tempfile::tempfile().unwrap();
+        let _ = SharedBuffer::heap(16).read_file_at(&file, 9, 8, 0);
     }
 
     #[test]

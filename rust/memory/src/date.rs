@@ -1,10 +1,10 @@
-//! Points in time as Aeron's tools print them.
+//! Formats points in time as Aeron's tools do.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Returns epoch milliseconds in the zone of this machine: `2026-01-01 10:00:00.442+0000`. A time beyond the year 9999 is returned
-/// as the number of milliseconds.
+/// Formats epoch milliseconds in the time zone of this machine: `2026-01-01 10:00:00.442+0000`. Formats a time after
+/// the year 9999 as the number of milliseconds.
 pub fn format_date(epoch_ms: i64) -> String {
     format_in(epoch_ms, TimeZone::system())
 }

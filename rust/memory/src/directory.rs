@@ -1,4 +1,4 @@
-//! The Aeron directory: where it is and what is in it (layouts, section 1).
+//! The Aeron directory: its path and its entries (layouts, section 1).
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs::DirBuilder;
@@ -16,53 +16,54 @@ const IMAGES: &str = "images";
 const LOG_EXTENSION: &str = ".logbuffer";
 const DRIVER_LOCK_FILE: &str = "aeron-driver.lock";
 
-/// What an entry of an Aeron directory is, by its name.
+/// Kind of an entry of an Aeron directory, from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum DirectoryEntry {
     /// The CnC file or the loss report.
     File,
     /// A directory of log buffers.
     LogDirectory,
-    /// The lock file of a driver of ours; drivers of other makes have none.
+    /// The lock file of a driver of this project; other drivers have none.
     DriverLock,
 }
 
-/// `AERON_DIR`, else `/dev/shm/aeron-<user>` on Linux and `<temporary directory>/aeron-<user>` elsewhere.
+/// Returns `AERON_DIR`, else `/dev/shm/aeron-<user>` on Linux and `<temporary directory>/aeron-<user>` on other
+/// systems.
 pub fn default_directory() -> PathBuf {
     directory_from(|name| std::env::var_os(name), login_name)
 }
 
-/// The CnC file of a directory.
+/// Returns the path of the CnC file of a directory.
 pub fn cnc_file(directory: &Path) -> PathBuf {
     directory.join(CNC_FILE)
 }
 
-/// The loss report of a directory.
+/// Returns the path of the loss report of a directory.
 pub fn loss_report_file(directory: &Path) -> PathBuf {
     directory.join(LOSS_REPORT_FILE)
 }
 
-/// The file that a driver of ours locks as long as it lives.
+/// Returns the path of the file that a driver of this project locks while it runs.
 pub fn driver_lock_file(directory: &Path) -> PathBuf {
     directory.join(DRIVER_LOCK_FILE)
 }
 
-/// The directories of log buffers.
+/// Returns the directories of log buffers.
 pub fn log_directories(directory: &Path) -> [PathBuf; 2] {
     [PUBLICATIONS, IMAGES].map(|name| directory.join(name))
 }
 
-/// What an entry of an Aeron directory is; `None` if drivers make nothing of this name.
-pub fn entry_named(name: &OsStr) -> Option<Entry> {
+/// Returns the kind of an entry of an Aeron directory; `None` if drivers do not use this name.
+pub fn entry_named(name: &OsStr) -> Option<DirectoryEntry> {
     match name.to_str()? {
-        CNC_FILE | LOSS_REPORT_FILE => Some(Entry::File),
-        PUBLICATIONS | IMAGES => Some(Entry::LogDirectory),
-        DRIVER_LOCK_FILE => Some(Entry::DriverLock),
+        CNC_FILE | LOSS_REPORT_FILE => Some(DirectoryEntry::File),
+        PUBLICATIONS | IMAGES => Some(DirectoryEntry::LogDirectory),
+        DRIVER_LOCK_FILE => Some(DirectoryEntry::DriverLock),
         _ => None,
     }
 }
 
-/// Whether drivers name log buffers so: a decimal id, then `.logbuffer`.
+/// Whether the name has the form of a log buffer: a decimal id, then `.logbuffer`.
 pub fn is_log_name(name: &OsStr) -> bool {
     let id = name
         .to_str()
@@ -73,21 +74,21 @@ pub fn is_log_name(name: &OsStr) -> bool {
     })
 }
 
-/// The log of the publication that was created by the command of this correlation id.
+/// Returns the path of the log of the publication with this registration id.
 pub fn publication_log(directory: &Path, registration_id: i64) -> PathBuf {
     directory
         .join(PUBLICATIONS)
         .join(format!("{registration_id}{LOG_EXTENSION}"))
 }
 
-/// The log of an image.
+/// Returns the path of the log of an image.
 pub fn image_log(directory: &Path, correlation_id: i64) -> PathBuf {
     directory
         .join(IMAGES)
         .join(format!("{correlation_id}{LOG_EXTENSION}"))
 }
 
-/// Creates the directory and the two inside it, with mode `0777 & ~umask`, as far as they are missing.
+/// Creates the directory and the two directories in it with mode `0777 & ~umask`, unless they exist.
 pub fn create_directories(directory: &Path) -> io::Result<()> {
     for path in log_directories(directory) {
         DirBuilder::new().recursive(true).create(path)?;
@@ -115,7 +116,7 @@ fn directory_from(
     Path::new(&base).join(name)
 }
 
-/// Name of the real user in the passwd database.
+/// Returns the name of the real user from the passwd database.
 fn login_name() -> Option<OsString> {
     let mut strings = [0; 4096];
     // SAFETY: all-zero bytes are a valid passwd (null pointers and zeros).

@@ -1,7 +1,7 @@
-//! Distinct error log: each error text once, with how often and when it was seen (layouts, section 8).
+//! Distinct error log: each error text once, with the number and times of its observations (layouts, section 8).
 //!
-//! The same layout stands in the CnC file and in the mark files of the archive. One process writes, any process reads. Entries are
-//! only ever added; what a reader sees of a fresh entry may still lack its first observation (count 0, last time 0).
+//! The CnC file and the archive's mark files contain this layout. One process writes, any process reads. Entries are
+//! never removed. A reader of a new entry may still see no observation (count 0, last time 0).
 
 use std::collections::HashMap;
 use std::fmt::{self, Write};
@@ -20,7 +20,7 @@ const OBSERVATION_COUNT_OFFSET: usize = offset!(ErrorEntryLayout, observation_co
 const LAST_OBSERVATION_OFFSET: usize = offset!(ErrorEntryLayout, last_observation_ms: I64);
 const FIRST_OBSERVATION_OFFSET: usize = offset!(ErrorEntryLayout, first_observation_ms: I64);
 
-/// The writer. May be shared by the threads of one process; a lock serialises them, which is why no data path records errors.
+/// The writer. Threads of one process may share it. A lock serialises them; therefore no data path records errors.
 #[derive(Debug)]
 pub struct DistinctErrorLog<W> {
     words: W,
@@ -33,7 +33,7 @@ struct Entries {
     next_offset: usize,
 }
 
-/// A text that is not in the log yet and does not fit any more; observations of known texts are still counted.
+/// The log has no room for a new text. Observations of known texts are still counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error log of {length} bytes is full: an entry of {needed} bytes does not fit")]
 pub struct ErrorLogFull {
@@ -43,21 +43,21 @@ pub struct ErrorLogFull {
     pub needed: usize,
 }
 
-/// What the log says of one error.
+/// An entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorObservation {
-    /// How often it was seen.
+    /// Number of observations.
     pub observation_count: i32,
-    /// When it was seen first, in epoch milliseconds.
+    /// Time of the first observation, in epoch milliseconds.
     pub first_observation_ms: i64,
-    /// When it was seen last, in epoch milliseconds.
+    /// Time of the last observation, in epoch milliseconds.
     pub last_observation_ms: i64,
     /// The text; bytes that are not UTF-8 are replaced.
     pub text: String,
 }
 
 impl<W: Words> DistinctErrorLog<W> {
-    /// A log in `words`, which are zero.
+    /// Creates a log in `words`, which must be zero.
     pub fn new(words: W) -> Self {
         Self {
             words,
@@ -65,7 +65,7 @@ impl<W: Words> DistinctErrorLog<W> {
         }
     }
 
-    /// Counts one observation of `text`, at `epoch_ms`, and adds an entry when it is the first.
+    /// Counts one observation of `text` at `epoch_ms`. Adds an entry for the first one.
     pub fn record(&self, epoch_ms: i64, text: &str) -> Result<(), ErrorLogFull> {
         let offset = self.find_or_add(epoch_ms, text)?;
         self.words
@@ -76,7 +76,7 @@ impl<W: Words> DistinctErrorLog<W> {
     }
 
     fn find_or_add(&self, epoch_ms: i64, text: &str) -> Result<usize, ErrorLogFull> {
-        // A thread that panicked while it held the lock left whole entries: the length is published last.
+        // If a thread panicked while it held the lock, all entries are still complete: the length is published last.
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&offset) = entries.offset_of.get(text) {
             return Ok(offset);
@@ -99,15 +99,16 @@ impl<W: Words> DistinctErrorLog<W> {
     }
 }
 
-/// Whether anything was ever recorded in the log in `words`.
+/// Whether the log in `words` has an entry.
 pub fn has_errors<W: Words>(words: &W) -> bool {
     words.len() >= ENTRY_HEADER_LENGTH && words.load_i32_acquire(LENGTH_OFFSET) != 0
 }
 
-/// The entries of the log in `words` that were last seen at `since_ms` (epoch milliseconds) or later, oldest entry first.
+/// Returns the entries of the log in `words` that were last seen at `since_ms` (epoch milliseconds) or later, oldest
+/// entry first.
 ///
-/// Whatever the bytes are, nothing outside of them is read: an entry that would pass the end is cut there, and a length below
-/// [`ENTRY_HEADER_LENGTH`] ends the log.
+/// Accepts any bytes and never reads outside `words`. An entry that would exceed the end is truncated, and a length
+/// below [`ENTRY_HEADER_LENGTH`] ends the log.
 pub fn read<W: Words>(words: &W, since_ms: i64) -> Vec<ErrorObservation> {
     let mut observations = Vec::new();
     let mut offset = 0;
@@ -137,7 +138,8 @@ fn read_entry<W: Words>(words: &W, offset: usize, length: usize) -> ErrorObserva
     }
 }
 
-/// Writes `observations` as the text that a restarted driver saves of its predecessor's errors; `time` formats epoch milliseconds.
+/// Writes `observations` as the text in which a restarted driver saves the errors of the previous driver; `time`
+/// formats epoch milliseconds.
 pub fn write_report(
     out: &mut impl Write,
     observations: &[ErrorObservation],

@@ -1,7 +1,7 @@
-//! [`LockFile`]: a file that is locked (`flock`) as long as its owner lives.
+//! [`LockFile`]: a file that is locked (`flock`) while its owner runs.
 //!
-//! The kernel releases the lock when the owner ends, however it ends. The lock belongs to the file, not to a process id, so it
-//! also separates processes of different pid namespaces that share a file system.
+//! The kernel releases the lock when the owner ends for any reason. The lock belongs to the file, not to a process id.
+//! So it also works between different pid namespaces that share a file system.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
-/// How many locks of a process a forked child gives up: [`LockFile::give_up_in_forked_children`].
+/// Maximum number of locks that a forked child releases: [`LockFile::give_up_in_forked_children`].
 const MAX_NOT_INHERITED: usize = 64;
 const NO_DESCRIPTOR: i32 = -1;
 
@@ -30,11 +30,11 @@ pub struct LockFile {
 /// Result of [`LockFile::try_lock`].
 #[derive(Debug)]
 pub enum LockAttempt {
-    /// The lock is ours now.
+    /// This process now holds the lock.
     Acquired(LockFile),
-    /// Another owner holds the lock. The file is open for reading what the owner wrote.
+    /// Another owner holds the lock. The file is open, to read the owner's data.
     Held(File),
-    /// There is no such file, or its owner has just removed it.
+    /// The file does not exist, or its owner has just removed it.
     Missing,
 }
 
@@ -42,7 +42,8 @@ impl LockFile {
     /// Creates the file for its user alone (mode 0600) and locks it.
     ///
     /// # Errors
-    /// `AlreadyExists` if the file exists; `WouldBlock` if another owner locked the new file first, or has removed it since.
+    /// `AlreadyExists` if the file exists; `WouldBlock` if another owner locked the new file first, or has removed it
+    /// since.
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -59,7 +60,7 @@ impl LockFile {
         }
     }
 
-    /// Locks the existing file if nobody holds it. Symbolic links are not followed.
+    /// Locks the existing file if it is not locked. Does not follow symbolic links.
     ///
     /// # Errors
     /// The file cannot be opened or locked.
@@ -79,9 +80,10 @@ impl LockFile {
         })
     }
 
-    /// Whether a living owner holds the file, and the file, open for reading; `None` if there is no such file.
+    /// Returns whether a living owner holds the lock, and the file, open for reading. Returns `None` if the file does
+    /// not exist.
     ///
-    /// The look takes a shared lock for a moment: two looks at the same time do not see each other.
+    /// The check takes a shared lock for a moment, so two checks at the same time do not disturb each other.
     ///
     /// # Errors
     /// The file cannot be opened or locked.
@@ -96,12 +98,12 @@ impl LockFile {
         Ok(Some((is_held, file)))
     }
 
-    /// The file, for what its owner writes into it.
+    /// Returns the file, for data that the owner writes into it.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Whether the path still names the locked file: another process may have removed or replaced it.
+    /// Whether the path still names the locked file. Another process may have removed or replaced it.
     pub fn is_in_place(&self) -> bool {
         let identity = |file: fs::Metadata| (file.dev(), file.ino());
         let there = self.path.symlink_metadata().map(identity);
@@ -109,15 +111,16 @@ impl LockFile {
         matches!((there, ours), (Ok(there), Ok(ours)) if there == ours)
     }
 
-    /// Releases the lock at once, also if a forked child has inherited it. To be called by the process that took the lock.
+    /// Releases the lock at once, even if a forked child has inherited it. Call it in the process that took the lock.
     pub fn unlock(self) {
         self.end_not_inherited();
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 
-    /// Has children that this process forks give up the lock, so that it does not outlive this process in them.
+    /// Makes forked children close their copy of the lock, so that the lock does not outlive this process.
     ///
-    /// Takes effect if the process calls [`close_in_forked_child`] in its children. The child must not use or drop the value.
+    /// Takes effect if the process calls [`close_in_forked_child`] in its children. The child must not use or drop the
+    /// value.
     pub fn give_up_in_forked_children(&self) {
         let descriptor = self.file.as_raw_fd();
         for slot in &NOT_INHERITED {
@@ -152,19 +155,20 @@ impl Drop for LockFile {
     }
 }
 
-/// Closes the descriptors of the locks that a forked child shall not keep. For a `pthread_atfork` handler in the child: only
-/// atomics and `close`, both allowed between fork and exec.
+/// Closes the descriptors of locks that a forked child must not keep. For a `pthread_atfork` handler in the child: uses
+/// only atomics and `close`, which are both allowed between fork and exec.
 pub fn close_in_forked_child() {
     for slot in &NOT_INHERITED {
         let descriptor = slot.swap(NO_DESCRIPTOR, Ordering::AcqRel);
         if descriptor != NO_DESCRIPTOR {
-            // SAFETY: the descriptor was open in the parent, so it is ours here; the child does not use or drop its `LockFile`.
+            // SAFETY: the descriptor was open in the parent, so this process owns a copy; the child does not use or
+            // drop its `LockFile`.
             unsafe { libc::close(descriptor) };
         }
     }
 }
 
-/// Close-on-exec, as every file that the standard library opens: a program that is started keeps no lock.
+/// Opens the file close-on-exec, as the standard library does: a program that is started does not keep the lock.
 fn open(path: &Path, for_writing: bool) -> io::Result<Option<File>> {
     let file = OpenOptions::new()
         .read(true)

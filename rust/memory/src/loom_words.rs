@@ -1,8 +1,8 @@
-//! [`LoomWords`]: memory for the model checker. Compiled with `--cfg loom` only.
+//! [`LoomWords`]: memory for the model checker. Compiled only with `--cfg loom`.
 //!
-//! Each declared word is a loom atomic: [`Layout`] lists which places are 64-bit cells and which are 32-bit ones (see "Mixed sizes"
-//! in [`crate::words`]). A [`Weakness`] makes one access weaker than the algorithm asked for; a model that still passes then does
-//! not test that ordering.
+//! Each declared word is a loom atomic: [`ModelLayout`] lists which words are 64-bit cells and which are 32-bit ones
+//! (see "Mixed sizes" in [`crate::words`]). A [`Weakness`] makes one access weaker than the algorithm requires. If a
+//! model still passes then, it does not test that ordering.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use loom::sync::atomic::{AtomicI32, AtomicI64, Ordering, fence};
 
 use crate::words::Words;
 
-/// Which words exist in a model, in bytes from the start of the memory.
+/// The words of a model, in bytes from the start of the memory.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub struct ModelLayout {
     len: usize,
     narrow: Vec<Range<usize>>,
     unwatched: Vec<Range<usize>>,
     wide: Vec<usize>,
 }
 
-impl Layout {
-    /// Memory of `len` bytes without any word in it.
+impl ModelLayout {
+    /// Creates a layout of `len` bytes without any word.
     pub fn new(len: usize) -> Self {
         Self {
             len,
@@ -37,8 +37,8 @@ impl Layout {
         self
     }
 
-    /// Adds 32-bit words that are not checked: the rest of something of which one watched word shows what goes wrong. Each watched
-    /// word multiplies the executions to explore.
+    /// Adds 32-bit words that loom does not check. If one watched word of an area shows errors, the rest can be
+    /// unwatched: each watched word multiplies the executions to explore.
     pub fn unwatched(mut self, range: Range<usize>) -> Self {
         self.unwatched.push(range);
         self
@@ -50,7 +50,7 @@ impl Layout {
         self
     }
 
-    /// The zeroed memory. Call it inside the model.
+    /// Returns the zeroed memory. Call it inside the model.
     pub fn build(&self) -> LoomWords {
         let mut cells: Vec<Cell> = (0..self.len / 4).map(|_| Cell::Absent).collect();
         for offset in self
@@ -104,7 +104,7 @@ pub enum Weakness {
     FullFence,
 }
 
-/// Words that loom watches. Clones and slices refer to the same cells.
+/// Words that loom checks. Clones and slices refer to the same cells.
 #[derive(Clone)]
 pub struct LoomWords {
     cells: Arc<[Cell]>,
@@ -114,7 +114,7 @@ pub struct LoomWords {
 }
 
 impl LoomWords {
-    /// The same memory, seen by a thread whose accesses are weaker than they should be.
+    /// Returns the same memory for a thread with a weakened access.
     pub fn weakened(&self, weakness: Weakness) -> Self {
         Self {
             weakness: Some(weakness),
@@ -191,7 +191,7 @@ impl LoomWords {
         }
     }
 
-    /// The bytes of the 32-bit cell around `offset`.
+    /// Returns the bytes of the 32-bit cell around `offset`.
     fn load_part(&self, offset: usize, ordering: Ordering) -> [u8; 4] {
         match self.cell(offset & !3) {
             Cell::Unwatched(cell) => cell.load(ordering),

@@ -1,6 +1,7 @@
-//! Loss report: how much each image lost, when, and from whom (layouts, section 9).
+//! Loss report: the lost bytes of each image, with times and source (layouts, section 9).
 //!
-//! The driver's conductor writes, any process reads. An entry is made at an image's first reported gap and updated by later ones.
+//! The driver's conductor writes the report; any process can read it. The first reported gap of an image creates an
+//! entry, and later gaps update it.
 
 use aeron_layout::reports::{LOSS_ENTRY_ALIGNMENT as ENTRY_ALIGNMENT, LossEntryLayout};
 use aeron_layout::{I32, I64, offset};
@@ -18,20 +19,20 @@ const CHANNEL_OFFSET: usize = LossEntryLayout::LENGTH;
 const TEXT_ALIGNMENT: usize = 4;
 const LENGTH_OF_LENGTH: usize = size_of::<I32>();
 
-/// The writer: one, in the driver's conductor.
+/// The writer of the report. There is only one: the driver's conductor.
 #[derive(Debug)]
 pub struct LossReport<W> {
     words: W,
     next_offset: usize,
 }
 
-/// The entry of one image, to count its further gaps in.
+/// The entry of one image. It counts the further gaps of the image.
 #[derive(Clone, Debug)]
 pub struct LossEntry<W> {
     words: W,
 }
 
-/// No room for another image; the entries that exist are still updated.
+/// The report has no room for another image; existing entries are still updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("loss report of {length} bytes is full: an entry of {needed} bytes does not fit")]
 pub struct LossReportFull {
@@ -41,7 +42,7 @@ pub struct LossReportFull {
     pub needed: usize,
 }
 
-/// Which image lost something.
+/// Identity of an image that lost data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LossSource {
     /// Session of the stream.
@@ -54,23 +55,23 @@ pub struct LossSource {
     pub source: String,
 }
 
-/// What the report says of one image.
+/// An entry of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LossObservation {
-    /// How many gaps were reported.
+    /// Number of reported gaps.
     pub observation_count: i64,
     /// Bytes of all reported gaps.
     pub total_bytes_lost: i64,
-    /// When the first gap was reported, in epoch milliseconds.
+    /// Time of the first reported gap, in epoch milliseconds.
     pub first_observation_ms: i64,
-    /// When the last gap was reported, in epoch milliseconds.
+    /// Time of the last reported gap, in epoch milliseconds.
     pub last_observation_ms: i64,
     /// The image.
     pub image: LossSource,
 }
 
 impl<W: Words> LossReport<W> {
-    /// A report in `words`, which are zero.
+    /// Creates a report in `words`, which must be zero.
     pub fn new(words: W) -> Self {
         Self {
             words,
@@ -118,9 +119,9 @@ impl<W: Words> LossEntry<W> {
     }
 }
 
-/// The entries of the report in `words`, oldest first.
+/// Returns the entries of the report in `words`, oldest first.
 ///
-/// Whatever the bytes are, nothing outside of them is read: an entry whose texts would pass the end ends the report.
+/// Accepts any bytes and never reads outside `words`: reading stops at an entry whose texts would exceed the end.
 pub fn read<W: Words>(words: &W) -> Vec<LossObservation> {
     let mut observations = Vec::new();
     let mut offset = 0;
@@ -131,7 +132,7 @@ pub fn read<W: Words>(words: &W) -> Vec<LossObservation> {
     observations
 }
 
-/// The entry at `offset` and its length.
+/// Returns the entry at `offset` and its length.
 fn read_entry<W: Words>(words: &W, offset: usize) -> Option<(LossObservation, usize)> {
     if offset + CHANNEL_OFFSET > words.len() {
         return None;
@@ -157,14 +158,14 @@ fn read_entry<W: Words>(words: &W, offset: usize) -> Option<(LossObservation, us
     Some((observation, end - offset))
 }
 
-/// Writes length and bytes of `text` at `offset`; answers where they end.
+/// Writes the length and bytes of `text` at `offset`. Returns the offset after them.
 fn write_text<W: Words>(words: &W, offset: usize, text: &str) -> usize {
     words.store_i32_relaxed(offset, text.len() as i32);
     words.copy_in(offset + LENGTH_OF_LENGTH, text.as_bytes());
     offset + LENGTH_OF_LENGTH + text.len()
 }
 
-/// The text at `offset` and where it ends; nothing when it would pass the end of `words`.
+/// Returns the text at `offset` and the offset after it; `None` if it would exceed the end of `words`.
 fn read_text<W: Words>(words: &W, offset: usize) -> Option<(String, usize)> {
     let start = offset + LENGTH_OF_LENGTH;
     let room = words.len().checked_sub(start)?;

@@ -1,12 +1,13 @@
-//! Files mapped whole, read-write and shared: the CnC file, log buffers, the loss report.
+//! Maps whole files, read-write and shared: the CnC file, log buffers, the loss report.
 //!
-//! A file is created exclusively with mode `0666 & ~umask`, mapped whole, and unmapped when the last [`SharedBuffer`] on it is
-//! dropped. Truncating a mapped file from outside kills the processes that touch it (SIGBUS); nothing here can prevent that. What
-//! is prevented is the same signal on a full file system: the pages of a sparse file are allocated with
-//! [`MappedFile::allocate`], which returns an error, before anybody stores to them.
+//! A file is created exclusively with mode `0666 & ~umask`, mapped as a whole, and unmapped when the last
+//! [`SharedBuffer`] on it is dropped. If another process truncates a mapped file, SIGBUS kills the processes that
+//! access it; this cannot be prevented. But the same signal on a full file system is prevented.
+//! [`MappedFile::allocate`] allocates the pages of a sparse file before any process stores to them, and returns an
+//! error if that fails.
 //!
-//! No file stays open: a process may map more files than it may have descriptors. The next bound is the number of mappings of a
-//! process (`vm.max_map_count`, 65,530 by default on Linux).
+//! Files are closed after mapping, so a process may map more files than it may have descriptors. The next limit is the
+//! number of mappings of a process (`vm.max_map_count`, 65,530 by default on Linux).
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -18,15 +19,15 @@ use rustix::fs::OFlags;
 
 use crate::buffer::SharedBuffer;
 
-/// A mapped file, and how to find it again if it was created here.
+/// A mapped file, with its identity if it was created here.
 #[derive(Debug)]
 pub struct MappedFile {
     buffer: SharedBuffer,
-    /// Kept by the creator alone, to allocate pages later.
+    /// Set only in the process that created the file, to allocate pages later.
     identity: Option<FileIdentity>,
 }
 
-/// A file by its path, and the numbers that tell it from another file at this path.
+/// Path of a file, with the numbers that identify the file at this path.
 #[derive(Debug)]
 struct FileIdentity {
     path: PathBuf,
@@ -44,7 +45,7 @@ impl FileIdentity {
         })
     }
 
-    /// Opens the file again; fails with `NotFound` if another file has taken its place.
+    /// Opens the file again; fails with `NotFound` if another file has the path now.
     fn open(&self) -> io::Result<File> {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file = OpenOptions::new()
@@ -66,18 +67,18 @@ impl FileIdentity {
     }
 }
 
-/// How [`MappedFile::create`] gives the file its length.
+/// How [`MappedFile::create`] allocates the file's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocation {
-    /// Only the length is set; pages come with [`MappedFile::allocate`] or the first touch.
+    /// Only sets the length; [`MappedFile::allocate`] or the first access allocates pages.
     Sparse,
-    /// All blocks are allocated, without touching them through the mapping.
+    /// Allocates all blocks, without access through the mapping.
     Allocated,
-    /// All blocks are allocated and mapped in (`MAP_POPULATE`).
+    /// Allocates all blocks and maps them in (`MAP_POPULATE`).
     Populated,
 }
 
-/// Size of a memory page of this machine, in bytes.
+/// Returns the size of a memory page of this machine, in bytes.
 pub fn page_size() -> usize {
     rustix::param::page_size()
 }
@@ -85,8 +86,8 @@ pub fn page_size() -> usize {
 impl MappedFile {
     /// Creates the file `path` with `len` zero bytes and maps it.
     ///
-    /// Fails with `AlreadyExists` when the file is there, `StorageFull` when the file system is, `InvalidInput` when `len` is 0; a
-    /// file that could not be given its length is removed again.
+    /// Fails with `AlreadyExists` if the file exists, `StorageFull` if the file system is full, `InvalidInput` if `len`
+    /// is 0. Removes the file again if its length cannot be set.
     pub fn create(path: &Path, len: usize, allocation: Allocation) -> io::Result<Self> {
         if len == 0 {
             return Err(io::Error::new(
@@ -116,7 +117,7 @@ impl MappedFile {
         }
     }
 
-    /// Maps the existing file `path`; with `populate` all its pages are mapped in at once.
+    /// Maps the existing file `path`. With `populate`, maps in all its pages at once.
     ///
     /// Fails with `UnexpectedEof` for an empty file, which cannot be mapped.
     pub fn open(path: &Path, populate: bool) -> io::Result<Self> {
@@ -129,9 +130,10 @@ impl MappedFile {
         })
     }
 
-    /// Maps the existing file `path` for looking at it: needs no write permission, and what is stored stays in this process.
+    /// Maps the existing file `path` for reading: needs no write permission, and stores stay in this process.
     ///
-    /// What others store is seen as long as nothing was stored to the same page here. Fails as [`open`](Self::open) does.
+    /// Stores of other processes are visible until this process stores to the same page. Fails like
+    /// [`open`](Self::open).
     pub fn open_private(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         refuse_empty(&file, path)?;
@@ -143,26 +145,26 @@ impl MappedFile {
         })
     }
 
-    /// The whole file; keeps the mapping alive.
+    /// Returns the whole file; keeps the mapping alive.
     pub fn buffer(&self) -> &SharedBuffer {
         &self.buffer
     }
 
-    /// Allocates the blocks of `[offset, offset + len)`, so that stores there cannot fail for want of space.
+    /// Allocates the blocks of `[offset, offset + len)`, so that stores there cannot fail for lack of space.
     ///
-    /// Content does not change. The file is opened for the time of the call.
+    /// Does not change the content. Opens the file during the call.
     ///
     /// # Errors
-    /// `StorageFull` if the file system is full; `NotFound` if the file was removed or replaced; the error of the system if it
-    /// cannot be opened, for instance because the process has too many files open; `Unsupported` where blocks cannot be allocated:
-    /// on some file systems, outside Linux, and for a file that was opened rather than created.
+    /// `StorageFull` if the file system is full; `NotFound` if the file was removed or replaced; the system's error if
+    /// it cannot be opened, for example because the process has too many open files; `Unsupported` if blocks cannot be
+    /// allocated: on some file systems, outside Linux, and for a file that was opened rather than created.
     pub fn allocate(&self, offset: usize, len: usize) -> io::Result<()> {
         let identity = self.identity.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         allocate_blocks(&identity.open()?, offset, len)
     }
 
-    /// Allocates the blocks of `[offset, offset + len)` as [`allocate`](Self::allocate) does. Where blocks cannot be allocated,
-    /// zeros are written instead, so this is for a part of a new file to which nobody has stored yet.
+    /// Allocates the blocks of `[offset, offset + len)` like [`allocate`](Self::allocate). If blocks cannot be
+    /// allocated, writes zeros instead. Therefore use it only for a part of a new file to which nothing was stored yet.
     ///
     /// # Errors
     /// Those of [`allocate`](Self::allocate), except `Unsupported` for a file that was created.
@@ -207,13 +209,13 @@ fn allocate_blocks(file: &File, offset: usize, len: usize) -> io::Result<()> {
     }
 }
 
-/// What other systems call by the same name may cut the file off behind the range.
+/// Not used: functions of the same name on other systems may truncate the file after the range.
 #[cfg(not(target_os = "linux"))]
 fn allocate_blocks(_file: &File, _offset: usize, _len: usize) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Allocates by writing, where the file system has no other way. The file is new: nobody else writes it yet.
+/// Allocates by writing, if the file system has no other way. The file is new: no other process writes to it yet.
 fn write_zeros(file: &File, offset: usize, len: usize) -> io::Result<()> {
     static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
     let mut left = len;
@@ -318,7 +320,7 @@ mod tests {
         assert_eq!((before, descriptors_below(dir.path())), (0, 0));
     }
 
-    /// Open descriptors of this process for files in `dir`: other tests run beside this one.
+    /// Counts the open descriptors of this process for files in `dir`: other tests run at the same time.
     #[cfg(target_os = "linux")]
     fn descriptors_below(dir: &Path) -> usize {
         std::fs::read_dir("/proc/self/fd")

@@ -1,8 +1,8 @@
-//! [`Snapshot`]: a few values that one thread changes together and others read together, without waiting for each other.
+//! [`Snapshot`]: a few values that one thread changes together and others read consistently, without locks.
 //!
-//! The writer raises the first change number, stores the values, and sets the second change number to the first. A reader
-//! loads the second number, the values and the first number, and has read one row when the numbers are equal; if they are
-//! not, the writer was at work, and there will be a newer row in a moment.
+//! The writer increments the first change number, stores the values, and sets the second change number to the first. A
+//! reader loads the second number, the values and the first number. If the numbers are equal, the values belong
+//! together. If not, the writer was active, and a newer row will be available in a moment.
 
 use crate::buffer::SharedBuffer;
 use crate::words::Words;
@@ -17,17 +17,17 @@ pub struct Snapshot<W, const N: usize> {
     words: W,
 }
 
-/// A row that was read whole.
+/// A consistent row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<const N: usize> {
-    /// How often the row had been published: 0 is what was there from the start.
+    /// Number of times that the row had been published: 0 for the initial row.
     pub change_number: i64,
     /// The values.
     pub values: [i64; N],
 }
 
 impl<const N: usize> Snapshot<SharedBuffer, N> {
-    /// A row on the heap that holds `values`.
+    /// Creates a row on the heap with `values`.
     pub fn new(values: [i64; N]) -> Self {
         let snapshot = Self::attach(SharedBuffer::heap(VALUES + 8 * N));
         snapshot.words.store_i64s_relaxed(VALUES, values);
@@ -36,13 +36,13 @@ impl<const N: usize> Snapshot<SharedBuffer, N> {
 }
 
 impl<W: Words, const N: usize> Snapshot<W, N> {
-    /// The row that lies in `words`: 16 bytes and 8 for each value, at first zero.
+    /// Opens the row in `words`: 16 bytes plus 8 for each value, initially zero.
     pub fn attach(words: W) -> Self {
         assert!(words.len() >= VALUES + 8 * N);
         Self { words }
     }
 
-    /// Replaces the row. For one thread only.
+    /// Replaces the row. Only for one thread.
     pub fn publish(&self, values: [i64; N]) {
         let change_number = self.words.load_i64_relaxed(BEGIN).wrapping_add(1);
         self.words.store_i64_relaxed(BEGIN, change_number);
@@ -51,13 +51,13 @@ impl<W: Words, const N: usize> Snapshot<W, N> {
         self.words.store_i64_release(END, change_number);
     }
 
-    /// The number of the row that [`read`](Self::read) would answer.
+    /// Returns the number of the row that [`read`](Self::read) would return.
     #[inline]
     pub fn change_number(&self) -> i64 {
         self.words.load_i64_acquire(END)
     }
 
-    /// The row, unless it is being replaced just now.
+    /// Returns the row, unless it is being replaced at this moment.
     #[inline]
     pub fn read(&self) -> Option<Row<N>> {
         let change_number = self.change_number();

@@ -1,35 +1,39 @@
 //! Shared memory as 32- and 64-bit words.
 //!
-//! Every algorithm of this crate is written against [`Words`] and says at each access which ordering it needs. Two
+//! Every algorithm of this crate uses [`Words`] and states at each access which ordering it needs. Two
 //! implementations exist:
 //!
-//! * [`SharedBuffer`](crate::buffer::SharedBuffer), used in production: heap or mapped memory, one machine instruction per access;
-//! * `LoomWords` (only with `--cfg loom`), in which each word is a loom atomic, so that the model checker sees the real orderings.
+//! * [`SharedBuffer`](crate::buffer::SharedBuffer), used in production: heap or mapped memory, one machine instruction
+//!   per access;
+//! * `LoomWords` (only with `--cfg loom`), in which each word is a loom atomic, so that the model checker sees the real
+//!   orderings.
 //!
 //! # Rules
 //!
-//! * Offsets are in bytes from the start of the buffer. A 32-bit access needs an offset that is a multiple of 4, a 64-bit one a
-//!   multiple of 8. An access that is misaligned or out of bounds panics: it is a bug of the caller, because lengths that come from
-//!   another process are validated before they are used as offsets.
+//! * Offsets are in bytes from the start of the buffer. A 32-bit access needs an offset that is a multiple of 4, a
+//!   64-bit one a multiple of 8. An access that is misaligned or out of bounds panics: it is a bug of the caller,
+//!   because lengths that come from another process are validated before they are used as offsets.
 //! * Words are little-endian, as are all files of Aeron.
-//! * `copy_in`, `copy_out` and `fill_zero` are for bytes that the protocol gives to one side at a time (the record is claimed, or
-//!   its positive length was acquired). Where both sides touch the bytes at once and validate afterwards (broadcast), the
-//!   `_relaxed` copies are used.
+//! * `copy_in`, `copy_out` and `fill_zero` are for bytes that the protocol gives to one side at a time (the record is
+//!   claimed, or its positive length was acquired). Where both sides touch the bytes at once and validate afterwards
+//!   (broadcast), the `_relaxed` copies are used.
 //!
 //! # Mixed sizes
 //!
-//! A frame length is a 32-bit word, yet cleaning and rebuilding store it as the low half of a 64-bit word. On the supported CPUs an
-//! aligned 64-bit store is single-copy atomic for the 32-bit loads inside it. Neither Rust's memory model nor loom has that notion,
-//! so the model assumes less: a place is either *wide* (one 64-bit cell: positions, counters) or *narrow* (32-bit cells). A 64-bit
-//! store to a narrow place is a relaxed store of the high half followed by a store of the low half with the asked ordering; a 64-bit
-//! load is a load of the low half with the asked ordering followed by a relaxed load of the high half. What holds with these torn
-//! accesses holds with whole ones. 32-bit accesses to wide cells, and 64-bit read-modify-writes of narrow ones, panic in the model.
+//! A frame length is a 32-bit word, yet cleaning and rebuilding store it as the low half of a 64-bit word. On the
+//! supported CPUs an aligned 64-bit store is single-copy atomic for the 32-bit loads inside it. Neither Rust's memory
+//! model nor loom has that notion, so the model assumes less: a place is either *wide* (one 64-bit cell: positions,
+//! counters) or *narrow* (32-bit cells). A 64-bit store to a narrow place is a relaxed store of the high half followed
+//! by a store of the low half with the requested ordering. A 64-bit load is a load of the low half with the requested
+//! ordering followed by a relaxed load of the high half. An algorithm that is correct with these torn accesses is also
+//! correct with whole ones. 32-bit accesses to wide cells, and 64-bit read-modify-writes of narrow ones, panic in the
+//! model.
 
 /// Memory shared between threads or processes, accessed in words. See the [module](self) for the rules.
 ///
 /// Clones and slices refer to the same memory and keep it alive.
 pub trait Words: Clone + Send + Sync + 'static {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     fn len(&self) -> usize;
 
     /// Whether there are no bytes at all.
@@ -37,7 +41,7 @@ pub trait Words: Clone + Send + Sync + 'static {
         self.len() == 0
     }
 
-    /// The part `[offset, offset + len)` of this memory. `offset` is a multiple of 8.
+    /// Returns the part `[offset, offset + len)` of this memory. `offset` is a multiple of 8.
     fn slice(&self, offset: usize, len: usize) -> Self;
 
     /// Plain load of a byte.
@@ -61,9 +65,10 @@ pub trait Words: Clone + Send + Sync + 'static {
     fn store_i32_relaxed(&self, offset: usize, value: i32);
     /// Store-release of a 32-bit word.
     fn store_i32_release(&self, offset: usize, value: i32);
-    /// Sequentially consistent addition to a 32-bit word (wrapping); answers the value before it.
+    /// Adds to a 32-bit word (wrapping, sequentially consistent). Returns the previous value.
     fn fetch_add_i32(&self, offset: usize, delta: i32) -> i32;
-    /// Sequentially consistent compare-and-swap of a 32-bit word; answers the value found, as an error when it was not `current`.
+    /// Compares and swaps a 32-bit word (sequentially consistent). Returns the previous value, as an error if it was
+    /// not `current`.
     fn compare_exchange_i32(&self, offset: usize, current: i32, new: i32) -> Result<i32, i32>;
 
     /// Plain load of a 64-bit word.
@@ -74,38 +79,45 @@ pub trait Words: Clone + Send + Sync + 'static {
     fn store_i64_relaxed(&self, offset: usize, value: i64);
     /// Store-release of a 64-bit word.
     fn store_i64_release(&self, offset: usize, value: i64);
-    /// Plain stores of consecutive 64-bit words, in this order; as cheap as one in its checks.
+    /// Plain stores of consecutive 64-bit words in this order, with only one bounds check.
     #[inline(always)]
     fn store_i64s_relaxed<const N: usize>(&self, offset: usize, values: [i64; N]) {
         for (i, value) in values.into_iter().enumerate() {
             self.store_i64_relaxed(offset + 8 * i, value);
         }
     }
-    /// Sequentially consistent addition to a 64-bit word (wrapping); answers the value before it.
+    /// Adds to a 64-bit word (wrapping, sequentially consistent). Returns the previous value.
     fn fetch_add_i64(&self, offset: usize, delta: i64) -> i64;
-    /// Sequentially consistent compare-and-swap of a 64-bit word; answers the value found, as an error when it was not `current`.
+    /// Compares and swaps a 64-bit word (sequentially consistent). Returns the previous value, as an error if it was
+    /// not `current`.
     fn compare_exchange_i64(&self, offset: usize, current: i64, new: i64) -> Result<i64, i64>;
 
-    /// Orders all loads and stores before it ahead of all stores after it (the "store fence" of the layouts).
+    /// Orders all loads and stores before the fence ahead of all stores after it (the "store fence" of the layouts).
     fn fence_release(&self);
     /// Orders all loads before it ahead of all loads and stores after it.
     fn fence_acquire(&self);
-    /// Orders all loads and stores before it ahead of all after it, stores ahead of loads too.
+    /// Orders all loads and stores before the fence ahead of all loads and stores after it.
     fn fence_full(&self);
 
-    /// Copies `bytes` into the memory at `offset` (any alignment). Nobody else may access these bytes meanwhile.
+    /// Copies `bytes` into the memory at `offset` (any alignment). No other thread or process may access these bytes at
+    /// the same time.
     fn copy_in(&self, offset: usize, bytes: &[u8]);
-    /// Copies bytes from `offset` (any alignment) out of the memory. Nobody else may write these bytes meanwhile.
+    /// Copies bytes from `offset` (any alignment) out of the memory. No other thread or process may write these bytes
+    /// at the same time.
     fn copy_out(&self, offset: usize, bytes: &mut [u8]);
-    /// As [`copy_in`](Self::copy_in) in relaxed words, for bytes that a reader may look at meanwhile. `offset` is a multiple of 4.
+    /// Like [`copy_in`](Self::copy_in), in relaxed words, for bytes that a reader may read at the same time. `offset`
+    /// is a multiple of 4.
     fn copy_in_relaxed(&self, offset: usize, bytes: &[u8]);
-    /// As [`copy_out`](Self::copy_out) in relaxed words, for bytes that a writer may change meanwhile. `offset` is a multiple of 4.
+    /// Like [`copy_out`](Self::copy_out), in relaxed words, for bytes that a writer may change at the same time.
+    /// `offset` is a multiple of 4.
     fn copy_out_relaxed(&self, offset: usize, bytes: &mut [u8]);
-    /// Zeroes `len` bytes from `offset` (any alignment). Nobody else may write these bytes meanwhile.
+    /// Zeroes `len` bytes from `offset` (any alignment). No other thread or process may write these bytes at the same
+    /// time.
     fn fill_zero(&self, offset: usize, len: usize);
 }
 
-/// `value` rounded up to a multiple of `alignment`, a power of two. The caller makes sure that it does not overflow.
+/// Returns `value` rounded up to a multiple of `alignment`, a power of two. The caller ensures that the result does not
+/// overflow.
 pub const fn align(value: usize, alignment: usize) -> usize {
     (value + alignment - 1) & !(alignment - 1)
 }

@@ -106,7 +106,7 @@ fn a_new_receiver_starts_with_the_newest_message() {
 fn a_receiver_that_falls_behind_learns_it_once_and_goes_on_after_the_newest_message() {
     let (words, mut transmitter) = buffer();
     let mut receiver = receiver(&words);
-    // 16 messages of 64 bytes fill the buffer exactly; the oldest is then at the edge.
+    // 16 messages of 64 bytes fill the buffer exactly; the oldest is then about to be overwritten.
     for k in 0..16 {
         transmitter.transmit(1, &[k; 56]).unwrap();
     }
@@ -124,7 +124,7 @@ fn a_receiver_that_falls_behind_learns_it_once_and_goes_on_after_the_newest_mess
     assert_eq!(next(&mut receiver), Some((1, vec![0; 56])), "just in time");
 }
 
-/// 01-35: the transmitter announced that it is overwriting the record, and is in the middle of it.
+/// 01-35: the transmitter has announced that it overwrites the record, and is writing it.
 #[test]
 fn a_copy_that_was_being_overwritten_is_discarded() {
     let (words, mut transmitter) = buffer();

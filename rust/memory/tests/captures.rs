@@ -48,7 +48,7 @@ fn copied(words: &SharedBuffer, offset: usize, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// The captured file put together again, zeros where nothing was captured.
+/// Rebuilds the captured file; bytes that were not captured are zero.
 fn captured_cnc() -> (SharedBuffer, Cnc<SharedBuffer>, Value) {
     let expected = expected!("cnc.json");
     let words = SharedBuffer::heap(number(&expected["file_length"]) as usize);
@@ -232,7 +232,7 @@ fn check_heartbeat(record: &CounterRecord, key: &Value) {
 fn check_channel(record: &CounterRecord, key: &Value) {
     let channel = text(&key["channel"]);
     assert_eq!(decode_channel_key(&record.key), channel);
-    // Behind the text the real driver leaves what happened to be there.
+    // After the text the real driver leaves arbitrary bytes.
     let used = 4 + channel.len();
     assert_eq!(record.key[..used], channel_key(channel)[..used]);
 }
@@ -262,7 +262,7 @@ fn check_stream(record: &CounterRecord, key: &Value) {
     assert_eq!(i64::from(decoded.session_id), number(&key["session_id"]));
     assert_eq!(i64::from(decoded.stream_id), number(&key["stream_id"]));
     assert_eq!(decoded.channel, text(&key["channel"]));
-    // The key holds the start of the channel only, the label all of it.
+    // The key contains only the start of the channel, the label all of it.
     let StreamKey {
         registration_id: id,
         session_id: session,
@@ -346,7 +346,7 @@ fn the_captured_commands_across_the_end_of_the_ring_are_read_in_two_goes() {
     );
     ring.words().copy_in(CAPACITY - end.len(), end);
     ring.words().copy_in(0, start);
-    // The commands before the first whole one of the capture count as read.
+    // The commands before the first complete one of the capture count as read.
     let first = number(&expected["records_at_end"][0]["index"]);
     ring.words().store_i64_relaxed(CAPACITY + 384, first);
     let mut consumer = RingConsumer::new(ring);
@@ -430,7 +430,7 @@ fn the_captured_events_across_the_end_of_the_buffer_are_received() {
         ["tail_intent", "tail", "latest"].map(|name| number(&expected[name]))
     );
 
-    // From the first whole record of the capture up to the last one.
+    // From the first complete record of the capture up to the last one.
     words.store_i64_relaxed(
         CAPACITY + 16,
         number(&expected["records_at_end"][0]["offset"]),

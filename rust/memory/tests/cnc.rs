@@ -348,7 +348,7 @@ fn a_created_file_is_whole_and_found_by_others() {
     assert_eq!(invalid.kind(), std::io::ErrorKind::InvalidInput);
 }
 
-/// 01-19: the name leads to the file of the new driver, the old mapping stays what it was.
+/// 01-19: the path leads to the file of the new driver; the old mapping does not change.
 #[test]
 fn a_file_replaced_by_a_new_driver_is_found_by_mapping_again() {
     let dir = tempfile::tempdir().unwrap();

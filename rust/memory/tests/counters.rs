@@ -289,7 +289,7 @@ fn the_control_protocol_version_counts_only_from_the_real_counter_43() {
     assert_eq!(reader.control_protocol_version(), 0, "freed");
 }
 
-/// 01-43 (shapes; who uses which is the driver's)
+/// 01-43 (only the layouts; the driver's tests check which counter uses which key)
 #[test]
 fn stream_keys_cut_the_channel_and_labels_do_not() {
     let channel = format!(

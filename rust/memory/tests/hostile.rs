@@ -1,4 +1,4 @@
-//! Whatever other processes write: no panic, no access outside, no endless loop.
+//! For any bytes that other processes write: no panic, no access out of bounds, no endless loop.
 
 use aeron_memory::broadcast::{self, BroadcastReceiver, BroadcastTransmitter};
 use aeron_memory::cnc::{Cnc, CncLengths, DriverIdentity, Reader};
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 const CAPACITY: usize = 256;
 
-/// Numbers near the edges are likelier to lead a reader astray than random ones.
+/// Numbers near the limits are more likely to mislead a reader than random ones.
 fn number() -> impl Strategy<Value = i64> {
     prop_oneof![
         any::<i64>(),
@@ -135,7 +135,7 @@ proptest! {
         reader.append_to_label(id, "x");
         reader.append_to_label(0, &"x".repeat(500));
         let _ = (reader.find_by_registration(0, 0), reader.find_by_key(0, |_| true), reader.control_protocol_version());
-        // The driver goes on allocating, whatever is in the records.
+        // The driver can still allocate counters with any bytes in the records.
         let mut manager = CountersManager::new(metadata, values, 0).unwrap();
         let new = NewCounter { type_id: 1, key: b"k", label: b"l", registration_id: 1, owner_id: 1, reference_id: 1, value: 1 };
         for id in 0..5 {

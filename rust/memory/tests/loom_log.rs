@@ -1,5 +1,5 @@
-//! Log buffers: what a subscriber reads is whole, a batch becomes visible at once, rotation happens once, an unblocked
-//! range is exactly what was claimed, and nothing stale is found behind the last frame.
+//! Log buffers in the model checker. Subscribers read complete messages, a batch becomes visible at once, and a
+//! rotation happens once. An unblocked range is exactly one claim, and no stale data follows the last frame.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p aeron-memory --release --test loom_log`.
 #![cfg(loom)]
@@ -10,33 +10,37 @@ mod support;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use aeron_layout::frame::{FirstWord, place_word, stream_word};
 use aeron_memory::Words;
+use aeron_memory::log::append::FilledBlock;
 use aeron_memory::log::clean::clean;
+use aeron_memory::log::frame::{flags, frame_type};
 use aeron_memory::log::metadata::METADATA_LENGTH;
 use aeron_memory::log::unblock::unblock;
 use aeron_memory::log::{
     AppendError, ConcurrentAppender, ExclusiveAppender, Framing, LogBuffers, Positions, RawTail,
 };
-use aeron_memory::loom_words::{Layout, LoomWords, Weakness};
+use aeron_memory::loom_words::{LoomWords, ModelLayout, Weakness};
 use loom::thread;
 
 use support::{check, check_fails};
 
-/// Four frames with a payload of up to 32 bytes to a term.
+/// A term has room for four frames with a payload of up to 32 bytes.
 const TERM: usize = 256;
 const METADATA: usize = 3 * TERM;
 const ACTIVE_TERM_COUNT: usize = METADATA + 24;
 const TAILS_AND_COUNT: Range<usize> = METADATA..ACTIVE_TERM_COUNT + 4;
-/// Where a model keeps the publishers' limit: in a part of the metadata that nothing uses.
+/// Location of the publishers' limit in the model: an unused part of the metadata.
 const LIMIT: usize = METADATA + 1024;
 
 const NO_LIMIT: i64 = i64::MAX;
 
 type Log = LogBuffers<LoomWords>;
 
-/// A log whose first `terms` partitions have words, with the tails of a log that is used from `start` on.
+/// Creates the memory of a log that starts at `start`. The model contains the first `terms` partitions and a part of
+/// the metadata.
 fn words(terms: usize, start: i64) -> LoomWords {
-    let words = Layout::new(METADATA + METADATA_LENGTH)
+    let words = ModelLayout::new(METADATA + METADATA_LENGTH)
         .narrow(0..terms * TERM)
         .wide(METADATA)
         .wide(METADATA + 8)
@@ -61,7 +65,7 @@ fn log(words: &LoomWords) -> Log {
     LogBuffers::model(words, Positions::model(8), framing)
 }
 
-/// The log as a thread sees it, one of whose accesses may be too weak.
+/// Opens the log for a thread, with one access weakened if requested.
 fn log_with(words: &LoomWords, weakness: &Option<Weakness>) -> Log {
     match weakness {
         Some(weakness) => log(&words.weakened(weakness.clone())),
@@ -69,12 +73,13 @@ fn log_with(words: &LoomWords, weakness: &Option<Weakness>) -> Log {
     }
 }
 
-/// The payload of message k: its bytes are k.
+/// Returns the payload of message k: all its bytes are k.
 fn message(k: u8, length: usize) -> Vec<u8> {
     vec![k; length]
 }
 
-/// The first bytes of the messages between `position` and where the log ends for now; checks that they are whole.
+/// Returns the first bytes of the messages from `position` to the current end of the log. Checks that the messages are
+/// complete.
 fn read(log: &Log, position: &mut i64) -> Vec<u8> {
     let mut read = Vec::new();
     let mut cursor = log.cursor(*position).unwrap();
@@ -157,7 +162,46 @@ fn without_the_acquire_of_its_first_length_a_message_of_a_run_is_not_whole() {
     });
 }
 
-/// Offers until the message is in.
+/// A publisher writes a block of two frames into the term while a subscriber reads.
+fn filled_block_and_subscriber(publishing: Option<Weakness>) {
+    let words = words(1, 0);
+    let subscriber = log_with(&words, &None);
+    let subscription = thread::spawn(move || read(&subscriber, &mut 0));
+    let mut publisher = ExclusiveAppender::new(log_with(&words, &publishing)).unwrap();
+    let first_word = FirstWord::new(36, flags::UNFRAGMENTED, frame_type::DATA);
+    let end = publisher.fill_block(NO_LIMIT, 192, |space| {
+        let term = space.term();
+        for (at, value) in [(0, 1), (64, 2)] {
+            term.store_i64_relaxed(at + 8, place_word(at, 1) as i64);
+            term.store_i64_relaxed(at + 16, stream_word(2, 0) as i64);
+            term.copy_in(at + 32, &message(value, 4));
+        }
+        term.store_i64_relaxed(64, first_word.0);
+        // The start of a frame that the block does not contain completely.
+        term.store_i64_relaxed(128, first_word.0);
+        Ok::<_, ()>(FilledBlock {
+            length: 128,
+            first_word,
+        })
+    });
+    assert_eq!(end, Ok(128));
+    let read = subscription.join().unwrap();
+    assert!(read.is_empty() || read == [1, 2], "half a block is visible");
+}
+
+#[test]
+fn a_filled_block_is_visible_whole_or_not_at_all() {
+    check(|| filled_block_and_subscriber(None));
+}
+
+#[test]
+fn without_the_release_of_its_first_word_a_filled_block_is_not_whole() {
+    check_fails("not whole", || {
+        filled_block_and_subscriber(Some(Weakness::Release(0..8)));
+    });
+}
+
+/// Offers until the message is appended.
 fn offer_until_done(publisher: &ConcurrentAppender<LoomWords>, message: &[u8]) -> i64 {
     loop {
         match publisher.offer(NO_LIMIT, message) {
@@ -168,7 +212,7 @@ fn offer_until_done(publisher: &ConcurrentAppender<LoomWords>, message: &[u8]) -
     }
 }
 
-/// Two publishers race for a term that has room for `room` bytes. Answers whether the second was ahead.
+/// Two publishers race for a term that has room for `room` bytes. Returns whether the second was ahead.
 fn publishers_at_term_end(room: usize) -> bool {
     let start = (TERM - room) as i64;
     let words = words(2, start);
@@ -192,7 +236,7 @@ fn publishers_at_term_end(room: usize) -> bool {
     second < first
 }
 
-/// Explores the race, and makes sure that each publisher was ahead in some execution.
+/// Explores the race, and checks that each publisher was ahead in some execution.
 fn check_race(room: usize, ahead: &'static [AtomicUsize; 2]) {
     check(move || {
         ahead[usize::from(publishers_at_term_end(room))].fetch_add(1, Ordering::Relaxed);
@@ -201,7 +245,7 @@ fn check_race(room: usize, ahead: &'static [AtomicUsize; 2]) {
     assert!(ahead.into_iter().all(|count| count > 0), "{ahead:?}");
 }
 
-/// 01-64: one pads, both are told to try again, the log rotates once.
+/// 01-64: one publisher pads, both must try again, and the log rotates once.
 #[test]
 fn publishers_who_race_beyond_a_term_end_rotate_once() {
     static AHEAD: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
@@ -215,7 +259,7 @@ fn publishers_who_race_for_the_last_place_rotate_once() {
     check_race(64, &AHEAD);
 }
 
-/// A publisher rotates the log while the driver looks where the publishers are.
+/// A publisher rotates the log while the driver reads the producer position.
 fn rotation(
     offer: fn(Log) -> Result<i64, AppendError>,
     publishing: Option<Weakness>,
@@ -297,7 +341,7 @@ fn unblocking(
     let messages = read(&log, &mut position);
     let tail = log.metadata().tail(0).unclamped_offset();
     assert_eq!(position, tail as i64, "what was claimed is not whole");
-    // What is appended while it is unblocked may become padding, as after the death of its publisher.
+    // If the driver unblocks a message while its publisher still appends it, the message may become padding.
     assert!(unblocked || !messages.is_empty());
 }
 
@@ -353,7 +397,7 @@ fn without_the_acquire_of_what_is_found_a_part_of_a_message_is_unblocked() {
     });
 }
 
-/// The driver cleans a term that was used before while someone looks whether it is clean.
+/// The driver cleans a used term while another thread checks whether it is clean.
 fn cleaning(driving: Option<Weakness>, looking: Option<Weakness>) {
     let words = words(1, 0);
     words.store_i32_relaxed(0, 32);
@@ -362,7 +406,7 @@ fn cleaning(driving: Option<Weakness>, looking: Option<Weakness>) {
     let look = thread::spawn(move || {
         let term = looker.term(0);
         if term.load_i32_acquire(0) == 0 {
-            assert_eq!(term.load_i32_relaxed(32), 0, "a stale frame lies behind");
+            assert_eq!(term.load_i32_relaxed(32), 0, "a stale frame follows");
         }
     });
     assert_eq!(
@@ -392,8 +436,8 @@ fn without_its_acquire_a_stale_frame_lies_behind() {
     });
 }
 
-/// The log is in its fourth term, so partition 0 is used again: the driver cleans the rest of it and raises the limit, a
-/// publisher appends up to there, and a subscriber reads the message and looks for the next.
+/// The log is in its fourth term, so partition 0 is used again. The driver cleans the rest of it and raises the limit.
+/// A publisher appends up to the limit. A subscriber reads the message and tries to read the next one.
 fn clean_append_and_read(driving: Option<Weakness>, publishing: Option<Weakness>) {
     let start = 3 * TERM as i64;
     let words = words(1, start);

@@ -1,4 +1,4 @@
-//! The loss report against captured bytes and hostile ones.
+//! The loss report, tested with captured and with hostile bytes.
 
 use aeron_memory::loss_report::{self, LossReport, LossSource};
 use aeron_memory::{SharedBuffer, Words};
@@ -92,7 +92,7 @@ fn a_full_report_takes_no_new_entry_and_keeps_counting_in_the_old_ones() {
 }
 
 proptest! {
-    /// 01-53: channels of every length, so that entries end on both sides of each 64-byte boundary.
+    /// 01-53: channels of every length, so that entries end before and after each 64-byte boundary.
     #[test]
     fn entries_of_any_channel_length_are_read_back(lengths in proptest::collection::vec((0..200usize, 0..40usize), 1..20)) {
         let words = SharedBuffer::heap(16_384);

@@ -1,10 +1,10 @@
-//! Ring, broadcast and counters beside the simplest thing that does the same.
+//! Compares ring, broadcast and counters with simple models.
 
 use std::collections::VecDeque;
 
 use aeron_memory::broadcast::{self, BroadcastReceiver, BroadcastTransmitter, ReceiveError};
 use aeron_memory::counters::{CountersManager, NewCounter};
-use aeron_memory::ring::{self, Action, ClaimError, ManyToOneRing, RingConsumer};
+use aeron_memory::ring::{self, ClaimError, ManyToOneRing, RecordAction, RingConsumer};
 use aeron_memory::{SharedBuffer, Words};
 use proptest::prelude::*;
 
@@ -25,14 +25,14 @@ enum RingStep {
     Write(Message),
     Claim(Message, bool),
     Read(usize),
-    ReadUntil(usize, Action),
+    ReadUntil(usize, RecordAction),
 }
 
 fn ring_step() -> impl Strategy<Value = RingStep> {
     let action = prop_oneof![
-        Just(Action::Abort),
-        Just(Action::Break),
-        Just(Action::Commit)
+        Just(RecordAction::Abort),
+        Just(RecordAction::Break),
+        Just(RecordAction::Commit)
     ];
     prop_oneof![
         3 => message().prop_map(RingStep::Write),
@@ -42,7 +42,7 @@ fn ring_step() -> impl Strategy<Value = RingStep> {
     ]
 }
 
-/// A ring and the queue that it should be.
+/// A ring and the queue that models it.
 struct RingModel {
     ring: ManyToOneRing<SharedBuffer>,
     consumer: RingConsumer<SharedBuffer>,
@@ -50,7 +50,7 @@ struct RingModel {
 }
 
 impl RingModel {
-    /// Everything was written and read up to `position`.
+    /// Creates a ring in which everything up to `position` was written and read.
     fn new(position: i64) -> Self {
         let words = SharedBuffer::heap(CAPACITY + ring::TRAILER_LENGTH);
         for offset in [128, 256, 384] {
@@ -105,24 +105,28 @@ impl RingModel {
         }
     }
 
-    fn read_until(&mut self, at: usize, action: Action) {
+    fn read_until(&mut self, at: usize, action: RecordAction) {
         let mut seen = 0;
         let queue = &self.queue;
         let read = self.consumer.controlled_read(usize::MAX, |t, payload| {
             assert_eq!((t, payload), (queue[seen].0, queue[seen].1.as_slice()));
             seen += 1;
-            if seen > at { action } else { Action::Continue }
+            if seen > at {
+                action
+            } else {
+                RecordAction::Continue
+            }
         });
         let read = read.unwrap();
         assert_eq!(
             read,
-            seen - usize::from(action == Action::Abort && seen > at)
+            seen - usize::from(action == RecordAction::Abort && seen > at)
         );
         self.queue.drain(..read);
     }
 }
 
-/// A message is refused only when it would not fit together with the padding that it may need.
+/// A message is refused only if it does not fit together with the padding that it may need.
 fn assert_full(error: ClaimError, size: usize, position: i64, length: usize) {
     assert_eq!(error, ClaimError::Full);
     let need = (length + 8).next_multiple_of(8);

@@ -1,4 +1,4 @@
-//! The ring between processes: the test starts itself again as the producers.
+//! Tests the ring between processes: the test starts its own program again as the producers.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,12 +10,12 @@ use aeron_memory::ring::{ClaimError, ManyToOneRing, RingConsumer, TRAILER_LENGTH
 const CAPACITY: usize = 4096;
 const PRODUCERS: i32 = 3;
 const MESSAGES: u64 = 20_000;
-/// When a producer takes the reader for dead.
+/// Time after which a producer assumes that the reader is dead.
 const PATIENCE: Duration = Duration::from_secs(60);
 const FILE: &str = "AERON_TEST_RING_FILE";
 const PRODUCER: &str = "AERON_TEST_RING_PRODUCER";
 
-/// Message n of a producer: n, and then as many bytes as n asks for, each made of both.
+/// Message n of a producer: n, then a number of bytes that depends on n; their values depend on n and the producer.
 fn payload(producer: i32, n: u64) -> Vec<u8> {
     let mut payload = n.to_le_bytes().to_vec();
     payload.resize(8 + (n % 97) as usize, (n as u8) ^ producer as u8);
@@ -64,7 +64,7 @@ fn producers_in_several_processes_lose_nothing_and_keep_their_order() {
         running = producers
             .iter_mut()
             .any(|child| child.try_wait().unwrap().is_none());
-        // Once more after the last producer ended, and up to the end of the data area and beyond it.
+        // Once more after the last producer ended: up to the end of the data area, and from its start.
         for _ in 0..2 {
             consumer
                 .read(usize::MAX, |producer, message| {

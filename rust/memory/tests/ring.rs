@@ -1,7 +1,7 @@
 //! The ring buffer, one thread at a time.
 
 use aeron_memory::ring::{
-    Action, ClaimError, CommitError, ManyToOneRing, PADDING_TYPE_ID, RECORD_HEADER_LENGTH,
+    ClaimError, CommitError, ManyToOneRing, PADDING_TYPE_ID, RECORD_HEADER_LENGTH, RecordAction,
     RingConsumer, TRAILER_LENGTH,
 };
 use aeron_memory::{SharedBuffer, Words};
@@ -16,7 +16,7 @@ fn ring() -> (ManyToOneRing<SharedBuffer>, RingConsumer<SharedBuffer>) {
     (ring.clone(), RingConsumer::new(ring))
 }
 
-/// A ring in which `position` bytes were written and read before.
+/// Creates a ring in which `position` bytes were written and read before.
 fn ring_at(position: i64) -> (ManyToOneRing<SharedBuffer>, RingConsumer<SharedBuffer>) {
     let (ring, consumer) = ring();
     for offset in [TAIL, HEAD, HEAD_CACHE] {
@@ -46,7 +46,7 @@ fn type_at(ring: &ManyToOneRing<SharedBuffer>, index: usize) -> i32 {
 #[test]
 fn only_a_power_of_two_and_a_trailer_make_a_ring() {
     for capacity in [0, 4, 12, 1000, 1 << 31] {
-        // Nothing of the memory is touched, so the largest costs nothing.
+        // The memory is never touched, so even the largest ring costs nothing.
         let words = SharedBuffer::heap(capacity + TRAILER_LENGTH);
         assert!(ManyToOneRing::new(words).is_err(), "{capacity}");
     }
@@ -165,7 +165,7 @@ fn a_full_ring_claims_nothing() {
     assert_eq!(ring.write(1, &[]), Err(ClaimError::Full));
 }
 
-/// 01-26: when there is room in total, but neither before the end nor at the start, only the padding is claimed.
+/// 01-26: if there is room in total, but neither before the end nor at the start, only the padding is claimed.
 #[test]
 fn a_message_without_room_at_the_start_claims_the_padding_and_succeeds_after_a_drain() {
     let (ring, mut consumer) = ring_at(CAPACITY as i64 - 64);
@@ -255,7 +255,12 @@ fn a_controlled_read_takes_back_stops_and_commits() {
     }
     let head = ring.clone();
     let mut heads = Vec::new();
-    let mut actions = [Action::Continue, Action::Commit, Action::Abort].into_iter();
+    let mut actions = [
+        RecordAction::Continue,
+        RecordAction::Commit,
+        RecordAction::Abort,
+    ]
+    .into_iter();
     let read = consumer.controlled_read(10, |_, _| {
         heads.push(head.consumer_position());
         actions.next().unwrap()
@@ -265,9 +270,9 @@ fn a_controlled_read_takes_back_stops_and_commits() {
     assert_eq!(ring.consumer_position(), 16);
     assert_eq!(
         consumer.controlled_read(10, |t, _| if t == 4 {
-            Action::Break
+            RecordAction::Break
         } else {
-            Action::Continue
+            RecordAction::Continue
         }),
         Ok(2)
     );
@@ -297,7 +302,7 @@ fn unblocking_pads_exactly_the_zeros_before_the_next_record_even_at_index_0() {
         ring.words().store_i64_relaxed(TAIL, position + 32);
         assert!(!consumer.unblock(), "nothing shows where the claim ends");
         ring.write(2, b"next").unwrap();
-        // A claim up to the end is only followed by the record at the start, which the scan does not reach.
+        // A claim up to the end is followed only by the record at the start, which the scan does not reach.
         let at_end = position as usize + 32 == CAPACITY;
         assert_eq!(consumer.unblock(), !at_end);
         if !at_end {
@@ -317,7 +322,7 @@ fn a_complete_record_at_the_head_is_never_unblocked() {
     assert_eq!(read_all(&mut consumer), [(1, b"a".to_vec())]);
 }
 
-/// 01-12 (the counter): ids are handed out once, from the start value on.
+/// 01-12 (the counter): ids are unique, from the start value on.
 #[test]
 fn correlation_ids_and_the_heartbeat_live_in_the_trailer() {
     let (ring, _) = ring();
@@ -356,7 +361,7 @@ fn a_corrupt_length_is_reported_and_discarded_and_the_ring_goes_on() {
     }
 }
 
-/// 01-30: a claim cannot be longer than what is left of the data area.
+/// 01-30: a claim cannot be longer than the rest of the data area.
 #[test]
 fn unblocking_a_claim_of_an_impossible_length_pads_the_rest_of_the_data_area() {
     for length in [i32::MIN, -(CAPACITY as i32) - 1, -3] {

@@ -1,7 +1,7 @@
-//! What reading a recording costs per row, without Spark: nanoseconds of the processor, the median of several runs. Time that the
-//! machine gives to others does not count.
+//! Measures the cost per row of reading a recording, without Spark: processor time in nanoseconds, as the median of
+//! several runs. Time used by other processes does not count.
 //!
-//! usage: read_rate [directory, made and removed; default /dev/shm/aeron-read-rate]
+//! usage: read_rate [directory, created and removed; default /dev/shm/aeron-read-rate]
 
 #[path = "../tests/recordings/mod.rs"]
 #[expect(dead_code, reason = "tests need more of it")]
@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use aeron_archive::reader::RecordingReader;
 use aeron_archive::storage::Directory;
-use aeron_columns::layout::{Layout, timestamp_type};
+use aeron_columns::layout::{RecordLayout, timestamp_type};
 use aeron_columns::read::{Mode, Projection, ValueFormat};
 use aeron_pipeline::partition::Partition;
-use aeron_pipeline::rows::RowReader;
+use aeron_pipeline::rows::PartitionRowReader;
 use arrow_schema::{DataType, Field, Schema};
 use recordings::Recording;
 use rustix::time::{ClockId, clock_gettime};
@@ -76,7 +76,7 @@ fn cases(length: usize) -> Vec<Case> {
             ValueFormat::Text,
         ),
     ];
-    let layout: Layout = TRADE.parse().expect("a layout");
+    let layout: RecordLayout = TRADE.parse().expect("a layout");
     if layout.record_length() == length {
         let columns = layout.columns().into_iter();
         let columns = columns.map(|field| (field.name().clone(), field.data_type().clone()));
@@ -113,7 +113,7 @@ fn scan(directory: &Directory, partition: &Partition) -> usize {
 
 fn read(directory: &Directory, partition: &Partition, projection: &Projection) -> usize {
     let projection = projection.clone();
-    let reader = RowReader::new(
+    let reader = PartitionRowReader::new(
         directory.clone(),
         partition,
         projection,

@@ -1,28 +1,28 @@
-//! [`LiveError`]: what ends a query, in one line that is complete in itself.
+//! [`LiveError`]: the error that ends a query, with a one-line text that needs no context.
 
 use crate::planning::CutError;
 use crate::private::{IndexError, PrivateError};
 
-/// What kind of error it is; a binding has one class for each.
+/// Kind of an error. A binding maps each kind to one exception class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiveCode {
-    /// A channel or setting that was refused by the media driver, or a limit that cannot be kept.
+    /// The media driver refused a channel or a setting, or a limit cannot be kept.
     Option,
-    /// Something that the query needs cannot be read any more.
+    /// Data that the query needs cannot be read any more.
     DataLoss,
-    /// There is no media driver, or it stopped.
+    /// No media driver runs, or the driver stopped.
     DriverTimeout,
     /// The private archive cannot be used.
     Archive,
-    /// An offset that is none, or is another source's.
+    /// The text is not an offset, or the offset belongs to another source.
     Offset,
     /// The source is closed.
     Closed,
-    /// The caller's own check ended a wait.
+    /// The caller's interrupt check ended a wait.
     Interrupted,
 }
 
-/// What ends a query. Texts are one line.
+/// Error that ends a query. Its text is one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct LiveError {
@@ -31,25 +31,25 @@ pub struct LiveError {
 }
 
 impl LiveError {
-    /// An error of this kind.
+    /// Creates an error of this kind.
     pub fn new(code: LiveCode, message: impl Into<String>) -> Self {
         let message = message.into().replace(['\n', '\r'], " ");
         Self { code, message }
     }
 
-    /// The kind.
+    /// Returns the kind of the error.
     pub fn code(&self) -> LiveCode {
         self.code
     }
 
-    /// A hook was called after the end.
+    /// Error of a hook that is called after [`close`](crate::live::LiveSource::close).
     pub(crate) fn closed() -> Self {
         Self::new(LiveCode::Closed, "this source is closed")
     }
 }
 
 impl LiveCode {
-    /// Its name in capitals, stable over versions.
+    /// Returns the kind's name in capitals. The names are stable across versions.
     pub fn name(self) -> &'static str {
         match self {
             Self::Option => "OPTION",

@@ -1,5 +1,7 @@
-//! A live stream on its way to columns: the recorder thread, its private archive with index sidecars, what partitions and offsets are,
-//! and record batches on their way to publications. Columns themselves are made by `aeron-columns`.
+//! Moves live streams into record batches, and record batches into publications.
+//!
+//! Contains the recorder thread with its private archive and index sidecars, the definitions of partitions and offsets,
+//! and the sink. The crate `aeron-columns` builds the columns themselves.
 #![forbid(unsafe_code)]
 
 pub mod error;

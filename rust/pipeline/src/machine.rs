@@ -1,16 +1,16 @@
-//! Which machine this is, so that a worker elsewhere can be told from one that shares our files.
+//! Identifies the machine, to distinguish workers on other machines from workers that share the file system.
 
 pub use aeron_archive::ownership::boot_id;
 
-/// The machine's name, for people.
+/// Returns the machine's host name, for texts that people read.
 pub fn host_name() -> String {
     let names = rustix::system::uname();
     names.nodename().to_string_lossy().into_owned()
 }
 
-/// Whether a process of this id exists, as far as this process may see.
+/// Whether a process with this id exists and is visible to the current process.
 pub fn is_process(pid: i32) -> bool {
-    // The system gives 0 and negative numbers another meaning: groups of processes.
+    // For `kill`, 0 and negative numbers mean process groups.
     if pid <= 0 {
         return false;
     }

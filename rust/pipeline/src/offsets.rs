@@ -1,25 +1,25 @@
-//! [`Offset`]: how far a query has taken which recordings, as the text that Spark keeps in its checkpoint.
+//! [`Offset`]: how far a query has consumed each recording, in the text form that Spark keeps in its checkpoint.
 //!
-//! Spark compares texts. So there is one text for each offset, and only that one is read: whatever differs from it is refused
-//! with the reason.
+//! Spark compares offsets as texts. Therefore each offset has exactly one text, and the parser refuses every other form
+//! with a reason.
 
 use std::fmt;
 
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Version of the text.
+/// Version of the text format.
 const VERSION: u64 = 1;
-/// Positions are multiples of this.
+/// Positions are multiples of this number of bytes.
 const FRAME_ALIGNMENT: i64 = 32;
-/// Hexadecimal digits of a private archive's id.
+/// Number of hexadecimal digits in the id of a private archive.
 const PRIVATE_ID_DIGITS: usize = 32;
 
 /// The position in each recording of one archive up to which a query has consumed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offset {
     archive: ArchiveName,
-    /// By recording id, each once.
+    /// Sorted by recording id; each id occurs once.
     recordings: Vec<RecordingOffset>,
 }
 
@@ -28,30 +28,30 @@ pub struct Offset {
 pub enum ArchiveName {
     /// A private archive, by its id: 16 bytes in hexadecimal digits.
     Private(String),
-    /// The archive of a server, by its archive id.
+    /// The archive of an archive server, by its archive id.
     Shared(i64),
 }
 
 /// The position in one recording up to which a query has consumed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordingOffset {
-    /// Stream id of the recording, for people.
+    /// Stream id of the recording, only for readers of the text.
     pub stream_id: i32,
-    /// Session id of the recording, for people.
+    /// Session id of the recording, only for readers of the text.
     pub session_id: i32,
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
     /// Position after the last message consumed.
     pub position: i64,
 }
 
-/// Why a text is no offset.
+/// Reason why a text is not an offset.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not an offset of format aeron: {0}")]
 pub struct OffsetError(String);
 
 impl Offset {
-    /// The offset of a query that has taken nothing yet.
+    /// Returns the offset of a query that has consumed nothing yet.
     pub fn initial(archive: ArchiveName) -> Self {
         Self {
             archive,
@@ -59,10 +59,10 @@ impl Offset {
         }
     }
 
-    /// An offset of these recordings, in any order.
+    /// Creates an offset from recordings in any order.
     ///
     /// # Errors
-    /// A recording is there twice, or a position is negative or not a multiple of 32.
+    /// A recording occurs twice, or a position is negative or not a multiple of 32.
     pub fn new(
         archive: ArchiveName,
         mut recordings: Vec<RecordingOffset>,
@@ -78,25 +78,25 @@ impl Offset {
         })
     }
 
-    /// Reads the text of an offset.
+    /// Parses the text of an offset.
     ///
     /// # Errors
-    /// The text is not exactly what [`Display`](fmt::Display) writes, blanks between its parts excepted.
+    /// The text is not exactly what [`Display`](fmt::Display) writes, except for blanks between its parts.
     pub fn parse(text: &str) -> Result<Self, OffsetError> {
         serde_json::from_str(text).map_err(|error| OffsetError(error.to_string()))
     }
 
-    /// The archive that the recordings belong to.
+    /// Returns the archive that the recordings belong to.
     pub fn archive(&self) -> &ArchiveName {
         &self.archive
     }
 
-    /// The recordings, by id.
+    /// Returns the recordings, sorted by id.
     pub fn recordings(&self) -> &[RecordingOffset] {
         &self.recordings
     }
 
-    /// How far a recording was taken; `None` when nothing of it was.
+    /// Returns the position up to which a recording was consumed; `None` if nothing of it was.
     pub fn position(&self, recording_id: i64) -> Option<i64> {
         let found = self
             .recordings
@@ -117,7 +117,7 @@ impl fmt::Display for Offset {
     }
 }
 
-/// Writes recordings as the offset's text has them; progress reports show heads in the same way.
+/// Writes recordings in the form that offsets use. Progress reports show heads in the same form.
 pub fn write_recordings(f: &mut impl fmt::Write, recordings: &[RecordingOffset]) -> fmt::Result {
     f.write_str("{")?;
     for (number, recording) in recordings.iter().enumerate() {
@@ -142,7 +142,7 @@ impl fmt::Display for ArchiveName {
 }
 
 impl RecordingOffset {
-    /// `streamId/sessionId/recordingId`.
+    /// Returns `streamId/sessionId/recordingId`.
     pub fn key(&self) -> String {
         format!(
             "{}/{}/{}",
@@ -158,7 +158,7 @@ impl RecordingOffset {
             recording_id: parts.next()?.parse().ok()?,
             position,
         };
-        // One form only: no sign, zero or part more than needed.
+        // Accepts only the canonical form: no plus sign, no leading zeros, no extra parts.
         (recording.key() == key && recording.recording_id >= 0).then_some(recording)
     }
 
@@ -262,7 +262,7 @@ impl ArchiveName {
     }
 }
 
-/// The recordings of an offset's text, checked as they are read.
+/// The recordings of an offset's text, validated while they are parsed.
 struct Recordings(Vec<RecordingOffset>);
 
 impl<'de> Deserialize<'de> for Recordings {

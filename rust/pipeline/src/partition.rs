@@ -1,58 +1,58 @@
-//! [`Partition`]: what a worker needs to know to read a piece of a recording, as the text that travels with its task.
+//! [`Partition`]: describes a piece of a recording for the worker that reads it, as the text that travels with its
+//! task.
 //!
-//! A partition names positions, never data, and stays small however long the piece is. Reading is a pure function of it: the
-//! same partition gives the same rows in every attempt and on every worker of the machine.
+//! A partition names positions and contains no data, so its text stays short for any length of the piece. Reading is a
+//! pure function of the partition: it gives the same rows in every attempt and on every worker of the machine.
 
 use aeron_archive::stream::{RecordedStream, StreamDescription, StreamError};
 use serde::{Deserialize, Serialize};
 
-/// Longest text of a partition of a live stream, in bytes.
+/// Maximum length of the text of a live stream's partition, in bytes.
 pub const MAX_PARTITION_LENGTH: usize = 1024;
 
-/// A piece of one recording. A message belongs to the piece in which it begins.
+/// A piece of one recording. A message belongs to the piece that contains its first frame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Partition {
-    /// Where the recording lies.
+    /// Location of the archive.
     pub archive: ArchiveLocation,
     /// The recording.
     pub recording: RecordingPiece,
-    /// Position from which messages begin that belong to the piece.
+    /// Position of the first message that may belong to the piece.
     pub from: i64,
-    /// Position at which the piece ends; no message that begins here or later belongs to it.
+    /// Position at which the piece ends. Messages that begin at or after this position do not belong to it.
     pub to: i64,
-    /// Position up to which frames may be read to complete a message that began before `to`. Equal to `to` in a live stream,
-    /// whose pieces end with their last message.
+    /// Position up to which frames may be read to complete a message that began before `to`. Equal to `to` in a live
+    /// stream, where pieces end with their last message.
     pub end: i64,
-    /// Number of the entry with which to begin in the index of the segment that holds `from`; a hint, `None` where nothing is
-    /// known of it.
+    /// Number of the first index entry to read in the segment that holds `from`. Only a hint; `None` if unknown.
     pub index_hint: Option<u64>,
 }
 
-/// An archive directory, and what tells a worker that it sees the very same one.
+/// An archive directory, with values that let a worker check that it sees the same directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveLocation {
-    /// The directory, absolute.
+    /// Absolute path of the directory.
     pub path: String,
-    /// Nonce of its `private.lock`; `None` for an archive that is not a private one, whose data frames may hold a checksum
-    /// where others hold the session id.
+    /// Nonce of `private.lock`; `None` if the archive is not private. In such an archive the session-id field of a data
+    /// frame may hold a checksum.
     pub nonce: Option<String>,
-    /// Boot id of the machine that the archive lies on.
+    /// Boot id of the machine that has the archive.
     pub boot_id: String,
-    /// Name of that machine, for people.
+    /// Name of that machine, only for display.
     pub host: String,
 }
 
-/// What the catalog says of a recording, as far as reading needs it.
+/// The fields of a catalog entry that a reader needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordingPiece {
     /// Recording id.
     pub id: i64,
-    /// Stream id of its frames.
+    /// Stream id of the recording's frames.
     pub stream_id: i32,
-    /// Session id of its frames.
+    /// Session id of the recording's frames.
     pub session_id: i32,
     /// Id of the stream's first term.
     pub initial_term_id: i32,
@@ -62,26 +62,26 @@ pub struct RecordingPiece {
     pub segment_length: i32,
     /// Position at which the recording begins.
     pub start_position: i64,
-    /// The channel as the recording has it; `None` in a live stream, whose options name it.
+    /// Channel of the recording; `None` in a live stream, whose options contain the channel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
 }
 
-/// Why a text is no partition.
+/// Reason why a text is not a partition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a partition of format aeron: {0}")]
 pub struct PartitionError(String);
 
 impl Partition {
-    /// The text that travels with a task.
+    /// Returns the partition as the JSON text that travels with a task.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("numbers and texts always have a JSON form")
     }
 
-    /// The partition of a text.
+    /// Parses the JSON text of a partition.
     ///
     /// # Errors
-    /// The text is none, or its numbers contradict each other.
+    /// The text is not a partition, or its numbers contradict each other.
     pub fn from_json(text: &str) -> Result<Self, PartitionError> {
         let partition: Self =
             serde_json::from_str(text).map_err(|error| PartitionError(error.to_string()))?;
@@ -89,10 +89,10 @@ impl Partition {
         Ok(partition)
     }
 
-    /// What the frames of the recording must look like, and which files hold them.
+    /// Returns the properties that all frames of the recording must have, and the files that hold them.
     ///
     /// # Errors
-    /// No recording is as the partition says.
+    /// No recording can have the properties of the partition.
     pub fn stream(&self) -> Result<RecordedStream, StreamError> {
         let recording = &self.recording;
         let stream = RecordedStream::new(&StreamDescription {
@@ -106,7 +106,7 @@ impl Partition {
         })?;
         Ok(match self.archive.nonce {
             Some(_) => stream,
-            // Not a private archive: what stands for the session id may be a checksum.
+            // Not a private archive: the session-id field may hold a checksum.
             None => stream.any_session(),
         })
     }
@@ -133,7 +133,7 @@ impl Partition {
     }
 }
 
-/// A term or segment is a power of two from 64 KiB to 1 GiB.
+/// Checks that a term or segment length is a power of two from 64 KiB to 1 GiB.
 fn check_length(name: &str, length: i32) -> Result<(), PartitionError> {
     let is_valid = (0x1_0000..=0x4000_0000).contains(&length) && length & (length - 1) == 0;
     if is_valid {

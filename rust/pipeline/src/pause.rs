@@ -1,8 +1,9 @@
-//! Test hooks: points at which a process can be made to stand still, so that a test can kill it there.
+//! Test hooks: points at which a test can stop a process, to kill it there.
 //!
-//! Only a build with the feature `test-hooks` has them; in all others, the shipped module among them, [`at`] is empty. In a build
-//! with hooks the environment variable `AERON_PIPELINE_PAUSE`, of the form `<point>:<n>:<file>`, names one of the points of [`Point`]:
-//! the thread that comes there for the n-th time (from 1 on) makes the file and never goes on.
+//! The hooks exist only in builds with the feature `test-hooks`. In all other builds, such as the shipped module,
+//! [`at`] is empty. In a build with hooks the environment variable `AERON_PIPELINE_PAUSE` has the form
+//! `<point>:<n>:<file>` and names a variant of [`Point`]. The thread that reaches this point for the n-th time (counted
+//! from 1) creates the file and then sleeps for ever.
 
 #[cfg(feature = "test-hooks")]
 mod hooks;
@@ -10,20 +11,20 @@ mod hooks;
 #[cfg(feature = "test-hooks")]
 pub use hooks::at;
 
-/// A place at which a kill is told apart from kills elsewhere.
+/// Points in the life of an archive at which a kill leaves different states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
-    /// Batch 0 is logged, and nothing of its archive made.
+    /// Spark has logged batch 0; nothing of the archive exists yet.
     BatchZero,
-    /// The offsets of a batch are logged, and its partitions planned, but not handed out.
+    /// The offsets of a batch are logged and its partitions are planned, but not yet returned.
     Planned,
     /// A block is in its segment file; its index entry is not yet written.
     Appended,
     /// A block and its index entry are written; the recorded position is not yet moved.
     Indexed,
-    /// The start position of a recording is moved, and the files before it are still there.
+    /// The start position of a recording is moved; the segment files before it still exist.
     Purged,
-    /// A new owner has written the mark file, but not the lock file.
+    /// A new owner has written the mark file, but not yet the lock file.
     TakenOver,
 }
 

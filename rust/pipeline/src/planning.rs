@@ -1,62 +1,62 @@
-//! What one batch takes of each recording, and how its ranges become partitions.
+//! Decides how much of each recording a batch contains, and cuts the ranges into partitions.
 //!
-//! Pure arithmetic over message boundaries: a limit never cuts a message, and a batch that could take something takes at least
-//! one message, however small its limit is.
+//! Pure arithmetic over message boundaries. A limit never cuts a message. If any message is available, a batch
+//! contains at least one, no matter how small its limit is.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::private::{Counts, Cut};
 
-/// More partitions than this are a mistake of the options, not a plan.
+/// Limit for the number of partitions of a batch. A greater number indicates a mistake in the options.
 pub const MAX_PARTITIONS: usize = 100_000;
 
 /// The messages of one recording.
-pub trait Messages {
-    /// Why they cannot be looked at.
+pub trait RecordingMessages {
+    /// Reason why the messages cannot be read.
     type Error;
 
-    /// Counts of the messages from `from` to `to`, both a start, a head or an end of a message.
+    /// Counts the messages from `from` to `to`. Both positions must be a start, a head or an end of a message.
     ///
     /// # Errors
     /// The recording cannot be read.
     fn counts(&self, from: i64, to: i64) -> Result<Counts, Self::Error>;
 
-    /// The messages from `from` on, in order and none beyond `to`, that together are no more than `quota`; none when already the
-    /// first is more.
+    /// Returns the longest prefix of the messages from `from` up to `to` whose total is within `quota`. The prefix is
+    /// empty if the first message alone exceeds `quota`.
     ///
     /// # Errors
     /// The recording cannot be read.
     fn cut(&self, from: i64, to: i64, quota: Counts) -> Result<Cut, Self::Error>;
 }
 
-/// What is a row: a message, or a record of fixed length.
+/// Unit of a row: a message, or a record of fixed length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rows {
+pub enum RowKind {
     /// Each message is a row.
     Messages,
-    /// Each so many bytes of a payload are a row.
+    /// Every `length` bytes of a payload are a row.
     Records {
-        /// Length of a record, in bytes; not 0.
+        /// Length of a record, in bytes; never 0.
         length: u32,
     },
 }
 
 /// Limits of one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
-    /// Most rows.
+pub struct PlanLimits {
+    /// Maximum number of rows.
     pub rows: Option<u64>,
-    /// Most bytes of payload.
+    /// Maximum number of payload bytes.
     pub payload_bytes: Option<u64>,
 }
 
-/// Messages of one recording, from one position to another.
+/// The messages of one recording between two positions.
 #[derive(Debug, Clone, Copy)]
 pub struct Range<M> {
     /// The recording's messages.
     pub messages: M,
-    /// Start of the recording, or end of the last message taken before.
+    /// Start of the recording, or end of the last message of earlier batches.
     pub from: i64,
     /// Head of the recording, or end of a message.
     pub to: i64,
@@ -64,27 +64,27 @@ pub struct Range<M> {
 
 /// How ranges are cut into partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cutting {
-    /// Fewest partitions, as far as there are messages.
+pub struct RangeCutting {
+    /// Minimum number of partitions; fewer if there are fewer messages.
     pub min_partitions: usize,
-    /// Most rows of a partition, unless a single message has more.
+    /// Maximum number of rows of a partition. A single message may exceed it.
     pub max_rows: Option<u64>,
-    /// What counts as a row.
-    pub rows: Rows,
+    /// Unit of a row.
+    pub rows: RowKind,
 }
 
-/// A piece of a range that becomes a partition.
+/// A piece of a range. Each piece becomes one partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
-    /// Which of the ranges.
+pub struct RangePiece {
+    /// Index of the range.
     pub range: usize,
-    /// Where it begins.
+    /// Start position.
     pub from: i64,
-    /// Where it ends.
+    /// End position.
     pub to: i64,
 }
 
-/// Why ranges cannot be cut.
+/// Reason why ranges cannot be cut.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CutError<E> {
     /// A recording cannot be read.
@@ -95,23 +95,23 @@ pub enum CutError<E> {
         "maxRowsPerPartition={max_rows} would cut a batch of {rows} rows into {pieces} partitions, more than {MAX_PARTITIONS}; raise it, or set maxRowsPerTrigger"
     )]
     TooMany {
-        /// Option `maxRowsPerPartition`.
+        /// Value of the option `maxRowsPerPartition`.
         max_rows: u64,
-        /// Rows of the batch.
+        /// Number of rows in the batch.
         rows: u64,
-        /// Partitions that it would have.
+        /// Number of partitions that the batch would have.
         pieces: u64,
     },
 }
 
-/// Takes everything.
+/// A quota that never ends a cut.
 const UNLIMITED: Counts = Counts {
     messages: i64::MAX,
     payload_bytes: i64::MAX,
 };
 
-impl Rows {
-    /// Rows of so many messages.
+impl RowKind {
+    /// Returns the number of rows in messages with these counts.
     pub fn of(self, counts: Counts) -> u64 {
         let rows = match self {
             Self::Messages => counts.messages,
@@ -120,7 +120,7 @@ impl Rows {
         rows.max(0) as u64
     }
 
-    /// Messages that have at most so many rows.
+    /// Returns the quota of messages that have at most `rows` rows.
     fn quota(self, rows: u64) -> Counts {
         let limit = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         match self {
@@ -136,13 +136,13 @@ impl Rows {
     }
 }
 
-impl Limits {
-    /// Messages within the limits.
-    fn quota(self, rows: Rows) -> Counts {
+impl PlanLimits {
+    /// Returns the quota of messages within the limits.
+    fn quota(self, rows: RowKind) -> Counts {
         let by_rows = self.rows.map_or(UNLIMITED, |limit| rows.quota(limit));
-        let by_bytes = self
-            .payload_bytes
-            .map_or(UNLIMITED, |limit| Rows::Records { length: 1 }.quota(limit));
+        let by_bytes = self.payload_bytes.map_or(UNLIMITED, |limit| {
+            RowKind::Records { length: 1 }.quota(limit)
+        });
         Counts {
             messages: by_rows.messages,
             payload_bytes: by_rows.payload_bytes.min(by_bytes.payload_bytes),
@@ -150,15 +150,16 @@ impl Limits {
     }
 }
 
-/// How far a batch takes each of `ranges`, the oldest recording first: everything if the limits allow it, else shares in
-/// proportion to what each has, what is left of them to the oldest.
+/// Returns the end position in each of `ranges` (oldest recording first) up to which a batch contains messages. If the
+/// limits allow it, the batch contains all messages. If not, each range gets a share in proportion to its size; the
+/// oldest recordings get the remainder.
 ///
 /// # Errors
 /// A recording cannot be read.
-pub fn take<M: Messages>(
+pub fn take<M: RecordingMessages>(
     ranges: &[Range<M>],
-    limits: Limits,
-    rows: Rows,
+    limits: PlanLimits,
+    rows: RowKind,
 ) -> Result<Vec<i64>, M::Error> {
     let counts = all_counts(ranges)?;
     let total = sum(&counts);
@@ -192,14 +193,14 @@ pub fn take<M: Messages>(
     Ok(ends)
 }
 
-/// Cuts ranges into partitions: one for each range that has messages, more where the options ask for it.
+/// Cuts ranges into partitions: one for each range that has messages, or more if the options ask for more.
 ///
 /// # Errors
-/// A recording cannot be read; [`CutError::TooMany`].
-pub fn cut<M: Messages>(
+/// A recording cannot be read, or [`CutError::TooMany`].
+pub fn cut<M: RecordingMessages>(
     ranges: &[Range<M>],
-    cutting: Cutting,
-) -> Result<Vec<Piece>, CutError<M::Error>> {
+    cutting: RangeCutting,
+) -> Result<Vec<RangePiece>, CutError<M::Error>> {
     let counts = all_counts(ranges)?;
     let pieces = numbers_of_pieces(&counts, cutting)?;
     let mut cut = Vec::with_capacity(pieces.iter().sum());
@@ -210,8 +211,8 @@ pub fn cut<M: Messages>(
     Ok(cut)
 }
 
-impl<M: Messages> Range<M> {
-    /// Takes messages from `from` on as far as `quota` goes, and takes them from what is `left`.
+impl<M: RecordingMessages> Range<M> {
+    /// Takes messages from `from` within `quota` and subtracts them from `left`. Returns the end position.
     fn take(&self, from: i64, quota: Counts, left: &mut Counts) -> Result<i64, M::Error> {
         let cut = self.messages.cut(from, self.to, quota)?;
         *left = *left - cut.counts;
@@ -219,23 +220,23 @@ impl<M: Messages> Range<M> {
     }
 
     fn first_message(&self, from: i64) -> Result<Cut, M::Error> {
-        self.messages.cut(from, self.to, Rows::Messages.quota(1))
+        self.messages.cut(from, self.to, RowKind::Messages.quota(1))
     }
 
-    /// Cuts the range into at least `pieces` of about equally many rows.
+    /// Cuts the range into at least `pieces` pieces with about the same number of rows each.
     fn cut(
         &self,
         number: usize,
         mut rows: u64,
         mut pieces: usize,
-        cutting: Cutting,
-        cut: &mut Vec<Piece>,
+        cutting: RangeCutting,
+        cut: &mut Vec<RangePiece>,
     ) -> Result<(), M::Error> {
         let mut from = self.from;
         while pieces > 0 && from < self.to {
             let share = rows.div_ceil(pieces as u64);
             let share = cutting.max_rows.map_or(share, |most| share.min(most));
-            // The last piece takes the rest, also messages that are too short to be rows.
+            // The last piece contains the rest, including messages that are too short to be rows.
             let quota = match share == rows && pieces == 1 {
                 true => UNLIMITED,
                 false => cutting.rows.quota(share),
@@ -245,12 +246,12 @@ impl<M: Messages> Range<M> {
                 piece = self.first_message(from)?;
             }
             if piece.position == from {
-                // Behind the last message there are only frames that give no row.
+                // After the last message there are only frames that give no row.
                 break;
             }
             rows = rows.saturating_sub(cutting.rows.of(piece.counts));
             pieces = (pieces - 1).max(1);
-            cut.push(Piece {
+            cut.push(RangePiece {
                 range: number,
                 from,
                 to: piece.position,
@@ -261,8 +262,11 @@ impl<M: Messages> Range<M> {
     }
 }
 
-/// How many partitions each range gets.
-fn numbers_of_pieces<E>(counts: &[Counts], cutting: Cutting) -> Result<Vec<usize>, CutError<E>> {
+/// Returns the number of partitions for each range.
+fn numbers_of_pieces<E>(
+    counts: &[Counts],
+    cutting: RangeCutting,
+) -> Result<Vec<usize>, CutError<E>> {
     let wanted = |counts: &Counts| match cutting.max_rows {
         _ if counts.messages == 0 => 0,
         Some(most) => cutting.rows.of(*counts).div_ceil(most.max(1)).max(1),
@@ -284,8 +288,8 @@ fn numbers_of_pieces<E>(counts: &[Counts], cutting: Cutting) -> Result<Vec<usize
     Ok(pieces)
 }
 
-/// Raises the numbers of pieces to the fewest that are asked for: always where the pieces have the most messages.
-fn add_pieces(pieces: &mut [usize], counts: &[Counts], cutting: Cutting) {
+/// Adds pieces until there are `min_partitions`. Each step adds one where the pieces have the most messages.
+fn add_pieces(pieces: &mut [usize], counts: &[Counts], cutting: RangeCutting) {
     let mut total: usize = pieces.iter().sum();
     let size = |number: usize, pieces: usize| counts[number].messages / pieces as i64;
     let divisible = |&number: &usize| pieces[number] > 0;
@@ -305,12 +309,14 @@ fn add_pieces(pieces: &mut [usize], counts: &[Counts], cutting: Cutting) {
     }
 }
 
-fn all_counts<M: Messages>(ranges: &[Range<M>]) -> Result<Vec<Counts>, M::Error> {
+fn all_counts<M: RecordingMessages>(ranges: &[Range<M>]) -> Result<Vec<Counts>, M::Error> {
     let counts = |range: &Range<M>| range.messages.counts(range.from, range.to);
     ranges.iter().map(counts).collect()
 }
 
-fn oldest_with_messages<M: Messages>(ranges: &[Range<M>]) -> Result<Option<usize>, M::Error> {
+fn oldest_with_messages<M: RecordingMessages>(
+    ranges: &[Range<M>],
+) -> Result<Option<usize>, M::Error> {
     let counts = all_counts(ranges)?;
     Ok(counts.iter().position(|counts| counts.messages > 0))
 }
@@ -325,7 +331,7 @@ fn fits(counts: Counts, quota: Counts) -> bool {
     counts.messages <= quota.messages && counts.payload_bytes <= quota.payload_bytes
 }
 
-/// The part of `quota` for who has `own` of `total`, rounded down.
+/// Returns `quota * own / total`, rounded down.
 fn share(quota: i64, own: i64, total: i64) -> i64 {
     if total <= quota {
         return own;

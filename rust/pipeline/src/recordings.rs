@@ -1,15 +1,16 @@
-//! Recordings that are read in batches: which archive a directory means, which of its recordings are asked for, and the pieces
-//! in which workers read them.
+//! Recordings that are read in batches: finds the archive of a directory, selects the recordings, and plans the pieces
+//! that workers read.
 //!
-//! Nothing is changed in the directory. Any archive serves: the private one of a query that ended or died, or one that a real
-//! Aeron archive left; one that somebody still writes is refused. A recording without a stop position is read to the end that
-//! recovery would find. The pieces of a plan have each message once: it belongs to the piece in which it begins.
+//! Planning changes nothing in the directory. It accepts the private archive of a query that ended or was killed, and
+//! any other Aeron archive. It refuses an archive that another process still writes. A recording without a stop
+//! position is read up to the end that recovery would find. The pieces of a plan contain each message once: a message
+//! belongs to the piece that contains its first frame.
 
 mod archive;
 mod cutting;
 
 pub use archive::find_archive;
-pub use cutting::Cutting;
+pub use cutting::RecordingCutting;
 
 use std::fmt::Write as _;
 use std::io;
@@ -26,71 +27,71 @@ use crate::machine;
 use crate::partition::{ArchiveLocation, Partition, RecordingPiece};
 use crate::private::{PrivateError, check_unused, end_of_recording};
 
-/// Which recordings are asked for; `None` stands for all.
+/// Selects recordings; `None` in a field selects all.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct RecordingSelection {
     /// Stream ids.
     pub stream_ids: Option<Vec<i32>>,
-    /// Recording ids, as pairs of first and last.
+    /// Recording ids, as inclusive ranges of first and last id.
     pub recording_ids: Option<Vec<(i64, i64)>>,
 }
 
-/// Why recordings cannot be read.
+/// Reason why recordings cannot be read.
 #[derive(Debug, Error)]
 pub enum RecordingsError {
-    /// There is no archive there.
+    /// The directory contains no archive.
     #[error("no archive at {0}: it has no archive.catalog, and no private archive is below it")]
     NoArchive(PathBuf),
-    /// There are several private archives.
+    /// The directory contains several private archives.
     #[error("{directory} holds {count} private archives: set archiveDir to one of them: {list}")]
     SeveralArchives {
-        /// Where they are.
+        /// The directory.
         directory: PathBuf,
-        /// How many.
+        /// Number of archives.
         count: usize,
-        /// Their names and when they were last written to.
+        /// Names of the archives, with the time of their last write.
         list: String,
     },
-    /// A recording that was asked for by its id is not there.
+    /// A recording that was requested by its id does not exist.
     #[error("no recording {recording_id} in {directory}; it has {existing}")]
     UnknownRecording {
-        /// As asked for.
+        /// The requested id.
         recording_id: i64,
         /// The archive.
         directory: PathBuf,
-        /// Which ones it has.
+        /// Ids that exist in the archive.
         existing: String,
     },
-    /// A recording is marked as broken.
+    /// The recording is marked invalid in the catalog.
     #[error(
         "recording {recording_id} in {directory} is marked invalid in the catalog: leave it out by recordingId"
     )]
     InvalidRecording {
-        /// Its id.
+        /// Recording id.
         recording_id: i64,
         /// The archive.
         directory: PathBuf,
     },
-    /// More partitions than serve anything.
+    /// The options would cut the recordings into too many partitions.
     #[error(
         "maxRowsPerPartition={max_rows} cuts the recordings into more than {limit} partitions; raise it"
     )]
     TooManyPartitions {
-        /// Rows of a partition.
+        /// Value of `maxRowsPerPartition`.
         max_rows: u64,
-        /// Most partitions.
+        /// Maximum number of partitions.
         limit: usize,
     },
-    /// More segments than partitions serve anything.
+    /// The recordings have more segments than the maximum number of partitions.
     #[error(
         "the recordings in {directory} have {count} segments by the catalog, more than {limit} partitions: set minPartitions, or leave some out by recordingId"
     )]
     TooManySegments {
         /// The archive.
         directory: PathBuf,
-        /// Segments between the positions of all recordings.
+        /// Number of segments between the start and end positions of all recordings.
         count: i128,
-        /// Most partitions.
+        /// Maximum number of partitions.
         limit: usize,
     },
     /// The catalog cannot be read.
@@ -98,15 +99,15 @@ pub enum RecordingsError {
     Catalog {
         /// The archive.
         directory: PathBuf,
-        /// Why.
+        /// Cause.
         source: CatalogError,
     },
-    /// What the catalog says of a recording is impossible.
+    /// The catalog describes an impossible recording.
     #[error("{directory}: {source}")]
     Stream {
         /// The archive.
         directory: PathBuf,
-        /// What.
+        /// Cause.
         source: StreamError,
     },
     /// A segment cannot be read.
@@ -114,39 +115,39 @@ pub enum RecordingsError {
     Read {
         /// The archive.
         directory: PathBuf,
-        /// Why.
+        /// Cause.
         source: ReadError,
     },
-    /// It is in use, or damaged.
+    /// The private archive is in use, or damaged.
     #[error(transparent)]
     Private(#[from] PrivateError),
-    /// The file system refuses.
+    /// A file-system operation failed.
     #[error("{path}: {source}")]
     Io {
-        /// What is looked at.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
 }
 
-/// A recording up to the end of what can be read of it.
+/// A recording, with the end up to which it can be read.
 #[derive(Debug, Clone)]
-struct Recorded {
+struct SelectedRecording {
     descriptor: RecordingDescriptor,
     stream: RecordedStream,
     end: i64,
 }
 
-/// The partitions of the recordings that are `wanted` of the archive that `directory` means, in the order of recording ids and
-/// positions.
+/// Returns the partitions of the `wanted` recordings in the archive of `directory`, ordered by recording id and
+/// position.
 ///
 /// # Errors
-/// [`RecordingsError`] names what is wrong, and what to do.
+/// [`RecordingsError`] says what is wrong and what to do.
 pub fn plan(
     directory: &Path,
-    wanted: &Wanted,
-    cutting: &Cutting,
+    wanted: &RecordingSelection,
+    cutting: &RecordingCutting,
 ) -> Result<Vec<Partition>, RecordingsError> {
     let directory = find_archive(directory)?;
     let lock = check_unused(&directory, now_ms())?;
@@ -169,7 +170,7 @@ pub fn plan(
 
 fn selected(
     catalog: &Catalog<Directory>,
-    wanted: &Wanted,
+    wanted: &RecordingSelection,
     directory: &Path,
 ) -> Result<Vec<RecordingDescriptor>, RecordingsError> {
     if let Some(ranges) = &wanted.recording_ids {
@@ -178,7 +179,7 @@ fn selected(
                 .entry(id)
                 .is_some_and(|entry| entry.state != RecordingState::Deleted)
         };
-        // Each range is named by its first id: a range may go beyond the last recording.
+        // Only the first id of a range must exist: a range may go beyond the last recording.
         if let Some(&(recording_id, _)) = ranges.iter().find(|&&(first, _)| !exists(first)) {
             return Err(RecordingsError::UnknownRecording {
                 recording_id,
@@ -217,7 +218,7 @@ fn selected(
         .collect()
 }
 
-/// The ids of all recordings, as `0-3, 7`.
+/// Returns the ids of all recordings, in the form `0-3, 7`.
 fn existing(catalog: &Catalog<Directory>) -> String {
     let mut ranges: Vec<(i64, i64)> = Vec::new();
     for entry in catalog.entries() {
@@ -247,15 +248,15 @@ fn recorded(
     storage: &Directory,
     descriptor: RecordingDescriptor,
     is_private: bool,
-) -> Result<Recorded, RecordingsError> {
+) -> Result<SelectedRecording, RecordingsError> {
     let stream =
         RecordedStream::new(&(&descriptor).into()).map_err(|source| RecordingsError::Stream {
             directory: storage.path().to_owned(),
             source,
         })?;
-    Ok(Recorded {
+    Ok(SelectedRecording {
         end: end_of_recording(storage, &descriptor)?,
-        // An archive that writes checksums keeps them in the field of the session id.
+        // An archive that writes checksums stores them in the session-id field.
         stream: if is_private {
             stream
         } else {
@@ -278,7 +279,12 @@ fn location(directory: &Path, nonce: Option<String>) -> Result<ArchiveLocation, 
     })
 }
 
-fn partition(location: &ArchiveLocation, recorded: &Recorded, from: i64, to: i64) -> Partition {
+fn partition(
+    location: &ArchiveLocation,
+    recorded: &SelectedRecording,
+    from: i64,
+    to: i64,
+) -> Partition {
     let descriptor = &recorded.descriptor;
     Partition {
         archive: location.clone(),

@@ -1,4 +1,4 @@
-//! Rows of a [`Partition`]: the frames and arrival times of its recording, handed to [`aeron_columns`].
+//! Rows of a [`Partition`]: passes the frames and arrival times of its recording to [`aeron_columns`].
 
 use std::io;
 
@@ -11,35 +11,35 @@ use arrow_array::RecordBatch;
 use crate::partition::Partition;
 use crate::private::Arrivals;
 
-/// Reads the rows of a partition. For one thread.
-pub struct RowReader<S: Storage> {
+/// Reads the rows of a partition. Used by one thread.
+pub struct PartitionRowReader<S: Storage> {
     rows: aeron_columns::read::RowReader<RecordedFrames<S>, Arrivals<S>>,
 }
 
-/// Why the rows of a partition cannot be read.
+/// Reason why the rows of a partition cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum RowError {
-    /// No recording is as the partition says.
+pub enum PartitionReadError {
+    /// No recording can have the properties of the partition.
     #[error(transparent)]
     Stream(#[from] StreamError),
-    /// Frames or arrival times cannot be read, or no row can show a message.
+    /// Frames or arrival times cannot be read, or a message does not fit the schema of the rows.
     #[error(transparent)]
-    Rows(#[from] aeron_columns::read::RowError<ReadError>),
+    Rows(#[from] aeron_columns::read::RowReadError<ReadError>),
 }
 
-impl<S: Storage + Clone> RowReader<S> {
-    /// A reader of the rows of `partition`, whose archive is `storage`. `channel` is what rows show when the recording does not
-    /// name its own. No frame is read yet.
+impl<S: Storage + Clone> PartitionRowReader<S> {
+    /// Creates a reader of the rows of `partition` in the archive `storage`. Rows show `channel` if the recording does
+    /// not contain its channel. Reads no frame yet.
     ///
     /// # Errors
-    /// The partition describes no possible range of a recording, or its index cannot be read.
+    /// The partition describes an impossible range of a recording, or its index cannot be read.
     pub fn new(
         storage: S,
         partition: &Partition,
         projection: Projection,
         mode: Mode,
         channel: Option<&str>,
-    ) -> Result<Self, RowError> {
+    ) -> Result<Self, PartitionReadError> {
         let stream = partition.stream()?;
         let piece = &partition.recording;
         let open_arrivals = || {
@@ -47,12 +47,12 @@ impl<S: Storage + Clone> RowReader<S> {
             Arrivals::new(storage.clone(), stream, partition.from, hint)
         };
         let arrivals = projection.has_timestamp().then(open_arrivals).transpose();
-        let arrivals = arrivals.map_err(|source| aeron_columns::read::RowError::Arrivals {
+        let arrivals = arrivals.map_err(|source| aeron_columns::read::RowReadError::Arrivals {
             recording_id: piece.id,
             source,
         })?;
         let frames = RecordingReader::new(storage, stream, partition.from, partition.end)
-            .map_err(aeron_columns::read::RowError::Frames)?;
+            .map_err(aeron_columns::read::RowReadError::Frames)?;
         let recording = Recording {
             id: piece.id,
             stream_id: piece.stream_id,
@@ -72,24 +72,24 @@ impl<S: Storage + Clone> RowReader<S> {
         })
     }
 
-    /// Messages and records that were dropped so far because they are malformed.
+    /// Returns the number of malformed messages and records that were dropped so far.
     pub fn malformed(&self) -> u64 {
         self.rows.malformed()
     }
 
-    /// The next record batch, which has rows; `None` after the last.
+    /// Returns the next record batch, which has at least one row; `None` after the last one.
     ///
     /// # Errors
-    /// [`RowError`]; what comes after an error is not defined.
-    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, RowError> {
+    /// [`PartitionReadError`]. After an error, further results are undefined.
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, PartitionReadError> {
         Ok(self.rows.next_batch()?)
     }
 }
 
-impl RowError {
-    /// A word for programs: `RECORD`, `DATA_LOSS` for a segment that is gone, otherwise `RECORDING`.
+impl PartitionReadError {
+    /// Returns the error class for programs: `RECORD`, `DATA_LOSS` if a segment is missing, otherwise `RECORDING`.
     pub fn code(&self) -> &'static str {
-        use aeron_columns::read::RowError as Cause;
+        use aeron_columns::read::RowReadError as Cause;
         match self {
             Self::Rows(Cause::Malformed(_)) => "RECORD",
             Self::Rows(Cause::Frames(ReadError::Storage { source, .. }))

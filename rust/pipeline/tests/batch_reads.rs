@@ -1,4 +1,4 @@
-//! Batch reads: which recordings of which archive, and each of their messages in exactly one piece.
+//! Batch reads: selection of the archive and its recordings; each message is in exactly one piece.
 
 #[allow(dead_code)]
 #[path = "../../archive/tests/recordings/stream.rs"]
@@ -16,7 +16,9 @@ use aeron_archive::recorder::RecorderSession;
 use aeron_archive::storage::{Directory, SyncLevel};
 use aeron_archive::stream::{RecordedStream, StreamDescription};
 use aeron_pipeline::partition::Partition;
-use aeron_pipeline::recordings::{Cutting, RecordingsError, Wanted, find_archive, plan};
+use aeron_pipeline::recordings::{
+    RecordingCutting, RecordingSelection, RecordingsError, find_archive, plan,
+};
 use proptest::prelude::*;
 use stream::{
     INITIAL_TERM_ID, MTU_LENGTH, Publisher, SEGMENT_LENGTH, SESSION_ID, STREAM_ID, TERM_LENGTH,
@@ -24,13 +26,13 @@ use stream::{
 };
 use tempfile::TempDir;
 
-const ALL: Cutting = Cutting {
+const ALL: RecordingCutting = RecordingCutting {
     min_partitions: None,
     max_rows: None,
     record_length: None,
 };
 
-/// An archive as a real one leaves it: without sidecars and without a lock.
+/// An archive in the state that a real Aeron archive leaves: without sidecars and without a lock.
 struct Archive {
     directory: TempDir,
     catalog: Catalog<Directory>,
@@ -47,7 +49,7 @@ impl Archive {
         self.directory.path()
     }
 
-    /// Records messages of these lengths, and says where the recording ended if `is_stopped`.
+    /// Records messages of these lengths. Stores the end of the recording in the catalog if `is_stopped`.
     fn record(&mut self, stream_id: i32, start: i64, lengths: &[usize], is_stopped: bool) -> i64 {
         let id = self.catalog.add(descriptor(stream_id, start)).unwrap();
         let stream = RecordedStream::new(&StreamDescription {
@@ -70,14 +72,14 @@ impl Archive {
         publisher.position()
     }
 
-    fn plan(&self, cutting: &Cutting) -> Vec<Partition> {
-        plan(self.path(), &Wanted::default(), cutting).unwrap()
+    fn plan(&self, cutting: &RecordingCutting) -> Vec<Partition> {
+        plan(self.path(), &RecordingSelection::default(), cutting).unwrap()
     }
 
     fn plan_of(&self, recordings: (i64, i64)) -> Result<Vec<Partition>, RecordingsError> {
-        let wanted = Wanted {
+        let wanted = RecordingSelection {
             recording_ids: Some(vec![recordings]),
-            ..Wanted::default()
+            ..RecordingSelection::default()
         };
         plan(self.path(), &wanted, &ALL)
     }
@@ -104,7 +106,7 @@ fn descriptor(stream_id: i32, start_position: i64) -> RecordingDescriptor {
     }
 }
 
-/// Where the messages begin that belong to a piece, and their lengths.
+/// Returns the start positions and lengths of the messages that belong to a piece.
 fn messages(directory: &Path, partition: &Partition) -> Vec<(i64, usize)> {
     let recording = &partition.recording;
     let stream = RecordedStream::new(&StreamDescription {
@@ -140,7 +142,7 @@ fn error(result: Result<Vec<Partition>, RecordingsError>) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// 08-58: each message once, whatever the number of partitions.
+    /// 08-58: each message occurs once, for any number of partitions.
     #[test]
     fn every_message_is_in_exactly_one_piece(
         lengths in prop::collection::vec(prop_oneof![0..200_usize, 1_000..20_000_usize], 1..60),
@@ -150,7 +152,7 @@ proptest! {
     ) {
         let mut archive = Archive::new();
         let end = archive.record(STREAM_ID, start, &lengths, true);
-        let pieces = archive.plan(&Cutting { min_partitions, max_rows, record_length: None });
+        let pieces = archive.plan(&RecordingCutting { min_partitions, max_rows, record_length: None });
         let bounds: Vec<_> = pieces.iter().map(|piece| (piece.from, piece.to)).collect();
         prop_assert_eq!(bounds.first().map(|piece| piece.0), Some(start));
         prop_assert_eq!(bounds.last().map(|piece| piece.1), Some(end));
@@ -182,7 +184,7 @@ fn segments_are_joined_or_split_to_as_many_pieces_as_are_asked_for() {
     let count = |min_partitions| {
         let min_partitions = Some(min_partitions);
         archive
-            .plan(&Cutting {
+            .plan(&RecordingCutting {
                 min_partitions,
                 ..ALL
             })
@@ -191,7 +193,7 @@ fn segments_are_joined_or_split_to_as_many_pieces_as_are_asked_for() {
     assert_eq!((count(1), count(2), count(4), count(50)), (2, 2, 4, 50));
 }
 
-/// 08-35: positions of a damaged catalog cost neither memory nor time.
+/// 08-35: impossible positions in a damaged catalog cost neither memory nor time.
 #[test]
 fn more_segments_than_there_can_be_are_refused_by_their_number() {
     let mut archive = Archive::new();
@@ -204,7 +206,7 @@ fn more_segments_than_there_can_be_are_refused_by_their_number() {
         let id = archive.catalog.add(absurd).unwrap();
         archive.catalog.stop(id, 1 << 61, 2_000).unwrap();
     }
-    let error = error(plan(archive.path(), &Wanted::default(), &ALL));
+    let error = error(plan(archive.path(), &RecordingSelection::default(), &ALL));
     let count = 9 * (1_i64 << 31);
     assert!(
         error.contains(&format!(
@@ -213,7 +215,7 @@ fn more_segments_than_there_can_be_are_refused_by_their_number() {
         "{error}"
     );
     let min_partitions = Some(18);
-    let few = Cutting {
+    let few = RecordingCutting {
         min_partitions,
         ..ALL
     };
@@ -224,7 +226,7 @@ fn more_segments_than_there_can_be_are_refused_by_their_number() {
 fn rows_of_records_are_counted_by_their_length() {
     let mut archive = Archive::new();
     archive.record(STREAM_ID, 0, &[100; 60], true);
-    let cutting = Cutting {
+    let cutting = RecordingCutting {
         max_rows: Some(50),
         record_length: NonZeroUsize::new(10),
         ..ALL
@@ -232,7 +234,7 @@ fn rows_of_records_are_counted_by_their_length() {
     assert_eq!(archive.plan(&cutting).len(), 12);
 }
 
-/// 08-58: filters.
+/// 08-58: filters by id and stream.
 #[test]
 fn recordings_are_chosen_by_id_and_stream() {
     let mut archive = Archive::new();
@@ -240,7 +242,7 @@ fn recordings_are_chosen_by_id_and_stream() {
         archive.record(stream_id, 0, &[10], true);
     }
     let wanted = |stream_ids, recording_ids| {
-        let wanted = Wanted {
+        let wanted = RecordingSelection {
             stream_ids,
             recording_ids,
         };
@@ -261,7 +263,7 @@ fn recordings_are_chosen_by_id_and_stream() {
     );
 }
 
-/// 08-58: of a killed writer what recovery would find, and nothing is written.
+/// 08-58: a recording of a killed writer is read to the end that recovery would find; nothing is written.
 #[test]
 fn a_recording_without_a_stop_position_is_read_to_its_end_and_nothing_is_written() {
     let mut archive = Archive::new();
@@ -288,7 +290,7 @@ fn contents(directory: &Path) -> Vec<(PathBuf, Vec<u8>, SystemTime)> {
     files
 }
 
-/// 08-58: a live one is refused.
+/// 08-58: an archive in use is refused.
 #[test]
 fn an_archive_that_gives_signs_of_life_is_refused_until_it_has_ended() {
     let mut archive = Archive::new();
@@ -300,13 +302,13 @@ fn an_archive_that_gives_signs_of_life_is_refused_until_it_has_ended() {
     let owner = Owner::without_server(42, now_ms, "/dev/shm/aeron".to_owned());
     let mut mark = MarkFile::take(&Directory::new(archive.path()), &owner, now_ms).unwrap();
     mark.ready(now_ms).unwrap();
-    let text = error(plan(archive.path(), &Wanted::default(), &ALL));
+    let text = error(plan(archive.path(), &RecordingSelection::default(), &ALL));
     assert!(text.contains("is in use by process 42"), "{text}");
     mark.close().unwrap();
     assert_eq!(archive.plan(&ALL).len(), 1);
 }
 
-/// 08-58: a directory of private archives stands for the only one in it.
+/// 08-58: the path of a directory with a single private archive selects this archive.
 #[test]
 fn a_directory_means_its_own_archive_or_the_only_private_one_below() {
     let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Rows of recordings: which there are, what they show, and what becomes of malformed ones.
+//! Rows of recordings: which rows there are, their values, and the handling of malformed messages.
 
 mod recordings;
 
@@ -11,7 +11,7 @@ use aeron_columns::read::{
     self as columns, BATCH_LENGTH, BATCH_ROWS, Mode, Projection, ValueFormat,
 };
 use aeron_pipeline::partition::Partition;
-use aeron_pipeline::rows::{RowError, RowReader};
+use aeron_pipeline::rows::{PartitionReadError, PartitionRowReader};
 use aeron_protocol::frame::flags::{BEGIN, END, UNFRAGMENTED};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, TimestampMicrosecondType};
@@ -46,7 +46,7 @@ fn schema<'a>(columns: impl IntoIterator<Item = (&'a str, DataType)>) -> SchemaR
     ))
 }
 
-/// The value and its position.
+/// Schema with the value and its position.
 fn value_and_position() -> SchemaRef {
     schema([("value", DataType::Binary), ("position", DataType::Int64)])
 }
@@ -61,13 +61,15 @@ fn reader(
     schema: SchemaRef,
     format: &ValueFormat,
     mode: Mode,
-) -> RowReader<MemoryStorage> {
+) -> PartitionRowReader<MemoryStorage> {
     let projection = Projection::new(schema, format).unwrap();
     let storage = recording.storage.clone();
-    RowReader::new(storage, partition, projection, mode, Some("aeron:ipc")).unwrap()
+    PartitionRowReader::new(storage, partition, projection, mode, Some("aeron:ipc")).unwrap()
 }
 
-fn batches(mut reader: RowReader<MemoryStorage>) -> Result<(Vec<RecordBatch>, u64), RowError> {
+fn batches(
+    mut reader: PartitionRowReader<MemoryStorage>,
+) -> Result<(Vec<RecordBatch>, u64), PartitionReadError> {
     let mut batches = Vec::new();
     while let Some(batch) = reader.next_batch()? {
         batches.push(batch);
@@ -75,7 +77,7 @@ fn batches(mut reader: RowReader<MemoryStorage>) -> Result<(Vec<RecordBatch>, u6
     Ok((batches, reader.malformed()))
 }
 
-/// Value and position of each row.
+/// Returns the value and position of each row.
 fn rows(recording: &Recording, partition: &Partition) -> Vec<(Vec<u8>, i64)> {
     let reader = reader(
         recording,
@@ -152,7 +154,7 @@ fn a_row_shows_its_message_and_where_and_when_it_came() {
     assert_eq!(int64s(&batches, 7), [0, 0]);
     assert_eq!(int32s(&batches, 8), [i32::MAX - 1; 2]);
     assert_eq!(int32s(&batches, 9), [0, 64]);
-    // Of the first fragment, unsigned.
+    // Unsigned flags of the first fragment.
     let flags = batch.column(10).as_primitive::<Int16Type>();
     assert_eq!(flags.values()[..], [0xC0, 0x80]);
 }
@@ -259,7 +261,7 @@ fn columns_that_show_no_payload_count_all_messages() {
     );
 }
 
-/// 08-44: where no index says when messages came, that is null, and an error where it must not be.
+/// 08-44: if no index has the arrival times, they are null; an error if the column must not be null.
 #[test]
 fn without_an_index_times_are_null() {
     let mut recording = Recording::new(TERM_LENGTH);
@@ -300,7 +302,7 @@ fn remove_index(recording: &Recording) {
 fn texts_are_checked() {
     let mut recording = Recording::new(TERM_LENGTH);
     recording.message("\u{e9}t\u{e9}".as_bytes(), 1);
-    // Together with the next one it would be text.
+    // These bytes together with the next message's would be valid text.
     let bad = recording.message(b"\xE2\x82", 2);
     recording.message(b"\xAC", 3);
     recording.message(b"", 4);
@@ -479,7 +481,7 @@ fn a_message_that_is_longer_than_any_can_be_is_an_error() {
     );
     assert!(matches!(
         batches(reader),
-        Err(RowError::Rows(columns::RowError::TooLong {
+        Err(PartitionReadError::Rows(columns::RowReadError::TooLong {
             position: 0,
             ..
         }))
@@ -510,12 +512,12 @@ fn columns_that_do_not_exist_or_have_another_type_are_refused() {
         refused(("px", DataType::Float32), &records("px f64")),
         "column 'px' is of type Float64, not Float32"
     );
-    // A field hides the header column of its name; case does not matter.
+    // A field of the record hides the header column with the same name; case does not matter.
     let field = schema([("POSITION", DataType::Float64)]);
     assert!(Projection::new(field, &records("position f64")).is_ok());
 }
 
-/// A frame of a random recording: its flags, and the length of its payload; or padding.
+/// A frame of a random recording: its flags and the length of its payload, or `None` for padding.
 fn any_frame() -> impl Strategy<Value = Option<(u8, usize)>> {
     let flags =
         prop_oneof![3 => Just(UNFRAGMENTED), 2 => Just(BEGIN), 2 => Just(0), 2 => Just(END)];
@@ -537,7 +539,7 @@ fn random_recording(frames: &[Option<(u8, usize)>]) -> Recording {
     recording
 }
 
-/// Messages by the rules of a fragment assembler, one frame at a time.
+/// Assembles messages by the rules of a fragment assembler, one frame at a time.
 fn model(frames: &[Option<(u8, usize)>]) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     let mut open: Option<Vec<u8>> = None;
@@ -580,7 +582,7 @@ proptest! {
             union.extend(rows(&recording, &partition));
         }
         prop_assert_eq!(&union, &all);
-        // Beyond, the recording has padding that the model does not know.
+        // After this position the recording has padding that is not in the model.
         if recording.position() < i64::from(TERM_LENGTH) {
             let values: Vec<Vec<u8>> = all.into_iter().map(|(value, _)| value).collect();
             prop_assert_eq!(values, model(&frames));

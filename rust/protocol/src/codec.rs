@@ -1,7 +1,7 @@
-//! Messages between clients and driver: fields of fixed places, whose bytes a layout declares, then texts.
+//! Messages between clients and driver: fields at fixed offsets, with a declared layout, then texts.
 //!
-//! A text is an i32 length followed by that many bytes. It begins at a multiple of 4; the padding before the next text is not counted in
-//! the length. Bytes after the last text are ignored.
+//! A text is an i32 length followed by that many bytes. It begins at a multiple of 4; the padding before the next text
+//! is not counted in the length. Bytes after the last text are ignored.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,7 +10,7 @@ use aeron_layout::{FromZeros, I32, I64, Layout, U32};
 
 use crate::ErrorCode;
 
-/// Why the bytes of a message were not understood.
+/// Reason why a message cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// No message of this direction has the type id.
@@ -19,12 +19,12 @@ pub enum DecodeError {
         /// Type id of the record.
         type_id: i32,
     },
-    /// The message ends before its last field does, or a declared length goes beyond its end.
+    /// The message ends before its last field, or a declared length exceeds it.
     #[error("command={type_id} too short: length={length}")]
     TooShort {
         /// Type id of the record.
         type_id: i32,
-        /// Bytes that the message has.
+        /// Length of the message in bytes.
         length: usize,
     },
     /// A declared length is negative.
@@ -32,7 +32,7 @@ pub enum DecodeError {
     NegativeLength {
         /// Type id of the record.
         type_id: i32,
-        /// The byte string whose length is declared.
+        /// Name of the byte string with the declared length.
         field: &'static str,
         /// The declared length.
         declared: i32,
@@ -40,7 +40,7 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// The code under which a driver or client reports this.
+    /// Returns the code under which a driver or client reports this error.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -50,17 +50,17 @@ impl DecodeError {
     }
 }
 
-/// A message does not fit in the bytes it was to be written to; nothing useful was written.
+/// A message does not fit into the output buffer. The content of the buffer is undefined after this error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("message of {required} bytes does not fit in {available}")]
 pub struct EncodeError {
-    /// Bytes that the message takes.
+    /// Length of the message in bytes.
     pub required: usize,
-    /// Bytes that were given.
+    /// Length of the buffer in bytes.
     pub available: usize,
 }
 
-/// Takes the parts of a message from its front.
+/// Reads the parts of a message in order.
 pub(crate) struct Reader<'a> {
     type_id: i32,
     body: &'a [u8],
@@ -76,18 +76,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Bytes of the whole message.
+    /// Returns the length of the whole message in bytes.
     pub(crate) fn length(&self) -> usize {
         self.body.len()
     }
 
-    /// The fields of fixed places, with which the message begins.
+    /// Returns the fields at fixed offsets, with which the message begins.
     pub(crate) fn layout<L: Layout>(&mut self) -> Result<&'a L, DecodeError> {
         let too_short = self.too_short();
         L::first_in(self.take(L::LENGTH)?).ok_or(too_short)
     }
 
-    /// The next text; `name` is that of the field in errors.
+    /// Returns the next text; `name` is the field's name in errors.
     pub(crate) fn text(&mut self, name: &'static str) -> Result<&'a [u8], DecodeError> {
         self.position = self.position.next_multiple_of(TEXT_ALIGNMENT);
         let mut declared = [0; size_of::<I32>()];
@@ -119,7 +119,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Puts the parts of a message one after another, and goes on counting when there is no room left, so that an empty one measures.
+/// Writes the parts of a message in order. If the buffer is full, only counts the bytes. An empty buffer therefore
+/// measures the length.
 pub(crate) struct Writer<'b> {
     out: &'b mut [u8],
     position: usize,
@@ -132,26 +133,26 @@ impl Writer<'_> {
 
     pub(crate) fn text(&mut self, text: &[u8]) {
         self.pad_to(self.position.next_multiple_of(TEXT_ALIGNMENT));
-        // A length beyond i32 saturates here and is refused by `encode`, which sees the whole message's length.
+        // A length above i32 saturates here; `encode` then refuses the message because of its total length.
         let length = I32::new(i32::try_from(text.len()).unwrap_or(i32::MAX));
         self.put(&length.to_bytes());
         self.put(text);
     }
 
-    /// A variable length item of a message to or from an archive: its length and its bytes, not aligned.
+    /// Writes a variable-length field of a message to or from an archive: its length and its bytes, not aligned.
     pub(crate) fn data(&mut self, data: &[u8]) {
-        // A length beyond u32 saturates here and is refused by `encode`, which sees the whole message's length.
+        // A length above u32 saturates here; `encode` then refuses the message because of its total length.
         let length = U32::new(u32::try_from(data.len()).unwrap_or(u32::MAX));
         self.put(&length.to_bytes());
         self.put(data);
     }
 
-    /// Bytes of the message up to here.
+    /// Returns the number of bytes written so far.
     pub(crate) const fn length(&self) -> usize {
         self.position
     }
 
-    /// Zeros up to a length of `length` bytes.
+    /// Writes zeros up to a total length of `length` bytes.
     pub(crate) fn pad_to(&mut self, length: usize) {
         let end = length.min(self.out.len());
         if let Some(pad) = self.out.get_mut(self.position..end) {
@@ -169,7 +170,7 @@ impl Writer<'_> {
     }
 }
 
-/// A message that is written into a buffer of the caller.
+/// A message that can be written into a buffer of the caller.
 pub(crate) trait Encode {
     fn write(&self, writer: &mut Writer<'_>);
 
@@ -187,7 +188,7 @@ pub(crate) trait Encode {
         let mut writer = Writer { out, position: 0 };
         self.write(&mut writer);
         let required = writer.position;
-        // A record's length is an i32, so a longer message has nowhere to go and no length field can overflow.
+        // The length of a record is an i32. Therefore a longer message is refused, and no length field can overflow.
         if required > available || i32::try_from(required).is_err() {
             return Err(EncodeError {
                 required,
@@ -198,14 +199,14 @@ pub(crate) trait Encode {
     }
 }
 
-/// A message between client and driver: fields of fixed places, then texts.
+/// A message between client and driver: fields at fixed offsets, then texts.
 pub(crate) trait Message<'a>: Encode + Sized {
     fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
 }
 
 const TEXT_ALIGNMENT: usize = 4;
 
-/// A value, and the form `L` in which a layout holds it.
+/// A value, and its form `L` in a layout.
 pub(crate) trait Value<L> {
     fn of(layout: L) -> Self;
     fn layout(self) -> L;
@@ -274,7 +275,8 @@ impl Value<SocketAddressLayout> for Option<SocketAddr> {
     }
 }
 
-/// Declares a message: the layout of its fields of fixed places, then its texts; `at least n` is the length to which it is padded.
+/// Declares a message: the layout of its fields at fixed offsets, then its texts. `at least n` is a minimum length,
+/// reached by padding.
 macro_rules! message {
     (
         $(#[$attribute:meta])*
@@ -342,7 +344,7 @@ macro_rules! message_set {
                 }
             }
 
-            /// The type id that goes in the record's header.
+            /// Returns the type id for the record's header.
             #[must_use]
             pub const fn type_id(&self) -> i32 {
                 match self {
@@ -350,7 +352,7 @@ macro_rules! message_set {
                 }
             }
 
-            /// Bytes that [`encode`](Self::encode) writes.
+            /// Returns the number of bytes that [`encode`](Self::encode) writes.
             #[must_use]
             pub fn encoded_length(&self) -> usize {
                 use $crate::codec::Encode;
@@ -359,10 +361,10 @@ macro_rules! message_set {
                 }
             }
 
-            /// Writes the body at the start of `out` and answers its length in bytes.
+            /// Writes the body at the start of `out`. Returns its length in bytes.
             ///
             /// # Errors
-            /// [`EncodeError`](crate::EncodeError) when `out` is shorter than [`encoded_length`](Self::encoded_length).
+            /// [`EncodeError`](crate::EncodeError) if `out` is shorter than [`encoded_length`](Self::encoded_length).
             pub fn encode(&self, out: &mut [u8]) -> Result<usize, $crate::EncodeError> {
                 use $crate::codec::Encode;
                 match self {

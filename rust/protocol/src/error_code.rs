@@ -1,12 +1,12 @@
-//! Codes that say why the driver refused a command.
+//! Codes for the reasons why the driver refused a command.
 
 use std::fmt;
 
-/// Why a command was refused or a publication was told of an error, as it travels in an answer (i32).
+/// Reason why a command was refused or a publication received an error, as it is sent in a response (i32).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum ErrorCode {
-    /// A value that this version does not know; what every unlisted number decodes to.
+    /// A value that this version does not know; every unlisted number is decoded to it.
     Unknown = -1,
     /// Not an error; never sent.
     Unused = 0,
@@ -22,15 +22,15 @@ pub enum ErrorCode {
     UnknownCounter = 5,
     /// The command's type id is not known.
     UnknownCommandTypeId = 6,
-    /// The command's bytes do not make sense.
+    /// The bytes of the command are invalid.
     MalformedCommand = 7,
-    /// The driver does not offer what was asked for.
+    /// The driver does not support the requested feature.
     NotSupported = 8,
     /// A host name did not resolve.
     UnknownHost = 9,
     /// The resource is being closed; try again.
     ResourceTemporarilyUnavailable = 10,
-    /// Anything else; the message says what.
+    /// Any other error; see the message.
     GenericError = 11,
     /// The log does not fit on the file system.
     StorageSpace = 12,
@@ -41,7 +41,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// Every code that can travel, in order of its value.
+    /// All codes that can be sent, in the order of their values.
     pub const ALL: [Self; 15] = [
         Self::Unused,
         Self::InvalidChannel,
@@ -60,7 +60,7 @@ impl ErrorCode {
         Self::PublicationRevoked,
     ];
 
-    /// The code of a number taken from a message; [`ErrorCode::Unknown`] for one that is not listed.
+    /// Returns the code for a number from a message; [`ErrorCode::Unknown`] for an unlisted number.
     #[must_use]
     pub fn from_value(value: i32) -> Self {
         usize::try_from(value)
@@ -69,13 +69,13 @@ impl ErrorCode {
             .unwrap_or(Self::Unknown)
     }
 
-    /// The number that travels.
+    /// Returns the number that is sent.
     #[must_use]
     pub const fn value(self) -> i32 {
         self as i32
     }
 
-    /// The text that a driver puts in front of its own message, such as `invalid channel`.
+    /// Returns the text that a driver writes before its own message, such as `invalid channel`.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {

@@ -1,18 +1,18 @@
-//! Bytes that travel: between clients and the media driver commands, events and channel URIs, between drivers frames,
-//! between clients and archives messages.
+//! Encodes and decodes the messages of Aeron: commands, events and channel URIs between clients and the media driver,
+//! frames between drivers, and messages between clients and archives.
 //!
-//! Nothing here does I/O, keeps state or allocates while decoding. Every parser is total: whatever the bytes are, it
-//! answers a value or a precise error and never panics, because the bytes come from other processes.
+//! The crate does no I/O and has no state, and decoding does not allocate. The input of a parser may be any bytes,
+//! because it comes from other processes. A parser returns a value or a precise error, and never panics.
 //!
-//! * [`command`]: what a client asks of the driver.
-//! * [`event`]: what the driver answers and announces.
-//! * [`ErrorCode`]: the codes that travel in answers.
-//! * [`frame`]: what drivers send each other in UDP datagrams.
-//! * [`archive`]: what clients and archives send each other.
-//! * [`uri`]: channels, and what a driver takes out of them.
+//! * [`command`]: requests of a client to the driver.
+//! * [`event`]: responses and announcements of the driver.
+//! * [`ErrorCode`]: the error codes in responses.
+//! * [`frame`]: the UDP datagrams between drivers.
+//! * [`archive`]: the messages between clients and archives.
+//! * [`uri`]: channels, and the parameters that a driver reads from them.
 //!
-//! Sizes and durations in channels are those of all configuration, so the crate uses `aeron_agent::value` for them and
-//! nothing else of that crate.
+//! Sizes and durations in channels have the same syntax as in all configuration. The crate uses `aeron_agent::value`
+//! for them, and nothing else of that crate.
 #![forbid(unsafe_code)]
 
 pub mod archive;
@@ -27,8 +27,9 @@ mod error_code;
 pub use codec::{DecodeError, EncodeError};
 pub use error_code::ErrorCode;
 
-/// Version of the control protocol spoken here, as a semantic version (1.0.0): major << 16 | minor << 8 | patch.
+/// Version of the control protocol that this crate implements, as a semantic version (1.0.0): major << 16 | minor << 8
+/// | patch.
 ///
-/// A driver publishes it in system counter 43; clients send newer commands only to a driver that shows at least the
-/// version that introduced them.
+/// A driver publishes it in system counter 43. Clients send a newer command only to a driver with at least the version
+/// that introduced it.
 pub const CONTROL_PROTOCOL_VERSION: i32 = 0x0001_0000;

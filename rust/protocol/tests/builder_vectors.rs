@@ -1,13 +1,14 @@
-//! What Aeron's own builders and helpers make of the same calls.
+//! Compares the results with those of Aeron's own builders and helpers for the same calls.
 //!
-//! Not everything is to be the same: some calls cannot be written down with these types, and some answers are defects.
+//! Some results differ on purpose: some calls are impossible with these types, and some results of Aeron are defects.
 
 use aeron_agent::value::parse_duration_ns;
 use aeron_protocol::uri::{ChannelUri, ChannelUriBuilder, Media, UriError, session_id_tag};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// No media or one that does not exist, a prefix that does not exist, an entity tag without a channel tag.
+/// Calls that these types make impossible: no media or an unknown one, an unknown prefix, an entity tag without a
+/// channel tag.
 const CANNOT_BE_WRITTEN: [&str; 5] = [
     "builder-003",
     "builder-004",
@@ -16,8 +17,8 @@ const CANNOT_BE_WRITTEN: [&str; 5] = [
     "builder-022",
 ];
 
-/// What is right where the recording shows a defect: tags or manual control are enough to tell a channel from others, and
-/// clear takes everything back.
+/// Correct results for calls whose recorded result is a defect of Aeron. Tags or manual control are enough to identify
+/// a channel, and `clear` removes everything.
 const DEFECTS: [(&str, &str); 3] = [
     ("builder-006", "valid"),
     ("builder-007", "valid"),
@@ -73,7 +74,7 @@ fn media_of(steps: &[(String, Vec<Value>)]) -> Media {
     }
 }
 
-/// Does the steps and answers the channel, or `valid` when the last one validates.
+/// Runs the steps. Returns the channel, or `valid` if the last step is a validation.
 fn run_java_builder(case: &Value) -> Result<String, UriError> {
     let steps = steps(case);
     let mut builder = ChannelUriBuilder::new(media_of(&steps));
@@ -181,7 +182,7 @@ fn the_helpers_do_what_javas_do() {
         let channel = ChannelUri::parse(text(&arguments[0]));
         let done = match name.as_str() {
             "parse" if case["id"] == "builder-044" => {
-                // Java leaves it to the driver to refuse this media.
+                // Java's parser accepts this media, and its driver refuses it.
                 assert_eq!(
                     channel.unwrap_err().message,
                     "invalid URI scheme or transport: aeron:tcp?a=1"
@@ -199,7 +200,7 @@ fn the_helpers_do_what_javas_do() {
                 .and_then(|channel| channel.destination(text(&arguments[1])))
                 .map(|channel| json!(channel.to_string())),
             "addSessionId" => {
-                // The order of a hash map is not the point.
+                // The recorded order comes from a hash map, so the order is not compared.
                 let expected = ChannelUri::parse(text(&case["result"]));
                 assert_eq!(
                     channel.map(|channel| channel.with_session_id(int32(&arguments[1]))),
@@ -247,7 +248,7 @@ fn run_c_builder(case: &Value) -> Result<ChannelUri, UriError> {
                 Media::Ipc
             })
         }
-        // A channel without media is no channel.
+        // A channel without media is invalid.
         Value::Null => ChannelUri::parse("")?,
         init => ChannelUri::parse(text(init))?,
     };
@@ -307,7 +308,7 @@ proptest! {
         mode in prop::sample::select(vec!["dynamic", "manual", "response"]), is_udp: bool, port: u16,
         host in "[^|:\0]{1,20}",
     ) {
-        // The builder refuses a port that no address has.
+        // The builder refuses a port above 65535.
         let address = format!("{host}:{port}");
         let media = if is_udp { Media::Udp } else { Media::Ipc };
         let mut builder = ChannelUriBuilder::new(media);

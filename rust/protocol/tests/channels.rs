@@ -1,4 +1,4 @@
-//! Channels as text: what is legal, what is printed, and that no text is too strange to be answered.
+//! Channels as text: the valid ones, their printed form, and arbitrary texts.
 
 #[path = "support/defaults.rs"]
 mod defaults;
@@ -128,7 +128,8 @@ fn of_a_repeated_key_the_last_counts_for_six_and_the_first_for_the_others() {
     }
 }
 
-/// 05-7: of the prefix, what the text decides: a spy is one of a network channel, and once.
+/// 05-7: the rules of the spy prefix that depend only on the text: a spy watches a network channel, and the prefix
+/// occurs once.
 #[test]
 fn a_spy_watches_a_network_channel() {
     let spy = channel("aeron-spy:aeron:udp?endpoint=localhost:40123");

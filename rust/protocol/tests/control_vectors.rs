@@ -1,4 +1,4 @@
-//! The messages that real clients and drivers exchanged, read field by field and written back.
+//! Decodes the messages that real clients and drivers exchanged field by field, and encodes them again.
 
 use aeron_protocol::command::Command;
 use aeron_protocol::event::Event;
@@ -59,7 +59,7 @@ fn hex(bytes: &[u8]) -> Value {
     )
 }
 
-/// The fields of a command by the names that the recording gives them.
+/// Returns the fields of a command, with the recording's names.
 fn command_fields(command: &Command<'_>) -> Value {
     let mut fields = own_command_fields(command);
     fields["client_id"] = json!(command.client_id());
@@ -110,7 +110,7 @@ fn own_command_fields(command: &Command<'_>) -> Value {
     }
 }
 
-/// The fields of an event by the names that the recording gives them.
+/// Returns the fields of an event, with the recording's names.
 fn event_fields(event: &Event<'_>) -> Value {
     match event {
         Event::Error(e) => json!({
@@ -199,7 +199,8 @@ fn assert_fields(recorded: &Recorded, fields: &Value) {
     }
 }
 
-/// The recorded bytes again, apart from padding: peers choose its length behind the last field, and leave old bytes in it.
+/// Checks that the recorded bytes are written again, except for padding: peers choose its length after the last field,
+/// and leave old bytes in it.
 fn assert_written_back(recorded: &Recorded, written: &[u8]) {
     let length = written.len().max(recorded.body.len());
     let byte = |bytes: &[u8], at: usize| bytes.get(at).copied();
@@ -212,7 +213,7 @@ fn assert_written_back(recorded: &Recorded, written: &[u8]) {
     }
 }
 
-/// 03-9: commands of Java and C clients with pads of their own behind the last field are read.
+/// 03-9: commands of Java and C clients with different padding after the last field can be read.
 #[test]
 fn every_recorded_command_is_read_and_written_back() {
     let commands: Vec<_> = recorded().into_iter().filter(|r| r.from_client).collect();

@@ -1,6 +1,6 @@
-//! Frames of any content: what is written is read as itself, and no bytes are too strange to be answered.
+//! Frames with random contents: encoding and decoding are inverse, and any bytes can be decoded without a panic.
 
-use aeron_protocol::frame::resolution::{self, Encoder, Entry};
+use aeron_protocol::frame::resolution::{self, ResolutionEncoder, ResolutionEntry};
 use aeron_protocol::frame::{
     ControlFrame, DataFrame, DataHeader, ErrorFrame, FrameHeader, MAX_UDP_PAYLOAD_LENGTH, Nak,
     ResponseSetup, Rttm, Setup, StatusMessage, Walk, walk,
@@ -17,7 +17,7 @@ fn written(write: impl FnOnce(&mut [u8]) -> usize) -> Vec<u8> {
     out
 }
 
-/// A datagram of frames in a row from `term_offset` on, padding as its header only.
+/// Creates a datagram of consecutive frames from `term_offset` on; padding has only its header.
 fn datagram(term_offset: usize, frame_lengths: &[usize], last_is_padding: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut offset = term_offset;
@@ -46,7 +46,7 @@ fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..160)
 }
 
-/// Bytes that pass for a frame at first sight.
+/// Random bytes with a plausible frame header.
 fn any_frame_like() -> impl Strategy<Value = Vec<u8>> {
     let frame_length = prop_oneof![0..200_i32, any::<i32>()];
     (frame_length, any::<u8>(), -1..13_i16, any_bytes()).prop_map(
@@ -194,12 +194,12 @@ proptest! {
     ) {
         let entries: Vec<_> = names
             .iter()
-            .map(|(address, name, is_self, age_ms)| Entry {
+            .map(|(address, name, is_self, age_ms)| ResolutionEntry {
                 is_self: *is_self, address: *address, age_ms: *age_ms, name,
             })
             .collect();
         let mut out = [0; 1408];
-        let mut encoder = Encoder::new(&mut out);
+        let mut encoder = ResolutionEncoder::new(&mut out);
         let fitting = entries.iter().take_while(|entry| encoder.push(entry)).count();
         let read: Result<Vec<_>, _> = resolution::entries(encoder.finish()).unwrap().collect();
         prop_assert_eq!(read.as_deref(), Ok(&entries[..fitting]));

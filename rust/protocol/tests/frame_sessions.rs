@@ -1,5 +1,4 @@
-//! Sessions of real drivers as they were captured, with loss: every datagram is understood, and all of a stream's bytes have
-//! their place.
+//! Captured sessions of real drivers, with loss: every datagram is decoded, and the frames cover all bytes of a stream.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +15,7 @@ const RECORD_HEADER_LENGTH: usize = 16;
 /// Ethernet, IPv4 without options, UDP.
 const PACKET_HEADER_LENGTH: usize = 14 + 20 + 8;
 
-/// The datagrams of a capture.
+/// Returns the datagrams of a capture.
 fn datagrams(mut capture: &'static [u8]) -> Vec<&'static [u8]> {
     let mut found = Vec::new();
     capture = &capture[FILE_HEADER_LENGTH..];
@@ -29,7 +28,8 @@ fn datagrams(mut capture: &'static [u8]) -> Vec<&'static [u8]> {
     found
 }
 
-/// How many datagrams of each type a capture has, all of which are understood by the side that they go to.
+/// Returns the number of datagrams of each type in a capture. Checks that the side that receives them decodes all of
+/// them.
 fn understood(capture: &'static [u8]) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for datagram in datagrams(capture) {
@@ -99,7 +99,7 @@ fn three_captured_sessions_are_understood() {
     }
 }
 
-/// With the repeated ones all bytes of the stream were sent, up to where the last heartbeat says that it ends.
+/// Including retransmissions, the frames cover all bytes of the stream, up to the end in the last heartbeat.
 #[test]
 fn what_the_frames_of_a_session_cover_is_the_stream_without_a_gap() {
     for (capture, initial_term_id, start) in [(UNICAST, 100, 114_688), (MULTICAST, 9, 0)] {

@@ -1,7 +1,7 @@
-//! The datagrams that real drivers exchanged, read field by field and written back, and those that a real driver was
-//! annoyed with, judged.
+//! Decodes the datagrams that real drivers exchanged field by field and encodes them again. Also judges malformed
+//! datagrams that were sent to a real driver.
 
-use aeron_protocol::frame::resolution::{self, Encoder, Entry};
+use aeron_protocol::frame::resolution::{self, ResolutionEncoder, ResolutionEntry};
 use aeron_protocol::frame::{
     ControlFrame, DataFrame, DataHeader, FrameError, FrameHeader, FrameType,
     MAX_CONTROL_FRAME_LENGTH, MAX_TERM_LENGTH, Rttm, Setup, walk,
@@ -12,14 +12,14 @@ use std::net::IpAddr;
 const FRAMES: &str = include_str!("vectors/frames.json");
 const MALFORMED: &str = include_str!("vectors/malformed.json");
 
-/// Length of the terms of all streams that malformed datagrams were sent to.
+/// Term length of all streams to which malformed datagrams were sent.
 const TERM_LENGTH: usize = 64 * 1024;
 
 struct Datagram {
     name: String,
     bytes: Vec<u8>,
     type_name: String,
-    /// The fields of its frames, or those of its only frame.
+    /// The fields of each frame.
     decoded: Vec<Value>,
 }
 
@@ -58,7 +58,7 @@ fn has_flag(decoded: &Value, bit: u8) -> bool {
     u8::from_str_radix(flags.trim_start_matches("0x"), 16).unwrap() & bit != 0
 }
 
-/// The fields of a frame by the names that the recording gives them.
+/// Returns the fields of a frame, with the recording's names.
 fn control_fields(frame: &ControlFrame<'_>) -> Value {
     match frame {
         ControlFrame::Nak(f) => json!({
@@ -112,7 +112,7 @@ fn data_fields(f: &DataHeader) -> Value {
     })
 }
 
-/// The recorded fields, and the flags by their names.
+/// Returns the recorded fields, and the flags with their names.
 fn recorded_fields(decoded: &Value) -> Value {
     let mut fields = decoded.clone();
     let flags: &[(&str, u8)] = match decoded["type_name"].as_str().unwrap() {
@@ -128,7 +128,7 @@ fn recorded_fields(decoded: &Value) -> Value {
     fields
 }
 
-/// All that was read was recorded so; `null` is for what is not there.
+/// Checks that all decoded fields equal the recorded ones; `null` means absent.
 fn assert_fields(read: &Value, decoded: &Value, name: &str) {
     let recorded = recorded_fields(decoded);
     for (field, value) in read.as_object().unwrap() {
@@ -161,7 +161,7 @@ fn encoded_control(frame: &ControlFrame<'_>) -> Vec<u8> {
     })
 }
 
-/// Datagrams of a type, which there must be.
+/// Returns the datagrams of a type; there must be at least one.
 fn captured_of(type_names: &[&str]) -> Vec<Datagram> {
     let found: Vec<_> = captured()
         .into_iter()
@@ -250,7 +250,7 @@ fn captured_names_are_read_and_written_back() {
     }
 }
 
-fn entry_fields(entry: &Entry<'_>) -> Value {
+fn entry_fields(entry: &ResolutionEntry<'_>) -> Value {
     let (res_type, octets) = match entry.address.ip() {
         IpAddr::V4(ip) => (1, ip.octets().to_vec()),
         IpAddr::V6(ip) => (2, ip.octets().to_vec()),
@@ -262,16 +262,16 @@ fn entry_fields(entry: &Entry<'_>) -> Value {
     })
 }
 
-fn encoded_names(entries: &[Entry<'_>]) -> Vec<u8> {
+fn encoded_names(entries: &[ResolutionEntry<'_>]) -> Vec<u8> {
     let mut out = [0xAA; 1408];
-    let mut encoder = Encoder::new(&mut out);
+    let mut encoder = ResolutionEncoder::new(&mut out);
     for entry in entries {
         assert!(encoder.push(entry));
     }
     encoder.finish().to_vec()
 }
 
-/// A datagram of names as it would be if the real driver cleared the padding.
+/// Returns a resolution datagram in the form it would have if the real driver cleared the padding.
 fn without_padding(datagram: &[u8], entries: &[Value]) -> Vec<u8> {
     let mut cleared = datagram.to_vec();
     let mut end = 8;
@@ -312,12 +312,12 @@ fn reserved_types_are_refused_on_both_sides() {
     }
 }
 
-/// What a real driver was sent once.
+/// A datagram that was sent to a real driver.
 struct Case {
     name: String,
     target: String,
     datagrams: Vec<Vec<u8>>,
-    /// What is to happen: what the real driver did, or what it should have done.
+    /// Expected result: that of the real driver, or the recommended one.
     expected: String,
 }
 
@@ -364,7 +364,7 @@ fn read_case(entry: &Value) -> Case {
     }
 }
 
-/// As a receiver judges, which knows the stream.
+/// Decodes and validates like a receiver that knows the stream.
 fn receive(datagram: &[u8]) -> Result<Option<DataFrame>, FrameError> {
     let frame = DataFrame::decode(datagram)?;
     if let Some(DataFrame::Data(_)) = frame {
@@ -373,7 +373,7 @@ fn receive(datagram: &[u8]) -> Result<Option<DataFrame>, FrameError> {
     Ok(frame)
 }
 
-/// As a sender judges, which knows the stream.
+/// Decodes and validates like a sender that knows the stream.
 fn control_checked(datagram: &[u8]) -> Result<Option<ControlFrame<'_>>, FrameError> {
     let frame = ControlFrame::decode(datagram)?;
     match &frame {
@@ -471,7 +471,7 @@ fn a_resolver_judges_every_malformed_datagram_as_recommended() {
     }
 }
 
-/// Entries that are sound: those that the real driver remembered, and three that it had other reasons to forget.
+/// Returns the number of valid entries: those that the real driver stored, and three that it dropped for other reasons.
 fn entries_expected(case: &Case) -> usize {
     match case.name.as_str() {
         "n-own-name" | "n-age-old" | "n-second-entry-name-overlaps" => 1,

@@ -1,6 +1,6 @@
-//! Frames by the rules: layout, limits, and what is refused.
+//! The rules for frames: layout, limits, and refused frames.
 
-use aeron_protocol::frame::resolution::{self, Encoder, Entry};
+use aeron_protocol::frame::resolution::{self, ResolutionEncoder, ResolutionEntry};
 use aeron_protocol::frame::{
     ControlFrame, DataFrame, DataHeader, ErrorFrame, FrameError, FrameHeader, FrameType,
     MAX_CONTROL_FRAME_LENGTH, MAX_ERROR_TEXT_LENGTH, MAX_UDP_PAYLOAD_LENGTH, Nak, ResponseSetup,
@@ -86,7 +86,7 @@ fn written(write: impl FnOnce(&mut [u8]) -> usize) -> Vec<u8> {
     out
 }
 
-/// A datagram of frames in a row from `term_offset` on, padding as its header only.
+/// Creates a datagram of consecutive frames from `term_offset` on; padding has only its header.
 fn datagram(term_offset: usize, frame_lengths: &[usize], last_is_padding: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut offset = term_offset;
@@ -111,7 +111,7 @@ fn heartbeat(flags: u8) -> Vec<u8> {
     written(|out| header.encode(out))
 }
 
-/// Where `frame_length` and `term_offset` stand in a frame of data.
+/// Writes an i32 field of a data frame, such as `frame_length` and `term_offset`.
 fn put_i32(bytes: &mut [u8], at: usize, value: i32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
@@ -147,14 +147,14 @@ fn unhex(text: &str) -> Vec<u8> {
 /// 02-2
 #[test]
 fn a_name_has_a_little_endian_port_and_an_address_in_network_order() {
-    let entry = Entry {
+    let entry = ResolutionEntry {
         is_self: true,
         address: "127.0.0.1:24372".parse().unwrap(),
         age_ms: 0x0304,
         name: b"c",
     };
     let mut out = [0xAA; 64];
-    let mut encoder = Encoder::new(&mut out);
+    let mut encoder = ResolutionEncoder::new(&mut out);
     assert!(encoder.push(&entry));
     let expected = "18000000 00 00 0700 01 80 345f 04030000 7f000001 0100 63 00";
     assert_eq!(encoder.finish(), unhex(expected));
@@ -224,14 +224,14 @@ fn an_error_text_is_neither_terminated_nor_padded_and_cut_to_1023_bytes() {
 /// 02-6
 #[test]
 fn names_are_padded_to_8_with_zeros_and_end_where_the_datagram_does() {
-    let entry = |name| Entry {
+    let entry = |name| ResolutionEntry {
         is_self: false,
         address: "[::1]:9".parse().unwrap(),
         age_ms: 5,
         name,
     };
     let mut out = [0xAA; 100];
-    let mut encoder = Encoder::new(&mut out);
+    let mut encoder = ResolutionEncoder::new(&mut out);
     assert!(encoder.is_empty());
     assert!(encoder.push(&entry(b"seven b")));
     assert!(encoder.push(&entry(b"")));
@@ -249,14 +249,14 @@ fn names_are_padded_to_8_with_zeros_and_end_where_the_datagram_does() {
 
 #[test]
 fn a_name_too_long_for_its_length_field_is_not_sent() {
-    let entry = Entry {
+    let entry = ResolutionEntry {
         is_self: false,
         address: "10.0.0.1:9".parse().unwrap(),
         age_ms: 0,
         name: &[b'n'; 0x8000],
     };
     let mut out = [0; MAX_UDP_PAYLOAD_LENGTH];
-    assert!(!Encoder::new(&mut out).push(&entry));
+    assert!(!ResolutionEncoder::new(&mut out).push(&entry));
 }
 
 #[test]

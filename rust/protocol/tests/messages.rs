@@ -1,4 +1,4 @@
-//! Commands and events written, read, cut short and made of random bytes.
+//! Commands and events: encoded, decoded, truncated, and decoded from random bytes.
 
 use aeron_protocol::command::{self, Command};
 use aeron_protocol::event::{self, Event};
@@ -6,7 +6,7 @@ use aeron_protocol::{DecodeError, EncodeError, ErrorCode};
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// One of each command, made of the given numbers and bytes.
+/// Returns one of each command, with the given numbers and bytes.
 fn commands<'a>(ids: [i64; 4], number: i32, first: &'a [u8], second: &'a [u8]) -> Vec<Command<'a>> {
     let [client_id, correlation_id, registration_id, other_id] = ids;
     let publication = command::AddPublication {
@@ -100,7 +100,7 @@ fn commands<'a>(ids: [i64; 4], number: i32, first: &'a [u8], second: &'a [u8]) -
     ]
 }
 
-/// One of each event, made of the given numbers and bytes.
+/// Returns one of each event, with the given numbers and bytes.
 fn events<'a>(
     ids: [i64; 4],
     numbers: [i32; 4],
@@ -307,7 +307,7 @@ fn nothing_is_written_beyond_a_place_that_is_too_small() {
     }
 }
 
-/// 03-25: what is refused here is what a driver does not answer.
+/// 03-25: a driver does not respond to the commands that are refused here.
 #[test]
 fn a_remove_publication_of_24_bytes_has_no_flags_and_25_to_31_bytes_are_malformed() {
     let remove = Command::RemovePublication(command::RemovePublication {

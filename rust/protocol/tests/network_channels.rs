@@ -1,4 +1,4 @@
-//! What publications and subscriptions of network channels take out of their parameters.
+//! Parameters that publications and subscriptions read from network channels.
 
 #[path = "support/defaults.rs"]
 mod defaults;
@@ -11,7 +11,7 @@ use aeron_protocol::uri::{
 
 use defaults::{PUBLICATION, SUBSCRIPTION};
 
-/// A unicast channel with further parameters.
+/// Returns a unicast channel with further parameters.
 fn channel(parameters: &str) -> ChannelUri {
     ChannelUri::parse(&format!("aeron:udp?endpoint=localhost:40123|{parameters}")).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Channels that real drivers were asked about: what they read, what they answered, and in which words.
+//! Channels that were sent to real drivers: the values that they used, and their responses with the exact texts.
 
 use aeron_protocol::ErrorCode;
 use aeron_protocol::uri::{
@@ -16,7 +16,7 @@ const UNTETHERED: UntetheredTimeouts = UntetheredTimeouts {
     resting_timeout_ns: 10_000_000_000,
 };
 
-/// Settings of a driver that nobody configured.
+/// Default settings of a driver.
 fn publication_defaults(media: Media) -> PublicationDefaults {
     PublicationDefaults {
         term_length: if media == Media::Ipc {
@@ -67,7 +67,7 @@ fn op(case: &Value) -> &str {
     case["op"].as_str().unwrap()
 }
 
-/// What a driver does with a publication's channel before it looks at addresses.
+/// Reads a publication's channel as a driver does before it resolves addresses.
 fn publication(channel: &str, lenders: &[Value]) -> Result<PublicationParams, UriError> {
     let uri = ChannelUri::parse(channel)?;
     if uri.is_spy() {
@@ -94,7 +94,7 @@ fn find_tagged(tag: i64, lenders: &[Value]) -> Option<ExistingPublication> {
     })
 }
 
-/// The publication that a driver creates for `channel`.
+/// Returns the publication that a driver creates for `channel`.
 fn existing(channel: &str) -> ExistingPublication {
     let params = publication(channel, &[]).unwrap();
     ExistingPublication {
@@ -124,7 +124,8 @@ fn setup_of(case: &Value) -> Vec<Value> {
     case["setup"].as_array().cloned().unwrap_or_default()
 }
 
-/// Code and text; the reason that C prints for what is no number (`Success`) is not one to repeat.
+/// Checks code and text. C drivers print the reason `Success` for a text that is not a number; that reason is not
+/// repeated.
 fn assert_refused(case: &Value, error: &UriError) {
     let expected = &case["error"];
     let text = expected["text"].as_str().unwrap_or_default();
@@ -140,7 +141,7 @@ fn assert_refused(case: &Value, error: &UriError) {
     assert!(error.message.contains(text), "{case}: {error}");
 }
 
-/// 05-4: the recordings have every order of keys, unknown keys and foreign cases.
+/// 05-4: the recordings have keys in different orders, unknown keys, and keys in other letter case.
 #[test]
 fn what_real_drivers_read_is_read_the_same() {
     let mut read = 0;
@@ -173,7 +174,7 @@ fn every_ipc_publication_is_answered_as_the_product_must() {
     let mut judged = 0;
     for case in cases() {
         let channel = channel_of(&case);
-        // A session id that is in use is the driver's to see.
+        // Only the driver can detect that a session id is in use.
         if !["pub", "xpub"].contains(&op(&case))
             || Transport::of(channel.as_bytes()) != Transport::Ipc
             || case["id"] == "clash-018"
@@ -198,7 +199,7 @@ fn every_ipc_publication_is_answered_as_the_product_must() {
 }
 
 fn assert_effect(case: &Value, params: &PublicationParams) {
-    // Where the product differs from the C driver on purpose, that is what counts.
+    // If the product differs from the C driver on purpose, the documented effect is expected.
     let effect = |key: &str| {
         let wanted = &case["product_effect"][key];
         if wanted.is_null() {
@@ -245,7 +246,7 @@ fn every_ipc_subscription_is_answered_as_the_product_must() {
     assert_eq!(judged, 10);
 }
 
-/// What needs an address, a socket or another resource, none of which exist here.
+/// Cases that need an address, a socket or another resource, which do not exist here.
 const BEYOND_THE_TEXT: [&str; 27] = [
     "port ",
     "endpoint has port=0",
@@ -311,13 +312,13 @@ fn whatever_is_wrong_with_the_text_of_a_network_channel_is_refused_and_nothing_e
     assert!(refused > 80, "{refused}");
 }
 
-/// Those on the same channel: where a real driver shared a publication or told what differs.
+/// Publications on the same channel: a real driver shared them, or reported the difference.
 #[test]
 fn shared_network_publications_agree_or_say_what_differs() {
     let mut judged = 0;
     for case in cases() {
         let told = case["error"]["text"].as_str().unwrap_or_default();
-        // Whether spies count is no parameter of the log, so not said by `ExistingPublication`.
+        // `ExistingPublication` does not contain whether spies count, because that is not a parameter of the log.
         let differs = told.starts_with("existing publication has different '");
         let shares = case["effect"]["shares_log_with_setup"] == true;
         let channel = channel_of(&case);

@@ -10,9 +10,13 @@ use pyo3::prelude::*;
 use crate::argument;
 use crate::program;
 
-/// Runs an archive in the foreground until a signal comes or its driver ends, as `aeronarchive` does. Returns the exit status.
+/// Runs an archive in the foreground, as the command `aeronarchive`, until a signal ends it.
 ///
-/// `arguments` are those after the program's name; `None` takes them from `sys.argv`. No Python runs meanwhile.
+/// Args:
+///     arguments: Arguments after the program's name. `None` takes them from `sys.argv`.
+///
+/// Returns:
+///     The exit status.
 #[pyfunction]
 #[pyo3(signature = (arguments = None))]
 pub fn aeronarchive_main(
@@ -27,7 +31,7 @@ fn run(arguments: Vec<String>) -> i32 {
     let run = match Command::parse(arguments) {
         Ok(Command::Run(run)) => run,
         Ok(Command::Show(text)) => {
-            console::say(text);
+            console::print_line(text);
             return 0;
         }
         Err(reason) => return fail(reason),

@@ -1,6 +1,6 @@
 //! Arguments that are checked one by one, so that an error names its parameter, the value and the limits.
 //!
-//! PyO3's own conversions say neither: `can't convert negative int to unsigned`.
+//! The errors of PyO3's own conversions contain none of these, for example: `can't convert negative int to unsigned`.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -125,7 +125,8 @@ fn not_an_instance(value: &Bound<'_, PyAny>, name: &str, class: &Bound<'_, PyTyp
     wrong_type(value, name, &format!("an object of the class {class}"))
 }
 
-/// The error for the argument `name`, whose value is not `kind`: the text names the parameter, the value and what is valid.
+/// The error for the argument `name`, whose value is not `kind`: the text names the parameter, the value and what is
+/// valid.
 #[cold]
 pub fn wrong_type(value: &Bound<'_, PyAny>, name: &str, kind: &str) -> PyErr {
     raise(
@@ -134,7 +135,8 @@ pub fn wrong_type(value: &Bound<'_, PyAny>, name: &str, kind: &str) -> PyErr {
     )
 }
 
-/// The error for an argument whose use raised `error`: a `TypeError` of another library becomes one that names the parameter.
+/// The error for an argument whose use raised `error`: a `TypeError` of another library becomes one that names the
+/// parameter.
 #[cold]
 pub fn named(error: PyErr, value: &Bound<'_, PyAny>, name: &str, kind: &str) -> PyErr {
     let py = value.py();

@@ -14,7 +14,7 @@ use arrow_schema::{ArrowError, DataType, Field, Fields, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
-use crate::batch::Shared;
+use crate::batch::PooledMessages;
 use crate::errors::raise;
 
 /// Name of the capsule that holds a schema.
@@ -43,7 +43,7 @@ pub fn schema_capsule(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 /// These messages of a batch as schema and array; all columns but the stream id refer to the batch's memory.
 pub fn array_capsules<'py>(
     py: Python<'py>,
-    batch: &Arc<Shared>,
+    batch: &Arc<PooledMessages>,
     range: &Range<usize>,
     stream_id: i32,
 ) -> PyResult<Bound<'py, PyTuple>> {
@@ -65,13 +65,13 @@ fn capsules(py: Python<'_>, array: StructArray) -> PyResult<Bound<'_, PyTuple>> 
     PyTuple::new(py, [schema, array])
 }
 
-/// A schema for whoever takes schemas of Arrow.
+/// A schema that Arrow libraries can read.
 pub fn schema_capsule_of<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = FFI_ArrowSchema::try_from(schema).map_err(value_error)?;
     PyCapsule::new_with_value(py, schema, SCHEMA_CAPSULE)
 }
 
-/// The schema behind an object with `__arrow_c_schema__`.
+/// The schema of an object with `__arrow_c_schema__`.
 pub fn schema_of(object: &Bound<'_, PyAny>) -> PyResult<Schema> {
     let Some(method) = object.getattr_opt(pyo3::intern!(object.py(), "__arrow_c_schema__"))? else {
         return Err(raise("ArgumentTypeError", "an Arrow schema is needed"));
@@ -80,12 +80,13 @@ pub fn schema_of(object: &Bound<'_, PyAny>) -> PyResult<Schema> {
     let schema = capsule
         .pointer_checked(Some(SCHEMA_CAPSULE))?
         .cast::<FFI_ArrowSchema>();
-    // SAFETY: the name says what the capsule holds, and it keeps that alive while it is looked at.
+    // SAFETY: the name states the type of the capsule's content, and the capsule keeps the content alive during the
+    // read.
     Schema::try_from(unsafe { schema.as_ref() }).map_err(value_error)
 }
 
 fn struct_array(
-    batch: &Arc<Shared>,
+    batch: &Arc<PooledMessages>,
     range: &Range<usize>,
     stream_id: i32,
 ) -> Result<StructArray, ArrowError> {
@@ -132,14 +133,15 @@ fn struct_array(
 }
 
 /// A column without a copy.
-fn buffer<T>(batch: &Arc<Shared>, column: &[T]) -> Buffer {
+fn buffer<T>(batch: &Arc<PooledMessages>, column: &[T]) -> Buffer {
     let start = NonNull::from(column).cast();
-    // SAFETY: the column belongs to the batch, which the buffer owns a share of and nobody changes.
+    // SAFETY: the column belongs to the batch. The buffer shares the ownership of the batch, and the batch is
+    // immutable.
     unsafe { Buffer::from_custom_allocation(start, size_of_val(column), Arc::clone(batch) as _) }
 }
 
-/// The array behind an object with `__arrow_c_array__`; `None` for any other object. Raises `ValueError` for one that contradicts
-/// itself, as far as that can be seen: nobody says how long its buffers are.
+/// The array of an object with `__arrow_c_array__`; `None` for any other object. Raises `ValueError` for an
+/// inconsistent array. Not every inconsistency is detected, because the interface has no lengths of buffers.
 pub fn array_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrayRef>> {
     let py = object.py();
     let Some(method) = object.getattr_opt(pyo3::intern!(py, "__arrow_c_array__"))? else {
@@ -171,7 +173,7 @@ pub fn array_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrayRef>> {
     Ok(Some(array))
 }
 
-/// Whether bytes and texts lie one behind the other, as those who read them rely on.
+/// Whether bytes and texts are contiguous, as readers of the batch require.
 fn has_sound_offsets(array: &dyn Array) -> bool {
     match array.data_type() {
         DataType::Binary => array.as_binary::<i32>().value_offsets().is_sorted(),
@@ -186,7 +188,7 @@ fn has_sound_offsets(array: &dyn Array) -> bool {
     }
 }
 
-/// What Arrow says of a value.
+/// The description of a value in Arrow.
 pub fn value_error(error: ArrowError) -> PyErr {
     raise("InvalidArgumentError", error.to_string())
 }

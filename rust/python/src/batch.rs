@@ -1,7 +1,7 @@
-//! [`Batch`]: many whole messages, copied once into memory that the batch owns.
+//! [`PyBatch`]: many whole messages, copied once into memory that the batch owns.
 //!
-//! Everything that is handed out, memoryviews, numpy arrays and Arrow arrays, refers to that memory and keeps it alive. The
-//! memory of a batch that nobody refers to any more is used again by a later one.
+//! Memoryviews, numpy arrays and Arrow arrays of a batch refer to that memory and keep it alive. If there are no
+//! references to the memory of a batch any more, a later batch uses the memory again.
 
 use std::ffi::CStr;
 use std::ops::Range;
@@ -24,8 +24,8 @@ const POOLED_BATCHES: usize = 4;
 /// Batches longer than this are not kept, in bytes.
 const POOLED_LENGTH: usize = 16 << 20;
 
-/// Memory for batches, used again and again. Thread-safe, and never waits: in a forked child the lock may be held by a thread that
-/// the child does not have.
+/// Memory for batches, used again and again. Thread-safe, and never waits: in a forked child the lock may be held by a
+/// thread that the child does not have.
 #[derive(Default)]
 pub struct Pool(Mutex<Vec<Messages>>);
 
@@ -48,19 +48,19 @@ impl Pool {
     }
 }
 
-/// Messages that go back to their pool when nobody refers to them any more.
-pub struct Shared {
+/// Messages whose memory returns to the pool when the last reference is dropped.
+pub struct PooledMessages {
     messages: Messages,
     pool: Weak<Pool>,
 }
 
-impl Shared {
+impl PooledMessages {
     pub fn messages(&self) -> &Messages {
         &self.messages
     }
 }
 
-impl Drop for Shared {
+impl Drop for PooledMessages {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
             pool.give_back(std::mem::take(&mut self.messages));
@@ -92,7 +92,7 @@ fn numpy(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
 
 /// One column of some messages as memory for Python.
 struct Column {
-    batch: Arc<Shared>,
+    batch: Arc<PooledMessages>,
     range: Range<usize>,
     kind: ColumnKind,
 }
@@ -167,19 +167,29 @@ fn payload_of<'a>(messages: &'a Messages, range: &Range<usize>) -> &'a [u8] {
     &messages.data()[offsets[range.start] as usize..offsets[range.end] as usize]
 }
 
-/// Many whole messages. Immutable, so thread-safe; what it hands out stays valid as long as it is held.
+/// Many whole messages in contiguous memory.
 ///
-/// `batch[i]` is the payload of a message, `batch[i:j]` a batch of the messages between, which shares the memory of the whole batch and keeps
-/// it alive. A slice with another step than 1 is a copy. Batches are compared by their messages, and pickled with a copy of them.
-#[pyclass(frozen, module = "aeron._aeron", sequence)]
-pub struct Batch {
-    shared: Arc<Shared>,
+/// Immutable, so thread-safe; its views stay valid as long as they are referenced.
+///
+/// `batch[i]` is the payload of a message as a read-only memoryview. `batch[i:j]` is a batch of the
+/// messages between, which shares the memory of the whole batch. A slice with another step than 1 is a
+/// copy. Batches compare by their messages, and a pickled batch has a copy of them. pyarrow and other Arrow
+/// libraries read a batch without a copy.
+///
+/// Example:
+///     ```python
+///     batch = subscription.poll_batch()
+///     print(len(batch), [bytes(payload) for payload in batch])
+///     ```
+#[pyclass(frozen, module = "aeron", name = "Batch", sequence)]
+pub struct PyBatch {
+    shared: Arc<PooledMessages>,
     /// The messages of `shared` that the batch has.
     range: Range<usize>,
     stream_id: i32,
 }
 
-impl Batch {
+impl PyBatch {
     pub fn new(messages: Messages, pool: &Arc<Pool>, stream_id: i32) -> Self {
         Self::of(messages, Arc::downgrade(pool), stream_id)
     }
@@ -187,7 +197,7 @@ impl Batch {
     fn of(messages: Messages, pool: Weak<Pool>, stream_id: i32) -> Self {
         Self {
             range: 0..messages.len(),
-            shared: Arc::new(Shared { messages, pool }),
+            shared: Arc::new(PooledMessages { messages, pool }),
             stream_id,
         }
     }
@@ -326,7 +336,7 @@ little_endian!(bytes_of_i32, i32_of_bytes, i32);
 little_endian!(bytes_of_i64, i64_of_bytes, i64);
 
 /// A pickled batch: the stream id, the payloads, and the columns as little-endian bytes.
-type State<'py> = (i32, Bound<'py, PyBytes>, Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>);
+type PickledBatch<'py> = (i32, Bound<'py, PyBytes>, Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>);
 
 /// Restores a pickled batch.
 #[pyfunction]
@@ -338,7 +348,7 @@ pub fn batch_of_columns(
     #[pyo3(from_py_with = argument::positions)] positions: PyBackedBytes,
     #[pyo3(from_py_with = argument::session_ids)] session_ids: PyBackedBytes,
     #[pyo3(from_py_with = argument::reserved_values)] reserved_values: PyBackedBytes,
-) -> PyResult<Batch> {
+) -> PyResult<PyBatch> {
     let session_ids = i32_of_bytes(&session_ids);
     let columns = Columns {
         data: payload.to_vec(),
@@ -348,11 +358,11 @@ pub fn batch_of_columns(
         session_ids,
         reserved_values: i64_of_bytes(&reserved_values),
     };
-    Batch::of_columns(columns, stream_id)
+    PyBatch::of_columns(columns, stream_id)
 }
 
 #[pymethods]
-impl Batch {
+impl PyBatch {
     fn __len__(&self) -> usize {
         self.range.len()
     }
@@ -382,7 +392,7 @@ impl Batch {
     }
 
     /// Pickles a copy of the messages.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, State<'py>)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, PickledBatch<'py>)> {
         let restore = py
             .import(intern!(py, "aeron._aeron"))?
             .getattr(intern!(py, "_batch_of_columns"))?;
@@ -410,8 +420,9 @@ impl Batch {
         self.column(py, ColumnKind::Payload)
     }
 
-    /// Where each message begins in `payload`, and at last where the last one ends: a memoryview of 32-bit integers, one more
-    /// than there are messages.
+    /// The offset of each message in `payload`, and of the end of the last message.
+    ///
+    /// A memoryview of 32-bit integers (format `i`), with one more item than there are messages.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.range.start == 0 {
@@ -421,38 +432,56 @@ impl Batch {
         Exporter::view(py, Arc::new(offsets)).map(|(_, view)| view)
     }
 
-    /// The stream position after each message: a memoryview of 64-bit integers.
+    /// The stream position after each message, in bytes: a memoryview of 64-bit integers (format `q`).
     #[getter]
     fn positions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, ColumnKind::Positions)
     }
 
-    /// The session each message came from: a memoryview of 32-bit integers.
+    /// The session id of each message: a memoryview of 32-bit integers (format `i`).
     #[getter]
     fn session_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, ColumnKind::SessionIds)
     }
 
-    /// The reserved value of each message's first frame: a memoryview of 64-bit integers.
+    /// The reserved value of each message's first frame: a memoryview of 64-bit integers (format `q`).
     #[getter]
     fn reserved_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, ColumnKind::ReservedValues)
     }
 
-    /// The stream that all messages came from.
+    /// Stream id of all messages.
     #[getter]
     fn stream_id(&self) -> i32 {
         self.stream_id
     }
 
-    /// The payloads as a list of `bytes`: a copy.
+    /// Copies the payloads.
+    ///
+    /// Returns:
+    ///     A list of `bytes`.
     fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let messages = self.messages();
         let payload = |index| PyBytes::new(py, messages.message(index).unwrap_or_default());
         PyList::new(py, self.range.clone().map(payload))
     }
 
-    /// The payloads as a read-only numpy array of records, without a copy.
+    /// Returns the payloads as a numpy array of records, without a copy.
+    ///
+    /// Args:
+    ///     dtype: A numpy dtype; each message is a whole number of its records.
+    ///
+    /// Returns:
+    ///     A read-only array.
+    ///
+    /// Raises:
+    ///     InvalidArgumentError: If a message is not a whole number of records.
+    ///     ArgumentTypeError: If `dtype` is not a dtype.
+    ///
+    /// Example:
+    ///     ```python
+    ///     trades = batch.as_records([("price", "<f8"), ("size", "<u4")])
+    ///     ```
     fn as_records<'py>(
         &self,
         py: Python<'py>,

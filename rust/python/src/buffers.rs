@@ -1,7 +1,7 @@
-//! Borrowing the bytes of Python objects, and lending out memory of ours.
+//! Borrows the bytes of Python objects, and lends memory of this module to Python.
 //!
-//! [`View`] is a borrow of anything with the buffer protocol, on the stack. [`Exporter`] lends memory to Python: the memory
-//! is kept alive by what the exporter owns, for as long as any view of it exists, so no view can dangle.
+//! [`View`] is a borrow of anything with the buffer protocol, on the stack. [`Exporter`] lends memory to Python: the
+//! memory is kept alive by what the exporter owns, for as long as any view of it exists, so no view can dangle.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -48,7 +48,8 @@ impl<'py> View<'py> {
         }
     }
 
-    /// As [`bytes_of`](Self::bytes_of), for an argument. If it has no buffer, the error has its name.
+    /// As [`bytes_of`](Self::bytes_of), for an argument. If the object has no buffer, the error contains the argument's
+    /// name.
     pub fn named(object: &Bound<'py, PyAny>, name: impl FnOnce() -> String) -> PyResult<Self> {
         Self::bytes_of(object).map_err(|error| named(error, object, &name(), BYTES_LIKE))
     }
@@ -195,7 +196,8 @@ unsafe fn bytes_at<'a>(start: *const u8, len: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(start, len) }
 }
 
-/// Calls `f` with the bytes of the argument `name`. `bytes` are borrowed directly, which is a third faster than the buffer protocol.
+/// Calls `f` with the bytes of the argument `name`. `bytes` are borrowed directly, which is a third faster than the
+/// buffer protocol.
 #[inline]
 pub fn with_bytes<R>(
     object: &Bound<'_, PyAny>,
@@ -246,7 +248,7 @@ impl Exporter {
         }
     }
 
-    /// A memoryview of the memory, and the exporter behind it.
+    /// A memoryview of the memory, and its exporter.
     pub fn view(
         py: Python<'_>,
         memory: Arc<dyn Lent>,
@@ -259,7 +261,7 @@ impl Exporter {
         Ok((exporter, view))
     }
 
-    /// Lends no more, and releases `view`; false when someone else still holds a view of the memory.
+    /// Stops lending the memory, and releases `view`. Returns `false` if another view of the memory exists.
     pub fn expire(&self, view: &Bound<'_, PyAny>) -> bool {
         self.expired.store(true, Ordering::Release);
         view.call_method0(pyo3::intern!(view.py(), "release"))

@@ -1,7 +1,8 @@
-//! Calling Python functions from a thread that the interpreter may end meanwhile.
+//! Calls Python functions from threads that the interpreter may end during the call.
 //!
-//! CPython before 3.14 ends a daemon thread that runs Python when the interpreter is gone by unwinding its stack, which frames
-//! of Rust cannot take part in: the process would abort. So such a thread stops here instead, until the process is gone too.
+//! When the interpreter has ended, CPython before 3.14 ends a daemon thread that runs Python by unwinding its stack.
+//! Rust frames cannot be unwound in this way: the process would abort. So such a thread stops here and waits for the
+//! end of the process.
 
 use std::ptr;
 
@@ -24,7 +25,8 @@ pub fn call<'py>(
     call_with(function, &mut places)
 }
 
-/// Calls `function(first, second)` without a tuple for the arguments, which would cost a quarter of a short handler's call.
+/// Calls `function(first, second)` without a tuple for the arguments, which would cost a quarter of a short handler's
+/// call.
 #[inline]
 pub fn call_with_two<'py>(
     function: &Bound<'py, PyAny>,
@@ -45,8 +47,8 @@ fn call_with<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let count = places.len() - 1;
     let stop = StopOnUnwind;
-    // SAFETY: function and arguments are alive and the GIL is held; the arguments follow the place that the flag offers to the
-    // callee; the result is a new reference or null.
+    // SAFETY: function and arguments are alive and the GIL is held; the arguments follow the place that the flag offers
+    // to the callee; the result is a new reference or null.
     let result = unsafe {
         let first = places.as_mut_ptr().add(1);
         PyObject_Vectorcall(
@@ -73,8 +75,8 @@ pub fn drop_in_python(result: Bound<'_, PyAny>) {
     }
 }
 
-/// Shows an error that nobody waits for by `sys.unraisablehook`. A hook of the program is run by a [`call`], because it may run
-/// when the interpreter ends; its argument has the attributes of `sys.unraisablehook`'s.
+/// Passes an error for which no caller waits to `sys.unraisablehook`. A hook that the program has set is run by
+/// [`call`], because it may run when the interpreter ends. Its argument has the usual attributes.
 pub fn show_unraisable(py: Python<'_>, error: PyErr, object: Option<&Bound<'_, PyAny>>) {
     let show = || -> PyResult<bool> {
         let sys = py.import("sys")?;
@@ -102,8 +104,8 @@ pub fn show_unraisable(py: Python<'_>, error: PyErr, object: Option<&Bound<'_, P
     }
 }
 
-// As in CPython's headers, but for the fact that it may unwind. A function that pyo3 declares too cannot be used here: linking
-// makes one declaration of both, one that does not unwind.
+// As in CPython's headers, except that the function may unwind. Do not add a function that pyo3 declares too: the
+// linker would merge both declarations into one that does not unwind.
 unsafe extern "C-unwind" {
     /// In the stable ABI since 3.12 only, but exported by every CPython since 3.9 in this form.
     pub fn PyObject_Vectorcall(
@@ -114,7 +116,7 @@ unsafe extern "C-unwind" {
     ) -> *mut ffi::PyObject;
 }
 
-/// What a function is called with: a tuple.
+/// The arguments of a call: a tuple.
 pub trait CallArguments<'py>:
     IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>
 {
@@ -125,14 +127,15 @@ impl<'py, T> CallArguments<'py> for T where
 {
 }
 
-/// Runs `f` on a thread of ours, where Python runs not only in [`call`]: objects that are dropped and hooks for errors run it too.
+/// Runs `f` on a thread of this module. There, Python code also runs outside of [`call`]: finalizers of dropped objects
+/// and hooks for errors.
 pub fn stopping_on_unwind(f: impl FnOnce()) {
     let stop = StopOnUnwind;
     f();
     std::mem::forget(stop);
 }
 
-/// Stops the thread when the interpreter unwinds its stack. A panic goes on.
+/// Stops the thread when the interpreter unwinds its stack. A panic continues.
 struct StopOnUnwind;
 
 impl Drop for StopOnUnwind {

@@ -26,17 +26,31 @@ impl Argument for Channel {
     }
 }
 
-/// Makes a channel from typed values: `ChannelUriBuilder("ipc", term_length=65536, alias="trades")`.
+/// Builds a channel URI from typed values. One thread at a time may use it: it is not thread-safe.
 ///
-/// Keywords are the names of the parameters with `_` for `-`, in the units of the channel: sizes in bytes or as `"64k"`,
-/// durations in nanoseconds or as `"5s"`. Each value is checked when it is set. Serves one thread at a time.
-#[pyclass(module = "aeron._aeron", name = "ChannelUriBuilder")]
+/// Keywords are the names of the channel's parameters with `_` for `-`. Sizes are bytes or texts such as
+/// `"64k"`, durations are nanoseconds or texts such as `"5s"`. Each value is checked when it is set.
+///
+/// Args:
+///     media: `"ipc"` or `"udp"`.
+///     spy: Whether the channel has the prefix `aeron-spy:`.
+///     parameters: Parameters of the channel; the page of channel parameters lists all.
+///
+/// Raises:
+///     InvalidArgumentError: If the media or a parameter is not known.
+///     InvalidChannelError: If a value is not valid.
+///
+/// Example:
+///     ```python
+///     aeron.ChannelUriBuilder("udp", endpoint="localhost:20121", term_length="64k").build()
+///     ```
+#[pyclass(module = "aeron", name = "ChannelUriBuilder")]
 pub struct PyChannelUriBuilder {
     builder: ChannelUriBuilder,
 }
 
 /// A pickled builder: whether it has the spy prefix, and its parameters.
-type State = (bool, Vec<(String, String)>);
+type PickledBuilder = (bool, Vec<(String, String)>);
 
 fn uri_error(error: UriError) -> PyErr {
     raise("InvalidChannelError", error.to_string())
@@ -98,7 +112,16 @@ impl PyChannelUriBuilder {
         Ok(this)
     }
 
-    /// A builder with the parameters of a channel set.
+    /// Makes a builder with the parameters of a channel.
+    ///
+    /// Args:
+    ///     channel: A channel URI.
+    ///
+    /// Returns:
+    ///     The builder.
+    ///
+    /// Raises:
+    ///     InvalidChannelError: If the channel or a value is not valid.
     #[staticmethod]
     fn parse(#[pyo3(from_py_with = argument::channel)] channel: String) -> PyResult<Self> {
         let uri = ChannelUri::parse(&channel).map_err(uri_error)?;
@@ -107,7 +130,18 @@ impl PyChannelUriBuilder {
         })
     }
 
-    /// Sets a parameter; `None` takes it back. Answers the builder.
+    /// Sets a parameter.
+    ///
+    /// Args:
+    ///     name: Name of the parameter, with `_` or `-`.
+    ///     value: The value; `None` removes the parameter.
+    ///
+    /// Returns:
+    ///     The builder itself.
+    ///
+    /// Raises:
+    ///     InvalidArgumentError: If the parameter is not known.
+    ///     InvalidChannelError: If the value is not valid.
     #[pyo3(name = "put")]
     fn put_chained<'py>(
         slf: Bound<'py, Self>,
@@ -118,17 +152,34 @@ impl PyChannelUriBuilder {
         Ok(slf)
     }
 
-    /// The value of a parameter as it is going to be printed, or `None`.
+    /// Returns the value of a parameter.
+    ///
+    /// Args:
+    ///     name: Name of the parameter, with `_` or `-`.
+    ///
+    /// Returns:
+    ///     The value as text, or `None`.
+    ///
+    /// Raises:
+    ///     InvalidArgumentError: If the parameter is not known.
     fn get(&self, #[pyo3(from_py_with = argument::name)] name: String) -> PyResult<Option<String>> {
         Ok(self.builder.get(key_of(&name)?).map(str::to_owned))
     }
 
-    /// Takes all parameters and the spy prefix back.
+    /// Removes all parameters and the spy prefix.
     fn clear(&mut self) {
         self.builder.clear();
     }
 
-    /// Has the publication start at `position`: sets term length, both term ids and the term offset.
+    /// Lets the publication start at a position: sets term length, both term ids and the term offset.
+    ///
+    /// Args:
+    ///     position: Position in bytes, a multiple of 32.
+    ///     initial_term_id: Id of the stream's first term.
+    ///     term_length: Length of a term in bytes, a power of two.
+    ///
+    /// Raises:
+    ///     InvalidChannelError: If a value is not valid.
     fn initial_position(
         &mut self,
         #[pyo3(from_py_with = argument::position)] position: i64,
@@ -141,8 +192,19 @@ impl PyChannelUriBuilder {
             .map_err(uri_error)
     }
 
-    /// Has the slowest receiver limit the sender (`fc=min`). `group_min_size` receivers make it connected; one that is silent
-    /// for `receiver_timeout_ns` is gone. What is `None` the driver's settings decide. Answers the builder.
+    /// Sets flow control by the slowest receiver (`fc=min`).
+    ///
+    /// Args:
+    ///     group_min_size: Number of receivers that make the publication connected. `None` is the driver's
+    ///         setting.
+    ///     receiver_timeout_ns: Nanoseconds without a status message after which a receiver is gone. `None` is
+    ///         the driver's setting.
+    ///
+    /// Returns:
+    ///     The builder itself.
+    ///
+    /// Raises:
+    ///     InvalidChannelError: If a value is not valid.
     #[pyo3(signature = (group_min_size = None, receiver_timeout_ns = None))]
     fn min_flow_control<'py>(
         slf: Bound<'py, Self>,
@@ -156,7 +218,20 @@ impl PyChannelUriBuilder {
         Ok(slf)
     }
 
-    /// As `min_flow_control`, by the receivers whose `gtag` is `group_tag` only (`fc=tagged`).
+    /// Sets flow control by the slowest receiver that has a group tag (`fc=tagged`).
+    ///
+    /// Args:
+    ///     group_tag: Group tag of the receivers. `None` is the driver's setting.
+    ///     group_min_size: Number of receivers that make the publication connected. `None` is the driver's
+    ///         setting.
+    ///     receiver_timeout_ns: Nanoseconds without a status message after which a receiver is gone. `None` is
+    ///         the driver's setting.
+    ///
+    /// Returns:
+    ///     The builder itself.
+    ///
+    /// Raises:
+    ///     InvalidChannelError: If a value is not valid.
     #[pyo3(signature = (group_tag = None, group_min_size = None, receiver_timeout_ns = None))]
     fn tagged_flow_control<'py>(
         slf: Bound<'py, Self>,
@@ -171,18 +246,26 @@ impl PyChannelUriBuilder {
         Ok(slf)
     }
 
-    /// Checks what holds between parameters; raises what a driver would answer.
+    /// Checks the parameters together, as a driver does.
+    ///
+    /// Raises:
+    ///     InvalidChannelError: If parameters contradict each other.
     fn validate(&self) -> PyResult<()> {
         self.builder.validate().map_err(uri_error)
     }
 
-    /// The channel's text.
+    /// Returns the channel URI.
+    ///
+    /// Returns:
+    ///     The URI as text.
     fn build(&self) -> String {
         self.builder.build().to_string()
     }
 
     /// Pickles the builder by its parts: the text of a channel that is not finished cannot be parsed.
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (&'static str,), State) {
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> (Bound<'py, PyType>, (&'static str,), PickledBuilder) {
         let channel = slf.borrow().builder.build();
         let media = match channel.media() {
             Media::Ipc => "ipc",
@@ -195,7 +278,7 @@ impl PyChannelUriBuilder {
     }
 
     /// Restores the spy prefix and the parameters of a pickled builder.
-    fn __setstate__(&mut self, state: State) -> PyResult<()> {
+    fn __setstate__(&mut self, state: PickledBuilder) -> PyResult<()> {
         let (is_spy, parameters) = state;
         self.builder.spy(is_spy);
         for (key, value) in parameters {

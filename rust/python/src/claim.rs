@@ -1,7 +1,7 @@
 //! [`PyBufferClaim`]: a frame of the log that Python fills.
 //!
-//! A view of the log would stay writable as long as any slice or array of it exists, also over messages that were committed. So
-//! the view is private memory, unless the program asks for the log itself.
+//! A view of the log would stay writable as long as any slice or array of it exists, also over messages that were
+//! committed. So the view is private memory, unless the program asks for the log itself.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,23 +21,30 @@ pub trait ClaimedIn: Send + Sync + 'static {
     fn attach(&self, frame: ClaimedFrame) -> Claim<'_, SharedBuffer>;
 }
 
-/// A message whose place in the log is claimed: a context manager around a writable memoryview of its payload.
+/// A claimed frame of the log: a context manager around a writable memoryview of its payload.
 ///
-/// The end of the block commits the message, an exception aborts it; so does dropping the claim. Subscribers of the stream wait
-/// for it, so be quick. Serves one thread at a time.
+/// The end of the block commits the message. If the block raises, or the claim is dropped, the message is
+/// aborted. Subscribers wait for the claim, so finish it soon. One thread at a time may use it: it is not
+/// thread-safe.
 ///
-/// The view is private memory, all zero at first; the commit copies it into the log. Slices and arrays of the view stay usable
-/// after the block and change nothing that was sent. A claim with `direct=True` lends the log itself, without a copy. Then a
-/// slice or array that is kept stays writable: writing to it later overwrites the message, which subscribers may be reading,
-/// and once the log has gone round other messages and their headers.
-#[pyclass(frozen, module = "aeron._aeron", name = "BufferClaim")]
+/// The view is private memory, all zero at first, which the commit copies into the log. Slices and arrays
+/// of the view stay usable after the block, and do not change the message. With `direct=True` the view is
+/// the log itself, without a copy. Then a slice or array that outlives the block stays writable: writing to
+/// it overwrites the message, and later other messages and their headers.
+///
+/// Example:
+///     ```python
+///     with publication.claim(5) as view:
+///         view[:] = b"hello"
+///     ```
+#[pyclass(frozen, module = "aeron", name = "BufferClaim")]
 pub struct PyBufferClaim {
-    inner: OfProcess<Inner>,
+    inner: OfProcess<ClaimState>,
     length: usize,
     position: i64,
 }
 
-struct Inner {
+struct ClaimState {
     publication: Box<dyn ClaimedIn>,
     frame: Mutex<Option<ClaimedFrame>>,
     exporter: Py<Exporter>,
@@ -47,13 +54,13 @@ struct Inner {
 }
 
 /// The memory of a claim's view: the payload in the log, or a private copy of it.
-struct Payload {
+struct ClaimedPayload {
     memory: SharedBuffer,
     offset: usize,
     length: usize,
 }
 
-impl Lent for Payload {
+impl Lent for ClaimedPayload {
     fn start(&self) -> *mut u8 {
         // The claim lies within its term.
         self.memory.as_ptr().wrapping_add(self.offset)
@@ -82,16 +89,16 @@ impl PyBufferClaim {
             Some(memory) => (memory.clone(), 0),
             None => (claim.term().clone(), claim.payload_offset()),
         };
-        let payload = Payload {
+        let payload = ClaimedPayload {
             memory,
             offset,
             length,
         };
         debug_assert!(payload.offset + length <= payload.memory.len());
-        // Should Python have no memory for a view, dropping the claim aborts it.
+        // If Python has no memory for a view, the claim is dropped, which aborts it.
         let (exporter, view) = Exporter::view(py, Arc::new(payload))?;
         let frame = Mutex::new(Some(claim.detach()));
-        let inner = Inner {
+        let inner = ClaimState {
             publication,
             frame,
             exporter: exporter.unbind(),
@@ -105,7 +112,7 @@ impl PyBufferClaim {
         })
     }
 
-    /// Ends the claim in one way or the other; the view is released.
+    /// Ends the claim with `end`, which commits or aborts it, and releases the view.
     fn finish(&self, py: Python<'_>, end: impl FnOnce(Claim<'_, SharedBuffer>)) -> PyResult<()> {
         let inner = self.inner.get()?;
         let frame = inner.take().ok_or_else(finished)?;
@@ -129,7 +136,7 @@ impl PyBufferClaim {
     }
 }
 
-impl Inner {
+impl ClaimState {
     fn take(&self) -> Option<ClaimedFrame> {
         self.frame
             .lock()
@@ -138,7 +145,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for ClaimState {
     fn drop(&mut self) {
         if let Some(frame) = self.take() {
             self.publication.attach(frame).abort();
@@ -169,13 +176,21 @@ impl PyBufferClaim {
         }
     }
 
-    /// The payload: a writable memoryview, released when the claim is finished. See the class for slices of it.
+    /// The payload: a writable memoryview, which is released when the claim is finished.
+    ///
+    /// See the class about slices of it.
     #[getter]
     fn view(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(self.inner.get()?.view.clone_ref(py))
     }
 
-    /// Makes the message readable. Returns the stream position after it.
+    /// Makes the message readable for subscribers.
+    ///
+    /// Returns:
+    ///     The stream position after the message, in bytes.
+    ///
+    /// Raises:
+    ///     AeronError: If the claim was committed or aborted already.
     fn commit(&self, py: Python<'_>) -> PyResult<i64> {
         let private = self.inner.get()?.private.as_ref();
         self.finish(py, |claim| {
@@ -189,7 +204,10 @@ impl PyBufferClaim {
         Ok(self.position)
     }
 
-    /// Makes the frame padding, which subscribers skip.
+    /// Turns the frame into padding, which subscribers skip.
+    ///
+    /// Raises:
+    ///     AeronError: If the claim was committed or aborted already.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         self.finish(py, |claim| claim.abort())
     }
@@ -206,7 +224,7 @@ impl PyBufferClaim {
             .is_none())
     }
 
-    /// Bytes of the payload.
+    /// Length of the payload, in bytes.
     #[getter]
     fn length(&self) -> usize {
         self.length
@@ -221,13 +239,19 @@ impl PyBufferClaim {
         true
     }
 
-    /// Stream position after the message.
+    /// Stream position after the message, in bytes.
     #[getter]
     fn position(&self) -> i64 {
         self.position
     }
 
     /// Sets the frame's reserved value, which is 0 at first.
+    ///
+    /// Args:
+    ///     value: A 64-bit integer.
+    ///
+    /// Raises:
+    ///     AeronError: If the claim was committed or aborted already.
     fn set_reserved_value(
         &self,
         #[pyo3(from_py_with = argument::value)] value: i64,
@@ -236,6 +260,12 @@ impl PyBufferClaim {
     }
 
     /// Sets the frame's flags, which are those of an unfragmented message (0xC0) at first.
+    ///
+    /// Args:
+    ///     flags: The flags, 0 to 255.
+    ///
+    /// Raises:
+    ///     AeronError: If the claim was committed or aborted already.
     fn set_flags(&self, #[pyo3(from_py_with = argument::flags)] flags: u8) -> PyResult<()> {
         self.with_claim(|claim| claim.set_flags(flags))
     }

@@ -11,11 +11,11 @@ use pyo3::types::PyDict;
 
 use crate::argument::{self, Argument, Callable};
 use crate::channel::Channel;
-use crate::connection::{Connection, DriverName, find_driver};
+use crate::connection::{ClientConnection, DriverName, find_driver};
 use crate::counters::{PyCounter, PyCountersReader};
 use crate::driver::PyMediaDriver;
 use crate::errors::{from_client, raise};
-use crate::events::{ErrorReporter, Handler, clone_all};
+use crate::events::{ErrorReporter, EventHandler, clone_all};
 use crate::fork::OfProcess;
 use crate::operations::{Owned, PyPendingOperation};
 use crate::publication::{PyExclusivePublication, PyPublication};
@@ -23,21 +23,56 @@ use crate::signals::is_interrupted;
 use crate::subscription::PySubscription;
 use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
 
-/// A client of a media driver. Thread-safe.
+/// A client of a media driver.
 ///
-/// The constructor, also known as `aeron.connect`, waits for the driver, for up to the driver timeout. In a coroutine write
-/// `async with aeron.async_connect(driver) as client:` instead. `async with aeron.connect(driver)` works too, but `connect` has waited,
-/// and stopped the event loop, before `async with` sees the client.
+/// The constructor, also known as `aeron.connect`, waits for the driver. In a coroutine write `async with
+/// aeron.async_connect(driver) as client:` instead. `async with aeron.connect(driver)` works too, but
+/// `connect` has waited, and has stopped the event loop, before `async with` gets the client.
 ///
-/// Close it, or use it as a context manager: everything that was opened through it is closed with it. It stays open as long as
-/// anything refers to it: publications, subscriptions, counters and pending operations do. Handlers are let go when it is closed;
-/// those of a client that is dropped without being closed are not called any more.
-#[pyclass(frozen, weakref, module = "aeron._aeron", name = "Aeron")]
+/// A context manager that closes the client, and with it everything that was opened through it. The client
+/// stays open as long as a publication, a subscription, a counter or a pending operation refers to it.
+/// Closing the client releases its handlers. If a client is dropped without being closed, its handlers are
+/// no longer called. Thread-safe.
+///
+/// Args:
+///     driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR`
+///         names.
+///     driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
+///     keepalive_interval_ns: Nanoseconds between keepalives. Default: `500000000`.
+///     idle_sleep_duration_ns: Longest sleep of the idle conductor, in nanoseconds.
+///     awaiting_sleep_duration_ns: Longest sleep of a call that waits for the driver, in nanoseconds.
+///     resource_linger_duration_ns: Nanoseconds until the memory of closed resources is unmapped.
+///     close_linger_duration_ns: Nanoseconds that the close waits for the users of mapped memory.
+///     pre_touch_mapped_memory: Whether the pages of mapped files are touched at once.
+///     client_name: Name of the client in the counters.
+///     use_conductor_agent_invoker: Whether the client has no threads: the program calls `do_work`.
+///     max_idle_park_ns: Longest park of an idle wait, in nanoseconds.
+///     error_handler: Called as `error_handler(error)` with errors for which no call waits.
+///     on_available_image: Called as `on_available_image(image)` with each new image.
+///     on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended.
+///     on_available_counter: Called as `on_available_counter(counters_reader, registration_id,
+///         counter_id)`.
+///     on_unavailable_counter: Called as `on_unavailable_counter(counters_reader, registration_id,
+///         counter_id)`.
+///     on_close: Called without arguments when the client is closed.
+///     on_publication_error: Called as `on_publication_error(frame)` with each `PublicationErrorFrame`.
+///
+/// Raises:
+///     DriverTimeoutError: If no driver responds within the driver timeout.
+///     ConfigurationError: If a setting is not valid, or the driver has another version.
+///     DriverError: If the directory of the driver cannot be used.
+///
+/// Example:
+///     ```python
+///     with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
+///         publication = client.add_publication("aeron:ipc", 1001)
+///     ```
+#[pyclass(frozen, weakref, module = "aeron", name = "Aeron")]
 pub struct PyAeron {
-    inner: OfProcess<Arc<Connection>>,
+    inner: OfProcess<Arc<ClientConnection>>,
     reporter: ErrorReporter,
     /// The handlers of the client itself, for the garbage collector.
-    handlers: Mutex<Vec<Handler>>,
+    handlers: Mutex<Vec<EventHandler>>,
     max_idle_park_ns: u64,
     is_invoked: bool,
     /// Keeps an embedded driver alive for as long as its client.
@@ -49,7 +84,7 @@ impl Drop for PyAeron {
         // The program did not close the client. Native code no longer calls its handlers.
         let handlers = self.handlers.get_mut();
         let handlers = handlers.unwrap_or_else(PoisonError::into_inner);
-        handlers.iter().for_each(Handler::clear);
+        handlers.iter().for_each(EventHandler::clear);
         if let Ok(connection) = self.inner.get() {
             // Other handlers that are due now may need the GIL on their own thread.
             Python::attach(|py| py.detach(|| connection.close()));
@@ -57,17 +92,17 @@ impl Drop for PyAeron {
     }
 }
 
-/// What a client is made with.
+/// The settings of a client.
 struct Settings {
     context: Context,
     reporter: ErrorReporter,
-    handlers: Vec<Handler>,
+    handlers: Vec<EventHandler>,
     max_idle_park_ns: u64,
     driver: Option<Py<PyMediaDriver>>,
 }
 
 impl Settings {
-    /// Reads the arguments of `connect`. What is not given comes from the environment.
+    /// Reads the arguments of `connect`. A setting without an argument comes from the environment.
     fn read(
         py: Python<'_>,
         driver: Option<DriverName>,
@@ -88,7 +123,7 @@ impl Settings {
             let items = settings.into_iter().flatten();
             items.filter(|(_, value)| !value.is_none())
         };
-        // Other handlers report to it.
+        // Set first, because the other handlers report their exceptions to it.
         for (name, value) in given() {
             if name.extract::<&str>()? == "error_handler" {
                 let handler = this.handler(&value, "error_handler")?;
@@ -102,8 +137,8 @@ impl Settings {
         Ok(this)
     }
 
-    fn handler(&mut self, value: &Bound<'_, PyAny>, name: &str) -> PyResult<Handler> {
-        let handler = Handler::new(value.py(), Callable::convert(value, name)?.0)?;
+    fn handler(&mut self, value: &Bound<'_, PyAny>, name: &str) -> PyResult<EventHandler> {
+        let handler = EventHandler::new(value.py(), Callable::convert(value, name)?.0)?;
         self.handlers.push(handler.clone_ref(value.py()));
         Ok(handler)
     }
@@ -176,7 +211,7 @@ impl Settings {
         let handlers = std::mem::take(&mut self.handlers);
         let open = move |py: Python<'_>, owned: &Owned, aeron| {
             let client = PyAeron {
-                inner: OfProcess::new(Connection::open(aeron, is_invoked)?),
+                inner: OfProcess::new(ClientConnection::open(aeron, is_invoked)?),
                 reporter: self.reporter.clone(),
                 handlers: Mutex::new(clone_all(py, owned.handlers())),
                 max_idle_park_ns,
@@ -195,7 +230,42 @@ impl Settings {
     }
 }
 
-/// As the class `Aeron`, without waiting for the driver: returns a `PendingOperation`. `async with` closes the client.
+/// Starts `aeron.connect` without waiting for the driver.
+///
+/// Args:
+///     driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR`
+///         names.
+///     driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
+///     keepalive_interval_ns: Nanoseconds between keepalives. Default: `500000000`.
+///     idle_sleep_duration_ns: Longest sleep of the idle conductor, in nanoseconds.
+///     awaiting_sleep_duration_ns: Longest sleep of a call that waits for the driver, in nanoseconds.
+///     resource_linger_duration_ns: Nanoseconds until the memory of closed resources is unmapped.
+///     close_linger_duration_ns: Nanoseconds that the close waits for the users of mapped memory.
+///     pre_touch_mapped_memory: Whether the pages of mapped files are touched at once.
+///     client_name: Name of the client in the counters.
+///     use_conductor_agent_invoker: Whether the client has no threads: the program calls `do_work`.
+///     max_idle_park_ns: Longest park of an idle wait, in nanoseconds.
+///     error_handler: Called as `error_handler(error)` with errors for which no call waits.
+///     on_available_image: Called as `on_available_image(image)` with each new image.
+///     on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended.
+///     on_available_counter: Called as `on_available_counter(counters_reader, registration_id,
+///         counter_id)`.
+///     on_unavailable_counter: Called as `on_unavailable_counter(counters_reader, registration_id,
+///         counter_id)`.
+///     on_close: Called without arguments when the client is closed.
+///     on_publication_error: Called as `on_publication_error(frame)` with each `PublicationErrorFrame`.
+///
+/// Returns:
+///     A `PendingOperation` whose result is the client. `async with` closes the client.
+///
+/// Raises:
+///     ConfigurationError: If a setting is not valid.
+///
+/// Example:
+///     ```python
+///     async with aeron.async_connect(driver) as client:
+///         publication = await client.async_add_publication("aeron:ipc", 1001)
+///     ```
 #[pyfunction]
 #[pyo3(
     signature = (driver = None, **settings),
@@ -230,7 +300,7 @@ impl PyAeron {
         self.is_invoked
     }
 
-    /// Calls what waits for the driver, without the GIL.
+    /// Calls a function that waits for the driver, without the GIL.
     fn waiting<R: Send>(
         &self,
         py: Python<'_>,
@@ -252,7 +322,7 @@ impl PyAeron {
     }
 
     fn image_handlers(&self, handlers: &ImageHandlers) -> SubscriptionHandlers {
-        let native = |handler: &Option<Handler>| {
+        let native = |handler: &Option<EventHandler>| {
             let handler = handler.as_ref()?;
             Some(self.reporter.image_handler(handler))
         };
@@ -263,11 +333,14 @@ impl PyAeron {
     }
 
     /// Shows a handler of the client to the garbage collector.
-    fn keep(&self, py: Python<'_>, handler: Callable) -> PyResult<Handler> {
-        let handler = Handler::new(py, handler.0)?;
+    fn keep(&self, py: Python<'_>, handler: Callable) -> PyResult<EventHandler> {
+        let handler = EventHandler::new(py, handler.0)?;
         let kept = handler.clone_ref(py);
         let mut handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
-        let (set, gone) = handlers.drain(..).chain([kept]).partition(Handler::is_set);
+        let (set, gone) = handlers
+            .drain(..)
+            .chain([kept])
+            .partition(EventHandler::is_set);
         *handlers = set;
         // Dropped without the lock, as all Python objects.
         drop(handlers);
@@ -278,8 +351,8 @@ impl PyAeron {
 
 /// The handlers that a subscription is added with.
 struct ImageHandlers {
-    available: Option<Handler>,
-    unavailable: Option<Handler>,
+    available: Option<EventHandler>,
+    unavailable: Option<EventHandler>,
 }
 
 impl ImageHandlers {
@@ -288,7 +361,7 @@ impl ImageHandlers {
         available: Option<Callable>,
         unavailable: Option<Callable>,
     ) -> PyResult<Self> {
-        let handler = |callable: Callable| Handler::new(py, callable.0);
+        let handler = |callable: Callable| EventHandler::new(py, callable.0);
         Ok(Self {
             available: available.map(handler).transpose()?,
             unavailable: unavailable.map(handler).transpose()?,
@@ -296,7 +369,7 @@ impl ImageHandlers {
     }
 
     /// The handlers, for the object that owns them.
-    fn all(self) -> Vec<Handler> {
+    fn all(self) -> Vec<EventHandler> {
         [self.available, self.unavailable]
             .into_iter()
             .flatten()
@@ -322,7 +395,24 @@ impl PyAeron {
         Ok(client.cast_bound::<Self>(py)?.clone().unbind())
     }
 
-    /// Adds a publication, sharing the one that exists on the channel and stream if there is one. Waits for the driver.
+    /// Adds a publication, and waits for the driver. Publications of the same channel and stream share one log.
+    ///
+    /// Args:
+    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+    ///     stream_id: Stream id.
+    ///
+    /// Returns:
+    ///     The publication.
+    ///
+    /// Raises:
+    ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
+    ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
+    ///     ClientClosedError: If the client is closed.
+    ///
+    /// Example:
+    ///     ```python
+    ///     publication = client.add_publication("aeron:udp?endpoint=localhost:20121", 1001)
+    ///     ```
     fn add_publication(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::channel)] channel: Channel,
@@ -334,7 +424,21 @@ impl PyAeron {
         Ok(PyPublication::new(publication, slf))
     }
 
-    /// As `add_publication`, without waiting: returns a `PendingOperation`.
+    /// Starts `add_publication` without waiting for the driver.
+    ///
+    /// Args:
+    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+    ///     stream_id: Stream id.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is that of `add_publication`.
+    ///
+    /// Raises:
+    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+    ///         reason.
+    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+    ///         timeout.
+    ///     ClientClosedError: If the client is closed.
     fn async_add_publication(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::channel)] channel: Channel,
@@ -347,7 +451,19 @@ impl PyAeron {
         })
     }
 
-    /// Adds a publication that nobody shares. Waits for the driver.
+    /// Adds a publication that is the only writer of its log, and waits for the driver.
+    ///
+    /// Args:
+    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+    ///     stream_id: Stream id.
+    ///
+    /// Returns:
+    ///     The publication.
+    ///
+    /// Raises:
+    ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
+    ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
+    ///     ClientClosedError: If the client is closed.
     fn add_exclusive_publication(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::channel)] channel: Channel,
@@ -359,7 +475,21 @@ impl PyAeron {
         Ok(PyExclusivePublication::new(publication, slf))
     }
 
-    /// As `add_exclusive_publication`, without waiting: returns a `PendingOperation`.
+    /// Starts `add_exclusive_publication` without waiting for the driver.
+    ///
+    /// Args:
+    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+    ///     stream_id: Stream id.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is that of `add_exclusive_publication`.
+    ///
+    /// Raises:
+    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+    ///         reason.
+    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+    ///         timeout.
+    ///     ClientClosedError: If the client is closed.
     fn async_add_exclusive_publication(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::channel)] channel: Channel,
@@ -372,7 +502,23 @@ impl PyAeron {
         })
     }
 
-    /// Adds a subscription. Waits for the driver. Without handlers for its images it gets the client's.
+    /// Adds a subscription, and waits for the driver.
+    ///
+    /// Args:
+    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+    ///     stream_id: Stream id.
+    ///     on_available_image: Called as `on_available_image(image)` with each new image. If it is `None`, the
+    ///         handler of the client is called.
+    ///     on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended. If it is
+    ///         `None`, the handler of the client is called.
+    ///
+    /// Returns:
+    ///     The subscription.
+    ///
+    /// Raises:
+    ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
+    ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
+    ///     ClientClosedError: If the client is closed.
     #[pyo3(signature = (channel, stream_id, *, on_available_image = None, on_unavailable_image = None))]
     fn add_subscription(
         slf: &Bound<'_, Self>,
@@ -395,7 +541,25 @@ impl PyAeron {
         PySubscription::new(subscription, slf, handlers)
     }
 
-    /// As `add_subscription`, without waiting: returns a `PendingOperation`.
+    /// Starts `add_subscription` without waiting for the driver.
+    ///
+    /// Args:
+    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+    ///     stream_id: Stream id.
+    ///     on_available_image: Called as `on_available_image(image)` with each new image. If it is `None`, the
+    ///         handler of the client is called.
+    ///     on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended. If it is
+    ///         `None`, the handler of the client is called.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is that of `add_subscription`.
+    ///
+    /// Raises:
+    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+    ///         reason.
+    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+    ///         timeout.
+    ///     ClientClosedError: If the client is closed.
     #[pyo3(signature = (channel, stream_id, *, on_available_image = None, on_unavailable_image = None))]
     fn async_add_subscription(
         slf: &Bound<'_, Self>,
@@ -427,7 +591,20 @@ impl PyAeron {
         Ok(operation.of(slf))
     }
 
-    /// Adds a counter, which lives as long as the client. Waits for the driver. `key` has at most 112 bytes, `label` 380.
+    /// Adds a counter, which lives as long as the client, and waits for the driver.
+    ///
+    /// Args:
+    ///     type_id: Type of the counter, 1000 or more for counters of programs.
+    ///     label: Label of the counter, up to 380 bytes.
+    ///     key: Key of the counter, up to 112 bytes.
+    ///
+    /// Returns:
+    ///     The counter.
+    ///
+    /// Raises:
+    ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
+    ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
+    ///     ClientClosedError: If the client is closed.
     #[pyo3(signature = (type_id, label, key = None))]
     fn add_counter(
         slf: &Bound<'_, Self>,
@@ -441,7 +618,22 @@ impl PyAeron {
         Ok(PyCounter::new(counter, slf))
     }
 
-    /// As `add_counter`, without waiting: returns a `PendingOperation`.
+    /// Starts `add_counter` without waiting for the driver.
+    ///
+    /// Args:
+    ///     type_id: Type of the counter, 1000 or more for counters of programs.
+    ///     label: Label of the counter, up to 380 bytes.
+    ///     key: Key of the counter, up to 112 bytes.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is that of `add_counter`.
+    ///
+    /// Raises:
+    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+    ///         reason.
+    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+    ///         timeout.
+    ///     ClientClosedError: If the client is closed.
     #[pyo3(signature = (type_id, label, key = None))]
     fn async_add_counter(
         slf: &Bound<'_, Self>,
@@ -454,7 +646,23 @@ impl PyAeron {
         Self::pending(slf, what, send, counter_of)
     }
 
-    /// Adds a counter that outlives the client, or finds the one with this type and registration id. Waits for the driver.
+    /// Adds a counter that outlives the client, or finds the counter with this type and registration id.
+    ///
+    /// Waits for the driver.
+    ///
+    /// Args:
+    ///     type_id: Type of the counter, 1000 or more for counters of programs.
+    ///     label: Label of the counter, up to 380 bytes.
+    ///     registration_id: Registration id of the counter, which the program chooses.
+    ///     key: Key of the counter, up to 112 bytes.
+    ///
+    /// Returns:
+    ///     The counter.
+    ///
+    /// Raises:
+    ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
+    ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
+    ///     ClientClosedError: If the client is closed.
     #[pyo3(signature = (type_id, label, registration_id, key = None))]
     fn add_static_counter(
         slf: &Bound<'_, Self>,
@@ -469,7 +677,25 @@ impl PyAeron {
         Ok(PyCounter::new(counter, slf))
     }
 
-    /// As `add_static_counter`, without waiting: returns a `PendingOperation`, which cannot be cancelled.
+    /// Starts `add_static_counter` without waiting for the driver.
+    ///
+    /// The operation cannot be cancelled.
+    ///
+    /// Args:
+    ///     type_id: Type of the counter, 1000 or more for counters of programs.
+    ///     label: Label of the counter, up to 380 bytes.
+    ///     registration_id: Registration id of the counter, which the program chooses.
+    ///     key: Key of the counter, up to 112 bytes.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is that of `add_static_counter`.
+    ///
+    /// Raises:
+    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+    ///         reason.
+    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+    ///         timeout.
+    ///     ClientClosedError: If the client is closed.
     #[pyo3(signature = (type_id, label, registration_id, key = None))]
     fn async_add_static_counter(
         slf: &Bound<'_, Self>,
@@ -485,8 +711,16 @@ impl PyAeron {
         Self::pending(slf, what, send, counter_of)
     }
 
-    /// Removes a publication of either kind by its registration id. Returns a `PendingOperation`, whose result says whether
-    /// there was one.
+    /// Removes a publication of either kind by its registration id, without waiting for the driver.
+    ///
+    /// Args:
+    ///     registration_id: Registration id of the publication.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is `True` if the client had the publication.
+    ///
+    /// Raises:
+    ///     ClientClosedError: If the client is closed.
     fn async_remove_publication(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
@@ -494,7 +728,16 @@ impl PyAeron {
         removal(slf, registration_id, Aeron::async_remove_publication)
     }
 
-    /// Removes a subscription by its registration id; as `async_remove_publication`.
+    /// Removes a subscription by its registration id, without waiting for the driver.
+    ///
+    /// Args:
+    ///     registration_id: Registration id of the subscription.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is `True` if the client had the subscription.
+    ///
+    /// Raises:
+    ///     ClientClosedError: If the client is closed.
     fn async_remove_subscription(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
@@ -502,7 +745,16 @@ impl PyAeron {
         removal(slf, registration_id, Aeron::async_remove_subscription)
     }
 
-    /// Removes a counter by its registration id; as `async_remove_publication`.
+    /// Removes a counter by its registration id, without waiting for the driver.
+    ///
+    /// Args:
+    ///     registration_id: Registration id of the counter.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is `True` if the client had the counter.
+    ///
+    /// Raises:
+    ///     ClientClosedError: If the client is closed.
     fn async_remove_counter(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
@@ -510,7 +762,13 @@ impl PyAeron {
         removal(slf, registration_id, Aeron::async_remove_counter)
     }
 
-    /// Whether the command with this id was sent and is not answered.
+    /// Returns whether a command was sent and the driver has not responded to it.
+    ///
+    /// Args:
+    ///     correlation_id: Correlation id of the command.
+    ///
+    /// Returns:
+    ///     `True` if the response is outstanding.
     fn is_command_active(
         &self,
         #[pyo3(from_py_with = argument::correlation_id)] correlation_id: i64,
@@ -518,17 +776,34 @@ impl PyAeron {
         Ok(self.get()?.is_command_active(correlation_id))
     }
 
-    /// Whether any command was sent and is not answered.
+    /// Returns whether the driver has not responded to a command of this client.
+    ///
+    /// Returns:
+    ///     `True` if any response is outstanding.
     fn has_active_commands(&self) -> PyResult<bool> {
         Ok(self.get()?.has_active_commands())
     }
 
-    /// An id that no other client, and no command, gets.
+    /// Reserves an id that is unique among all clients and commands of the driver.
+    ///
+    /// Returns:
+    ///     The id.
     fn next_correlation_id(&self) -> PyResult<i64> {
         Ok(self.get()?.next_correlation_id())
     }
 
-    /// A session id that no publication uses on the stream. Waits for the driver.
+    /// Reserves a session id that no publication of the stream has. Waits for the driver.
+    ///
+    /// Args:
+    ///     stream_id: Stream id.
+    ///
+    /// Returns:
+    ///     The session id.
+    ///
+    /// Raises:
+    ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
+    ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
+    ///     ClientClosedError: If the client is closed.
     fn next_session_id(
         &self,
         py: Python<'_>,
@@ -537,7 +812,20 @@ impl PyAeron {
         self.waiting(py, |aeron| aeron.next_session_id(stream_id))
     }
 
-    /// As `next_session_id`, without waiting: returns a `PendingOperation`.
+    /// Starts `next_session_id` without waiting for the driver.
+    ///
+    /// Args:
+    ///     stream_id: Stream id.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is that of `next_session_id`.
+    ///
+    /// Raises:
+    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+    ///         reason.
+    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+    ///         timeout.
+    ///     ClientClosedError: If the client is closed.
     fn async_next_session_id(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
@@ -549,8 +837,14 @@ impl PyAeron {
         })
     }
 
-    /// Adds `handler(counters_reader, registration_id, counter_id)` for counters of any client that become available;
-    /// answers an id for its removal.
+    /// Adds a handler for counters of all clients that become available.
+    ///
+    /// Args:
+    ///     handler: Called as `handler(counters_reader, registration_id, counter_id)` on the client's
+    ///         handler thread.
+    ///
+    /// Returns:
+    ///     An id, with which the handler is removed.
     fn add_available_counter_handler(
         &self,
         py: Python<'_>,
@@ -561,7 +855,13 @@ impl PyAeron {
         Ok(aeron.add_available_counter_handler(self.reporter.counter_handler(&handler)))
     }
 
-    /// Removes a handler by the id of its addition; answers whether there was one.
+    /// Removes a handler that `add_available_counter_handler` added.
+    ///
+    /// Args:
+    ///     handler_id: Id that the addition of the handler returned.
+    ///
+    /// Returns:
+    ///     `True` if the client had the handler.
     fn remove_available_counter_handler(
         &self,
         #[pyo3(from_py_with = argument::handler_id)] handler_id: i64,
@@ -569,7 +869,14 @@ impl PyAeron {
         Ok(self.get()?.remove_available_counter_handler(handler_id))
     }
 
-    /// As `add_available_counter_handler`, for counters that are gone.
+    /// Adds a handler for counters of all clients that are freed.
+    ///
+    /// Args:
+    ///     handler: Called as `handler(counters_reader, registration_id, counter_id)` on the client's
+    ///         handler thread.
+    ///
+    /// Returns:
+    ///     An id, with which the handler is removed.
     fn add_unavailable_counter_handler(
         &self,
         py: Python<'_>,
@@ -580,7 +887,13 @@ impl PyAeron {
         Ok(aeron.add_unavailable_counter_handler(self.reporter.counter_handler(&handler)))
     }
 
-    /// Removes a handler by the id of its addition; answers whether there was one.
+    /// Removes a handler that `add_unavailable_counter_handler` added.
+    ///
+    /// Args:
+    ///     handler_id: Id that the addition of the handler returned.
+    ///
+    /// Returns:
+    ///     `True` if the client had the handler.
     fn remove_unavailable_counter_handler(
         &self,
         #[pyo3(from_py_with = argument::handler_id)] handler_id: i64,
@@ -588,7 +901,13 @@ impl PyAeron {
         Ok(self.get()?.remove_unavailable_counter_handler(handler_id))
     }
 
-    /// Adds `handler()`, called once when the client is closed, whatever closed it; answers an id for its removal.
+    /// Adds a handler that is called once when the client is closed, by the program or by an error.
+    ///
+    /// Args:
+    ///     handler: Called without arguments.
+    ///
+    /// Returns:
+    ///     An id, with which the handler is removed.
     fn add_close_handler(
         &self,
         py: Python<'_>,
@@ -599,7 +918,13 @@ impl PyAeron {
         Ok(aeron.add_close_handler(self.reporter.close_handler(&handler)))
     }
 
-    /// Removes a handler by the id of its addition; answers whether there was one.
+    /// Removes a handler that `add_close_handler` added.
+    ///
+    /// Args:
+    ///     handler_id: Id that the addition of the handler returned.
+    ///
+    /// Returns:
+    ///     `True` if the client had the handler.
     fn remove_close_handler(
         &self,
         #[pyo3(from_py_with = argument::handler_id)] handler_id: i64,
@@ -607,8 +932,15 @@ impl PyAeron {
         Ok(self.get()?.remove_close_handler(handler_id))
     }
 
-    /// One duty cycle of a client without threads (`use_conductor_agent_invoker`), its handlers included; answers how much
-    /// was done. To be called more often than the inter-service timeout.
+    /// Runs one duty cycle of a client without threads (`use_conductor_agent_invoker`), handlers included.
+    ///
+    /// Call it more often than the inter-service timeout of the driver.
+    ///
+    /// Returns:
+    ///     The amount of work, 0 if there was none.
+    ///
+    /// Raises:
+    ///     ReentrantCallError: If another thread, or a handler, is inside the duty cycle.
     fn do_work(&self) -> PyResult<usize> {
         let aeron = self.get()?;
         let work_count = aeron.do_work();
@@ -619,9 +951,10 @@ impl PyAeron {
         })
     }
 
-    /// Closes the client and everything it opened. Handlers that this makes due have run when it returns. Idempotent.
+    /// Closes the client and everything it opened. Idempotent.
     ///
-    /// Called in a handler of another client whose end those handlers wait for, it returns without waiting for them.
+    /// Handlers that this makes due have run when the call returns. A call from a handler of another client,
+    /// for which those handlers wait, returns without waiting for them.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let connection = self.inner.get()?;
         py.detach(|| connection.close());
@@ -662,13 +995,13 @@ impl PyAeron {
         Ok(self.get()?.client_id())
     }
 
-    /// Whether the client is closed, by the program or by an error.
+    /// Whether the client was closed, by the program or by an error.
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
         Ok(self.get()?.is_closed())
     }
 
-    /// The error that closed the client, `None` while it is open or when the program closed it.
+    /// The error that closed the client; `None` while it is open, or if the program closed it.
     #[getter]
     fn close_cause(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let cause = self.get()?.close_cause();
@@ -677,7 +1010,7 @@ impl PyAeron {
             .map(|error| from_client(&error).into_value(py).into_any()))
     }
 
-    /// Reads all counters of the driver and its clients.
+    /// A reader of all counters of the driver and its clients.
     #[getter]
     fn counters_reader(&self) -> PyResult<PyCountersReader> {
         Ok(PyCountersReader::new(self.get()?.counters_reader().clone()))

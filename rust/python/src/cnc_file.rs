@@ -1,4 +1,4 @@
-//! `CncFile`: a driver's CnC file as tools look at it, without being a client and without writing to it.
+//! `CncFile`: a driver's CnC file for tools, which read it without a client and without writing to it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,28 +19,43 @@ use crate::counters::PyCounterSnapshot;
 use crate::errors::{from_client, raise};
 use crate::snapshot::snapshot;
 
-/// How long to sleep between two looks at a file that is still in the making.
+/// Time between two checks of a file that a driver is still creating.
 const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The CnC file of a driver, dead or alive, mapped for looking only: nothing is written to it and no client is made.
+/// The CnC file of a live or dead driver, mapped read-only: nothing is written to it, and no client is made.
 ///
-/// The constructor waits up to `timeout_ms` for a usable file, then raises `DriverTimeoutError`; a file of another version or a
-/// damaged one raises `DriverError` at once. A context manager that closes the file. Thread-safe.
-#[pyclass(frozen, module = "aeron._aeron", name = "CncFile")]
+/// Thread-safe.
+///
+/// A context manager that closes the file.
+///
+/// Args:
+///     aeron_dir: Directory of the driver.
+///     timeout_ms: Milliseconds to wait for a complete file.
+///
+/// Raises:
+///     DriverTimeoutError: If there is no complete file within `timeout_ms`.
+///     DriverError: If the file has another version or is damaged.
+///
+/// Example:
+///     ```python
+///     with aeron.CncFile(driver.dir) as cnc:
+///         print(cnc.pid, len(cnc.counters()))
+///     ```
+#[pyclass(frozen, module = "aeron", name = "CncFile")]
 pub struct PyCncFile {
     cnc: RwLock<Option<Cnc<SharedBuffer>>>,
 }
 
 snapshot! {
-    /// One distinct error as it was when it was looked at. Immutable; pickled and compared by its values.
+    /// A distinct error and its observations. Immutable; pickled and compared by its values.
     PyErrorObservation("ErrorObservation") {
-        /// How often it was seen.
+        /// Number of observations.
         observation_count: i32,
-        /// When it was seen first, in epoch milliseconds.
+        /// First observation, in milliseconds since the epoch.
         first_observation_ms: i64,
-        /// When it was seen last, in epoch milliseconds.
+        /// Last observation, in milliseconds since the epoch.
         last_observation_ms: i64,
-        /// The text as the driver recorded it.
+        /// Text that the driver recorded.
         text: String,
     }
 
@@ -79,7 +94,7 @@ impl PyCncFile {
         })
     }
 
-    /// Version of the layout, `major << 16 | minor << 8 | patch`.
+    /// Version of the file's layout: `major << 16 | minor << 8 | patch`.
     #[getter]
     fn version(&self) -> PyResult<i32> {
         self.with(|cnc| cnc.version().0)
@@ -91,31 +106,37 @@ impl PyCncFile {
         self.with(|cnc| cnc.identity().pid)
     }
 
-    /// When the driver started, in epoch milliseconds.
+    /// Start of the driver, in milliseconds since the epoch.
     #[getter]
     fn start_timestamp_ms(&self) -> PyResult<i64> {
         self.with(|cnc| cnc.identity().start_timestamp_ms)
     }
 
-    /// Nanoseconds after which the driver gives up a silent client.
+    /// Nanoseconds without a keepalive after which the driver closes a client.
     #[getter]
     fn client_liveness_timeout_ns(&self) -> PyResult<i64> {
         self.with(|cnc| cnc.identity().client_liveness_timeout_ns)
     }
 
-    /// The driver's last sign of life in epoch milliseconds; -1 after an orderly end.
+    /// Time of the driver's last heartbeat, in milliseconds since the epoch; -1 after an orderly end.
     #[getter]
     fn heartbeat_ms(&self) -> PyResult<i64> {
         self.with(|cnc| cnc.to_driver().consumer_heartbeat_ms())
     }
 
-    /// The highest id that a counter can have.
+    /// The highest possible counter id.
     #[getter]
     fn max_counter_id(&self) -> PyResult<i32> {
         self.with(|cnc| cnc.counters().max_counter_id())
     }
 
-    /// All allocated counters, in order of their ids.
+    /// Takes a snapshot of all allocated counters.
+    ///
+    /// Returns:
+    ///     A list in the order of the counter ids.
+    ///
+    /// Raises:
+    ///     InvalidArgumentError: If the file is closed.
     fn counters(&self) -> PyResult<Vec<PyCounterSnapshot>> {
         self.with(|cnc| {
             let records = cnc.counters().records();
@@ -123,7 +144,16 @@ impl PyCncFile {
         })
     }
 
-    /// The distinct errors last seen at `since_ms` (epoch milliseconds) or later, oldest first.
+    /// Returns the distinct errors of the driver's error log.
+    ///
+    /// Args:
+    ///     since_ms: Milliseconds since the epoch: errors whose last observation is older are left out.
+    ///
+    /// Returns:
+    ///     A list in the order of the first observation.
+    ///
+    /// Raises:
+    ///     InvalidArgumentError: If the file is closed.
     #[pyo3(signature = (*, since_ms = None))]
     fn errors(
         &self,
@@ -132,7 +162,7 @@ impl PyCncFile {
         self.with(|cnc| observations(cnc.error_log(), since_ms))
     }
 
-    /// Unmaps the file; whatever else is asked afterwards raises `ValueError`.
+    /// Unmaps the file. All other methods then raise `InvalidArgumentError`. Idempotent.
     fn close(&self) {
         self.cnc
             .write()
@@ -158,7 +188,7 @@ impl PyCncFile {
     }
 }
 
-/// Maps and checks the file, again and again until `timeout` while a starting driver could be the reason that it is not usable.
+/// Maps and checks the file. If the file is not usable because a driver may be starting, tries again until `timeout`.
 fn open(path: &std::path::Path, timeout: Duration) -> PyResult<Cnc<SharedBuffer>> {
     let deadline = Instant::now() + timeout;
     loop {
@@ -190,13 +220,25 @@ fn try_open(path: &Path) -> io::Result<Result<Cnc<SharedBuffer>, CncError>> {
     }
 }
 
-/// The directory a driver and its clients use when none is named: `/dev/shm/aeron-<user>` on Linux.
+/// Returns the directory of drivers and clients that name none: `/dev/shm/aeron-<user>` on Linux.
+///
+/// Returns:
+///     The path.
 #[pyfunction]
 pub fn default_directory() -> PathBuf {
     directory::default_directory()
 }
 
-/// Whether a driver works on `aeron_dir`: its heartbeat is at most `timeout_ms` old. Waits as long for one that is starting.
+/// Returns whether a driver works in a directory.
+///
+/// If a driver is starting, the call waits for up to `timeout_ms`.
+///
+/// Args:
+///     aeron_dir: Directory of the driver.
+///     timeout_ms: Age of the driver's heartbeat, in milliseconds, after which it counts as dead.
+///
+/// Returns:
+///     `True` if the driver's heartbeat is recent.
 #[pyfunction]
 #[pyo3(signature = (aeron_dir, *, timeout_ms = 10_000))]
 pub fn is_driver_active(
@@ -209,7 +251,14 @@ pub fn is_driver_active(
     active.map_err(|error| from_client(&error))
 }
 
-/// Asks the driver on `aeron_dir` to end; it does if its termination validator accepts `token`. False without a driver to ask.
+/// Asks a driver to end. The driver ends if its termination validator accepts the token.
+///
+/// Args:
+///     aeron_dir: Directory of the driver.
+///     token: Bytes for the termination validator.
+///
+/// Returns:
+///     `False` if there is no driver to ask.
 #[pyfunction]
 #[pyo3(signature = (aeron_dir, token = None))]
 pub fn request_driver_termination(
@@ -220,7 +269,18 @@ pub fn request_driver_termination(
         .map_err(|error| from_client(&error))
 }
 
-/// The distinct errors in a copy of an error log that begins at `offset`.
+/// Returns the distinct errors in a copy of an error log.
+///
+/// Args:
+///     data: The copy.
+///     offset: Offset of the log in `data`, in bytes.
+///     since_ms: Milliseconds since the epoch: errors whose last observation is older are left out.
+///
+/// Returns:
+///     A list in the order of the first observation.
+///
+/// Raises:
+///     InvalidArgumentError: If `offset` is beyond the end of `data`.
 #[pyfunction]
 #[pyo3(signature = (data, offset = 0, *, since_ms = None))]
 pub fn read_error_log(
@@ -231,7 +291,7 @@ pub fn read_error_log(
     let log = data.get(offset..).ok_or_else(|| {
         raise(
             "InvalidArgumentError",
-            format!("offset {offset} is behind the end of {} bytes", data.len()),
+            format!("offset {offset} is beyond the end of {} bytes", data.len()),
         )
     })?;
     Ok(observations(&SharedBuffer::copy_of(log), since_ms))

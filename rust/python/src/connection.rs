@@ -1,4 +1,4 @@
-//! [`Connection`]: a client with the thread that runs its handlers, from finding its driver to its end.
+//! [`ClientConnection`]: a client with the thread that runs its handlers, from finding its driver to its end.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,17 +17,18 @@ use crate::exit::{self, Closable};
 /// Name of the thread that runs handlers.
 pub const DISPATCHER_NAME: &str = "aeron-dispatcher";
 
-/// How long the dispatcher sleeps when there is nothing for it; something to do wakes it at once.
+/// Maximum sleep of an idle dispatcher. A new event wakes it at once.
 const DISPATCHER_SLEEP: Duration = Duration::from_secs(1);
 
 /// The client and the thread that runs its handlers.
-pub struct Connection {
+pub struct ClientConnection {
     pub aeron: Aeron,
     dispatcher: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Connection {
-    /// Starts the dispatcher of a client, and has the client closed at exit. One without threads has no dispatcher either.
+impl ClientConnection {
+    /// Starts the dispatcher of a client, and registers the client to be closed at exit. A client without threads has
+    /// no dispatcher.
     pub fn open(aeron: Aeron, is_invoked: bool) -> PyResult<Arc<Self>> {
         let dispatcher = match is_invoked {
             true => None,
@@ -54,12 +55,12 @@ impl Connection {
         if let Some(dispatcher) = dispatcher {
             join(dispatcher);
         }
-        // What the dispatcher had no time for, and all of it where there is none.
+        // The events that the dispatcher did not reach, or all events if there is no dispatcher.
         self.aeron.run_handlers(Duration::ZERO);
     }
 }
 
-impl Closable for Connection {
+impl Closable for ClientConnection {
     fn close_at_exit(&self) {
         self.close();
     }
@@ -70,8 +71,8 @@ static WAITS: Mutex<Vec<(ThreadId, ThreadId)>> = Mutex::new(Vec::new());
 
 /// Waits for the end of a dispatcher.
 ///
-/// Returns at once if the dispatcher waits for this thread, directly or through others: it is in a handler that closes the client
-/// whose handler this thread is in, so each would wait for the other for ever.
+/// Returns at once if the dispatcher waits for this thread, directly or through other threads. This happens if two
+/// handlers close each other's client: each thread would wait for the other for ever.
 fn join(dispatcher: JoinHandle<()>) {
     let (this, other) = (thread::current().id(), dispatcher.thread().id());
     let waits = || WAITS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,7 +83,7 @@ fn join(dispatcher: JoinHandle<()>) {
         }
         waits.push((this, other));
     }
-    // Should a handler have ended the thread by a panic, it has been printed.
+    // An error means that a handler has panicked. The panic was printed.
     let _ = dispatcher.join();
     waits().retain(|(waiting, _)| *waiting != this);
 }
@@ -111,9 +112,9 @@ fn start_dispatcher(aeron: &Aeron) -> std::io::Result<JoinHandle<()>> {
         })
 }
 
-/// Drops the Python objects that were let go without the GIL, such as handlers of what was closed.
+/// Drops the Python objects that were released without the GIL, such as handlers of closed objects.
 fn drop_released() {
-    // Attaching does that. A program that is at its end drops them itself.
+    // Attaching drops these objects. If the interpreter is ending, it drops them itself.
     stopping_on_unwind(|| {
         let _ = Python::try_attach(|_| {});
     });
@@ -138,8 +139,8 @@ impl Argument for DriverName {
     }
 }
 
-/// Points the context to the driver; answers it if it is embedded. One without threads is run by the client that waits, and where polls
-/// find nothing the client takes turns at its network.
+/// Sets the driver in the context, and returns the driver if it is embedded. If the driver has no threads, a waiting
+/// client runs it. If polls find nothing, the client runs the network agents of the driver in turns.
 pub fn find_driver(
     py: Python<'_>,
     context: &mut Context,

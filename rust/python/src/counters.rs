@@ -12,8 +12,15 @@ use crate::snapshot::{Octets, snapshot};
 
 /// A counter that this client added. Thread-safe.
 ///
-/// A static counter stays in the driver when it is closed; any other is freed. Reading or writing a closed one raises.
-#[pyclass(frozen, weakref, module = "aeron._aeron", name = "Counter")]
+/// Closing the counter frees it; a static counter stays at the driver. Reading or writing a closed counter
+/// raises `CounterClosedError`.
+///
+/// Example:
+///     ```python
+///     counter = client.add_counter(1001, "my counter")
+///     counter.increment()
+///     ```
+#[pyclass(frozen, weakref, module = "aeron", name = "Counter")]
 pub struct PyCounter {
     inner: OfProcess<Counter>,
     /// Keeps the client open as long as the counter is in use.
@@ -28,7 +35,7 @@ impl PyCounter {
         }
     }
 
-    /// The counter, as long as it is open: its record may belong to another one afterwards.
+    /// Returns the counter if it is open. After the close, its record may belong to another counter.
     #[inline]
     fn open(&self) -> PyResult<&Counter> {
         let counter = self.inner.get()?;
@@ -48,34 +55,71 @@ impl PyCounter {
 
 #[pymethods]
 impl PyCounter {
-    /// The value, with acquire order.
+    /// Value, with acquire order. Raises `CounterClosedError` if the counter is closed.
     #[getter]
     fn value(&self) -> PyResult<i64> {
         Ok(self.open()?.get())
     }
 
     /// Sets the value, with release order.
+    ///
+    /// Args:
+    ///     value: A 64-bit integer.
+    ///
+    /// Raises:
+    ///     CounterClosedError: If the counter is closed.
     fn set(&self, #[pyo3(from_py_with = argument::value)] value: i64) -> PyResult<()> {
         self.open()?.set(value);
         Ok(())
     }
 
-    /// Adds one; answers the value before.
+    /// Adds 1 to the value.
+    ///
+    /// Returns:
+    ///     The value before.
+    ///
+    /// Raises:
+    ///     CounterClosedError: If the counter is closed.
     fn increment(&self) -> PyResult<i64> {
         Ok(self.open()?.fetch_add(1))
     }
 
-    /// Takes one away; answers the value before.
+    /// Subtracts 1 from the value.
+    ///
+    /// Returns:
+    ///     The value before.
+    ///
+    /// Raises:
+    ///     CounterClosedError: If the counter is closed.
     fn decrement(&self) -> PyResult<i64> {
         Ok(self.open()?.fetch_add(-1))
     }
 
-    /// Adds `delta`; answers the value before.
+    /// Adds an integer to the value.
+    ///
+    /// Args:
+    ///     delta: A 64-bit integer.
+    ///
+    /// Returns:
+    ///     The value before.
+    ///
+    /// Raises:
+    ///     CounterClosedError: If the counter is closed.
     fn get_and_add(&self, #[pyo3(from_py_with = argument::delta)] delta: i64) -> PyResult<i64> {
         Ok(self.open()?.fetch_add(delta))
     }
 
-    /// Sets `new` if the value is `current`; answers whether it was.
+    /// Sets a new value if the value is the expected one.
+    ///
+    /// Args:
+    ///     current: The expected value.
+    ///     new: The new value.
+    ///
+    /// Returns:
+    ///     `True` if the value was set.
+    ///
+    /// Raises:
+    ///     CounterClosedError: If the counter is closed.
     fn compare_and_set(
         &self,
         #[pyo3(from_py_with = argument::current)] current: i64,
@@ -84,7 +128,16 @@ impl PyCounter {
         Ok(self.open()?.compare_and_set(current, new))
     }
 
-    /// Raises the value to `proposed` if it is lower; answers whether it was. For one writer.
+    /// Sets the value to `proposed` if `proposed` is greater. Only for a counter with one writer.
+    ///
+    /// Args:
+    ///     proposed: A 64-bit integer.
+    ///
+    /// Returns:
+    ///     `True` if the value was changed.
+    ///
+    /// Raises:
+    ///     CounterClosedError: If the counter is closed.
     fn propose_max(
         &self,
         #[pyo3(from_py_with = argument::proposed)] proposed: i64,
@@ -92,19 +145,19 @@ impl PyCounter {
         Ok(self.open()?.propose_max(proposed))
     }
 
-    /// The counter id.
+    /// Counter id.
     #[getter]
     fn id(&self) -> PyResult<i32> {
         Ok(self.inner.get()?.id())
     }
 
-    /// Names the counter to the driver.
+    /// Registration id of the counter at the driver.
     #[getter]
     fn registration_id(&self) -> PyResult<i64> {
         Ok(self.inner.get()?.registration_id())
     }
 
-    /// The text that tools show.
+    /// Label that tools show.
     #[getter]
     fn label(&self) -> PyResult<Option<String>> {
         Ok(self.open()?.label())
@@ -122,7 +175,7 @@ impl PyCounter {
         Ok(self.inner.get()?.is_static())
     }
 
-    /// Whether the counter, or its client, is closed.
+    /// Whether the counter or its client is closed.
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
         Ok(self.inner.get()?.is_closed())
@@ -164,23 +217,23 @@ impl PyCounter {
 }
 
 snapshot! {
-    /// A counter at one moment. Immutable; pickled and compared by its values.
+    /// A counter and its value at one moment. Immutable; pickled and compared by its values.
     PyCounterSnapshot("CounterSnapshot") {
-        /// The counter id.
+        /// Counter id.
         id: i32,
-        /// Its type, which says what it counts.
+        /// Type of the counter.
         type_id: i32,
-        /// Its value.
+        /// Value.
         value: i64,
-        /// The text that tools show.
+        /// Label that tools show.
         label: String,
-        /// 112 bytes: the key that was given, then zeros.
+        /// Key of the counter, padded with zeros to 112 bytes.
         key: Octets,
-        /// The registration that it was made for.
+        /// Registration id of the counter.
         registration_id: i64,
-        /// The client that owns it, -1 for none.
+        /// Id of the client that owns the counter, -1 without one.
         owner_id: i64,
-        /// The id to which it refers, by its type.
+        /// Id of the object to which the counter belongs; the type says which.
         reference_id: i64,
     }
 
@@ -207,8 +260,16 @@ impl From<CounterRecord> for PyCounterSnapshot {
     }
 }
 
-/// Reads the counters of a driver and all its clients. Thread-safe.
-#[pyclass(frozen, module = "aeron._aeron", name = "CountersReader")]
+/// A reader of the counters of a driver and all its clients.
+///
+/// Iterating over it gives a `CounterSnapshot` of each. Thread-safe.
+///
+/// Example:
+///     ```python
+///     for counter in client.counters_reader:
+///         print(counter.label, counter.value)
+///     ```
+#[pyclass(frozen, module = "aeron", name = "CountersReader")]
 pub struct PyCountersReader {
     inner: OfProcess<CountersReader<SharedBuffer>>,
 }
@@ -251,33 +312,78 @@ impl PyCountersReader {
     #[classattr]
     const NOT_FREE_TO_REUSE: i64 = i64::MAX;
 
-    /// The highest id that a counter can have.
+    /// The highest possible counter id.
     #[getter]
     fn max_counter_id(&self) -> PyResult<i32> {
         Ok(self.inner.get()?.max_counter_id())
     }
 
-    /// State of a record: 0 unused, 1 allocated, -1 reclaimed.
+    /// Returns the state of a counter's record.
+    ///
+    /// Args:
+    ///     id: Counter id.
+    ///
+    /// Returns:
+    ///     0 unused, 1 allocated, -1 reclaimed.
+    ///
+    /// Raises:
+    ///     IndexRangeError: If there is no counter with this id.
     fn state(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i32> {
         self.of(id, |reader| reader.state(id))
     }
 
-    /// The value, with acquire order.
+    /// Returns the value of a counter, with acquire order.
+    ///
+    /// Args:
+    ///     id: Counter id.
+    ///
+    /// Returns:
+    ///     The value.
+    ///
+    /// Raises:
+    ///     IndexRangeError: If there is no counter with this id.
     fn value(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i64> {
         self.of(id, |reader| reader.value(id))
     }
 
-    /// What the counter counts.
+    /// Returns the type of a counter.
+    ///
+    /// Args:
+    ///     id: Counter id.
+    ///
+    /// Returns:
+    ///     The type id.
+    ///
+    /// Raises:
+    ///     IndexRangeError: If there is no counter with this id.
     fn type_id(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i32> {
         self.of(id, |reader| reader.type_id(id))
     }
 
-    /// The text that tools show.
+    /// Returns the label of a counter.
+    ///
+    /// Args:
+    ///     id: Counter id.
+    ///
+    /// Returns:
+    ///     The label that tools show.
+    ///
+    /// Raises:
+    ///     IndexRangeError: If there is no counter with this id.
     fn label(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<String> {
         self.of(id, |reader| reader.label(id))
     }
 
-    /// The 112 bytes that tell counters of one type apart.
+    /// Returns the key of a counter, which tells apart counters of one type.
+    ///
+    /// Args:
+    ///     id: Counter id.
+    ///
+    /// Returns:
+    ///     112 bytes.
+    ///
+    /// Raises:
+    ///     IndexRangeError: If there is no counter with this id.
     fn key<'py>(
         &self,
         py: Python<'py>,
@@ -287,22 +393,58 @@ impl PyCountersReader {
             .map(|key| PyBytes::new(py, &key))
     }
 
-    /// Names the counter to the driver.
+    /// Returns the registration id of a counter.
+    ///
+    /// Args:
+    ///     id: Counter id.
+    ///
+    /// Returns:
+    ///     The registration id.
+    ///
+    /// Raises:
+    ///     IndexRangeError: If there is no counter with this id.
     fn registration_id(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i64> {
         self.of(id, |reader| Some(reader.counter(id)?.registration_id()))
     }
 
-    /// The client that owns the counter, -1 for none.
+    /// Returns the owner of a counter.
+    ///
+    /// Args:
+    ///     id: Counter id.
+    ///
+    /// Returns:
+    ///     The id of the client, or -1.
+    ///
+    /// Raises:
+    ///     IndexRangeError: If there is no counter with this id.
     fn owner_id(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i64> {
         self.of(id, |reader| Some(reader.counter(id)?.owner_id()))
     }
 
-    /// What the counter refers to.
+    /// Returns the id of the object to which a counter belongs; the type says which.
+    ///
+    /// Args:
+    ///     id: Counter id.
+    ///
+    /// Returns:
+    ///     The reference id.
+    ///
+    /// Raises:
+    ///     IndexRangeError: If there is no counter with this id.
     fn reference_id(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i64> {
         self.of(id, |reader| Some(reader.counter(id)?.reference_id()))
     }
 
-    /// When a reclaimed record may be used again, in milliseconds of the epoch.
+    /// Returns when a reclaimed record may be used again.
+    ///
+    /// Args:
+    ///     id: Counter id.
+    ///
+    /// Returns:
+    ///     Milliseconds since the epoch.
+    ///
+    /// Raises:
+    ///     IndexRangeError: If there is no counter with this id.
     fn free_for_reuse_deadline_ms(
         &self,
         #[pyo3(from_py_with = argument::id)] id: i32,
@@ -310,7 +452,14 @@ impl PyCountersReader {
         self.of(id, |reader| reader.free_for_reuse_deadline_ms(id))
     }
 
-    /// The id of the counter with this type and registration, -1 if there is none.
+    /// Finds a counter by type and registration id.
+    ///
+    /// Args:
+    ///     type_id: Type of the counter.
+    ///     registration_id: Registration id of the counter.
+    ///
+    /// Returns:
+    ///     The counter id, or -1.
     fn find_by_type_id_and_registration_id(
         &self,
         #[pyo3(from_py_with = argument::type_id)] type_id: i32,
@@ -323,7 +472,13 @@ impl PyCountersReader {
             .unwrap_or(Self::NULL_COUNTER_ID))
     }
 
-    /// The id of the first counter with this registration, -1 if there is none.
+    /// Finds a counter by its registration id.
+    ///
+    /// Args:
+    ///     registration_id: Registration id of the counter.
+    ///
+    /// Returns:
+    ///     The counter id, or -1.
     fn find_by_registration_id(
         &self,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
@@ -335,7 +490,10 @@ impl PyCountersReader {
         Ok(found.map_or(Self::NULL_COUNTER_ID, |record| record.id))
     }
 
-    /// All counters in use, in the order of their ids.
+    /// Takes a snapshot of all allocated counters.
+    ///
+    /// Returns:
+    ///     A list in the order of the counter ids.
     fn snapshot(&self) -> PyResult<Vec<PyCounterSnapshot>> {
         Ok(self
             .inner

@@ -19,43 +19,58 @@ use crate::errors::raise;
 use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
 use crate::program;
-use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, Patience, interruptible};
+use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, WaitPolicy, interruptible};
 
-/// How often the end of a drain is looked for.
+/// Interval of the checks whether a drain is complete.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// How long a driver that nobody closed drains at the end of the interpreter, which waits for 2 s.
+/// Maximum duration of a drain at the end of the interpreter, if the program did not close the driver. The interpreter
+/// waits for 2 s.
 const EXIT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A media driver inside this process.
+/// A media driver inside this process. Thread-safe.
 ///
-/// Every setting of Aeron's driver is a keyword, with its unit in its name (lengths are bytes); what is not given comes from
-/// the `AERON_*` environment, else it is the default. Where the defaults differ from `aeronmd`: all agents share one thread
-/// (`threading_mode="SHARED"`), there is room for 16,384 counters (`counters_values_buffer_length`), the directory is a fresh one of its own and is removed at the end, and a driver without work
-/// parks longer (`max_idle_park_ns`). Directories of embedded drivers whose process was killed are removed when the next embedded
-/// driver starts. A client that is given the driver, not its directory, runs the
-/// network itself while its polls find nothing. Thread-safe.
+/// Every setting of Aeron's driver is a keyword, whose name ends in its unit; lengths are bytes. A setting
+/// without a keyword comes from its environment variable, else it is the default. The page of all settings
+/// names the variables. `MediaDriver.settings()` returns the defaults that hold in this process.
 ///
-/// `incoming_loss` is for tests: a `RandomLoss`, `FixedLoss` or `MultiGapLoss`, or several of different kinds, that each
-/// datagram has to survive.
-#[pyclass(frozen, weakref, module = "aeron._aeron", name = "MediaDriver")]
+/// Some defaults differ from those of `aeronmd`: all agents share one thread (`threading_mode="SHARED"`),
+/// there is room for 16,384 counters (`counters_values_buffer_length`), and an idle driver parks longer
+/// (`max_idle_park_ns`). The directory is a fresh one, which is removed at the end. If the process is
+/// killed, the next embedded driver removes its directory.
+///
+/// A client that gets the driver, and not its directory, runs the network itself while its polls find
+/// nothing. A context manager that closes the driver.
+///
+#[doc = include_str!("docs/driver_keywords.txt")]
+/// Raises:
+///     ConfigurationError: If a setting is not valid, or does not fit another one.
+///     DriverActiveError: If a live driver owns the directory.
+///     DriverError: If the directory cannot be used.
+///
+/// Example:
+///     ```python
+///     with aeron.MediaDriver(threading_mode="DEDICATED", mtu_length=8192) as driver:
+///         print(driver.dir)
+///     ```
+#[pyclass(frozen, weakref, module = "aeron", name = "MediaDriver")]
 pub struct PyMediaDriver {
-    driver: OfProcess<Arc<Shared>>,
+    driver: OfProcess<Arc<SharedDriver>>,
     context: Context,
 }
 
 /// The driver.
-pub struct Shared {
+pub struct SharedDriver {
     /// `None` once it is closed.
     driver: Mutex<Option<MediaDriver>>,
     network_turns: Option<AgentTurns>,
 }
 
-impl Shared {
+impl SharedDriver {
     fn lock(&self) -> MutexGuard<'_, Option<MediaDriver>> {
         self.driver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the driver out for its end.
+    /// Removes and returns the driver, so that the caller can close it.
     fn take(&self) -> Option<MediaDriver> {
         self.lock().take()
     }
@@ -75,7 +90,7 @@ impl Shared {
     }
 }
 
-impl Closable for Shared {
+impl Closable for SharedDriver {
     fn close_at_exit(&self) {
         let Some(mut driver) = self.take() else {
             return;
@@ -88,7 +103,7 @@ impl Closable for Shared {
         if let Some(lost) = describe_unconsumed(drain.unconsumed()) {
             console::warn(format_args!("WARNING: {lost}"));
         }
-        // Nobody is left to be told that the directory could not be removed.
+        // At the exit, no caller could handle the error of a directory that cannot be removed.
         let _ = driver.close();
     }
 }
@@ -98,31 +113,36 @@ impl PyMediaDriver {
         &self.context
     }
 
-    pub fn shared(&self) -> PyResult<&Arc<Shared>> {
+    pub fn shared(&self) -> PyResult<&Arc<SharedDriver>> {
         self.driver.get()
     }
 
-    /// Turns at the network of a driver that has them and belongs to this process.
+    /// Returns the turns of the driver's network agents, if the driver has them and belongs to this process.
     pub fn network_turns(&self) -> Option<AgentTurns> {
         self.driver.get().ok()?.network_turns.clone()
     }
 }
 
-/// A driver of this process alone, with the defaults of an embedded one.
+/// Launches an embedded driver that only this process uses, with default settings.
 pub fn launch_embedded() -> Result<MediaDriver, StartError> {
     let mut embedded = Embedded::new();
     embedded.context.apply(&Sources::environment());
     embedded.launch()
 }
 
-/// Room for 16,384 counters of an embedded driver, about four for each stream. Their 10 MiB fit the 64 MiB of shared memory that
-/// containers have by default; the usual 8 MiB of values need 40 MiB.
+/// The settings of an embedded driver in an empty environment.
+pub fn embedded_defaults() -> Context {
+    Embedded::new().context
+}
+
+/// Room for 16,384 counters of an embedded driver, about four for each stream. Their 10 MiB fit the 64 MiB of shared
+/// memory that containers have by default; the usual 8 MiB of values need 40 MiB.
 const EMBEDDED_COUNTERS_VALUES_LENGTH: usize = 2 * 1024 * 1024;
 
 /// The settings of an embedded driver, before it is launched.
 struct Embedded {
     context: Context,
-    /// The directory that was made up for this driver, if nobody names another one.
+    /// The directory with a generated name, used if the program names no directory.
     private_dir: PathBuf,
 }
 
@@ -153,7 +173,7 @@ impl Embedded {
         Ok(embedded)
     }
 
-    /// Starts the driver. A driver with a directory of its own removes those of killed embedded drivers first.
+    /// Starts the driver. A driver with a generated directory first removes the directories of killed embedded drivers.
     fn launch(self) -> Result<MediaDriver, StartError> {
         let mut context = self.context;
         context.is_dir_private = context.dir == self.private_dir;
@@ -167,7 +187,8 @@ impl Embedded {
     }
 }
 
-/// A directory that no other driver has. Containers that share a file system have the same process ids, so part of it is random.
+/// A directory that no other driver has. Containers that share a file system have the same process ids, so part of it
+/// is random.
 fn fresh_directory(default: &Path) -> PathBuf {
     let random = RandomState::new().hash_one(SystemTime::now()) as u32;
     let mut name = default.as_os_str().to_owned();
@@ -201,7 +222,7 @@ fn set(context: &mut Context, name: &str, value: &Bound<'_, PyAny>) -> PyResult<
     Ok(())
 }
 
-/// What values a setting takes.
+/// Describes the valid values of a setting.
 fn expected(setting: &Setting, context: &Context) -> String {
     if !setting.choices().is_empty() {
         return format!("is not one of {}", setting.choices().join(", "));
@@ -301,7 +322,7 @@ impl PyMediaDriver {
         let driver = interruptible(py, "aeron-launch", move || embedded.launch())?
             .map_err(|error| start_error(&error))?;
         let context = driver.context().clone();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedDriver {
             network_turns: driver.network_turns().cloned(),
             driver: Mutex::new(Some(driver)),
         });
@@ -312,20 +333,26 @@ impl PyMediaDriver {
         })
     }
 
-    /// The names of all settings, with their defaults in an embedded driver.
+    /// Returns the names of all settings, with the defaults that hold in this process.
+    ///
+    /// Returns:
+    ///     A dictionary from names to values.
+    ///
+    /// Raises:
+    ///     ConfigurationError: If a variable of the environment is not valid.
     #[staticmethod]
     fn settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         dict_of(py, &Embedded::from_environment(py)?.context)
     }
 
-    /// The settings of this driver.
+    /// The settings of this driver: a dictionary from names to values.
     #[getter]
     fn configuration<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.driver.get()?;
         dict_of(py, &self.context)
     }
 
-    /// The driver's directory.
+    /// Directory of the driver.
     #[getter]
     fn dir(&self) -> PyResult<String> {
         self.driver.get()?;
@@ -338,7 +365,13 @@ impl PyMediaDriver {
         self.context.threading_mode.name()
     }
 
-    /// One duty cycle, in mode INVOKER; answers how much was done. To be called often, by one thread at a time.
+    /// Runs one duty cycle, in mode INVOKER. Call it often, from one thread at a time.
+    ///
+    /// Returns:
+    ///     The amount of work, 0 if there was none.
+    ///
+    /// Raises:
+    ///     ReentrantCallError: If another thread is inside the duty cycle.
     fn do_work(&self) -> PyResult<usize> {
         self.driver
             .get()?
@@ -346,7 +379,9 @@ impl PyMediaDriver {
             .ok_or_else(|| raise("ReentrantCallError", "another thread runs this driver"))
     }
 
-    /// Whether a client has ended the driver by a command that the termination validator allowed; close it then.
+    /// Whether a client has ended the driver by a command that the termination validator permitted.
+    ///
+    /// If it is `True`, close the driver.
     #[getter]
     fn is_terminated(&self, py: Python<'_>) -> PyResult<bool> {
         let driver = self.driver.get()?;
@@ -365,11 +400,15 @@ impl PyMediaDriver {
         Ok(py.detach(|| driver.lock().is_none()))
     }
 
-    /// Ends the driver; its clients find out by its heartbeat. Idempotent.
+    /// Ends the driver. Its clients notice the end by the driver's heartbeat. Idempotent.
     ///
-    /// Messages that were published over UDP are sent first. Then the driver waits, for at most the linger time of the publications, until each
-    /// receiver that is alive has reported that it consumed the end; without receivers it does not wait. What they did not consume
-    /// goes into one `RuntimeWarning`. An interrupt (Ctrl-C) ends the wait.
+    /// The driver first sends all messages that were published over UDP. Then it waits until each live receiver
+    /// has reported that it consumed the end of its stream, for at most the linger time of the publications;
+    /// without receivers it does not wait. A `RuntimeWarning` names the streams that were not consumed. An
+    /// interrupt (Ctrl-C) ends the wait.
+    ///
+    /// Raises:
+    ///     DriverError: If the directory cannot be removed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let shared = self.driver.get()?;
         let Some(mut driver) = py.detach(|| shared.take()) else {
@@ -419,16 +458,16 @@ impl PyMediaDriver {
 impl Drop for PyMediaDriver {
     fn drop(&mut self) {
         if let Ok(driver) = self.driver.get() {
-            // The agents may be in the middle of something: others shall run while they end.
+            // Closing waits for the agents. Other Python threads can run in the meantime.
             Python::attach(|py| py.detach(|| driver.close_at_exit()));
         }
     }
 }
 
-/// Waits until everything was sent, and consumed by the receivers that are alive. Returns what they did not consume.
+/// Waits until all data was sent, and the live receivers have consumed it. Returns a text about unconsumed data.
 fn drain(py: Python<'_>, driver: &mut MediaDriver) -> PyResult<Option<String>> {
     let mut drain = driver.begin_drain();
-    let patience = Patience::new(None, DRAIN_POLL_INTERVAL.as_nanos() as u64)?;
+    let patience = WaitPolicy::new(None, DRAIN_POLL_INTERVAL.as_nanos() as u64)?;
     let is_over = || driver.is_drained(&mut drain).then_some(());
     patience.wait_without_gil(py, is_over)?;
     Ok(describe_unconsumed(drain.unconsumed()))
@@ -459,8 +498,8 @@ fn dict_of<'py>(py: Python<'py>, context: &Context) -> PyResult<Bound<'py, PyDic
     Ok(dict)
 }
 
-/// The directories beside the default one that no living driver uses: path, bytes on disk, and whether the next embedded driver
-/// removes it.
+/// The directories beside the default one that no living driver uses: path, bytes on disk, and whether the next
+/// embedded driver removes it.
 #[pyfunction]
 #[pyo3(name = "_left_directories")]
 pub fn left_directories(py: Python<'_>) -> Vec<(PathBuf, u64, bool)> {
@@ -472,9 +511,14 @@ pub fn left_directories(py: Python<'_>) -> Vec<(PathBuf, u64, bool)> {
     })
 }
 
-/// Runs a driver in the foreground until a signal or a terminate command ends it, as `aeronmd` does; answers its exit status.
+/// Runs a driver in the foreground, as the command `aeronmd`, until a signal or a termination command ends
+/// it.
 ///
-/// `arguments` are those after the program's name; `None` takes them from `sys.argv`. No Python runs meanwhile.
+/// Args:
+///     arguments: Arguments after the program's name. `None` takes them from `sys.argv`.
+///
+/// Returns:
+///     The exit status.
 #[pyfunction]
 #[pyo3(signature = (arguments = None))]
 pub fn aeronmd_main(

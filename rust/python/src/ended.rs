@@ -1,4 +1,4 @@
-//! Polls of what ended with its client: an empty poll raises, unless the owner closed the client.
+//! Polls of an object that ended with its client: an empty poll raises, unless the owner closed the client.
 
 use aeron_client::{CloseCause, Error, Image, Subscription};
 use pyo3::prelude::*;
@@ -8,9 +8,9 @@ use crate::errors::{because, raise};
 /// An object that is polled and ends with its client.
 pub trait Polled {
     fn is_closed(&self) -> bool;
-    /// Why it ended; empty if its owner closed it.
+    /// Returns why the object ended; empty if its owner closed it.
     fn end_cause(&self) -> CloseCause;
-    /// Names it, and the last position of each of its streams.
+    /// Returns a text with the object and the last position of each of its streams.
     fn describe_end(&self) -> String;
 }
 
@@ -65,10 +65,10 @@ impl Polled for Image {
     }
 }
 
-/// Returns the count of a poll, unless it is 0 because the client was closed by anything but its owner.
+/// Returns the count of a poll. If the count is 0 and the object was closed, but not by its owner, returns an error.
 ///
 /// # Errors
-/// `SubscriptionClosedError`, with what closed the client as its cause.
+/// `SubscriptionClosedError`, with the reason of the close as its cause.
 #[inline]
 pub fn unless_ended(polled: &impl Polled, found: usize) -> PyResult<usize> {
     if found == 0 && polled.is_closed() {

@@ -75,7 +75,8 @@ pub fn from_client(error: &Error) -> PyErr {
     }
 }
 
-/// The exception for a message that cannot be sent at all; what can be tried again is no error.
+/// Returns the exception for a message that can never be sent. A failure that a later attempt may correct is not an
+/// error.
 #[cold]
 pub fn from_append(error: AppendError, cause: impl FnOnce() -> CloseCause) -> PyErr {
     match error {
@@ -102,7 +103,7 @@ pub fn from_offer(error: OfferError, cause: impl FnOnce() -> CloseCause) -> PyEr
     }
 }
 
-/// `error` with what closed the thing as its `__cause__`, if that was not the program.
+/// Returns `error`. If an error closed the object, this error becomes the `__cause__` of `error`.
 pub fn because(error: PyErr, cause: &CloseCause) -> PyErr {
     if let Some(cause) = &cause.0 {
         Python::attach(|py| error.set_cause(py, Some(from_client(cause))));

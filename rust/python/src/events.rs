@@ -1,13 +1,13 @@
 //! Python handlers of what the client's conductor reports.
 //!
-//! The conductor only queues them; they run on the client's dispatcher thread, or in `do_work` of a client without threads.
-//! What a handler raises goes to the error handler.
+//! The conductor only queues them; they run on the client's dispatcher thread, or in `do_work` of a client without
+//! threads. Exceptions of handlers go to the error handler.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aeron_client::{
-    CloseHandler, CounterHandler, CountersReader, Error, ErrorHandler, Image, ImageHandler,
+    ClientErrorHandler, CloseHandler, CounterHandler, CountersReader, Error, Image, ImageHandler,
     PublicationErrorFrame, PublicationErrorHandler, SharedBuffer,
 };
 use pyo3::prelude::*;
@@ -21,14 +21,14 @@ use crate::errors::from_client;
 use crate::image::PyImage;
 use crate::snapshot::snapshot;
 
-/// A function of the application that native code calls. Python's garbage collector sees it through the objects that own the
-/// handler; a handler that was cleared is not called any more.
-pub struct Handler {
+/// A function of the application that native code calls. Python's garbage collector sees it through the objects that
+/// own the handler; a handler that was cleared is not called any more.
+pub struct EventHandler {
     owned: Py<OwnedFunction>,
     weak: Arc<WeakHandler>,
 }
 
-impl Handler {
+impl EventHandler {
     pub fn new(py: Python<'_>, function: Py<PyAny>) -> PyResult<Self> {
         let function: Function = Arc::new(Mutex::new(Some(function)));
         let owned = Bound::new(py, OwnedFunction(Arc::clone(&function)))?;
@@ -50,7 +50,7 @@ impl Handler {
         }
     }
 
-    /// Lets go of the function.
+    /// Releases the function.
     pub fn clear(&self) {
         self.weak.clear();
     }
@@ -77,7 +77,7 @@ impl Handler {
 }
 
 /// The same handlers, for another owner.
-pub fn clone_all(py: Python<'_>, handlers: &[Handler]) -> Vec<Handler> {
+pub fn clone_all(py: Python<'_>, handlers: &[EventHandler]) -> Vec<EventHandler> {
     handlers
         .iter()
         .map(|handler| handler.clone_ref(py))
@@ -90,13 +90,14 @@ fn lock(function: &Function) -> MutexGuard<'_, Option<Py<PyAny>>> {
     function.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets go of the function. The function is dropped without the lock, because that may run any code.
+/// Releases the function. The function is dropped without the lock, because dropping it may run any code.
 fn clear(function: &Function) {
     let function = lock(function).take();
     drop(function);
 }
 
-/// The part of a handler that the garbage collector sees. Owners of the handler refer to it, native code does so weakly.
+/// The part of a handler that is visible to the garbage collector. Owners of the handler have strong references to it,
+/// native code has weak ones.
 #[pyclass(frozen, weakref, module = "aeron._aeron", name = "_Handler")]
 struct OwnedFunction(Function);
 
@@ -124,9 +125,9 @@ impl Drop for OwnedFunction {
 
 /// A handler as native code refers to it.
 ///
-/// The garbage collector takes objects apart one after the other and lets other threads run meanwhile. A function that it has found to
-/// be garbage may have lost its globals already, and calling it would crash. Weak references to garbage are cleared before anything
-/// is taken apart, so the function is called only if the weak reference is alive.
+/// The garbage collector clears garbage objects one after the other, and other threads run in between. A function that
+/// is garbage may have lost its globals already, and calling it would crash. The collector clears weak references to
+/// garbage first. So the function is called only if the weak reference is alive.
 pub struct WeakHandler {
     owned: Py<PyWeakrefReference>,
     function: Function,
@@ -145,7 +146,7 @@ impl WeakHandler {
     }
 }
 
-/// A handler as the client holds it: the function is let go when the client does.
+/// A handler that the client owns. When the client drops it, the function is released.
 struct Registered {
     handler: Arc<WeakHandler>,
     reporter: ErrorReporter,
@@ -169,16 +170,16 @@ impl Drop for Registered {
     }
 }
 
-/// Takes the errors that nobody is waiting for. Without a handler they are shown by `sys.unraisablehook`.
+/// Receives the errors for which no call waits. If there is no handler, `sys.unraisablehook` shows them.
 #[derive(Clone, Default)]
 pub struct ErrorReporter(Option<Arc<WeakHandler>>);
 
 impl ErrorReporter {
-    pub fn new(handler: &Handler) -> Self {
+    pub fn new(handler: &EventHandler) -> Self {
         Self(Some(Arc::clone(&handler.weak)))
     }
 
-    /// Gives the error to the handler.
+    /// Passes the error to the handler.
     pub fn report(&self, py: Python<'_>, error: PyErr) {
         let Some(handler) = self.0.as_ref().and_then(|handler| handler.get(py)) else {
             return show_unraisable(py, error, None);
@@ -189,14 +190,14 @@ impl ErrorReporter {
         }
     }
 
-    /// Lets go of the handler.
+    /// Releases the handler.
     pub fn clear(&self) {
         if let Some(handler) = &self.0 {
             handler.clear();
         }
     }
 
-    fn register(&self, handler: &Handler) -> Registered {
+    fn register(&self, handler: &EventHandler) -> Registered {
         Registered {
             handler: Arc::clone(&handler.weak),
             reporter: self.clone(),
@@ -204,13 +205,13 @@ impl ErrorReporter {
     }
 
     /// Errors of the conductor.
-    pub fn error_handler(&self) -> ErrorHandler {
+    pub fn error_handler(&self) -> ClientErrorHandler {
         let reporter = self.clone();
         Arc::new(move |error: &Error| attach(|py| reporter.report(py, from_client(error))))
     }
 
     /// `handler(image)`.
-    pub fn image_handler(&self, handler: &Handler) -> ImageHandler {
+    pub fn image_handler(&self, handler: &EventHandler) -> ImageHandler {
         let registered = self.register(handler);
         Arc::new(move |image: &Image| {
             attach(|py| registered.call(py, (PyImage::new(image.clone()),)));
@@ -218,7 +219,7 @@ impl ErrorReporter {
     }
 
     /// `handler(counters_reader, registration_id, counter_id)`.
-    pub fn counter_handler(&self, handler: &Handler) -> CounterHandler {
+    pub fn counter_handler(&self, handler: &EventHandler) -> CounterHandler {
         let registered = self.register(handler);
         Arc::new(
             move |reader: &CountersReader<SharedBuffer>, registration_id: i64, counter_id: i32| {
@@ -231,19 +232,22 @@ impl ErrorReporter {
     }
 
     /// `handler(signal)`.
-    pub fn signal_handler(&self, handler: &Handler) -> impl Fn(PyRecordingSignal) + Send + 'static {
+    pub fn signal_handler(
+        &self,
+        handler: &EventHandler,
+    ) -> impl Fn(PyRecordingSignal) + Send + 'static {
         let registered = self.register(handler);
         move |signal| attach(|py| registered.call(py, (signal,)))
     }
 
     /// `handler()`.
-    pub fn close_handler(&self, handler: &Handler) -> CloseHandler {
+    pub fn close_handler(&self, handler: &EventHandler) -> CloseHandler {
         let registered = self.register(handler);
         Arc::new(move || attach(|py| registered.call(py, ())))
     }
 
     /// `handler(error_frame)`.
-    pub fn publication_error_handler(&self, handler: &Handler) -> PublicationErrorHandler {
+    pub fn publication_error_handler(&self, handler: &EventHandler) -> PublicationErrorHandler {
         let registered = self.register(handler);
         Arc::new(move |frame: &PublicationErrorFrame| {
             attach(|py| registered.call(py, (PyPublicationErrorFrame::from(frame),)));
@@ -264,12 +268,13 @@ pub fn attach(f: impl FnOnce(Python<'_>)) {
         }
         f(py);
     };
-    // Outside for what attaching itself drops, inside because the end of the attachment fails when the interpreter is gone.
+    // Outside for what attaching itself drops, inside because the end of the attachment fails when the interpreter is
+    // gone.
     stopping_on_unwind(|| Python::attach(|py| stopping_on_unwind(|| run(py))));
 }
 
-/// Names this thread if the program uses `threading`; returns whether it does. To import the module here would make this thread
-/// the main one, which the end of the interpreter waits for.
+/// Names this thread if the program uses `threading`; returns whether it does. To import the module here would make
+/// this thread the main one, which the end of the interpreter waits for.
 fn name_thread(py: Python<'_>) -> PyResult<bool> {
     let modules = py.import("sys")?.getattr("modules")?;
     let Ok(threading) = modules.get_item("threading") else {
@@ -285,7 +290,7 @@ snapshot! {
     PyPublicationErrorFrame("PublicationErrorFrame") {
         /// Original registration id of the publication.
         registration_id: i64,
-        /// Registration id of the destination, -1 if none.
+        /// Registration id of the destination, -1 without one.
         destination_registration_id: i64,
         /// Session id of the publication.
         session_id: i32,
@@ -293,9 +298,9 @@ snapshot! {
         stream_id: i32,
         /// Id of the receiver, -1 for IPC.
         receiver_id: i64,
-        /// Group tag of the receiver, -1 if none.
+        /// Group tag of the receiver, -1 without one.
         group_tag: i64,
-        /// 13 when the image was rejected.
+        /// Error code; 13 if the image was rejected.
         error_code: i32,
         /// Text of the receiver.
         error_message: String,

@@ -1,4 +1,5 @@
-//! The end of the interpreter: what is still open is closed, clients before archives before drivers, within two seconds.
+//! Closes the open objects at the end of the interpreter, within two seconds: first clients, then archives, then
+//! drivers.
 
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -11,13 +12,13 @@ use crate::fork::Process;
 /// How long the end of the interpreter waits for everything to be closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Something with threads that must end before the interpreter does.
+/// An object whose threads must end before the interpreter.
 pub trait Closable: Send + Sync {
-    /// Ends it. Called without the GIL; does nothing when it is closed already, or belongs to another process.
+    /// Closes the object. Called without the GIL. Does nothing if the object is closed or belongs to another process.
     fn close_at_exit(&self);
 }
 
-/// What was opened, and by which process: a forked child closes nothing of its parent's.
+/// Open resources and the process that opened them: a forked child closes nothing of its parent.
 type Opened = Mutex<Vec<(Process, Weak<dyn Closable>)>>;
 
 static CLIENTS: Opened = Mutex::new(Vec::new());
@@ -30,24 +31,24 @@ fn add(opened: &Opened, closable: Weak<dyn Closable>) {
     opened.push((Process::current(), closable));
 }
 
-/// Has a client closed at exit.
+/// Registers a client to be closed at exit.
 pub fn add_client(client: &Arc<impl Closable + 'static>) {
     add(&CLIENTS, Arc::downgrade(client) as _);
 }
 
-/// Has an archive closed at exit, after all clients.
+/// Registers an archive to be closed at exit, after all clients.
 pub fn add_archive(archive: &Arc<impl Closable + 'static>) {
     add(&ARCHIVES, Arc::downgrade(archive) as _);
 }
 
-/// Has a driver closed at exit, after all clients and archives.
+/// Registers a driver to be closed at exit, after all clients and archives.
 pub fn add_driver(driver: &Arc<impl Closable + 'static>) {
     add(&DRIVERS, Arc::downgrade(driver) as _);
 }
 
-/// What this process opened and did not close, the latest first.
+/// The open resources of this process, the latest first.
 fn take_open(opened: &Opened) -> Vec<Arc<dyn Closable>> {
-    // A lock that a fork left behind stays locked: what it guards is the parent's.
+    // If another thread held the lock during a fork, the child can never lock it. The objects belong to the parent.
     let Ok(mut opened) = opened.try_lock() else {
         return Vec::new();
     };
@@ -73,7 +74,7 @@ pub fn close_all(py: Python<'_>) {
             .name("aeron-exit".to_owned())
             .spawn(move || {
                 open.iter().for_each(|closable| closable.close_at_exit());
-                // Kept from being dropped elsewhere: the last reference may be ours, and dropping it needs no GIL.
+                // Dropped on this thread: these may be the last references, and dropping them needs no GIL.
                 drop(open);
                 let _ = done.send(());
             });

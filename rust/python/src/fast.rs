@@ -1,9 +1,10 @@
-//! The methods that are called once for each message, against the C API: `offer(message)` and `poll(handler, limit)`.
+//! Implements the methods that are called once for each message with the C API: `offer(message)` and `poll(handler,
+//! limit)`.
 //!
-//! What PyO3 puts around the body of a method (thread-local state, argument parsing, looking for references that wait to be
-//! dropped) takes some 10 ns, of 60 that a call has. Where a program makes one call for each message that is its rate, so these
-//! methods are attached to their classes by hand. A call in any other form, with keywords for instance, is passed on to the
-//! method that PyO3 made.
+//! The code of PyO3 around the body of a method (thread-local state, argument parsing, looking for references that wait
+//! to be dropped) takes about 10 of the 60 ns of a call. This time limits the rate of a program that makes one call for
+//! each message. So these methods are attached to their classes without PyO3. A call in any other form, for instance
+//! with keywords, is passed to the method that PyO3 generated.
 
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +18,7 @@ use pyo3::{Borrowed, PyClass};
 
 use crate::calls::PyObject_Vectorcall;
 
-/// A class with a method that is attached by hand and takes one argument, or two, by position.
+/// A class with a method that is attached without PyO3 and has one or two positional arguments.
 pub trait Method: PyClass<Frozen = True> + Sync {
     /// Its name.
     const METHOD: &'static CStr;
@@ -47,7 +48,8 @@ pub fn attach<C: Method>(py: Python<'_>) -> PyResult<()> {
         ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
         ml_doc: C::DESCRIPTION.as_ptr(),
     }));
-    // SAFETY: the class and, for ever, the definition are alive; the result is a new reference or null with an exception set.
+    // SAFETY: the class and, for ever, the definition are alive; the result is a new reference or null with an
+    // exception set.
     let descriptor = unsafe {
         Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(class.as_type_ptr(), method))?
     };

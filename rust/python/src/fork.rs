@@ -1,7 +1,7 @@
-//! Forks: what the parent opened is the parent's.
+//! Forks: objects that the parent process opened belong to the parent process.
 //!
-//! A child inherits mappings but no threads. Every object remembers the process it was made in; used in a child it raises
-//! `ForkedError`, and its end there sends and deletes nothing.
+//! A child inherits mappings but no threads. Every object remembers the process that created it. In a child, using the
+//! object raises `ForkedError`, and dropping it sends and deletes nothing.
 
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::errors::raise;
 
-/// How many forks lead from the process that loaded the module to this one.
+/// Number of forks between the process that loaded the module and this process.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn in_child() {
@@ -19,13 +19,13 @@ extern "C" fn in_child() {
     aeron_memory::lock_file::close_in_forked_child();
 }
 
-/// Has forks counted from now on.
+/// Counts forks from now on.
 pub fn watch() {
     // SAFETY: the handler only changes atomics and closes files, which is allowed between fork and exec.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
-/// Which of the processes that forked from each other this one is.
+/// Identifies a process among its parents and children: the number of forks that led to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Process(u32);
 
@@ -34,7 +34,7 @@ impl Process {
         Self(FORKS.load(Ordering::Relaxed))
     }
 
-    /// Raises in any other process.
+    /// Raises `ForkedError` in any other process.
     #[inline]
     pub fn check(self) -> PyResult<()> {
         if self == Self::current() {
@@ -45,7 +45,7 @@ impl Process {
     }
 }
 
-/// A value that belongs to the process it was made in, and is not dropped in any other.
+/// A value that belongs to the process that created it, and is not dropped in any other process.
 pub struct OfProcess<T> {
     value: ManuallyDrop<T>,
     process: Process,
@@ -70,7 +70,7 @@ impl<T> OfProcess<T> {
         Ok(&self.value)
     }
 
-    /// The value for what works in every process: reading what does not change.
+    /// Returns the value in any process. Use it only to read immutable parts.
     pub fn anywhere(&self) -> &T {
         &self.value
     }
@@ -79,7 +79,7 @@ impl<T> OfProcess<T> {
 impl<T> Drop for OfProcess<T> {
     fn drop(&mut self) {
         if !self.is_foreign() {
-            // SAFETY: dropped once, here; nobody uses it afterwards.
+            // SAFETY: dropped once, here; the value is not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.value) }
         }
     }

@@ -1,4 +1,4 @@
-//! Calling a Python handler for each message, and assemblers that put messages together for it.
+//! Calls a Python handler for each message, and assembles messages from fragments for it.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, TryLockError};
@@ -14,13 +14,13 @@ use crate::errors::{from_client, raise};
 use crate::fork::Process;
 use crate::header::PyHeader;
 
-/// What a controlled handler wants to happen next. Immutable.
+/// The result of a controlled handler: the next step of the poll. Immutable.
 #[pyclass(
     frozen,
     eq,
     eq_int,
     hash,
-    module = "aeron._aeron",
+    module = "aeron",
     name = "Action",
     from_py_object
 )]
@@ -66,12 +66,18 @@ impl From<PyAction> for Action {
     }
 }
 
-/// Puts messages of several fragments together: pass it to `poll` in place of the handler it is made with.
+/// Joins the fragments of long messages: pass it to `poll` in place of the handler.
 ///
-/// Keeps what it has between polls, so use one object for all polls of a subscription. Serves one thread at a time.
+/// It keeps incomplete messages between polls, so use one assembler for all polls of a subscription. One
+/// thread at a time may use it. A poll raises `MemoryError` if there is no memory for the first fragment;
+/// the next poll delivers that fragment again.
 ///
-/// A poll raises `MemoryError` if there is no memory for the first fragment that it would take; that fragment comes again.
-#[pyclass(frozen, module = "aeron._aeron", name = "FragmentAssembler")]
+/// Example:
+///     ```python
+///     assembler = aeron.FragmentAssembler(lambda payload, header: print(payload))
+///     subscription.poll(assembler)
+///     ```
+#[pyclass(frozen, module = "aeron", name = "FragmentAssembler")]
 pub struct PyFragmentAssembler {
     handler: Py<PyAny>,
     assembler: Mutex<FragmentAssembler>,
@@ -100,7 +106,7 @@ impl PyFragmentAssembler {
         }
     }
 
-    /// The handler it was made with.
+    /// The handler that gets the whole messages.
     #[getter]
     fn handler(&self, py: Python<'_>) -> Py<PyAny> {
         self.handler.clone_ref(py)
@@ -113,7 +119,16 @@ impl PyFragmentAssembler {
         ))
     }
 
-    /// Frees the buffer of a session; answers whether there was one.
+    /// Frees the buffer of a session; its incomplete message is dropped.
+    ///
+    /// Args:
+    ///     session_id: Session id of the publisher.
+    ///
+    /// Returns:
+    ///     `True` if the session had a buffer.
+    ///
+    /// Raises:
+    ///     ReentrantCallError: If a poll uses the assembler.
     fn free_session_buffer(
         &self,
         #[pyo3(from_py_with = argument::session_id)] session_id: i32,
@@ -121,7 +136,10 @@ impl PyFragmentAssembler {
         self.with(|assembler| assembler.free_session_buffer(session_id))
     }
 
-    /// Frees all buffers; messages that were begun are dropped.
+    /// Frees all buffers; incomplete messages are dropped.
+    ///
+    /// Raises:
+    ///     ReentrantCallError: If a poll uses the assembler.
     fn clear(&self) -> PyResult<()> {
         self.with(FragmentAssembler::clear)
     }
@@ -133,20 +151,24 @@ impl PyFragmentAssembler {
 
 /// How the payload is handed over.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Payload {
+pub enum PayloadForm {
     /// As `bytes`.
     Copied,
     /// As a memoryview that is released when the handler returns.
     Lent,
 }
 
-impl Payload {
+impl PayloadForm {
     pub fn new(copy: bool) -> Self {
-        if copy { Payload::Copied } else { Payload::Lent }
+        if copy {
+            PayloadForm::Copied
+        } else {
+            PayloadForm::Lent
+        }
     }
 }
 
-/// What a poll calls with each fragment.
+/// The function that a poll calls with each fragment.
 pub type OnFragment<'a> = dyn FnMut(Fragment<'_>) -> PyResult<Action> + 'a;
 
 /// Refuses a handler that cannot be called, for polls that may end before they call it.
@@ -158,22 +180,24 @@ pub fn check_handler(handler: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// A Python handler during one poll.
-pub struct Handler<'a, 'py> {
+pub struct PollHandler<'a, 'py> {
     function: &'a Bound<'py, PyAny>,
     header: &'a Bound<'py, PyHeader>,
-    payload: Payload,
+    payload: PayloadForm,
     /// Set if there is no memory for a message, which is then not consumed.
     out_of_memory: RefCell<Option<PyErr>>,
 }
 
-impl<'a, 'py> Handler<'a, 'py> {
-    /// Calls `poll` with what is to be done with each fragment: hand it to `handler`, through its assembler if it is one.
+impl<'a, 'py> PollHandler<'a, 'py> {
+    /// Calls `poll` with a function that passes each fragment to `handler`. If `handler` is an assembler, the function
+    /// passes it whole messages.
     ///
-    /// If there is no memory for a message, the poll ends before it. `MemoryError` is raised if the poll took nothing else.
+    /// If there is no memory for a message, the poll ends before it. If no other message was consumed, the poll raises
+    /// `MemoryError`.
     pub fn run(
         handler: &'a Bound<'py, PyAny>,
         header: &'a Bound<'py, PyHeader>,
-        payload: Payload,
+        payload: PayloadForm,
         poll: impl FnOnce(&mut OnFragment<'_>) -> Result<usize, TryPollError<PyErr>>,
         answer: impl Fn(Bound<'py, PyAny>) -> PyResult<Action>,
     ) -> PyResult<usize> {
@@ -185,7 +209,7 @@ impl<'a, 'py> Handler<'a, 'py> {
                 handler
             }
         };
-        let this = Handler {
+        let this = PollHandler {
             function,
             header,
             payload,
@@ -207,7 +231,8 @@ impl<'a, 'py> Handler<'a, 'py> {
         })
     }
 
-    /// Collects a fragment; the handler is called if that completes a message. A message whose handler raises is consumed.
+    /// Collects a fragment; the handler is called if that completes a message. A message whose handler raises is
+    /// consumed.
     fn assemble(
         &self,
         assembler: &mut FragmentAssembler,
@@ -236,14 +261,14 @@ impl<'a, 'py> Handler<'a, 'py> {
         let process = Process::current();
         self.header.get().show(fragment.header());
         let result = match self.payload {
-            Payload::Copied => match copy(self.function.py(), fragment) {
+            PayloadForm::Copied => match copy(self.function.py(), fragment) {
                 Ok(payload) => call_with_two(self.function, &payload, self.header.as_any()),
                 Err(error) => {
                     self.out_of_memory.replace(Some(error));
                     return Ok(Action::Abort);
                 }
             },
-            Payload::Lent => self.call_with_view(fragment),
+            PayloadForm::Lent => self.call_with_view(fragment),
         };
         // A handler may have forked: its child polls no further.
         process.check()?;
@@ -267,8 +292,8 @@ impl<'a, 'py> Handler<'a, 'py> {
 #[inline]
 fn copy<'py>(py: Python<'py>, fragment: &Fragment<'_>) -> PyResult<Bound<'py, PyAny>> {
     let (start, length) = (fragment.as_ptr().cast(), fragment.len() as ffi::Py_ssize_t);
-    // SAFETY: `length` bytes lie at `start` while the fragment is borrowed; Python copies them into an object that nobody
-    // else has seen yet, and answers a new reference or null with an exception set.
+    // SAFETY: `length` bytes lie at `start` while the fragment is borrowed; Python copies them into an object that
+    // nobody else has seen yet, and returns a new reference or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(start, length)) }
 }
 
@@ -300,12 +325,12 @@ impl Lent for LentPayload {
     }
 }
 
-/// What a plain handler returns is ignored.
+/// Ignores the result of a plain handler.
 pub fn always_continue(_result: Bound<'_, PyAny>) -> PyResult<Action> {
     Ok(Action::Continue)
 }
 
-/// What a controlled handler returns: an action, `None` for [`Action::Continue`].
+/// The result of a controlled handler: an action, `None` for [`Action::Continue`].
 pub fn action_of(result: Bound<'_, PyAny>) -> PyResult<Action> {
     if result.is_none() {
         return Ok(Action::Continue);

@@ -1,7 +1,7 @@
-//! [`PyHeader`]: what is known of the message that a handler is given.
+//! [`PyHeader`]: the header of the message that a handler gets.
 //!
-//! One header serves all messages of a poll. It holds copies of the values, so nothing in it can dangle; out of its handler
-//! it raises.
+//! One header serves all messages of a poll. It contains copies of the values, so it cannot dangle. After the handler
+//! has returned, its attributes raise.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -10,9 +10,10 @@ use pyo3::prelude::*;
 
 use crate::errors::raise;
 
-/// The header of the message that a handler is given; valid only until the handler returns. Any thread may read it
-/// meanwhile.
-#[pyclass(frozen, module = "aeron._aeron", name = "Header")]
+/// The header of the message that a handler gets.
+///
+/// It is valid only until the handler returns; until then it is thread-safe.
+#[pyclass(frozen, module = "aeron", name = "Header")]
 #[derive(Default)]
 pub struct PyHeader {
     is_valid: AtomicBool,
@@ -103,43 +104,43 @@ impl PyHeader {
         ))
     }
 
-    /// Stream position after the message.
+    /// Stream position after the message, in bytes.
     #[getter]
     fn position(&self) -> PyResult<i64> {
         self.long(&self.position)
     }
 
-    /// The publisher's own value in the first frame; 0 unless it set one.
+    /// Reserved value of the first frame, a 64-bit integer; 0 unless the publisher set one.
     #[getter]
     fn reserved_value(&self) -> PyResult<i64> {
         self.long(&self.reserved_value)
     }
 
-    /// The session that the message came from.
+    /// Session id of the message's publisher.
     #[getter]
     fn session_id(&self) -> PyResult<i32> {
         self.low(&self.session_and_stream)
     }
 
-    /// The stream that the message came from.
+    /// Stream id of the message.
     #[getter]
     fn stream_id(&self) -> PyResult<i32> {
         self.high(&self.session_and_stream)
     }
 
-    /// Id of the term that holds the first frame.
+    /// Id of the term of the first frame.
     #[getter]
     fn term_id(&self) -> PyResult<i32> {
         self.low(&self.term_id_and_offset)
     }
 
-    /// Where the first frame begins in its term, in bytes.
+    /// Offset of the first frame in its term, in bytes.
     #[getter]
     fn term_offset(&self) -> PyResult<i32> {
         self.high(&self.term_id_and_offset)
     }
 
-    /// Where in the term the next frame begins, in bytes.
+    /// Offset of the next frame in the term, in bytes.
     #[getter]
     fn next_term_offset(&self) -> PyResult<i32> {
         const FRAME_ALIGNMENT: i32 = 32;
@@ -150,19 +151,19 @@ impl PyHeader {
         Ok(self.term_offset()?.saturating_add(framed))
     }
 
-    /// Bytes of header and payload.
+    /// Length of header and payload, in bytes.
     #[getter]
     fn frame_length(&self) -> PyResult<i32> {
         self.low(&self.lengths)
     }
 
-    /// Bytes of log that the fragments of an assembled message take; -1 for a message in one fragment.
+    /// Length of all fragments of an assembled message in the log, in bytes; -1 for a message of one fragment.
     #[getter]
     fn fragmented_frame_length(&self) -> PyResult<i32> {
         self.high(&self.lengths)
     }
 
-    /// 0x80 begin, 0x40 end of a message; 0xC0 for a whole one.
+    /// Flags: 0x80 marks the beginning and 0x40 the end of a message; a whole message has 0xC0.
     #[getter]
     fn flags(&self) -> PyResult<i32> {
         self.low(&self.flags_and_type)

@@ -11,8 +11,15 @@ use pyo3::prelude::*;
 use crate::argument;
 use crate::errors::raise;
 
-/// Decides what a loop does when there was nothing to do. Meant for one loop; thread-safe.
-#[pyclass(frozen, subclass, module = "aeron._aeron", name = "IdleStrategy")]
+/// The behaviour of a loop that finds no work. Meant for one loop; thread-safe. Calling it is `idle`.
+///
+/// Example:
+///     ```python
+///     idle = aeron.BackoffIdleStrategy()
+///     while running:
+///         idle(subscription.poll(handler))
+///     ```
+#[pyclass(frozen, subclass, module = "aeron", name = "IdleStrategy")]
 pub struct PyIdleStrategy {
     strategy: Mutex<Box<dyn IdleStrategy>>,
     /// Whether waiting gives other Python threads a chance to run.
@@ -51,8 +58,19 @@ impl PyIdleStrategy {
 
 #[pymethods]
 impl PyIdleStrategy {
-    /// The strategy of this name (`spin`, `yield`, `backoff`, `sleep-ns`, `sleep-ms`, `noop`) with these arguments, both in
-    /// the language of `AERON_*_IDLE_STRATEGY` and its `_INIT_ARGS`.
+    /// Makes an idle strategy from its name and arguments.
+    ///
+    /// Both are texts as in the driver's settings `AERON_*_IDLE_STRATEGY` and `AERON_*_IDLE_STRATEGY_INIT_ARGS`.
+    ///
+    /// Args:
+    ///     name: `spin`, `yield`, `backoff`, `sleep-ns`, `sleep-ms` or `noop`.
+    ///     arguments: Arguments of the strategy.
+    ///
+    /// Returns:
+    ///     The strategy.
+    ///
+    /// Raises:
+    ///     ConfigurationError: If the name or the arguments are not known.
     #[staticmethod]
     #[pyo3(signature = (name, arguments = None))]
     fn parse(
@@ -67,7 +85,10 @@ impl PyIdleStrategy {
         })
     }
 
-    /// Waits if `work_count` is 0 or less, else starts over.
+    /// Waits if there was no work, else resets the strategy.
+    ///
+    /// Args:
+    ///     work_count: The amount of work of the last duty cycle. 0 or less waits.
     #[pyo3(signature = (work_count = 0))]
     fn idle(&self, py: Python<'_>, #[pyo3(from_py_with = argument::work_count)] work_count: i64) {
         if work_count > 0 {
@@ -77,7 +98,7 @@ impl PyIdleStrategy {
         }
     }
 
-    /// There is work again: the next wait is as short as the first one.
+    /// Resets the strategy: the next wait is as short as the first one.
     fn reset(&self, py: Python<'_>) {
         self.with(py, |strategy| strategy.reset());
     }
@@ -92,7 +113,7 @@ impl PyIdleStrategy {
         self.idle(py, work_count);
     }
 
-    /// The short name of the strategy.
+    /// Short name of the strategy.
     #[getter]
     fn alias(&self, py: Python<'_>) -> &'static str {
         self.with(py, |strategy| strategy.alias())
@@ -107,7 +128,7 @@ impl PyIdleStrategy {
 macro_rules! strategies {
     ($($(#[$doc:meta])* $class:ident($python:literal) ($($argument:ident: $type:ty = $default:tt),*) $gil:ident $make:expr;)*) => {$(
         $(#[$doc])*
-        #[pyclass(frozen, extends = PyIdleStrategy, module = "aeron._aeron", name = $python)]
+        #[pyclass(frozen, extends = PyIdleStrategy, module = "aeron", name = $python)]
         pub struct $class;
 
         #[pymethods]
@@ -122,15 +143,22 @@ macro_rules! strategies {
 }
 
 strategies! {
-    /// Spins: the shortest wait, and a whole core. Holds the GIL. For one loop; thread-safe.
+    /// Spins: the shortest wait, which occupies a core. Keeps the GIL. Use one for each loop. Thread-safe.
     PyBusySpin("BusySpinIdleStrategy") () holding_gil BusySpinIdleStrategy;
-    /// Lets other threads run, without sleeping. For one loop; thread-safe.
+    /// Lets other threads run, without sleeping. Use one for each loop. Thread-safe.
     PyYielding("YieldingIdleStrategy") () releasing_gil YieldingIdleStrategy;
-    /// Does nothing. For one loop; thread-safe.
+    /// Does nothing. Use one for each loop. Thread-safe.
     PyNoOp("NoOpIdleStrategy") () holding_gil NoOpIdleStrategy;
-    /// Spins, then yields, then parks for longer and longer; starts over when there is work. For one loop; thread-safe.
+    /// Spins, then yields, then parks for longer and longer; starts over when there is work.
     ///
-    /// `max_idle_park_ns`: after a second without work parks grow up to this; 0 keeps them at `max_park_ns`.
+    /// Use one for each loop. Thread-safe.
+    ///
+    /// Args:
+    ///     max_spins: Number of spins.
+    ///     max_yields: Number of yields.
+    ///     min_park_ns: First park, in nanoseconds.
+    ///     max_park_ns: Longest park, in nanoseconds.
+    ///     max_idle_park_ns: Longest park after a second without work, in nanoseconds. 0 keeps `max_park_ns`.
     PyBackoff("BackoffIdleStrategy") (
         max_spins: u64 = 10,
         max_yields: u64 = 5,
@@ -139,8 +167,14 @@ strategies! {
         max_idle_park_ns: u64 = 0
     ) releasing_gil
         BackoffIdleStrategy::new(max_spins, max_yields, min_park_ns, max_park_ns).with_max_idle_park(max_idle_park_ns);
-    /// Sleeps for `period_ns` nanoseconds. For one loop; thread-safe.
+    /// Sleeps. Use one for each loop. Thread-safe.
+    ///
+    /// Args:
+    ///     period_ns: Length of a sleep, in nanoseconds.
     PySleeping("SleepingIdleStrategy") (period_ns: u64 = 1_000) releasing_gil SleepingIdleStrategy::new(period_ns);
-    /// Sleeps for `period_ms` milliseconds. For one loop; thread-safe.
+    /// Sleeps. Use one for each loop. Thread-safe.
+    ///
+    /// Args:
+    ///     period_ms: Length of a sleep, in milliseconds.
     PySleepingMillis("SleepingMillisIdleStrategy") (period_ms: u64 = 1) releasing_gil SleepingMillisIdleStrategy::new(period_ms);
 }

@@ -11,17 +11,17 @@ use crate::calls::call;
 use crate::ended::unless_ended;
 use crate::errors::{because, from_client, raise};
 use crate::fork::OfProcess;
-use crate::handler::{Handler, OnFragment, Payload, action_of, always_continue};
+use crate::handler::{OnFragment, PayloadForm, PollHandler, action_of, always_continue};
 use crate::header::PyHeader;
 use crate::operations::{Owned, PyPendingOperation};
 use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
 
-/// One publisher's stream as one subscription sees it.
+/// The stream of one publisher in one subscription.
 ///
-/// It is polled through its subscription, or directly, by one thread at a time; everything else may be called from any
-/// thread. A closed image keeps its last values, and polling it returns 0. If the driver or the client died, every poll raises
-/// `SubscriptionClosedError`.
-#[pyclass(frozen, weakref, module = "aeron._aeron", name = "Image")]
+/// It is polled through its subscription, or directly, by one thread at a time; all other methods are
+/// thread-safe. A closed image keeps its last values, and polling it returns 0. If the driver or the client
+/// ended, every poll raises `SubscriptionClosedError`.
+#[pyclass(frozen, weakref, module = "aeron", name = "Image")]
 pub struct PyImage {
     inner: OfProcess<Image>,
 }
@@ -40,7 +40,20 @@ impl PyImage {
 
 #[pymethods]
 impl PyImage {
-    /// Hands at most `fragment_limit` fragments to `handler(payload, header)`; answers how many.
+    /// Calls a handler for the fragments of this image that are available now. Never blocks.
+    ///
+    /// Args:
+    ///     handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
+    ///     fragment_limit: Largest number of fragments.
+    ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
+    ///         returns.
+    ///
+    /// Returns:
+    ///     The number of fragments.
+    ///
+    /// Raises:
+    ///     SubscriptionClosedError: If the driver or the client ended.
+    ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
     fn poll(
         &self,
@@ -50,11 +63,30 @@ impl PyImage {
     ) -> PyResult<usize> {
         let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
         let poll = |each: &mut OnFragment<'_>| image.controlled_poll(each, fragment_limit);
-        let count = Handler::run(handler, &header, Payload::new(copy), poll, always_continue)?;
+        let count = PollHandler::run(
+            handler,
+            &header,
+            PayloadForm::new(copy),
+            poll,
+            always_continue,
+        )?;
         unless_ended(self.get()?, count)
     }
 
-    /// As `poll`, the handler answering an `Action` after each fragment.
+    /// Polls as `poll`, with a handler that controls the consumption.
+    ///
+    /// Args:
+    ///     handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
+    ///     fragment_limit: Largest number of fragments.
+    ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
+    ///         returns.
+    ///
+    /// Returns:
+    ///     The number of fragments.
+    ///
+    /// Raises:
+    ///     SubscriptionClosedError: If the driver or the client ended.
+    ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
     fn controlled_poll(
         &self,
@@ -64,11 +96,25 @@ impl PyImage {
     ) -> PyResult<usize> {
         let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
         let poll = |each: &mut OnFragment<'_>| image.controlled_poll(each, fragment_limit);
-        let count = Handler::run(handler, &header, Payload::new(copy), poll, action_of)?;
+        let count = PollHandler::run(handler, &header, PayloadForm::new(copy), poll, action_of)?;
         unless_ended(self.get()?, count)
     }
 
-    /// As `poll`, only fragments that begin before `limit_position`.
+    /// Polls as `poll`, up to a position.
+    ///
+    /// Args:
+    ///     handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
+    ///     limit_position: Position in bytes: only fragments that begin before it are polled.
+    ///     fragment_limit: Largest number of fragments.
+    ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
+    ///         returns.
+    ///
+    /// Returns:
+    ///     The number of fragments.
+    ///
+    /// Raises:
+    ///     SubscriptionClosedError: If the driver or the client ended.
+    ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (handler, limit_position, fragment_limit = 10, *, copy = true))]
     fn bounded_poll(
         &self,
@@ -81,11 +127,31 @@ impl PyImage {
         let poll = |each: &mut OnFragment<'_>| {
             image.bounded_controlled_poll(each, limit_position, fragment_limit)
         };
-        let count = Handler::run(handler, &header, Payload::new(copy), poll, always_continue)?;
+        let count = PollHandler::run(
+            handler,
+            &header,
+            PayloadForm::new(copy),
+            poll,
+            always_continue,
+        )?;
         unless_ended(self.get()?, count)
     }
 
-    /// As `controlled_poll`, only fragments that begin before `limit_position`.
+    /// Polls as `controlled_poll`, up to a position.
+    ///
+    /// Args:
+    ///     handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
+    ///     limit_position: Position in bytes: only fragments that begin before it are polled.
+    ///     fragment_limit: Largest number of fragments.
+    ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
+    ///         returns.
+    ///
+    /// Returns:
+    ///     The number of fragments.
+    ///
+    /// Raises:
+    ///     SubscriptionClosedError: If the driver or the client ended.
+    ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (handler, limit_position, fragment_limit = 10, *, copy = true))]
     fn bounded_controlled_poll(
         &self,
@@ -98,12 +164,23 @@ impl PyImage {
         let poll = |each: &mut OnFragment<'_>| {
             image.bounded_controlled_poll(each, limit_position, fragment_limit)
         };
-        let count = Handler::run(handler, &header, Payload::new(copy), poll, action_of)?;
+        let count = PollHandler::run(handler, &header, PayloadForm::new(copy), poll, action_of)?;
         unless_ended(self.get()?, count)
     }
 
-    /// Hands a block of whole frames with their headers, at most `block_length_limit` bytes, to
-    /// `handler(block, session_id, term_id)`; answers its length.
+    /// Calls a handler with a block of whole frames. Never blocks.
+    ///
+    /// Args:
+    ///     handler: Called as `handler(block, session_id, term_id)`, where `block` is `bytes` of frames with
+    ///         their headers.
+    ///     block_length_limit: Largest length of a block, in bytes.
+    ///
+    /// Returns:
+    ///     The number of bytes.
+    ///
+    /// Raises:
+    ///     SubscriptionClosedError: If the driver or the client ended.
+    ///     ReentrantCallError: If another poll is under way.
     fn block_poll(
         &self,
         handler: &Bound<'_, PyAny>,
@@ -118,7 +195,19 @@ impl PyImage {
         unless_ended(self.get()?, finish_block_poll(length, outcome)?)
     }
 
-    /// As `block_poll`, calling `handler(file_offset, block, session_id, term_id)` with the block's offset in the log's file.
+    /// Calls a handler with a block of whole frames, and its place in the log file. Never blocks.
+    ///
+    /// Args:
+    ///     handler: Called as `handler(file_offset, block, session_id, term_id)`. The offset is that of the
+    ///         block in the log file, in bytes.
+    ///     block_length_limit: Largest length of a block, in bytes.
+    ///
+    /// Returns:
+    ///     The number of bytes.
+    ///
+    /// Raises:
+    ///     SubscriptionClosedError: If the driver or the client ended.
+    ///     ReentrantCallError: If another poll is under way.
     fn raw_poll(
         &self,
         handler: &Bound<'_, PyAny>,
@@ -133,7 +222,15 @@ impl PyImage {
         unless_ended(self.get()?, finish_block_poll(length, outcome)?)
     }
 
-    /// Asks the driver to reject the image, telling the publisher `reason` (at most 1023 bytes), and waits for its answer.
+    /// Asks the driver to reject the image, and waits for the driver. The publisher gets the reason.
+    ///
+    /// Args:
+    ///     reason: Text for the publisher, up to 1023 bytes.
+    ///
+    /// Raises:
+    ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
+    ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
+    ///     ImageClosedError: If the image is closed.
     fn reject(
         &self,
         py: Python<'_>,
@@ -144,7 +241,22 @@ impl PyImage {
             .map_err(|error| rejection_error(image, &error))
     }
 
-    /// As `reject`, without waiting: returns a `PendingOperation`, which cannot be cancelled.
+    /// Starts `reject` without waiting for the driver.
+    ///
+    /// The operation cannot be cancelled.
+    ///
+    /// Args:
+    ///     reason: Text for the publisher, up to 1023 bytes.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is that of `reject`.
+    ///
+    /// Raises:
+    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+    ///         reason.
+    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+    ///         timeout.
+    ///     ImageClosedError: If the image is closed.
     fn async_reject(
         &self,
         py: Python<'_>,
@@ -163,7 +275,7 @@ impl PyImage {
         ))
     }
 
-    /// Tells the streams of a channel and stream id apart.
+    /// Session id: tells apart the publishers of a channel and stream.
     #[getter]
     fn session_id(&self) -> PyResult<i32> {
         Ok(self.get()?.session_id())
@@ -175,19 +287,19 @@ impl PyImage {
         Ok(self.get()?.stream_id())
     }
 
-    /// Id of the image: the publication's registration id for IPC, else chosen by the driver.
+    /// Id of the image: the registration id of the publication for IPC, else an id that the driver chose.
     #[getter]
     fn correlation_id(&self) -> PyResult<i64> {
         Ok(self.get()?.correlation_id())
     }
 
-    /// Registration id of the image's subscription.
+    /// Registration id of the subscription of the image.
     #[getter]
     fn subscription_registration_id(&self) -> PyResult<i64> {
         Ok(self.get()?.subscription_registration_id())
     }
 
-    /// Where the stream comes from: `aeron:ipc`, or the sender's address and port.
+    /// Source of the stream: `aeron:ipc`, or the address and port of the sender.
     #[getter]
     fn source_identity(&self) -> PyResult<&str> {
         Ok(self.get()?.source_identity())
@@ -217,49 +329,51 @@ impl PyImage {
         Ok(self.get()?.position_bits_to_shift())
     }
 
-    /// Largest frame of the stream, in bytes.
+    /// Length of the longest frame of the stream, in bytes.
     #[getter]
     fn mtu_length(&self) -> PyResult<usize> {
         Ok(self.get()?.mtu_length())
     }
 
-    /// Position at which the subscription joined the stream.
+    /// Position at which the subscription joined the stream, in bytes.
     #[getter]
     fn join_position(&self) -> PyResult<i64> {
         Ok(self.get()?.join_position())
     }
 
-    /// Position up to which the stream was consumed; the last one, once closed.
+    /// Position up to which the subscription has consumed the stream, in bytes.
+    ///
+    /// A closed image keeps its last position.
     #[getter]
     fn position(&self) -> PyResult<i64> {
         Ok(self.get()?.position())
     }
 
-    /// Whether the stream ended or was lost, or the subscription or client was closed.
+    /// Whether the stream ended or was lost, or the subscription or its client is closed.
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
         Ok(self.get()?.is_closed())
     }
 
-    /// Whether everything that the publisher sent before it ended the stream was consumed.
+    /// Whether the publisher ended the stream and everything it sent was consumed.
     #[getter]
     fn is_end_of_stream(&self) -> PyResult<bool> {
         Ok(self.get()?.is_end_of_stream())
     }
 
-    /// Position at which the stream ended, 2**63 - 1 while it has not.
+    /// Position at which the stream ended, in bytes; 2**63 - 1 before its end.
     #[getter]
     fn end_of_stream_position(&self) -> PyResult<i64> {
         Ok(self.get()?.end_of_stream_position())
     }
 
-    /// Transports that the stream is received from; 0 for IPC and once closed.
+    /// Number of transports on which the stream is received; 0 for IPC and for a closed image.
     #[getter]
     fn active_transport_count(&self) -> PyResult<i32> {
         Ok(self.get()?.active_transport_count())
     }
 
-    /// Whether the publisher ended the stream at once.
+    /// Whether the publisher revoked the stream.
     #[getter]
     fn is_publication_revoked(&self) -> PyResult<bool> {
         Ok(self.get()?.is_publication_revoked())

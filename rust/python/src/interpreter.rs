@@ -9,8 +9,8 @@ const MAIN_INTERPRETER_ID: i64 = 0;
 
 /// Raises `ImportError` in a subinterpreter, in the words of CPython 3.12.
 ///
-/// CPython refuses by itself from 3.12 on. Before, the classes would be made in the interpreter that comes first, and both would
-/// take its exceptions for their own. To be called before any class is added.
+/// CPython refuses by itself from 3.12 on. In older versions, the classes would belong to the first interpreter, and
+/// other interpreters would use its exceptions. Call this before any class is added.
 pub fn refuse_subinterpreter(py: Python<'_>) -> PyResult<()> {
     // SAFETY: this thread is attached, so it has an interpreter, which lives at least as long as the call.
     let id = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };

@@ -1,8 +1,8 @@
 //! PyO3 bindings: the extension module `aeron._aeron`.
 //!
-//! Each concept has one file here, one section in `python/aeron/_aeron.pyi` and one test file in `tests/`. The bindings add
-//! no behaviour to the client and the driver; what they own is the border: buffers, exceptions, the GIL, forks and the end of
-//! the interpreter.
+//! Each concept has one file here, one stub file in `python/aeron/_stubs` and one test file in `tests/`. The bindings
+//! add no behaviour to the client and the driver; what they own is the border: buffers, exceptions, the GIL, forks and
+//! the end of the interpreter.
 
 mod archive;
 mod archive_process;
@@ -38,6 +38,7 @@ mod pipeline;
 mod program;
 mod publication;
 mod results;
+mod settings;
 mod signals;
 mod snapshot;
 mod source;
@@ -47,6 +48,20 @@ mod values;
 mod waiting;
 
 use pyo3::prelude::*;
+
+/// Functions that are attributes of the package `aeron`.
+const PUBLIC_FUNCTIONS: [&str; 10] = [
+    "async_connect",
+    "async_connect_archive",
+    "connect_archive",
+    "default_directory",
+    "is_driver_active",
+    "parse_duration_ns",
+    "parse_size",
+    "read_error_log",
+    "read_loss_report",
+    "request_driver_termination",
+];
 
 /// The native half of the package `aeron`; import that one.
 #[pymodule(gil_used = false)]
@@ -60,6 +75,9 @@ fn _aeron(module: &Bound<'_, PyModule>) -> PyResult<()> {
     fast::attach::<publication::PyPublication>(module.py())?;
     fast::attach::<publication::PyExclusivePublication>(module.py())?;
     fast::attach::<subscription::PySubscription>(module.py())?;
+    for name in PUBLIC_FUNCTIONS {
+        module.getattr(name)?.setattr("__module__", "aeron")?;
+    }
     module
         .py()
         .import("atexit")?
@@ -68,7 +86,7 @@ fn _aeron(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<batch::Batch>()?;
+    module.add_class::<batch::PyBatch>()?;
     module.add_class::<channel::PyChannelUriBuilder>()?;
     module.add_class::<claim::PyBufferClaim>()?;
     module.add_class::<client::PyAeron>()?;
@@ -122,6 +140,9 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(driver::left_directories, module)?)?;
     module.add_function(wrap_pyfunction!(exit::close_all, module)?)?;
     module.add_function(wrap_pyfunction!(loss_report::read_loss_report, module)?)?;
+    module.add_function(wrap_pyfunction!(settings::archive_settings, module)?)?;
+    module.add_function(wrap_pyfunction!(settings::channel_parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(settings::driver_settings, module)?)?;
     module.add_function(wrap_pyfunction!(values::parse_duration_ns, module)?)?;
     module.add_function(wrap_pyfunction!(values::parse_size, module)?)?;
     Ok(())

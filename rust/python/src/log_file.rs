@@ -1,4 +1,4 @@
-//! `LogFile`: a log buffer file as `aeron inspect` looks at it, frame by frame and without writing to it.
+//! `LogFile`: a log buffer file for `aeron inspect`, which reads it frame by frame and without writing to it.
 
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
@@ -15,11 +15,17 @@ use crate::argument::{self, Instance};
 use crate::errors::raise;
 use crate::snapshot::snapshot;
 
-/// The log buffer file of a publication or image, mapped for looking only: nothing is written to it.
+/// The log file of a publication or image, mapped read-only: nothing is written to it. Thread-safe.
 ///
-/// The constructor raises `OSError` when the file cannot be mapped and `ValueError` when it is not a log. A context manager that
-/// closes the file. Thread-safe.
-#[pyclass(frozen, module = "aeron._aeron", name = "LogFile")]
+/// A context manager that closes the file.
+///
+/// Args:
+///     path: Path of the log file.
+///
+/// Raises:
+///     OSError: If the file cannot be mapped.
+///     InvalidArgumentError: If the file is not a log.
+#[pyclass(frozen, module = "aeron", name = "LogFile")]
 pub struct PyLogFile {
     log: RwLock<Option<LogBuffers<SharedBuffer>>>,
     description: LogDescription,
@@ -30,9 +36,9 @@ snapshot! {
     PyLogFrame("LogFrame") {
         /// Offset of the frame in its term, in bytes.
         term_offset: usize,
-        /// Bytes of the payload.
+        /// Length of the payload, in bytes.
         payload_length: usize,
-        /// The header's fields as text.
+        /// The fields of the header, as text.
         header: String,
     }
 
@@ -63,55 +69,65 @@ impl PyLogFile {
         self.with(|log| log.metadata().is_connected())
     }
 
-    /// Number of the active term since the first.
+    /// Number of the active term, counted from the first.
     #[getter]
     fn active_term_count(&self) -> PyResult<i32> {
         self.with(|log| log.metadata().active_term_count())
     }
 
-    /// Where the stream ends; 2^63 - 1 while it does not.
+    /// Position at which the stream ended, in bytes; 2**63 - 1 before its end.
     #[getter]
     fn end_of_stream_position(&self) -> PyResult<i64> {
         self.with(|log| log.metadata().end_of_stream_position())
     }
 
-    /// Id of the first term.
+    /// Id of the stream's first term.
     #[getter]
     fn initial_term_id(&self) -> i32 {
         self.description.initial_term_id
     }
 
-    /// Bytes of each of the three terms.
+    /// Length of each of the three terms, in bytes.
     #[getter]
     fn term_length(&self) -> i32 {
         self.description.term_length
     }
 
-    /// Bytes of the longest frame.
+    /// Length of the longest frame, in bytes.
     #[getter]
     fn mtu_length(&self) -> i32 {
         self.description.mtu_length
     }
 
-    /// Page size in bytes that the file is rounded to.
+    /// Page size to which the file's length is rounded up, in bytes.
     #[getter]
     fn page_size(&self) -> i32 {
         self.description.page_size
     }
 
-    /// The header that padding frames are made from, as text.
+    /// The header from which padding frames are made, as text.
     #[getter]
     fn default_header(&self) -> PyResult<String> {
         self.with(|log| header_text(&log.metadata().default_header(), 0))
     }
 
-    /// The tails of the three terms, `term id << 32 | term offset`.
+    /// The tails of the three terms: `term id << 32 | term offset`.
     #[getter]
     fn raw_tails(&self) -> PyResult<[i64; PARTITION_COUNT]> {
         self.with(|log| std::array::from_fn(|partition| log.metadata().tail(partition).0))
     }
 
-    /// The stream position of an offset in a term.
+    /// Returns the stream position of an offset in a term.
+    ///
+    /// Args:
+    ///     term_id: Id of the term.
+    ///     term_offset: Offset in the term, in bytes.
+    ///
+    /// Returns:
+    ///     The position, in bytes.
+    ///
+    /// Raises:
+    ///     InvalidArgumentError: If the file is closed.
     fn position(
         &self,
         #[pyo3(from_py_with = argument::term_id)] term_id: i32,
@@ -120,7 +136,18 @@ impl PyLogFile {
         self.with(|log| log.positions().position(term_id, term_offset))
     }
 
-    /// All frames of the term in `partition` (0, 1 or 2); with `scan_over_zeroes` also those behind gaps.
+    /// Returns the frames of a term.
+    ///
+    /// Args:
+    ///     partition: Index of the term in the log: 0, 1 or 2.
+    ///     scan_over_zeroes: Whether frames after a gap are included.
+    ///
+    /// Returns:
+    ///     A list in the order of their offsets.
+    ///
+    /// Raises:
+    ///     IndexRangeError: If `partition` is not 0, 1 or 2.
+    ///     InvalidArgumentError: If the file is closed.
     #[pyo3(signature = (partition, *, scan_over_zeroes = false))]
     fn frames(
         &self,
@@ -131,7 +158,19 @@ impl PyLogFile {
         self.with(|log| frames(log.term(partition), scan_over_zeroes))
     }
 
-    /// At most `limit` bytes of a frame's payload.
+    /// Copies the payload of a frame.
+    ///
+    /// Args:
+    ///     partition: Index of the term in the log: 0, 1 or 2.
+    ///     frame: A frame of `frames`.
+    ///     limit: Largest number of bytes to copy.
+    ///
+    /// Returns:
+    ///     The bytes, at most `limit`.
+    ///
+    /// Raises:
+    ///     IndexRangeError: If `partition` is not 0, 1 or 2.
+    ///     InvalidArgumentError: If the file is closed.
     fn payload<'py>(
         &self,
         py: Python<'py>,
@@ -154,7 +193,7 @@ impl PyLogFile {
         Ok(PyBytes::new(py, &payload))
     }
 
-    /// Unmaps the file; whatever else is asked afterwards raises `ValueError`.
+    /// Unmaps the file. All other methods then raise `InvalidArgumentError`. Idempotent.
     fn close(&self) {
         self.log
             .write()
@@ -190,8 +229,7 @@ fn check_partition(partition: usize) -> PyResult<()> {
     }
 }
 
-/// All frames of a term, padding included. The first length below a header's ends them, as an empty frame with the rest of the term
-/// as its payload; scanning over zeroes steps on by 32 bytes instead and leaves out what is empty.
+/// All frames of a term; with `scan_over_zeroes` also those after gaps.
 fn frames(term: &SharedBuffer, scan_over_zeroes: bool) -> Vec<PyLogFrame> {
     let mut frames = Vec::new();
     let mut offset = 0;

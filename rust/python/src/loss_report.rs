@@ -12,17 +12,17 @@ use crate::argument;
 use crate::snapshot::snapshot;
 
 snapshot! {
-    /// The loss of one image at one moment. Immutable; pickled and compared by its values.
+    /// The losses of one image. Immutable; pickled and compared by its values.
     PyLossObservation("LossObservation") {
-        /// How many gaps were reported.
+        /// Number of gaps.
         observation_count: i64,
-        /// Bytes of all reported gaps.
+        /// Length of all gaps, in bytes.
         total_bytes_lost: i64,
-        /// When the first gap was reported, in epoch milliseconds.
+        /// First gap, in milliseconds since the epoch.
         first_observation_ms: i64,
-        /// When the last gap was reported, in epoch milliseconds.
+        /// Last gap, in milliseconds since the epoch.
         last_observation_ms: i64,
-        /// Session of the stream.
+        /// Session id of the stream.
         session_id: i32,
         /// Stream id.
         stream_id: i32,
@@ -60,9 +60,16 @@ impl From<LossObservation> for PyLossObservation {
     }
 }
 
-/// What the images of the driver on `aeron_dir` have lost, oldest first; the driver may be dead.
+/// Returns the losses of a live or dead driver's images.
 ///
-/// Raises `FileNotFoundError` without a loss report in that directory.
+/// Args:
+///     aeron_dir: Directory of the driver.
+///
+/// Returns:
+///     A list, oldest first.
+///
+/// Raises:
+///     FileNotFoundError: If the directory has no loss report.
 #[pyfunction]
 pub fn read_loss_report(
     #[pyo3(from_py_with = argument::aeron_dir)] aeron_dir: PathBuf,

@@ -1,9 +1,9 @@
-//! What both kinds of publications do with messages from Python.
+//! Offers of messages from Python, for both kinds of publications.
 
 use aeron_client::{CloseCause, ExclusivePublication, OfferError, Publication};
 use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::log::append::{Appended, ClaimedFrame, Messages};
-use aeron_memory::log::{AppendError, Claim, Fragment};
+use aeron_memory::log::append::{Appended, ClaimedFrame, MessageBatch};
+use aeron_memory::log::{AppendError, Claim, LogFragment};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -14,21 +14,21 @@ use crate::claim::{ClaimedIn, PyBufferClaim};
 use crate::errors::{from_offer, raise};
 use crate::fork::Process;
 use crate::results::NotSent;
-use crate::waiting::Patience;
+use crate::waiting::WaitPolicy;
 
-type Outcome<T> = Result<T, OfferError>;
+type OfferResult<T> = Result<T, OfferError>;
 
 /// A publication of either kind.
 pub trait Outlet: ClaimedIn + Clone {
-    fn offer(&self, message: &[u8]) -> Outcome<i64>;
-    fn offer_parts(&self, parts: &[&[u8]]) -> Outcome<i64>;
+    fn offer(&self, message: &[u8]) -> OfferResult<i64>;
+    fn offer_parts(&self, parts: &[&[u8]]) -> OfferResult<i64>;
     fn offer_with(
         &self,
         message: &[u8],
-        reserved_value: impl FnMut(Fragment<'_, SharedBuffer>) -> i64,
-    ) -> Outcome<i64>;
-    fn offer_batch<M: Messages>(&self, messages: &M, first: usize) -> Outcome<Appended>;
-    fn try_claim(&self, length: usize) -> Outcome<ClaimedFrame>;
+        reserved_value: impl FnMut(LogFragment<'_, SharedBuffer>) -> i64,
+    ) -> OfferResult<i64>;
+    fn offer_batch<M: MessageBatch>(&self, messages: &M, first: usize) -> OfferResult<Appended>;
+    fn try_claim(&self, length: usize) -> OfferResult<ClaimedFrame>;
     fn max_message_length(&self) -> usize;
     fn max_payload_length(&self) -> usize;
     fn position(&self) -> Result<i64, AppendError>;
@@ -43,27 +43,27 @@ macro_rules! outlets {
     ($($publication:ident),*) => {$(
         impl Outlet for $publication {
             #[inline]
-            fn offer(&self, message: &[u8]) -> Outcome<i64> {
+            fn offer(&self, message: &[u8]) -> OfferResult<i64> {
                 self.offer(message).map_err(OfferError::from)
             }
 
-            fn offer_parts(&self, parts: &[&[u8]]) -> Outcome<i64> {
+            fn offer_parts(&self, parts: &[&[u8]]) -> OfferResult<i64> {
                 self.offer_parts(parts).map_err(OfferError::from)
             }
 
             fn offer_with(
                 &self,
                 message: &[u8],
-                reserved_value: impl FnMut(Fragment<'_, SharedBuffer>) -> i64,
-            ) -> Outcome<i64> {
+                reserved_value: impl FnMut(LogFragment<'_, SharedBuffer>) -> i64,
+            ) -> OfferResult<i64> {
                 self.offer_with_reserved_value(message, reserved_value).map_err(OfferError::from)
             }
 
-            fn offer_batch<M: Messages>(&self, messages: &M, first: usize) -> Outcome<Appended> {
+            fn offer_batch<M: MessageBatch>(&self, messages: &M, first: usize) -> OfferResult<Appended> {
                 self.offer_batch(messages, first).map_err(OfferError::from)
             }
 
-            fn try_claim(&self, length: usize) -> Outcome<ClaimedFrame> {
+            fn try_claim(&self, length: usize) -> OfferResult<ClaimedFrame> {
                 Ok(self.try_claim(length)?.detach())
             }
 
@@ -109,9 +109,13 @@ macro_rules! outlets {
 }
 outlets!(Publication, ExclusivePublication);
 
-/// The position, a false constant, or an exception.
+/// Converts the outcome of an offer: to the position, to a false constant, or to an exception.
 #[inline]
-pub fn answer(py: Python<'_>, outlet: &impl Outlet, outcome: Outcome<i64>) -> PyResult<Py<PyAny>> {
+pub fn answer(
+    py: Python<'_>,
+    outlet: &impl Outlet,
+    outcome: OfferResult<i64>,
+) -> PyResult<Py<PyAny>> {
     match outcome {
         Ok(position) => Ok(position.into_pyobject(py)?.into_any().unbind()),
         Err(error) => not_sent(py, outlet, error),
@@ -128,7 +132,7 @@ fn not_sent(py: Python<'_>, outlet: &impl Outlet, error: OfferError) -> PyResult
     Err(from_offer(error, || outlet.close_cause()))
 }
 
-/// Whether there is use in trying again.
+/// Whether a later attempt may succeed.
 pub fn is_temporary(error: OfferError) -> bool {
     matches!(
         error,
@@ -183,7 +187,8 @@ pub fn offer_reserved(
 
 /// The reserved value of each fragment of a message.
 ///
-/// The function is called before anything is claimed: once a frame is claimed it has to be sent, whatever the function raises.
+/// The function is called before anything is claimed: once a frame is claimed it has to be sent, whatever the function
+/// raises.
 fn reserved_values(
     supplier: &Bound<'_, PyAny>,
     message: &[u8],
@@ -220,12 +225,12 @@ pub fn offer_parts(
     answer(py, outlet, outcome)
 }
 
-/// Offers until it is sent, and answers the position.
+/// Offers the message until it is sent, and returns the position.
 pub fn publish(
     py: Python<'_>,
     outlet: &impl Outlet,
     message: &Bound<'_, PyAny>,
-    patience: Patience,
+    patience: WaitPolicy,
 ) -> PyResult<i64> {
     with_bytes(message, "message", |bytes| {
         retry(py, outlet, patience, || outlet.offer(bytes))
@@ -252,7 +257,7 @@ pub fn claim(
     py: Python<'_>,
     outlet: &impl Outlet,
     length: usize,
-    patience: Patience,
+    patience: WaitPolicy,
     direct: bool,
 ) -> PyResult<PyBufferClaim> {
     let frame = retry(py, outlet, patience, || outlet.try_claim(length))?;
@@ -262,8 +267,8 @@ pub fn claim(
 fn retry<T: Send>(
     py: Python<'_>,
     outlet: &impl Outlet,
-    patience: Patience,
-    attempt: impl Fn() -> Outcome<T> + Sync,
+    patience: WaitPolicy,
+    attempt: impl Fn() -> OfferResult<T> + Sync,
 ) -> PyResult<T> {
     let outcome = patience.wait(py, || match attempt() {
         Err(error) if is_temporary(error) => None,
@@ -276,7 +281,7 @@ fn retry<T: Send>(
 }
 
 /// Waits for a subscriber.
-pub fn wait_connected(py: Python<'_>, outlet: &impl Outlet, patience: Patience) -> PyResult<()> {
+pub fn wait_connected(py: Python<'_>, outlet: &impl Outlet, patience: WaitPolicy) -> PyResult<()> {
     let connected = patience.wait(py, || match (outlet.is_closed(), outlet.is_connected()) {
         (true, _) => Some(Err(OfferError::Append(AppendError::Closed))),
         (_, true) => Some(Ok(())),
@@ -289,7 +294,7 @@ pub fn wait_connected(py: Python<'_>, outlet: &impl Outlet, patience: Patience) 
 }
 
 /// Waits until what was published so far has left the publisher; false if the time is up.
-pub fn flush(py: Python<'_>, outlet: &impl Outlet, patience: Patience) -> PyResult<bool> {
+pub fn flush(py: Python<'_>, outlet: &impl Outlet, patience: WaitPolicy) -> PyResult<bool> {
     let closed = |error: AppendError| from_offer(error.into(), || outlet.close_cause());
     let position = outlet.position().map_err(closed)?;
     let flushed = patience.wait(py, || match outlet.is_closed() {
@@ -320,8 +325,8 @@ fn timed_out(outlet: &impl Outlet) -> PyErr {
     }
 }
 
-/// Appends messages from index `first` on; answers how many.
-pub fn offer_batch<M: Messages + Sync>(
+/// Appends messages from index `first` on, and returns their number.
+pub fn offer_batch<M: MessageBatch + Sync>(
     py: Python<'_>,
     outlet: &impl Outlet,
     messages: &M,

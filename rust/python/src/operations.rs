@@ -1,4 +1,4 @@
-//! [`PyPendingOperation`]: what was asked of the driver and is not finished.
+//! [`PyPendingOperation`]: a request to the driver, and later its result.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
@@ -13,36 +13,43 @@ use crate::argument;
 use crate::client::PyAeron;
 use crate::condition::Condition;
 use crate::errors::{from_client, raise};
-use crate::events::Handler;
+use crate::events::EventHandler;
 use crate::fork::OfProcess;
-use crate::waiting::Patience;
+use crate::waiting::WaitPolicy;
 
-/// An operation that waits for the driver. Its command was sent by the call that returned it.
-///
-/// `await operation` and `operation.result(timeout)` return the result, any number of times; `operation.done()` looks. A
-/// refusal because an endpoint is just closing (code 10) is retried within the driver timeout. In a program that runs the
-/// client's conductor itself, all three run it.
-///
-/// `cancel()`, cancelling the task that awaits, and dropping the operation unfinished undo it: what the driver adds
-/// nevertheless is removed when its answer comes. `asyncio.shield(operation)` protects it from the task's cancellation.
+/// An operation that waits for a driver or an archive. The call that returned it has sent the request.
 /// Thread-safe.
-#[pyclass(frozen, weakref, module = "aeron._aeron", name = "PendingOperation")]
+///
+/// `await operation` and `operation.result(timeout)` return the result, any number of times. A refusal
+/// because an endpoint is closing (code 10) is repeated within the driver timeout. In a program that runs
+/// the client's conductor itself, `await`, `result` and `done` run it.
+///
+/// `cancel()`, cancelling the task that awaits, and dropping the operation before its end undo it: if the
+/// driver adds the object nevertheless, the client removes it. `asyncio.shield(operation)` protects the
+/// operation from the task's cancellation.
+///
+/// Example:
+///     ```python
+///     operation = client.async_add_publication("aeron:ipc", 1001)
+///     publication = operation.result(timeout=5)
+///     ```
+#[pyclass(frozen, weakref, module = "aeron", name = "PendingOperation")]
 pub struct PyPendingOperation {
-    inner: OfProcess<Arc<Mutex<Inner>>>,
+    inner: OfProcess<Arc<Mutex<OperationState>>>,
     what: String,
     max_idle_park_ns: u64,
     owned: Owned,
 }
 
-/// The operation and its result. No Python object is made or dropped while the lock of `Inner` is held: either may run the garbage
-/// collector and so any Python code, which would wait for the lock if it uses the same operation.
-struct Inner {
+/// The operation and its result. No Python object is made or dropped while the lock of `OperationState` is held: either
+/// may run the garbage collector and so any Python code, which would wait for the lock if it uses the same operation.
+struct OperationState {
     operation: Box<dyn Operation>,
-    outcome: Outcome,
+    outcome: OperationOutcome,
 }
 
 /// The Python object of the result.
-enum Outcome {
+enum OperationOutcome {
     /// The operation is finished, and the program has not asked for its result.
     NotMade,
     /// This thread makes the object, without the lock.
@@ -52,7 +59,7 @@ enum Outcome {
 }
 
 /// Makes the Python object of a result. Called once, without the lock.
-pub type Make = Box<dyn FnOnce(Python<'_>, &Owned) -> PyResult<Py<PyAny>> + Send>;
+pub type ResultBuilder = Box<dyn FnOnce(Python<'_>, &Owned) -> PyResult<Py<PyAny>> + Send>;
 
 /// The Python objects that an operation owns, for its result.
 #[derive(Default)]
@@ -60,11 +67,11 @@ pub struct Owned {
     /// Keeps the client open until the operation is gone.
     client: Option<Py<PyAeron>>,
     /// Handlers of the client or subscription that is being added.
-    handlers: Vec<Handler>,
+    handlers: Vec<EventHandler>,
 }
 
 impl Owned {
-    pub fn handlers(&self) -> &[Handler] {
+    pub fn handlers(&self) -> &[EventHandler] {
         &self.handlers
     }
 
@@ -76,10 +83,11 @@ impl Owned {
 
 /// A pending operation of any result.
 pub trait Operation: Send {
-    /// Goes on without waiting; returns whether the operation is finished. Needs no GIL.
+    /// Continues without waiting. Returns whether the operation is finished. Needs no GIL.
     fn poll(&mut self) -> bool;
-    /// Takes what makes the Python object of the result. Called once, when the operation is finished.
-    fn take_result(&mut self) -> Make;
+    /// Returns the function that creates the Python object of the result. Called once, after the operation has
+    /// finished.
+    fn take_result(&mut self) -> ResultBuilder;
     fn cancel(&mut self) -> bool;
     fn correlation_id(&self) -> i64;
     fn check_may_wait(&self) -> aeron_client::Result<()>;
@@ -105,7 +113,7 @@ where
         self.operation.run_driver() && !is_pending(&mut self.operation)
     }
 
-    fn take_result(&mut self) -> Make {
+    fn take_result(&mut self) -> ResultBuilder {
         let (result, convert) = (self.operation.poll(), self.convert.take());
         Box::new(move |py, owned| match (result, convert) {
             (Ok(Some(value)), Some(convert)) => convert(py, owned, value),
@@ -128,8 +136,8 @@ where
 }
 
 impl PyPendingOperation {
-    /// An operation of an open client. `convert` makes the Python object of the result; it refers to no Python object, which
-    /// the garbage collector would not see.
+    /// An operation of an open client. `convert` makes the Python object of the result; it refers to no Python object,
+    /// which the garbage collector would not see.
     pub fn new<T: Clone + Send + 'static>(
         what: String,
         operation: PendingOperation<T>,
@@ -146,7 +154,7 @@ impl PyPendingOperation {
         what: String,
         operation: PendingOperation<T>,
         max_idle_park_ns: u64,
-        handlers: Vec<Handler>,
+        handlers: Vec<EventHandler>,
         convert: impl FnOnce(Python<'_>, &Owned, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self {
         let operation = Box::new(Typed {
@@ -161,11 +169,11 @@ impl PyPendingOperation {
         what: String,
         operation: Box<dyn Operation>,
         max_idle_park_ns: u64,
-        handlers: Vec<Handler>,
+        handlers: Vec<EventHandler>,
     ) -> Self {
-        let inner = Inner {
+        let inner = OperationState {
             operation,
-            outcome: Outcome::NotMade,
+            outcome: OperationOutcome::NotMade,
         };
         Self {
             inner: OfProcess::new(Arc::new(Mutex::new(inner))),
@@ -186,7 +194,7 @@ impl PyPendingOperation {
 
     /// Waits for the result.
     pub fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
-        let patience = Patience::new(timeout, self.max_idle_park_ns)?;
+        let patience = WaitPolicy::new(timeout, self.max_idle_park_ns)?;
         let inner = self.inner.get()?;
         if !py.detach(|| lock(inner).poll()) {
             let may_wait = py.detach(|| lock(inner).operation.check_may_wait());
@@ -204,8 +212,9 @@ impl PyPendingOperation {
         self.take_object(py, inner)
     }
 
-    /// Returns the object of a finished operation's result. The first thread that asks makes it, the others wait for that.
-    fn take_object(&self, py: Python<'_>, inner: &Mutex<Inner>) -> PyResult<Py<PyAny>> {
+    /// Returns the object of a finished operation's result. The first thread that asks makes it, the others wait for
+    /// that.
+    fn take_object(&self, py: Python<'_>, inner: &Mutex<OperationState>) -> PyResult<Py<PyAny>> {
         loop {
             let next = lock_attached(py, inner).next(py);
             match next {
@@ -219,7 +228,7 @@ impl PyPendingOperation {
                     return Err(raise("ReentrantCallError", reason));
                 }
                 Next::BeingMade(_) => {
-                    let patience = Patience::new(None, self.max_idle_park_ns)?;
+                    let patience = WaitPolicy::new(None, self.max_idle_park_ns)?;
                     patience
                         .wait_without_gil(py, || (!lock(inner).is_being_made()).then_some(()))?;
                 }
@@ -231,12 +240,12 @@ impl PyPendingOperation {
     fn make(
         &self,
         py: Python<'_>,
-        inner: &Mutex<Inner>,
-        make: Make,
+        inner: &Mutex<OperationState>,
+        make: ResultBuilder,
     ) -> Result<Py<PyAny>, Py<PyBaseException>> {
         let result = make(py, &self.owned).map_err(|error| error.into_value(py));
         let kept = clone_result(py, &result);
-        lock_attached(py, inner).outcome = Outcome::Made(kept);
+        lock_attached(py, inner).outcome = OperationOutcome::Made(kept);
         result
     }
 }
@@ -261,25 +270,29 @@ fn clone_result(
     }
 }
 
-/// The result of an operation that has none.
+/// Returns `None`, as the result of an operation without a value.
 pub fn nothing(client: &Bound<'_, PyAeron>, (): ()) -> PyResult<Py<PyAny>> {
     Ok(client.py().None())
 }
 
-/// Locks without the GIL; a panic of another holder does not matter, because every holder leaves its data whole.
-fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
+/// Locks without the GIL; a panic of another thread that held the lock does not matter, because the data is always
+/// consistent.
+fn lock(inner: &Mutex<OperationState>) -> MutexGuard<'_, OperationState> {
     inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Locks with the GIL, which is let go while another thread has the lock: that one may need the GIL to go on.
-fn lock_attached<'a>(py: Python<'_>, inner: &'a Mutex<Inner>) -> MutexGuard<'a, Inner> {
+fn lock_attached<'a>(
+    py: Python<'_>,
+    inner: &'a Mutex<OperationState>,
+) -> MutexGuard<'a, OperationState> {
     inner
         .lock_py_attached(py)
         .unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Locks if no other thread has the lock.
-fn try_lock(inner: &Mutex<Inner>) -> Option<MutexGuard<'_, Inner>> {
+fn try_lock(inner: &Mutex<OperationState>) -> Option<MutexGuard<'_, OperationState>> {
     match inner.try_lock() {
         Ok(inner) => Some(inner),
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -290,48 +303,49 @@ fn try_lock(inner: &Mutex<Inner>) -> Option<MutexGuard<'_, Inner>> {
 /// The next step of a thread that wants the result.
 enum Next {
     Made(Result<Py<PyAny>, Py<PyBaseException>>),
-    Make(Make),
+    Make(ResultBuilder),
     BeingMade(ThreadId),
 }
 
-impl Inner {
+impl OperationState {
     fn poll(&mut self) -> bool {
-        !matches!(self.outcome, Outcome::NotMade) || self.operation.poll()
+        !matches!(self.outcome, OperationOutcome::NotMade) || self.operation.poll()
     }
 
     /// Returns the result of a finished operation, or has the caller make it.
     fn next(&mut self, py: Python<'_>) -> Next {
         match &self.outcome {
-            Outcome::Made(result) => Next::Made(clone_result(py, result)),
-            Outcome::BeingMade(thread) => Next::BeingMade(*thread),
-            Outcome::NotMade => {
-                self.outcome = Outcome::BeingMade(thread::current().id());
+            OperationOutcome::Made(result) => Next::Made(clone_result(py, result)),
+            OperationOutcome::BeingMade(thread) => Next::BeingMade(*thread),
+            OperationOutcome::NotMade => {
+                self.outcome = OperationOutcome::BeingMade(thread::current().id());
                 Next::Make(self.operation.take_result())
             }
         }
     }
 
     fn cancel(&mut self) -> bool {
-        matches!(self.outcome, Outcome::NotMade) && self.operation.cancel()
+        matches!(self.outcome, OperationOutcome::NotMade) && self.operation.cancel()
     }
 
     fn is_being_made(&self) -> bool {
-        matches!(self.outcome, Outcome::BeingMade(_))
+        matches!(self.outcome, OperationOutcome::BeingMade(_))
     }
 
     fn state(&self) -> &'static str {
         match &self.outcome {
-            Outcome::NotMade | Outcome::BeingMade(_) => "pending",
-            Outcome::Made(Ok(_)) => "finished",
-            Outcome::Made(Err(_)) => "failed",
+            OperationOutcome::NotMade | OperationOutcome::BeingMade(_) => "pending",
+            OperationOutcome::Made(Ok(_)) => "finished",
+            OperationOutcome::Made(Err(_)) => "failed",
         }
     }
 }
 
 #[pymethods]
 impl PyPendingOperation {
-    /// Id of the command, -1 if the operation needs none. A command that is sent again after a temporary refusal has another
-    /// id.
+    /// Correlation id of the command, -1 if the operation needs none.
+    ///
+    /// A command that is repeated after a temporary refusal has another id.
     #[getter]
     fn correlation_id(&self, py: Python<'_>) -> PyResult<i64> {
         let inner = lock_attached(py, self.inner.get()?);
@@ -339,14 +353,26 @@ impl PyPendingOperation {
     }
 
     /// Returns whether the operation succeeded, failed or was cancelled. Never blocks.
+    ///
+    /// Returns:
+    ///     `True` if the operation is over.
     fn done(&self, py: Python<'_>) -> PyResult<bool> {
         let inner = self.inner.get()?;
         Ok(py.detach(|| lock(inner).poll()))
     }
 
-    /// Waits up to `timeout` seconds (`None`: without a limit) and returns the result, the same at each call.
+    /// Waits for the result.
     ///
-    /// Raises what the operation failed with, or `OperationTimeoutError`, which does not cancel it.
+    /// Args:
+    ///     timeout: Seconds to wait. `None` waits without a limit.
+    ///
+    /// Returns:
+    ///     The result, the same at each call.
+    ///
+    /// Raises:
+    ///     OperationTimeoutError: If the operation is not over within `timeout`. The operation goes on.
+    ///     OperationCancelledError: If the operation was cancelled.
+    ///     AeronError: If the operation failed, an error of the class that its waiting form raises.
     #[pyo3(signature = (timeout = None))]
     fn result(
         &self,
@@ -356,8 +382,11 @@ impl PyPendingOperation {
         self.wait(py, timeout)
     }
 
-    /// Cancels the operation. Returns whether that took effect: not once the operation is done, and not for removals,
-    /// rejections and static counters, which go on.
+    /// Cancels the operation.
+    ///
+    /// Returns:
+    ///     `True` if the operation was cancelled. `False` if it is over, or if it cannot be cancelled
+    ///     (removals, rejections and static counters).
     fn cancel(&self, py: Python<'_>) -> PyResult<bool> {
         let inner = self.inner.get()?;
         Ok(py.detach(|| lock(inner).cancel()))
@@ -367,7 +396,7 @@ impl PyPendingOperation {
     #[getter(_is_done)]
     fn is_done(&self) -> PyResult<Condition> {
         let inner = Arc::clone(self.inner.get()?);
-        // A loop must not wait for the lock: its next look comes soon.
+        // The event loop must not wait for the lock: it checks again soon.
         let look = move || try_lock(&inner).is_some_and(|mut inner| inner.poll());
         Ok(Condition::new(look))
     }
@@ -432,9 +461,9 @@ impl PyPendingOperation {
             return Ok(());
         };
         match &inner.outcome {
-            Outcome::Made(Ok(result)) => visit.call(result)?,
-            Outcome::Made(Err(error)) => visit.call(error)?,
-            Outcome::NotMade | Outcome::BeingMade(_) => {}
+            OperationOutcome::Made(Ok(result)) => visit.call(result)?,
+            OperationOutcome::Made(Err(error)) => visit.call(error)?,
+            OperationOutcome::NotMade | OperationOutcome::BeingMade(_) => {}
         }
         Ok(())
     }

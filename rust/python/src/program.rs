@@ -2,7 +2,8 @@
 
 use pyo3::prelude::*;
 
-/// Returns the arguments after the program's name, from `sys.argv` if there are none given, and leaves SIGINT to the program.
+/// Returns the arguments after the program's name, from `sys.argv` if there are none given, and leaves SIGINT to the
+/// program.
 ///
 /// The program has its own handler. Python's would raise `KeyboardInterrupt` after the program has ended in order.
 pub fn begin(py: Python<'_>, arguments: Option<Vec<String>>) -> PyResult<Vec<String>> {

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use aeron_client::{Error, ExclusivePublication, Publication};
 use aeron_memory::log::AppendError;
-use aeron_memory::log::append::Messages;
+use aeron_memory::log::append::MessageBatch;
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
@@ -21,7 +21,7 @@ use crate::offer::{self, Outlet};
 use crate::operations::{PyPendingOperation, nothing};
 use crate::pipeline::offer_arrow;
 use crate::source::{self, Sink};
-use crate::waiting::Patience;
+use crate::waiting::WaitPolicy;
 
 /// Sends batches into a publication.
 struct BatchSink<'a, 'py, P> {
@@ -31,7 +31,7 @@ struct BatchSink<'a, 'py, P> {
 }
 
 impl<P: Outlet> Sink for BatchSink<'_, '_, P> {
-    fn take<M: Messages + Sync>(
+    fn take<M: MessageBatch + Sync>(
         &mut self,
         messages: &M,
         first: usize,
@@ -42,7 +42,7 @@ impl<P: Outlet> Sink for BatchSink<'_, '_, P> {
                 self.sent_any |= sent > 0;
                 Ok(sent)
             }
-            // What was sent is answered first; the caller resumes there and gets the error.
+            // Messages that were sent are counted first: the caller resumes after them and gets the error.
             Err(_) if self.sent_any => Ok(0),
             Err(error) => Err(error),
         }
@@ -61,17 +61,35 @@ fn waiting<P: Sync, R: Send>(
 const OFFER_DOC: &CStr = c"offer($self, message, *, reserved_value=None)
 --
 
-Appends one message: anything with the buffer protocol. Returns the stream position after the message, or one of the false
-constants `NOT_CONNECTED`, `BACK_PRESSURED` and `ADMIN_ACTION`. Never blocks.
+Appends one message. Never blocks.
 
-`reserved_value` is an integer, or a function that returns one for each fragment's payload. The function is called once for
-each fragment, before any fragment is appended: if it raises, nothing is sent.";
+Args:
+    message: Any object with the buffer protocol.
+    reserved_value: A 64-bit integer, or a function that returns one for each fragment's payload. The
+        function is called before any fragment is appended: if it raises, nothing is sent.
 
-/// A class for one kind of publication: what both have, and methods of its own.
+Returns:
+    The stream position after the message in bytes, or one of the false constants `NOT_CONNECTED`,
+    `BACK_PRESSURED` and `ADMIN_ACTION`: then nothing was sent, and the call may be repeated.
+
+Raises:
+    PublicationClosedError: If the publication, its client or its driver is closed.
+    MessageTooLongError: If a message is longer than `max_message_length`.
+    MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+        new one.
+    ReentrantCallError: If the publication is exclusive and another thread is sending.
+
+Example:
+    ```python
+    if not publication.offer(b\"hello\"):
+        print(\"not sent: try again\")
+    ```";
+
+/// Defines the class of one kind of publication: the common methods, and the methods of this kind.
 macro_rules! publication_class {
     ($(#[$doc:meta])* $class:ident($python:literal) wraps $publication:ident { $($own:tt)* }) => {
         $(#[$doc])*
-        #[pyclass(frozen, weakref, module = "aeron._aeron", name = $python)]
+        #[pyclass(frozen, weakref, module = "aeron", name = $python)]
         pub struct $class {
             inner: OfProcess<$publication>,
             max_idle_park_ns: u64,
@@ -125,12 +143,41 @@ macro_rules! publication_class {
                 }
             }
 
-            /// Sends one message that is given in several parts; answers as `offer`.
+            /// Appends one message that consists of several parts. Never blocks.
+            ///
+            /// Args:
+            ///     parts: The parts in order: an iterable of objects with the buffer protocol.
+            ///
+            /// Returns:
+            ///     As `offer`.
+            ///
+            /// Raises:
+            ///     PublicationClosedError: If the publication, its client or its driver is closed.
+            ///     MessageTooLongError: If a message is longer than `max_message_length`.
+            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///         new one.
+            ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             fn offer_parts(&self, parts: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
                 offer::offer_parts(parts.py(), self.get()?, parts)
             }
 
-            /// Sends many messages; answers how many were appended, and the caller resumes there.
+            /// Appends many messages, as many as there is room for. Never blocks.
+            ///
+            /// Args:
+            ///     messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
+            ///         buffer with `offsets`.
+            ///     offsets: Offsets of the messages in the buffer `messages`, and of the end of the last one, in bytes.
+            ///     start: Index of the first message to send.
+            ///
+            /// Returns:
+            ///     The number of messages that were appended. Resume at `start` plus that number.
+            ///
+            /// Raises:
+            ///     PublicationClosedError: If the publication, its client or its driver is closed.
+            ///     MessageTooLongError: If a message is longer than `max_message_length`.
+            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///         new one.
+            ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             #[pyo3(signature = (messages, *, offsets = None, start = 0))]
             fn offer_batch(
                 &self,
@@ -142,8 +189,24 @@ macro_rules! publication_class {
                 source::send(messages, offsets, start, &mut sink)
             }
 
-            /// Sends the rows of an Arrow record batch (columns `value` and, if there, `reserved_value`), or the values of an array,
-            /// from `start` on, for up to `timeout` seconds; answers how many were appended, and the caller resumes there.
+            /// Appends the rows of an Arrow record batch or the values of an Arrow array.
+            ///
+            /// A record batch has the column `value`. Its column `reserved_value` is optional.
+            ///
+            /// Args:
+            ///     data: An object with the Arrow C data interface.
+            ///     start: Index of the first message to send.
+            ///     timeout: Seconds to wait for room. `None` waits without a limit, 0 does not wait.
+            ///
+            /// Returns:
+            ///     The number of rows that were appended. Resume at `start` plus that number.
+            ///
+            /// Raises:
+            ///     PublicationClosedError: If the publication, its client or its driver is closed.
+            ///     MessageTooLongError: If a message is longer than `max_message_length`.
+            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///         new one.
+            ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             #[pyo3(
                 signature = (data, *, start = 0, timeout = Some(0.0)),
                 text_signature = "($self, data, *, start=0, timeout=0.0)"
@@ -154,21 +217,56 @@ macro_rules! publication_class {
                 #[pyo3(from_py_with = argument::start)] start: usize,
                 #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
             ) -> PyResult<usize> {
-                let patience = Patience::new(timeout, self.max_idle_park_ns)?;
+                let patience = WaitPolicy::new(timeout, self.max_idle_park_ns)?;
                 offer_arrow(self.get()?, data, start, patience)
             }
 
-            /// Sends, waiting up to `timeout` seconds (`None`: for ever) for a subscriber and for room; answers the position.
+            /// Appends one message, and waits for a subscriber and for room.
+            ///
+            /// Args:
+            ///     message: Any object with the buffer protocol.
+            ///     timeout: Seconds to wait. `None` waits without a limit.
+            ///
+            /// Returns:
+            ///     The stream position after the message, in bytes.
+            ///
+            /// Raises:
+            ///     NotConnectedError: If no subscriber connects within `timeout`.
+            ///     BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
+            ///     PublicationClosedError: If the publication, its client or its driver is closed.
+            ///     MessageTooLongError: If a message is longer than `max_message_length`.
+            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///         new one.
+            ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             #[pyo3(signature = (message, timeout = None))]
             fn publish(&self, message: &Bound<'_, PyAny>, #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>) -> PyResult<i64> {
-                let patience = Patience::new(timeout, self.max_idle_park_ns)?;
+                let patience = WaitPolicy::new(timeout, self.max_idle_park_ns)?;
                 offer::publish(message.py(), self.get()?, message, patience)
             }
 
-            /// Claims a frame with a payload of `length` bytes. Returns a `BufferClaim`, or as `offer`.
+            /// Claims a frame in the log, into which the program writes the message itself. Never blocks.
             ///
-            /// The claim's view is private memory that the commit copies into the log. With `direct` it is the log itself:
-            /// see `BufferClaim`.
+            /// Args:
+            ///     length: Length of the payload, in bytes.
+            ///     direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+            ///
+            /// Returns:
+            ///     A `BufferClaim`, or one of the false constants that `offer` returns.
+            ///
+            /// Raises:
+            ///     PublicationClosedError: If the publication, its client or its driver is closed.
+            ///     MessageTooLongError: If `length` is greater than `max_payload_length`.
+            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///         new one.
+            ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
+            ///
+            /// Example:
+            ///     ```python
+            ///     claim = publication.try_claim(5)
+            ///     if claim:
+            ///         with claim as view:
+            ///             view[:] = b"hello"
+            ///     ```
             #[pyo3(signature = (length, *, direct = false))]
             fn try_claim(
                 &self,
@@ -179,7 +277,24 @@ macro_rules! publication_class {
                 offer::try_claim(py, self.get()?, length, direct)
             }
 
-            /// As `try_claim`, waiting up to `timeout` seconds (`None`: without a limit) for a subscriber and for room.
+            /// Claims a frame in the log, and waits for a subscriber and for room.
+            ///
+            /// Args:
+            ///     length: Length of the payload, in bytes.
+            ///     timeout: Seconds to wait. `None` waits without a limit.
+            ///     direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+            ///
+            /// Returns:
+            ///     A `BufferClaim`.
+            ///
+            /// Raises:
+            ///     NotConnectedError: If no subscriber connects within `timeout`.
+            ///     BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
+            ///     PublicationClosedError: If the publication, its client or its driver is closed.
+            ///     MessageTooLongError: If `length` is greater than `max_payload_length`.
+            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///         new one.
+            ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             #[pyo3(signature = (length, timeout = None, *, direct = false))]
             fn claim(
                 &self,
@@ -188,11 +303,24 @@ macro_rules! publication_class {
                 #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
                 #[pyo3(from_py_with = argument::direct)] direct: bool,
             ) -> PyResult<PyBufferClaim> {
-                let patience = Patience::new(timeout, self.max_idle_park_ns)?;
+                let patience = WaitPolicy::new(timeout, self.max_idle_park_ns)?;
                 offer::claim(py, self.get()?, length, patience, direct)
             }
 
-            /// Sends without blocking the event loop; answers the position.
+            /// Appends one message, and waits for a subscriber and for room without blocking the event loop.
+            ///
+            /// Args:
+            ///     message: Any object with the buffer protocol.
+            ///
+            /// Returns:
+            ///     A coroutine that returns the stream position after the message, in bytes.
+            ///
+            /// Raises:
+            ///     PublicationClosedError: If the publication, its client or its driver is closed.
+            ///     MessageTooLongError: If a message is longer than `max_message_length`.
+            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///         new one.
+            ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             fn offer_async<'py>(
                 slf: &Bound<'py, Self>,
                 message: &Bound<'py, PyAny>,
@@ -200,8 +328,24 @@ macro_rules! publication_class {
                 slf.py().import("aeron.aio")?.call_method1("offer", (slf, message))
             }
 
-            /// Sends all messages from index `start` on without blocking the event loop: a coroutine that returns how many there
-            /// were. If it is cancelled or fails, the exception's attribute `sent` says how many were sent.
+            /// Appends all messages from index `start` on without blocking the event loop.
+            ///
+            /// Args:
+            ///     messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
+            ///         buffer with `offsets`.
+            ///     offsets: Offsets of the messages in the buffer `messages`, and of the end of the last one, in bytes.
+            ///     start: Index of the first message to send.
+            ///
+            /// Returns:
+            ///     A coroutine that returns the number of messages. If it is cancelled or fails, the exception's
+            ///     attribute `sent` is the number of messages that were sent.
+            ///
+            /// Raises:
+            ///     PublicationClosedError: If the publication, its client or its driver is closed.
+            ///     MessageTooLongError: If a message is longer than `max_message_length`.
+            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///         new one.
+            ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             #[pyo3(signature = (messages, *, offsets = None, start = 0))]
             fn offer_batch_async<'py>(
                 slf: &Bound<'py, Self>,
@@ -223,13 +367,30 @@ macro_rules! publication_class {
                 }))
             }
 
-            /// Waits up to `timeout` seconds (`None`: for ever) for a subscriber.
+            /// Waits for a subscriber.
+            ///
+            /// Args:
+            ///     timeout: Seconds to wait. `None` waits without a limit.
+            ///
+            /// Raises:
+            ///     NotConnectedError: If no subscriber connects within `timeout`.
+            ///     PublicationClosedError: If the publication, its client or its driver is closed.
             #[pyo3(signature = (timeout = None))]
             fn wait_connected(&self, py: Python<'_>, #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>) -> PyResult<()> {
-                offer::wait_connected(py, self.get()?, Patience::new(timeout, self.max_idle_park_ns)?)
+                offer::wait_connected(py, self.get()?, WaitPolicy::new(timeout, self.max_idle_park_ns)?)
             }
 
-            /// As `wait_connected`, without blocking the event loop: a coroutine.
+            /// Waits for a subscriber without blocking the event loop.
+            ///
+            /// Args:
+            ///     timeout: Seconds to wait. `None` waits without a limit.
+            ///
+            /// Returns:
+            ///     A coroutine that returns `None`.
+            ///
+            /// Raises:
+            ///     NotConnectedError: If no subscriber connects within `timeout`.
+            ///     PublicationClosedError: If the publication, its client or its driver is closed.
             #[pyo3(signature = (timeout = None))]
             fn wait_connected_async<'py>(
                 slf: &Bound<'py, Self>,
@@ -238,7 +399,24 @@ macro_rules! publication_class {
                 slf.py().import("aeron.aio")?.call_method1("connected", (slf, timeout))
             }
 
-            /// As `claim`, without blocking the event loop: a coroutine.
+            /// Claims a frame in the log, and waits for a subscriber and for room without blocking the event loop.
+            ///
+            /// Args:
+            ///     length: Length of the payload, in bytes.
+            ///     timeout: Seconds to wait. `None` waits without a limit.
+            ///     direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+            ///
+            /// Returns:
+            ///     A coroutine that returns a `BufferClaim`.
+            ///
+            /// Raises:
+            ///     NotConnectedError: If no subscriber connects within `timeout`.
+            ///     BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
+            ///     PublicationClosedError: If the publication, its client or its driver is closed.
+            ///     MessageTooLongError: If `length` is greater than `max_payload_length`.
+            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///         new one.
+            ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             #[pyo3(signature = (length, timeout = None, *, direct = false))]
             fn claim_async<'py>(
                 slf: &Bound<'py, Self>,
@@ -258,24 +436,32 @@ macro_rules! publication_class {
                 Ok(Condition::new(move || publication.is_connected() || publication.is_closed()))
             }
 
-            /// Waits up to `timeout` seconds (`None`: for ever) until everything published before the call has left the publisher;
-            /// returns whether it has.
+            /// Waits until everything published before the call has left the publisher.
             ///
-            /// Over UDP that is when the driver's sender has sent it, which says nothing of receipt; over IPC when every subscriber
-            /// has consumed it. Raises `PublicationClosedError` if the publication is closed, or its driver died.
+            /// Over UDP this means that the driver has sent the data, not that a subscriber has received it. Over IPC
+            /// it means that every subscriber has consumed the data.
+            ///
+            /// Args:
+            ///     timeout: Seconds to wait. `None` waits without a limit.
+            ///
+            /// Returns:
+            ///     `True` if the data has left, `False` if the time is up.
+            ///
+            /// Raises:
+            ///     PublicationClosedError: If the publication, its client or its driver is closed.
             #[pyo3(signature = (timeout = None))]
             fn flush(&self, py: Python<'_>, #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>) -> PyResult<bool> {
-                offer::flush(py, self.get()?, Patience::new(timeout, self.max_idle_park_ns)?)
+                offer::flush(py, self.get()?, WaitPolicy::new(timeout, self.max_idle_park_ns)?)
             }
 
-            /// Closes the publication without waiting for the driver. From any thread; idempotent.
+            /// Closes the publication without waiting for the driver. Any thread may call it. Idempotent.
             fn close(&self, py: Python<'_>) -> PyResult<()> {
                 let publication = self.get()?;
                 py.detach(|| publication.close());
                 Ok(())
             }
 
-            /// Closes the publication and ends its stream at once, for everyone who shares it.
+            /// Closes the publication and ends its stream at once, for all publications that share it.
             fn revoke(&self, py: Python<'_>) -> PyResult<()> {
                 let publication = self.get()?;
                 py.detach(|| publication.revoke());
@@ -296,37 +482,37 @@ macro_rules! publication_class {
                 self.close(py)
             }
 
-            /// Channel URI as it was given.
+            /// Channel URI that the program passed.
             #[getter]
             fn channel(&self) -> PyResult<&str> {
                 Ok(self.get()?.channel())
             }
 
-            /// Stream id as it was given.
+            /// Stream id that the program passed.
             #[getter]
             fn stream_id(&self) -> PyResult<i32> {
                 Ok(self.get()?.stream_id())
             }
 
-            /// Tells the streams of a channel and stream id apart.
+            /// Session id: tells apart the publishers of a channel and stream.
             #[getter]
             fn session_id(&self) -> PyResult<i32> {
                 Ok(self.get()?.session_id())
             }
 
-            /// Names this publication to the driver.
+            /// Registration id of the publication at the driver.
             #[getter]
             fn registration_id(&self) -> PyResult<i64> {
                 Ok(self.get()?.registration_id())
             }
 
-            /// Registration id of the first add of a shared publication.
+            /// Registration id of the first publication that shares this log.
             #[getter]
             fn original_registration_id(&self) -> PyResult<i64> {
                 Ok(self.get()?.original_registration_id())
             }
 
-            /// Whether this add made the publication, rather than sharing one that existed.
+            /// Whether this publication created the log, and does not share one that existed.
             #[getter]
             fn is_original(&self) -> PyResult<bool> {
                 Ok(self.get()?.is_original())
@@ -350,31 +536,35 @@ macro_rules! publication_class {
                 Ok(self.get()?.position_bits_to_shift())
             }
 
-            /// Largest message, in bytes.
+            /// Length of the longest message, in bytes.
             #[getter]
             fn max_message_length(&self) -> PyResult<usize> {
                 Ok(self.get()?.max_message_length())
             }
 
-            /// Largest payload of one frame, in bytes: the most that can be claimed.
+            /// Length of the longest payload of one frame, in bytes: the limit of a claim.
             #[getter]
             fn max_payload_length(&self) -> PyResult<usize> {
                 Ok(self.get()?.max_payload_length())
             }
 
-            /// Position at which the stream ends.
+            /// Position at which the stream ends, in bytes.
             #[getter]
             fn max_possible_position(&self) -> PyResult<i64> {
                 Ok(self.get()?.max_possible_position())
             }
 
-            /// Position up to which the stream is written. Raises once closed.
+            /// Position of the end of the stream, in bytes.
+            ///
+            /// Raises `PublicationClosedError` if the publication is closed.
             #[getter]
             fn position(&self) -> PyResult<i64> {
                 self.open(self.get()?.position())
             }
 
-            /// Position up to which the driver lets the stream grow. Raises once closed.
+            /// Position up to which the driver permits the stream to grow, in bytes.
+            ///
+            /// Raises `PublicationClosedError` if the publication is closed.
             #[getter]
             fn position_limit(&self) -> PyResult<i64> {
                 self.open(self.get()?.position_limit())
@@ -386,48 +576,71 @@ macro_rules! publication_class {
                 Ok(self.get()?.position_limit_id())
             }
 
-            /// Bytes that may be offered before the limit, 0 or less when there are none. Raises once closed.
+            /// Bytes that fit before the position limit; 0 or less if there is no room.
+            ///
+            /// Raises `PublicationClosedError` if the publication is closed.
             #[getter]
             fn available_window(&self) -> PyResult<i64> {
                 self.open(self.get()?.available_window())
             }
 
-            /// Whether anybody receives the stream; `False` once closed.
+            /// Whether a subscriber receives the stream; `False` if the publication is closed.
             #[getter]
             fn is_connected(&self) -> PyResult<bool> {
                 Ok(self.get()?.is_connected())
             }
 
-            /// Whether the publication, or its client, is closed.
+            /// Whether the publication or its client is closed.
             #[getter]
             fn is_closed(&self) -> PyResult<bool> {
                 Ok(self.get()?.is_closed())
             }
 
-            /// Counter id of the channel's status; -1 where the channel has none (IPC).
+            /// Counter id of the channel's status; -1 for channels without one (IPC).
             #[getter]
             fn channel_status_id(&self) -> PyResult<i32> {
                 Ok(self.get()?.channel_status_id())
             }
 
-            /// Status of the channel, a value of `ChannelStatus`: 1 active (always for IPC), 0 initialising, -1 errored or closed, 2 closing.
+            /// Status of the channel, a value of `ChannelStatus`.
+            ///
+            /// 1 is active (always for IPC), 0 initialising, -1 errored or closed, 2 closing.
             #[getter]
             fn channel_status(&self) -> PyResult<i64> {
                 Ok(self.get()?.channel_status())
             }
 
-            /// Addresses that the channel sends from, while it is active; none for IPC.
+            /// Addresses from which the channel sends while it is active; empty for IPC.
             #[getter]
             fn local_socket_addresses(&self) -> PyResult<Vec<String>> {
                 Ok(self.get()?.local_socket_addresses())
             }
 
-            /// Adds a destination to send to to a channel with `control-mode=manual`, and waits for the driver. Returns its id.
+            /// Adds a destination to a channel with `control-mode=manual`, and waits for the driver.
+            ///
+            /// Args:
+            ///     channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
+            ///
+            /// Returns:
+            ///     The id of the destination.
+            ///
+            /// Raises:
+            ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
+            ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
+            ///     PublicationClosedError: If the publication, its client or its driver is closed.
             fn add_destination(&self, py: Python<'_>, #[pyo3(from_py_with = argument::channel)] channel: Channel) -> PyResult<i64> {
                 waiting(py, self.get()?, |publication| publication.add_destination(&channel.0))
             }
 
-            /// Removes a destination, named by its channel or its id, and waits for the driver.
+            /// Removes a destination, and waits for the driver.
+            ///
+            /// Args:
+            ///     destination: Channel with which the destination was added, or its id.
+            ///
+            /// Raises:
+            ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
+            ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
+            ///     PublicationClosedError: If the publication, its client or its driver is closed.
             fn remove_destination(&self, py: Python<'_>, #[pyo3(from_py_with = argument::destination)] destination: DestinationName) -> PyResult<()> {
                 waiting(py, self.get()?, |publication| match &destination {
                     DestinationName::Id(id) => publication.remove_destination_by_id(*id),
@@ -435,7 +648,20 @@ macro_rules! publication_class {
                 })
             }
 
-            /// As `add_destination`, without waiting: returns a `PendingOperation`.
+            /// Starts `add_destination` without waiting for the driver.
+            ///
+            /// Args:
+            ///     channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
+            ///
+            /// Returns:
+            ///     A `PendingOperation` whose result is that of `add_destination`.
+            ///
+            /// Raises:
+            ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+            ///         reason.
+            ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+            ///         timeout.
+            ///     PublicationClosedError: If the publication, its client or its driver is closed.
             fn async_add_destination(
                 &self,
                 py: Python<'_>,
@@ -451,7 +677,22 @@ macro_rules! publication_class {
                 Ok(PyPendingOperation::new(what, operation, self.client.bind(py), convert))
             }
 
-            /// As `remove_destination`, without waiting: returns a `PendingOperation`, which cannot be cancelled.
+            /// Starts `remove_destination` without waiting for the driver.
+            ///
+            /// The operation cannot be cancelled.
+            ///
+            /// Args:
+            ///     destination: Channel with which the destination was added, or its id.
+            ///
+            /// Returns:
+            ///     A `PendingOperation` whose result is that of `remove_destination`.
+            ///
+            /// Raises:
+            ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+            ///         reason.
+            ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+            ///         timeout.
+            ///     PublicationClosedError: If the publication, its client or its driver is closed.
             fn async_remove_destination(
                 &self,
                 py: Python<'_>,
@@ -502,25 +743,66 @@ impl Argument for DestinationName {
 }
 
 publication_class! {
-    /// A publication that any number of threads may use at once, and that clients of the same driver share.
+    /// A publication that clients of the same driver share, and into which any number of threads send at once.
     ///
-    /// Sending never blocks; `publish` and `claim` wait.
+    /// Sending never blocks; only `publish`, `claim`, `flush` and the `wait_` methods wait. Thread-safe.
+    ///
+    /// Example:
+    ///     ```python
+    ///     publication = client.add_publication("aeron:ipc", 1001)
+    ///     publication.publish(b"hello", timeout=5)
+    ///     ```
     PyPublication("Publication") wraps Publication {}
 }
 
 publication_class! {
-    /// A publication that is the only writer of its stream, and faster for it.
+    /// A publication that is the only writer of its log, which makes sending faster.
     ///
-    /// It serves one thread at a time: a second thread inside a sending method gets `ReentrantCallError`. Everything else may
-    /// be called from any thread. Sending never blocks; `publish` and `claim` wait.
+    /// One thread at a time may be inside a sending method: a second one raises `ReentrantCallError`. All other
+    /// methods are thread-safe. Sending never blocks; only `publish`, `claim`, `flush` and the `wait_` methods
+    /// wait.
+    ///
+    /// Example:
+    ///     ```python
+    ///     publication = client.add_exclusive_publication("aeron:ipc", 1001)
+    ///     publication.publish(b"hello", timeout=5)
+    ///     ```
     PyExclusivePublication("ExclusivePublication") wraps ExclusivePublication {
-        /// Appends a frame of `length` payload bytes that subscribers skip; answers the position, or as `offer`.
+        /// Appends a frame that subscribers skip. Never blocks.
+        ///
+        /// Args:
+        ///     length: Length of the frame's payload, in bytes.
+        ///
+        /// Returns:
+        ///     The stream position after the frame in bytes, or one of the false constants that `offer` returns.
+        ///
+        /// Raises:
+        ///     PublicationClosedError: If the publication, its client or its driver is closed.
+        ///     MessageTooLongError: If a message is longer than `max_message_length`.
+        ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+        ///         new one.
+        ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
         fn append_padding(&self, py: Python<'_>, #[pyo3(from_py_with = argument::length)] length: usize) -> PyResult<Py<PyAny>> {
             let publication = self.get()?;
             offer::answer(py, publication, publication.append_padding(length))
         }
 
-        /// Appends ready-made frames that continue the stream; answers the position, or as `offer`.
+        /// Appends complete frames that continue the stream, such as those that `block_poll` passes to its handler.
+        /// Never blocks.
+        ///
+        /// Args:
+        ///     block: The frames, with their headers: any object with the buffer protocol.
+        ///
+        /// Returns:
+        ///     The stream position after the frames in bytes, or one of the false constants that `offer` returns.
+        ///
+        /// Raises:
+        ///     InvalidArgumentError: If the frames do not continue the stream.
+        ///     PublicationClosedError: If the publication, its client or its driver is closed.
+        ///     MessageTooLongError: If a message is longer than `max_message_length`.
+        ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+        ///         new one.
+        ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
         fn offer_block(&self, block: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
             let publication = self.get()?;
             let outcome = with_bytes(block, "block", |bytes| publication.offer_block(bytes))?;
@@ -533,7 +815,7 @@ publication_class! {
             self.get()?.term_id().map_err(|error| from_offer(error, aeron_client::CloseCause::default))
         }
 
-        /// Where the next frame begins in the active term, in bytes.
+        /// Offset of the next frame in the active term, in bytes.
         #[getter]
         fn term_offset(&self) -> PyResult<usize> {
             self.get()?.term_offset().map_err(|error| from_offer(error, aeron_client::CloseCause::default))

@@ -1,4 +1,4 @@
-//! What an offer answers: the new position, one of three false constants, or an exception.
+//! The result of an offer: the new position, one of three false constants, or an exception.
 
 use aeron_memory::log::AppendError;
 use pyo3::prelude::*;
@@ -26,7 +26,7 @@ impl NotSent {
         })
     }
 
-    /// The constant for a reason to try again; `None` when there is no use in it.
+    /// Returns the constant for an error that a later attempt may correct; `None` for any other error.
     pub fn constant(&self, error: AppendError) -> Option<&Py<PyAny>> {
         match error {
             AppendError::NotConnected => Some(&self.not_connected),

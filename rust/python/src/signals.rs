@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-/// How often a wait without the GIL looks for signals.
+/// Interval at which a wait without the GIL checks for signals.
 pub const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What a thread that waits inside the client knows of signals.
+/// The signals that a thread sees while it waits inside the client.
 #[derive(Default)]
 struct Signals {
     last_look: Cell<Option<Instant>>,
@@ -20,8 +20,8 @@ thread_local! {
     static SIGNALS: Signals = Signals::default();
 }
 
-/// Whether a signal handler has raised something, which [`interruption`] then answers: the check for waits inside the client,
-/// which have let go of the GIL. It is taken for it at most every 50 ms.
+/// Whether a signal handler has raised an exception; [`interruption`] then returns it. Waits inside the client call
+/// this function without the GIL. It acquires the GIL at most every 50 ms.
 pub fn is_interrupted() -> bool {
     SIGNALS.with(|signals| {
         let now = Instant::now();
@@ -38,7 +38,7 @@ pub fn is_interrupted() -> bool {
     })
 }
 
-/// What ended a wait of this thread.
+/// The exception that ended a wait of this thread.
 pub fn interruption() -> PyErr {
     let raised = SIGNALS.with(|signals| signals.raised.take());
     raised.unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))

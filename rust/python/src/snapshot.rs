@@ -1,4 +1,4 @@
-//! Snapshots: values as they were when somebody looked at them. They are immutable, compare by their values and are pickled.
+//! Snapshots: values at one moment. They are immutable, are compared by their values, and can be pickled.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -26,7 +26,7 @@ impl<'py> IntoPyObject<'py> for Octets {
     }
 }
 
-/// A class of snapshots: its attributes, which are the arguments of its constructor too, and methods of its own.
+/// Defines a class of snapshots: its attributes, which are also the arguments of its constructor, and its methods.
 macro_rules! snapshot {
     (
         $(#[$doc:meta])* $class:ident($python:literal) {
@@ -35,7 +35,7 @@ macro_rules! snapshot {
         $($own:tt)*
     ) => {
         $(#[$doc])*
-        #[pyclass(frozen, eq, hash, get_all, module = "aeron._aeron", name = $python)]
+        #[pyclass(frozen, eq, hash, get_all, module = "aeron", name = $python)]
         #[derive(PartialEq, Eq, Hash)]
         pub struct $class {
             $($(#[$field_doc])* pub $field: $type,)*

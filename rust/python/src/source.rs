@@ -1,6 +1,6 @@
-//! What `offer_batch` takes: the messages in a Python object, without a copy.
+//! Arguments of `offer_batch`: the messages in a Python object, without a copy.
 
-use aeron_memory::log::append::{Messages, Records};
+use aeron_memory::log::append::{FixedLengthMessages, MessageBatch};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
 use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, GenericByteArray};
@@ -17,9 +17,10 @@ use crate::errors::raise;
 /// Messages of a list that are borrowed at a time.
 const CHUNK: usize = 512;
 
-/// Takes messages from index `first` on; answers how many it appended, fewer than there are when it can take no more.
+/// Appends messages from index `first` on. Returns the number of appended messages, which is smaller if there is no
+/// room for more.
 pub trait Sink {
-    fn take<M: Messages + Sync>(
+    fn take<M: MessageBatch + Sync>(
         &mut self,
         messages: &M,
         first: usize,
@@ -27,7 +28,8 @@ pub trait Sink {
     ) -> PyResult<usize>;
 }
 
-/// Gives the messages of `source` from index `start` on to `sink`; answers how many it took.
+/// Passes the messages of `source` from index `start` on to `sink`. Returns the number of messages that `sink`
+/// appended.
 pub fn send(
     source: &Bound<'_, PyAny>,
     offsets: Option<&Bound<'_, PyAny>>,
@@ -40,7 +42,7 @@ pub fn send(
     if let Ok(list) = source.cast::<PyList>() {
         return send_list(list, start, sink);
     }
-    // Not finding an attribute takes as long as appending a hundred rows, so numpy's arrays are not asked for it.
+    // A failed attribute lookup takes as long as appending a hundred rows, so it is avoided for numpy arrays.
     if has_buffer(source) {
         return send_rows(source, start, sink);
     }
@@ -75,7 +77,7 @@ fn send_rows(source: &Bound<'_, PyAny>, start: usize, sink: &mut impl Sink) -> P
     let rows = Rows::of(&view).ok_or_else(|| unsuitable(source))?;
     // SAFETY: the exporter promises `count` rows of `length` bytes, `stride` apart; the view keeps them.
     let bytes = unsafe { std::slice::from_raw_parts(rows.start, rows.extent) };
-    let records = Records::new(bytes, rows.length, rows.stride, rows.count)
+    let records = FixedLengthMessages::new(bytes, rows.length, rows.stride, rows.count)
         .ok_or_else(|| unsuitable(source))?;
     if !check_start(start, rows.count)? {
         return Ok(0);
@@ -83,7 +85,8 @@ fn send_rows(source: &Bound<'_, PyAny>, start: usize, sink: &mut impl Sink) -> P
     sink.take(&records, start, (rows.count - start) * rows.length)
 }
 
-/// A structured numpy array whose fields have no format in the buffer protocol, such as dates, as records of mere bytes.
+/// A structured numpy array whose fields have no format in the buffer protocol, such as dates, as records of plain
+/// bytes.
 fn as_opaque_records<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = source.py();
     let item_size: usize = source
@@ -213,7 +216,7 @@ fn give<T>(owners: &[T], bytes: impl Fn(&T) -> &[u8], sink: &mut impl Sink) -> P
 
 struct List<'a>(&'a [&'a [u8]]);
 
-impl Messages for List<'_> {
+impl MessageBatch for List<'_> {
     fn count(&self) -> usize {
         self.0.len()
     }
@@ -237,7 +240,7 @@ impl<O: Copy + TryInto<usize>> Slices<'_, O> {
     }
 }
 
-impl<O: Copy + TryInto<usize>> Messages for Slices<'_, O> {
+impl<O: Copy + TryInto<usize>> MessageBatch for Slices<'_, O> {
     fn count(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
@@ -356,7 +359,7 @@ fn send_fixed(array: &FixedSizeBinaryArray, start: usize, sink: &mut impl Sink) 
         let reason = "an Arrow array whose data is shorter than its length cannot be sent";
         raise("InvalidArgumentError", reason)
     };
-    let records =
-        Records::new(array.value_data(), length, length, array.len()).ok_or_else(contradicts)?;
+    let records = FixedLengthMessages::new(array.value_data(), length, length, array.len())
+        .ok_or_else(contradicts)?;
     sink.take(&records, start, (array.len() - start) * length)
 }

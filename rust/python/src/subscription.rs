@@ -9,35 +9,44 @@ use pyo3::prelude::*;
 
 use crate::archive::Replay;
 use crate::argument::{self, check_callable};
-use crate::batch::{Batch, Pool};
+use crate::batch::{Pool, PyBatch};
 use crate::buffers::LARGE_COPY_LENGTH;
 use crate::channel::Channel;
 use crate::client::PyAeron;
 use crate::condition::Condition;
 use crate::ended::unless_ended;
 use crate::errors::{because, from_client, raise};
-use crate::events::Handler;
+use crate::events::EventHandler;
 use crate::fast::Method;
 use crate::fork::OfProcess;
-use crate::handler::{Handler as PollHandler, OnFragment, Payload, action_of, always_continue};
+use crate::handler::{OnFragment, PayloadForm, PollHandler, action_of, always_continue};
 use crate::header::PyHeader;
 use crate::image::{PyImage, call_with_block, call_with_raw_block, finish_block_poll, list_of};
 use crate::operations::{PyPendingOperation, nothing};
-use crate::waiting::Patience;
+use crate::waiting::WaitPolicy;
 
-/// Fragments that a poll hands out at most, if the caller does not say.
+/// Default maximum number of fragments of a poll.
 const DEFAULT_FRAGMENT_LIMIT: usize = 10;
-/// Messages in a batch, if the caller does not say.
+/// Default maximum number of messages in a batch.
 const DEFAULT_BATCH_LIMIT: usize = 4096;
-/// Bytes of payload at which a batch takes no further message, if the caller does not say.
+/// Default limit of the payload bytes in a batch: a batch that has reached it gets no further message.
 const DEFAULT_MAX_BYTES: usize = 16 << 20;
 
 /// A subscription to a channel and stream, with an image for each publisher.
 ///
-/// It is polled by one thread at a time: a second poll meanwhile, also from inside a handler, raises `ReentrantCallError`.
-/// Everything else may be called from any thread. A closed subscription has no images, and polling it returns 0. If the driver or
-/// the client died, every poll raises `SubscriptionClosedError`, which names the last position of each image.
-#[pyclass(frozen, weakref, module = "aeron._aeron", name = "Subscription")]
+/// One thread at a time may poll it: a second poll meanwhile, also from inside a handler, raises
+/// `ReentrantCallError`. All other methods are thread-safe. A closed subscription has no images, and
+/// polling it returns 0. If the driver or the client ended, every poll raises `SubscriptionClosedError`,
+/// whose text contains the last position of each image.
+///
+/// Example:
+///     ```python
+///     subscription = client.add_subscription("aeron:ipc", 1001)
+///     for batch in subscription.batches(timeout=1):
+///         for payload in batch:
+///             print(bytes(payload))
+///     ```
+#[pyclass(frozen, weakref, module = "aeron", name = "Subscription")]
 pub struct PySubscription {
     inner: OfProcess<Subscription>,
     header: Py<PyHeader>,
@@ -46,15 +55,16 @@ pub struct PySubscription {
     /// Keeps the client open as long as the subscription is in use.
     client: Py<PyAeron>,
     /// Its handlers, for the garbage collector.
-    handlers: Vec<Handler>,
-    /// The replay of an archive that the subscription receives, if it receives one; the inner is `None` once it was closed.
+    handlers: Vec<EventHandler>,
+    /// The replay of an archive that the subscription receives, if it receives one; the inner is `None` once it was
+    /// closed.
     replay: Option<OfProcess<Mutex<Option<Arc<Replay>>>>>,
 }
 
 impl Drop for PySubscription {
     fn drop(&mut self) {
         // The program did not close the subscription. Native code no longer calls its handlers.
-        self.handlers.iter().for_each(Handler::clear);
+        self.handlers.iter().for_each(EventHandler::clear);
     }
 }
 
@@ -62,7 +72,7 @@ impl PySubscription {
     pub fn new(
         subscription: Subscription,
         client: &Bound<'_, PyAeron>,
-        handlers: Vec<Handler>,
+        handlers: Vec<EventHandler>,
     ) -> PyResult<Self> {
         Ok(Self {
             inner: OfProcess::new(subscription),
@@ -106,19 +116,20 @@ impl PySubscription {
         self.inner.get()
     }
 
-    /// A batch of what is there now, or of what comes first while `patience` lasts.
+    /// Returns a batch of the messages that are available. If there are none, waits for the first ones according to
+    /// `patience`.
     fn next_batch(
         &self,
         py: Python<'_>,
         limits: BatchLimits,
-        patience: Option<Patience>,
-    ) -> PyResult<Batch> {
+        patience: Option<WaitPolicy>,
+    ) -> PyResult<PyBatch> {
         let subscription = self.get()?;
         let replay = self.replay();
         let is_ended =
             || subscription.is_closed() || replay.as_deref().is_some_and(Replay::is_ended);
         let mut messages = self.pool.take();
-        // What is copied with the GIL stays below the length at which it is worth releasing it.
+        // With the GIL, copies at most the length from which on releasing the GIL is worth its cost.
         let small = BatchLimits {
             bytes: limits.bytes.min(LARGE_COPY_LENGTH),
             ..limits
@@ -146,7 +157,7 @@ impl PySubscription {
             }
             outcome => outcome.map(drop),
         };
-        // What was read before an error was found is not lost: the error comes with the next poll.
+        // Messages that were read before the error are returned: the error comes with the next poll.
         match rest {
             Err(error) if messages.is_empty() => Err(from_client(&error)),
             _ => {
@@ -154,7 +165,7 @@ impl PySubscription {
                 if let (Some(replay), true) = (&replay, messages.is_empty()) {
                     replay.check_complete()?;
                 }
-                Ok(Batch::new(messages, &self.pool, subscription.stream_id()))
+                Ok(PyBatch::new(messages, &self.pool, subscription.stream_id()))
             }
         }
     }
@@ -165,7 +176,25 @@ impl Method for PySubscription {
     const DESCRIPTION: &'static CStr = c"poll($self, handler, fragment_limit=10, *, copy=True)
 --
 
-Hands at most `fragment_limit` fragments of all images to `handler(payload, header)`; answers how many.";
+Calls a handler for the fragments that are available now, of all images. Never blocks.
+
+Args:
+    handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
+    fragment_limit: Largest number of fragments.
+    copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
+        returns.
+
+Returns:
+    The number of fragments.
+
+Raises:
+    SubscriptionClosedError: If the driver or the client ended.
+    ReentrantCallError: If another poll is under way.
+
+Example:
+    ```python
+    subscription.poll(lambda payload, header: print(payload, header.position))
+    ```";
     const GENERAL: &'static CStr = c"_poll";
     const TAKES_TWO: bool = true;
 
@@ -204,11 +233,30 @@ impl PySubscription {
     ) -> PyResult<usize> {
         let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
         let poll = |each: &mut OnFragment<'_>| subscription.controlled_poll(each, fragment_limit);
-        let count = PollHandler::run(handler, header, Payload::new(copy), poll, always_continue)?;
+        let count = PollHandler::run(
+            handler,
+            header,
+            PayloadForm::new(copy),
+            poll,
+            always_continue,
+        )?;
         unless_ended(self.get()?, count)
     }
 
-    /// As `poll`, the handler answering an `Action` after each fragment.
+    /// Polls as `poll`, with a handler that controls the consumption.
+    ///
+    /// Args:
+    ///     handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
+    ///     fragment_limit: Largest number of fragments.
+    ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
+    ///         returns.
+    ///
+    /// Returns:
+    ///     The number of fragments.
+    ///
+    /// Raises:
+    ///     SubscriptionClosedError: If the driver or the client ended.
+    ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
     fn controlled_poll(
         &self,
@@ -218,11 +266,23 @@ impl PySubscription {
     ) -> PyResult<usize> {
         let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
         let poll = |each: &mut OnFragment<'_>| subscription.controlled_poll(each, fragment_limit);
-        let count = PollHandler::run(handler, header, Payload::new(copy), poll, action_of)?;
+        let count = PollHandler::run(handler, header, PayloadForm::new(copy), poll, action_of)?;
         unless_ended(self.get()?, count)
     }
 
-    /// Hands a block of whole frames of each image to `handler(block, session_id, term_id)`; answers the bytes.
+    /// Calls a handler with a block of whole frames of each image. Never blocks.
+    ///
+    /// Args:
+    ///     handler: Called as `handler(block, session_id, term_id)`, where `block` is `bytes` of frames with
+    ///         their headers.
+    ///     block_length_limit: Largest length of a block, in bytes.
+    ///
+    /// Returns:
+    ///     The number of bytes.
+    ///
+    /// Raises:
+    ///     SubscriptionClosedError: If the driver or the client ended.
+    ///     ReentrantCallError: If another poll is under way.
     fn block_poll(
         &self,
         handler: &Bound<'_, PyAny>,
@@ -239,7 +299,19 @@ impl PySubscription {
         unless_ended(self.get()?, finish_block_poll(length, outcome)?)
     }
 
-    /// As `block_poll`, calling `handler(file_offset, block, session_id, term_id)` with the block's offset in its log's file.
+    /// Calls a handler with a block of whole frames of each image, and its place in the log file. Never blocks.
+    ///
+    /// Args:
+    ///     handler: Called as `handler(file_offset, block, session_id, term_id)`. The offset is that of the
+    ///         block in the log file, in bytes.
+    ///     block_length_limit: Largest length of a block, in bytes.
+    ///
+    /// Returns:
+    ///     The number of bytes.
+    ///
+    /// Raises:
+    ///     SubscriptionClosedError: If the driver or the client ended.
+    ///     ReentrantCallError: If another poll is under way.
     fn raw_poll(
         &self,
         handler: &Bound<'_, PyAny>,
@@ -256,23 +328,45 @@ impl PySubscription {
         unless_ended(self.get()?, finish_block_poll(length, outcome)?)
     }
 
-    /// Copies at most `limit` whole messages that are there now into a batch, which may be empty. No message is begun once
-    /// the batch has `max_bytes`.
+    /// Copies the whole messages that are available now into a batch, which may be empty. Never blocks.
     ///
-    /// Raises `MemoryError` if there is no memory for the first message. Then nothing was consumed, and the same messages come
-    /// with the next poll. If memory ends later, the batch holds the messages before.
+    /// Args:
+    ///     limit: Largest number of messages in a batch.
+    ///     max_bytes: Bytes of payload after which no other message is added to a batch.
+    ///
+    /// Returns:
+    ///     The batch.
+    ///
+    /// Raises:
+    ///     SubscriptionClosedError: If the driver or the client ended.
+    ///     ReentrantCallError: If another poll is under way.
+    ///     MemoryError: If there is no memory for the first message. Then nothing was consumed. If memory ends
+    ///         later, the batch has the messages before.
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
     fn poll_batch(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = argument::limit)] limit: usize,
         #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
-    ) -> PyResult<Batch> {
+    ) -> PyResult<PyBatch> {
         self.next_batch(py, batch_limits(limit, max_bytes)?, None)
     }
 
-    /// Batches of what arrives, until the subscription is closed, nothing came for `timeout` seconds (`None`: for ever), or the replay
-    /// of an archive that it receives is at its end. Raises `SubscriptionClosedError` if the driver or the client died.
+    /// Iterates over batches of messages as they arrive, for `for`.
+    ///
+    /// The iterator ends if the subscription is closed, nothing arrives for `timeout` seconds, or the replay of
+    /// an archive is complete.
+    ///
+    /// Args:
+    ///     limit: Largest number of messages in a batch.
+    ///     timeout: Seconds to wait. `None` waits without a limit.
+    ///     max_bytes: Bytes of payload after which no other message is added to a batch.
+    ///
+    /// Returns:
+    ///     An iterator of batches that are not empty.
+    ///
+    /// Raises:
+    ///     SubscriptionClosedError: If the driver or the client ended.
     #[pyo3(signature = (limit = 4096, *, timeout = None, max_bytes = 16_777_216))]
     fn batches(
         slf: Py<Self>,
@@ -280,7 +374,7 @@ impl PySubscription {
         #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
         #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
     ) -> PyResult<PyBatches> {
-        let patience = Patience::new(timeout, slf.get().max_idle_park_ns)?;
+        let patience = WaitPolicy::new(timeout, slf.get().max_idle_park_ns)?;
         Ok(PyBatches {
             subscription: slf,
             limits: batch_limits(limit, max_bytes)?,
@@ -296,7 +390,7 @@ impl PySubscription {
         #[pyo3(from_py_with = argument::limit)] limit: usize,
         #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
         #[pyo3(from_py_with = argument::spin_ns)] spin_ns: u64,
-    ) -> PyResult<Option<Batch>> {
+    ) -> PyResult<Option<PyBatch>> {
         let limits = batch_limits(limit, max_bytes)?;
         let subscription = self.get()?;
         let deadline = (spin_ns > 0).then(|| Instant::now() + Duration::from_nanos(spin_ns));
@@ -337,9 +431,20 @@ impl PySubscription {
         Ok(Condition::new(is_ready))
     }
 
-    /// Batches as they arrive, for `async for`, until the subscription is closed, or the replay of an archive is at its end. A wait that is cancelled loses no message and
-    /// does not end the iterator. Raises `SubscriptionClosedError` if the driver
-    /// or the client died.
+    /// Iterates over batches of messages as they arrive, for `async for`.
+    ///
+    /// The iterator ends if the subscription is closed, or the replay of an archive is complete. A cancelled
+    /// wait loses no message and does not end the iterator.
+    ///
+    /// Args:
+    ///     limit: Largest number of messages in a batch.
+    ///     max_bytes: Bytes of payload after which no other message is added to a batch.
+    ///
+    /// Returns:
+    ///     An asynchronous iterator of batches that are not empty.
+    ///
+    /// Raises:
+    ///     SubscriptionClosedError: If the driver or the client ended.
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
     fn batches_async<'py>(
         slf: &Bound<'py, Self>,
@@ -357,7 +462,14 @@ impl PySubscription {
         Self::batches_async(slf, DEFAULT_BATCH_LIMIT, DEFAULT_MAX_BYTES)
     }
 
-    /// Waits up to `timeout` seconds (`None`: for ever) for a publisher.
+    /// Waits for a publisher.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait. `None` waits without a limit.
+    ///
+    /// Raises:
+    ///     NotConnectedError: If no publisher connects within `timeout`.
+    ///     SubscriptionClosedError: If the subscription, its client or its driver is closed.
     #[pyo3(signature = (timeout = None))]
     fn wait_connected(
         &self,
@@ -365,7 +477,7 @@ impl PySubscription {
         #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
     ) -> PyResult<()> {
         let subscription = self.get()?;
-        let patience = Patience::new(timeout, self.max_idle_park_ns)?;
+        let patience = WaitPolicy::new(timeout, self.max_idle_park_ns)?;
         let is_over = || (subscription.is_connected() || subscription.is_closed()).then_some(());
         let (channel, stream_id) = (subscription.channel(), subscription.stream_id());
         if patience.wait(py, is_over)?.is_none() {
@@ -382,7 +494,9 @@ impl PySubscription {
         Ok(())
     }
 
-    /// Closes the subscription and its images without waiting for the driver. From any thread, handlers included; idempotent.
+    /// Closes the subscription and its images without waiting for the driver.
+    ///
+    /// Any thread and handler may call it. Idempotent.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let subscription = self.get()?;
         py.detach(|| {
@@ -408,25 +522,25 @@ impl PySubscription {
         self.close(py)
     }
 
-    /// Channel URI as it was given.
+    /// Channel URI that the program passed.
     #[getter]
     fn channel(&self) -> PyResult<&str> {
         Ok(self.get()?.channel())
     }
 
-    /// Stream id as it was given.
+    /// Stream id that the program passed.
     #[getter]
     fn stream_id(&self) -> PyResult<i32> {
         Ok(self.get()?.stream_id())
     }
 
-    /// Names this subscription to the driver.
+    /// Registration id of the subscription at the driver.
     #[getter]
     fn registration_id(&self) -> PyResult<i64> {
         Ok(self.get()?.registration_id())
     }
 
-    /// Whether the subscription, or its client, is closed.
+    /// Whether the subscription or its client is closed.
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
         Ok(self.get()?.is_closed())
@@ -444,19 +558,28 @@ impl PySubscription {
         Ok(self.get()?.has_no_images())
     }
 
-    /// How many publishers are connected.
+    /// Number of connected publishers.
     #[getter]
     fn image_count(&self) -> PyResult<usize> {
         Ok(self.get()?.image_count())
     }
 
-    /// The images as they are now.
+    /// The images, as a list.
     #[getter]
     fn images(&self, py: Python<'_>) -> PyResult<Vec<Py<PyImage>>> {
         list_of(py, &self.get()?.images())
     }
 
-    /// The image at this place of the list; `IndexError` beyond it.
+    /// Returns an image by its place in the list.
+    ///
+    /// Args:
+    ///     index: Index of the image, from 0.
+    ///
+    /// Returns:
+    ///     The image.
+    ///
+    /// Raises:
+    ///     IndexRangeError: If the index is not less than `image_count`.
     fn image_at_index(
         &self,
         #[pyo3(from_py_with = argument::index)] index: usize,
@@ -475,7 +598,13 @@ impl PySubscription {
         })
     }
 
-    /// The first image of this session, or `None`.
+    /// Finds the image of a session.
+    ///
+    /// Args:
+    ///     session_id: Session id of the publisher.
+    ///
+    /// Returns:
+    ///     The image, or `None`.
     fn image_by_session_id(
         &self,
         #[pyo3(from_py_with = argument::session_id)] session_id: i32,
@@ -486,36 +615,49 @@ impl PySubscription {
             .map(PyImage::new))
     }
 
-    /// Counter id of the channel's status; -1 where the channel has none (IPC).
+    /// Counter id of the channel's status; -1 for channels without one (IPC).
     #[getter]
     fn channel_status_id(&self) -> PyResult<i32> {
         Ok(self.get()?.channel_status_id())
     }
 
-    /// Status of the channel, a value of `ChannelStatus`: 1 active (always for IPC), 0 initialising, -1 errored or closed, 2 closing.
+    /// Status of the channel, a value of `ChannelStatus`.
+    ///
+    /// 1 is active (always for IPC), 0 initialising, -1 errored or closed, 2 closing.
     #[getter]
     fn channel_status(&self) -> PyResult<i64> {
         Ok(self.get()?.channel_status())
     }
 
-    /// Addresses that the channel receives on, while it is active; none for IPC.
+    /// Addresses on which the channel receives while it is active; empty for IPC.
     #[getter]
     fn local_socket_addresses(&self) -> PyResult<Vec<String>> {
         Ok(self.get()?.local_socket_addresses())
     }
 
-    /// The first address that the channel receives on, or `None`.
+    /// The first address on which the channel receives, or `None`.
     #[getter]
     fn resolved_endpoint(&self) -> PyResult<Option<String>> {
         Ok(self.get()?.resolved_endpoint())
     }
 
-    /// The channel with the bound address in place of an endpoint with port 0, `None` until it is known.
+    /// Returns the channel with the bound port in place of port 0.
+    ///
+    /// Returns:
+    ///     The channel, or `None` until the port is known.
     fn try_resolve_channel_endpoint_port(&self) -> PyResult<Option<String>> {
         Ok(self.get()?.try_resolve_channel_endpoint_port())
     }
 
-    /// Adds a destination to receive from to a channel with `control-mode=manual`, and waits for the driver.
+    /// Adds a destination to a channel with `control-mode=manual`, and waits for the driver.
+    ///
+    /// Args:
+    ///     channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
+    ///
+    /// Raises:
+    ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
+    ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
+    ///     SubscriptionClosedError: If the subscription, its client or its driver is closed.
     fn add_destination(
         &self,
         py: Python<'_>,
@@ -524,7 +666,15 @@ impl PySubscription {
         self.waiting(py, |subscription| subscription.add_destination(&channel.0))
     }
 
-    /// Removes a destination, named as it was added, and waits for the driver.
+    /// Removes a destination, and waits for the driver.
+    ///
+    /// Args:
+    ///     channel: Channel with which the destination was added.
+    ///
+    /// Raises:
+    ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
+    ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
+    ///     SubscriptionClosedError: If the subscription, its client or its driver is closed.
     fn remove_destination(
         &self,
         py: Python<'_>,
@@ -535,7 +685,20 @@ impl PySubscription {
         })
     }
 
-    /// As `add_destination`, without waiting: returns a `PendingOperation`.
+    /// Starts `add_destination` without waiting for the driver.
+    ///
+    /// Args:
+    ///     channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is that of `add_destination`.
+    ///
+    /// Raises:
+    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+    ///         reason.
+    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+    ///         timeout.
+    ///     SubscriptionClosedError: If the subscription, its client or its driver is closed.
     fn async_add_destination(
         &self,
         py: Python<'_>,
@@ -549,7 +712,22 @@ impl PySubscription {
         Ok(PyPendingOperation::new(what, operation, client, nothing))
     }
 
-    /// As `remove_destination`, without waiting: returns a `PendingOperation`, which cannot be cancelled.
+    /// Starts `remove_destination` without waiting for the driver.
+    ///
+    /// The operation cannot be cancelled.
+    ///
+    /// Args:
+    ///     channel: Channel with which the destination was added.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is that of `remove_destination`.
+    ///
+    /// Raises:
+    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+    ///         reason.
+    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+    ///         timeout.
+    ///     SubscriptionClosedError: If the subscription, its client or its driver is closed.
     fn async_remove_destination(
         &self,
         py: Python<'_>,
@@ -563,7 +741,17 @@ impl PySubscription {
         Ok(PyPendingOperation::new(what, operation, client, nothing))
     }
 
-    /// As `wait_connected`, without blocking the event loop: a coroutine.
+    /// Waits for a publisher without blocking the event loop.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait. `None` waits without a limit.
+    ///
+    /// Returns:
+    ///     A coroutine that returns `None`.
+    ///
+    /// Raises:
+    ///     NotConnectedError: If no publisher connects within `timeout`.
+    ///     SubscriptionClosedError: If the subscription, its client or its driver is closed.
     #[pyo3(signature = (timeout = None))]
     fn wait_connected_async<'py>(
         slf: &Bound<'py, Self>,
@@ -616,12 +804,14 @@ impl PySubscription {
     }
 }
 
-/// Batches as they arrive: what `Subscription.batches` answers. Serves one thread at a time.
-#[pyclass(frozen, module = "aeron._aeron", name = "Batches")]
+/// An iterator of batches, which `Subscription.batches` returns.
+///
+/// One thread at a time may use it: it is not thread-safe.
+#[pyclass(frozen, module = "aeron", name = "Batches")]
 pub struct PyBatches {
     subscription: Py<PySubscription>,
     limits: BatchLimits,
-    patience: Patience,
+    patience: WaitPolicy,
 }
 
 #[pymethods]
@@ -641,7 +831,7 @@ impl PyBatches {
         format!("<Batches of up to {limit} messages of {subscription}>")
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyBatch>> {
         let batch = self
             .subscription
             .get()

@@ -1,6 +1,7 @@
 //! [`Timer`]: a timer that an event loop can wait for, finer than the loop's own milliseconds.
 //!
-//! Linux has timers as files. Elsewhere there is no `Timer`, and `aeron.aio` uses the loop's.
+//! On Linux, a timer is a file descriptor. On other systems there is no `Timer`, and `aeron.aio` uses the event loop's
+//! timers.
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -18,27 +19,27 @@ mod linux {
         timerfd_settime,
     };
 
-    use crate::condition::{Condition, Look};
+    use crate::condition::{Condition, ReadinessCheck};
 
     /// A one-shot timer whose file becomes readable when it is due.
     ///
-    /// It can watch conditions instead: a thread looks at them, without the GIL and without a turn of the event loop, which would
-    /// cost several times as much. Thread-safe.
+    /// It can watch conditions instead: a thread checks them without the GIL. A check by the event loop would cost
+    /// several times as much. Thread-safe.
     #[pyclass(frozen, module = "aeron._aeron", name = "_Timer")]
     pub struct Timer {
         file: Arc<OwnedFd>,
         watch: Mutex<Option<Watch>>,
     }
 
-    /// A thread that looks; it ends at its next look after this is dropped.
+    /// A thread that checks conditions. After this is dropped, the thread ends at its next check.
     struct Watch {
         is_over: Arc<AtomicBool>,
     }
 
     impl Watch {
-        /// Looks every `interval` until one of the conditions holds, and then makes the file readable.
+        /// Checks the conditions every `interval`. When one of them holds, makes the file readable.
         fn start(
-            looks: Vec<Look>,
+            looks: Vec<ReadinessCheck>,
             interval: Duration,
             file: Arc<OwnedFd>,
         ) -> std::io::Result<Self> {
@@ -49,7 +50,7 @@ mod linux {
             let look = move || {
                 while !is_over.load(Ordering::Relaxed) {
                     if looks.iter().any(|look| look()) {
-                        // The file is a timer, which takes any time.
+                        // Setting the timer fails only for an invalid time, and this time is valid.
                         let _ = arm(
                             &file,
                             Timespec {
@@ -88,7 +89,8 @@ mod linux {
     }
 
     impl Timer {
-        /// Ends a watch and sets the timer. A thread that finds something just now may still make the file readable.
+        /// Ends a watch and sets the timer. A thread that is just finding a condition true may still make the file
+        /// readable.
         fn start_over(&self, at: Timespec) -> PyResult<()> {
             self.replace_watch(None);
             arm(&self.file, at)?;
@@ -117,7 +119,7 @@ mod linux {
             self.file.as_raw_fd()
         }
 
-        /// Makes the file readable in `after_ns` nanoseconds, and until then not.
+        /// Makes the file unreadable now, and readable after `after_ns` nanoseconds.
         fn set(&self, #[pyo3(from_py_with = argument::after_ns)] after_ns: u64) -> PyResult<()> {
             const SECOND: u64 = 1_000_000_000;
             let after_ns = after_ns.max(1);
@@ -128,7 +130,7 @@ mod linux {
             self.start_over(at)
         }
 
-        /// Makes the file readable when a look, one every `interval_ns` nanoseconds, finds that one of the conditions holds.
+        /// Checks the conditions every `interval_ns` nanoseconds, and makes the file readable when one of them holds.
         fn watch(
             &self,
             conditions: Vec<Bound<'_, Condition>>,
@@ -142,13 +144,13 @@ mod linux {
             let interval = Duration::from_nanos(interval_ns);
             match Watch::start(looks, interval, Arc::clone(&self.file)) {
                 Ok(watch) => self.replace_watch(Some(watch)),
-                // Without a thread the loop looks by itself.
+                // If no thread can be started, the event loop checks the conditions.
                 Err(_) => self.set(interval_ns)?,
             }
             Ok(())
         }
 
-        /// Makes the file not readable.
+        /// Makes the file unreadable.
         fn clear(&self) -> PyResult<()> {
             self.start_over(NEVER)
         }

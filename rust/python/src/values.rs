@@ -6,13 +6,41 @@ use pyo3::prelude::*;
 use crate::argument;
 use crate::errors::raise;
 
-/// Bytes of a size such as `64k`, `16m`, `1g` or `4096`.
+/// Parses a size.
+///
+/// Args:
+///     text: A number with the suffix `k`, `m` or `g`; without a suffix it is bytes.
+///
+/// Returns:
+///     Bytes.
+///
+/// Raises:
+///     InvalidArgumentError: If the text is not a size.
+///
+/// Example:
+///     ```python
+///     aeron.parse_size("64k")
+///     ```
 #[pyfunction]
 pub fn parse_size(#[pyo3(from_py_with = argument::text)] text: String) -> PyResult<i64> {
     value::parse_size(&text).map_err(|error| raise("InvalidArgumentError", error.to_string()))
 }
 
-/// Nanoseconds of a duration such as `100ms`, `5s`, `10us` or `1000` (nanoseconds).
+/// Parses a duration.
+///
+/// Args:
+///     text: A number with the suffix `ns`, `us`, `ms` or `s`; without a suffix it is nanoseconds.
+///
+/// Returns:
+///     Nanoseconds.
+///
+/// Raises:
+///     InvalidArgumentError: If the text is not a duration.
+///
+/// Example:
+///     ```python
+///     aeron.parse_duration_ns("100ms")
+///     ```
 #[pyfunction]
 pub fn parse_duration_ns(#[pyo3(from_py_with = argument::text)] text: String) -> PyResult<i64> {
     value::parse_duration_ns(&text)

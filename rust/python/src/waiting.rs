@@ -1,4 +1,4 @@
-//! Waiting from Python: a short spin with the GIL, then without it, and every signal is seen.
+//! Waits for Python: spins for a short time with the GIL, then waits without the GIL, and checks for signals.
 
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
@@ -9,20 +9,21 @@ use pyo3::prelude::*;
 use crate::errors::raise;
 use crate::signals::SIGNAL_INTERVAL;
 
-/// How long a wait spins before it releases the GIL: about the time that releasing and taking it costs when others want it.
+/// How long a wait spins before it releases the GIL: about the time that a release and a new acquisition need if other
+/// threads wait for the GIL.
 const SPIN: Duration = Duration::from_micros(10);
-/// After a second without success a wait parks up to this long, unless the client says otherwise.
+/// After a second without success, a wait parks for up to this time, unless the client has another setting.
 pub const DEFAULT_MAX_IDLE_PARK_NS: u64 = 10_000_000;
 
-/// How a wait idles, and when it gives up.
+/// How a wait idles, and when it times out.
 #[derive(Clone, Copy)]
-pub struct Patience {
+pub struct WaitPolicy {
     /// `None` is for ever.
     timeout: Option<Duration>,
     max_idle_park_ns: u64,
 }
 
-impl Patience {
+impl WaitPolicy {
     /// `timeout` in seconds; `None` and infinity wait for ever.
     pub fn new(timeout: Option<f64>, max_idle_park_ns: u64) -> PyResult<Self> {
         let timeout = timeout
@@ -35,7 +36,7 @@ impl Patience {
         })
     }
 
-    /// Calls `poll` until it answers something; `None` when the time is up.
+    /// Calls `poll` until it returns a value. Returns `None` if the time is up.
     pub fn wait<T: Send>(
         self,
         py: Python<'_>,
@@ -58,7 +59,7 @@ impl Patience {
         self.wait_detached(py, start, poll)
     }
 
-    /// As [`wait`](Self::wait), for a `poll` that works for long: the GIL is released at once.
+    /// As [`wait`](Self::wait), for a `poll` that runs for a long time: releases the GIL at once.
     pub fn wait_without_gil<T: Send>(
         self,
         py: Python<'_>,
@@ -93,7 +94,8 @@ impl Patience {
                 }
             });
             if let Some(outcome) = outcome {
-                // The messages that were found are consumed. A signal that came meanwhile is the interpreter's, right after the call.
+                // The messages are consumed, so they are returned. If a signal arrived, the interpreter handles it
+                // directly after the call.
                 return Ok(outcome);
             }
             py.check_signals()?;
@@ -101,7 +103,8 @@ impl Patience {
     }
 }
 
-/// Calls `f`, which waits by itself, on a thread of its own, so that a signal ends the wait; what `f` answers then is dropped.
+/// Calls the blocking function `f` on a separate thread, so that a signal can end the wait. After a signal, the result
+/// of `f` is dropped.
 pub fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     name: &str,
@@ -122,7 +125,7 @@ pub fn interruptible_with<T: Send + 'static>(
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || {
-            // Nobody is left to answer when a signal has ended the wait.
+            // An error means that a signal has ended the wait, so the result is not needed.
             let _ = answer.send(f());
         })?;
     loop {

@@ -1,15 +1,15 @@
-//! The virtual clock: one time for everything, in two forms.
+//! The virtual clock: one time for all components, as monotonic time and as wall-clock time.
 
 use std::sync::Arc;
 
 use aeron_agent::{CachedEpochClock, CachedNanoClock};
 
-/// 2024-01-01, when every schedule begins.
+/// Wall-clock time at the start of every schedule: 2024-01-01.
 const START_MS: i64 = 1_704_067_200_000;
-/// When every schedule begins, on the monotonic clock: not 0, so that a time that was never set is seen.
+/// Monotonic time at the start of every schedule. Not 0, so that an unset time is detected.
 pub const START_NS: i64 = 1_000_000_000_000;
 
-/// The clock of a schedule. Clones are the same clock.
+/// The clock of a schedule. Clones share the time.
 #[derive(Clone)]
 pub struct VirtualClock {
     nano: Arc<CachedNanoClock>,
@@ -18,7 +18,7 @@ pub struct VirtualClock {
 }
 
 impl VirtualClock {
-    /// A clock at the beginning.
+    /// Creates a clock at the start time.
     pub fn new() -> Self {
         Self {
             nano: Arc::new(CachedNanoClock::new(START_NS)),
@@ -27,27 +27,27 @@ impl VirtualClock {
         }
     }
 
-    /// Monotonic time in nanoseconds.
+    /// Returns the monotonic time in nanoseconds.
     pub fn now_ns(&self) -> i64 {
         self.now_ns
     }
 
-    /// Wall clock in milliseconds.
+    /// Returns the wall-clock time in milliseconds.
     pub fn now_ms(&self) -> i64 {
         START_MS + (self.now_ns - START_NS) / 1_000_000
     }
 
-    /// The monotonic clock for those who read it themselves.
+    /// Returns the monotonic clock, for components that read the time themselves.
     pub fn nano_clock(&self) -> Arc<CachedNanoClock> {
         Arc::clone(&self.nano)
     }
 
-    /// The wall clock for those who read it themselves.
+    /// Returns the wall clock, for components that read the time themselves.
     pub fn epoch_clock(&self) -> Arc<CachedEpochClock> {
         Arc::clone(&self.epoch)
     }
 
-    /// Moves time on.
+    /// Advances the time.
     pub fn advance_to(&mut self, now_ns: i64) {
         self.now_ns = now_ns;
         self.nano.update(now_ns);

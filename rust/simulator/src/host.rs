@@ -1,4 +1,4 @@
-//! A host: a media driver on heap memory, which may be paused agent by agent, crash, and start again.
+//! [`Host`]: a media driver in heap memory. Each of its agents can be paused, and it can crash and start again.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use aeron_agent::{EpochClock, NanoClock};
 use aeron_client::{Aeron, CncFile, Error, LogBuffers, LogSource};
-use aeron_driver::driver_core::{DriverCore, Surroundings};
+use aeron_driver::driver_core::{DriverCore, DriverEnvironment};
 use aeron_driver::log_storage::{HeapLogs, LogId};
 use aeron_driver::media::address::Family;
 use aeron_driver::names::NameResolver;
@@ -20,25 +20,25 @@ use aeron_protocol::ErrorCode;
 use crate::clock::VirtualClock;
 use crate::network::{HostId, HostInterfaces, HostNetwork};
 
-/// Bytes that logs of one driver may take.
+/// Maximum number of bytes for the logs of one driver.
 const STORAGE_LENGTH: u64 = 256 * 1024 * 1024;
 const LOSS_REPORT_LENGTH: usize = 64 * 1024;
 
 /// One of a driver's agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentKind {
-    /// Takes commands.
+    /// Processes the commands of clients.
     Conductor,
     /// Sends.
     Sender,
     /// Receives.
     Receiver,
-    /// Does what can block.
+    /// Does the work that can block.
     Resources,
 }
 
 impl AgentKind {
-    /// All of them, in the order of a duty cycle.
+    /// All agents, in the order of a duty cycle.
     pub const ALL: [Self; 4] = [
         Self::Sender,
         Self::Receiver,
@@ -55,11 +55,11 @@ pub struct Host {
     seed: u64,
     starts: u64,
     driver: Option<Driver>,
-    /// Until when each agent stands still, in the order of [`AgentKind::ALL`].
+    /// Time until which each agent is paused, in the order of [`AgentKind::ALL`].
     paused_until_ns: [i64; 4],
 }
 
-/// A driver that runs: its agents and its memory.
+/// A running driver: its agents and its memory.
 struct Driver {
     core: DriverCore,
     cnc: CncFile,
@@ -67,7 +67,7 @@ struct Driver {
 }
 
 impl Host {
-    /// A host without a driver; each that will run there has `context`.
+    /// Creates a host without a driver; its drivers will use `context`.
     pub fn new(id: HostId, context: Context, network: HostNetwork, seed: u64) -> Self {
         Self {
             id,
@@ -80,17 +80,17 @@ impl Host {
         }
     }
 
-    /// How often a driver was started.
+    /// Returns the number of times that a driver was started.
     pub fn starts(&self) -> u64 {
         self.starts
     }
 
-    /// Its number.
+    /// Returns the number of the host.
     pub fn id(&self) -> HostId {
         self.id
     }
 
-    /// Starts a driver, in memory of its own.
+    /// Starts a driver with new memory.
     pub fn start(&mut self, clock: &VirtualClock) {
         self.starts += 1;
         let identity = DriverIdentity {
@@ -106,7 +106,7 @@ impl Host {
         let cnc = CncFile::format(memory, &lengths, &identity).expect("the smallest lengths");
         let logs = HeapLogs::new(STORAGE_LENGTH);
         let epoch = clock.epoch_clock();
-        let surroundings = Surroundings {
+        let surroundings = DriverEnvironment {
             logs: Box::new(logs.clone()),
             network: Box::new(self.network.clone()),
             names: Box::new(|_| Ok(Box::new(HostNames))),
@@ -134,13 +134,13 @@ impl Host {
         self.driver.is_some()
     }
 
-    /// The driver dies: its sockets are closed by the system, its memory stays as it is for those who have it mapped.
+    /// Simulates a crash of the driver: the system closes its sockets, and clients keep its memory mapped.
     pub fn crash(&mut self) {
         self.driver = None;
         self.resume();
     }
 
-    /// Agents of one kind stand still until then.
+    /// Pauses an agent until the given time.
     pub fn pause(&mut self, agent: AgentKind, until_ns: i64) {
         for (kind, paused_until_ns) in AgentKind::ALL.iter().zip(&mut self.paused_until_ns) {
             if *kind == agent {
@@ -149,12 +149,12 @@ impl Host {
         }
     }
 
-    /// All agents go on.
+    /// Resumes all agents.
     pub fn resume(&mut self) {
         self.paused_until_ns = [i64::MIN; 4];
     }
 
-    /// One duty cycle of those agents that do not stand still; answers how much was done.
+    /// Runs one duty cycle of the agents that are not paused. Returns a work count.
     pub fn do_work(&mut self, clock: &VirtualClock) -> usize {
         let Some(Driver { core, .. }) = &mut self.driver else {
             return 0;
@@ -175,12 +175,12 @@ impl Host {
         work_count
     }
 
-    /// The memory that clients share with the driver.
+    /// Returns the memory that clients share with the driver.
     pub fn cnc(&self) -> Option<&CncFile> {
         self.driver.as_ref().map(|driver| &driver.cnc)
     }
 
-    /// All counters of the driver but those of the system that are 0, one per line.
+    /// Lists all counters of the driver, one per line, except system counters with the value 0.
     pub fn counters_text(&self) -> String {
         let counters = self.cnc().map(CncFile::counters);
         let records = counters.into_iter().flat_map(|counters| counters.records());
@@ -190,25 +190,25 @@ impl Host {
         lines.collect()
     }
 
-    /// A log of the driver.
+    /// Returns a log of the driver.
     pub fn log(&self, log: LogId) -> Option<LogBuffers<SharedBuffer>> {
         let memory = self.driver.as_ref()?.logs.memory(log)?;
         LogBuffers::attach(&memory).ok()
     }
 
-    /// Logs that the driver has.
+    /// Returns the number of logs of the driver.
     pub fn log_count(&self) -> usize {
         self.driver.as_ref().map_or(0, |driver| driver.logs.count())
     }
 
-    /// A client of the driver that runs.
+    /// Connects a client to the running driver.
     pub fn connect(&self, context: aeron_client::Context) -> Option<Aeron> {
         let driver = self.driver.as_ref()?;
         let logs = Box::new(DriverLogs(driver.logs.clone()));
         Some(Aeron::attach(context, &driver.cnc, logs).expect("the context is valid"))
     }
 
-    /// Closes the driver in an orderly way; answers the number of logs that it left.
+    /// Closes the driver cleanly. Returns the number of remaining logs.
     pub fn close(&mut self) -> usize {
         let Some(mut driver) = self.driver.take() else {
             return 0;
@@ -219,7 +219,7 @@ impl Host {
     }
 }
 
-/// The logs of a driver, as clients of the same host open them.
+/// Opens the logs of a driver for clients of the same host.
 struct DriverLogs(HeapLogs);
 
 impl LogSource for DriverLogs {
@@ -232,7 +232,7 @@ impl LogSource for DriverLogs {
     }
 }
 
-/// Which log a driver means by a file name.
+/// Returns the id of the log with a file name.
 fn log_id(path: &Path) -> Option<LogId> {
     let id = path.file_stem()?.to_str()?.parse().ok()?;
     [LogId::Publication(id), LogId::Image(id)]
@@ -246,7 +246,7 @@ fn log_id(path: &Path) -> Option<LogId> {
         })
 }
 
-/// Names of the virtual network: addresses only.
+/// Name resolution of the virtual network: accepts only addresses.
 struct HostNames;
 
 impl NameResolver for HostNames {

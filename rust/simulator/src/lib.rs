@@ -1,8 +1,9 @@
-//! The simulator: media drivers with their clients in one thread, on a virtual clock and a faulty virtual network.
+//! The simulator: runs media drivers and their clients in one thread, with a virtual clock and a faulty virtual
+//! network.
 //!
-//! Everything that happens follows from a seed: who publishes what to whom, the faults, every single datagram's fate. The
-//! drivers and clients are those of production, on heap memory. A [`Schedule`] is drawn from the seed, a [`World`] lets it happen
-//! and finds what must not be; the same seed finds the same again.
+//! A seed determines the whole run: the publishers and subscribers, the faults, and the fate of every datagram. Drivers
+//! and clients are the production code, on heap memory. A [`Schedule`] is generated from the seed. A [`World`] runs it
+//! and reports violations of invariants. The same seed always gives the same result.
 
 mod archive;
 mod checks;
@@ -20,21 +21,22 @@ pub use schedule::{Edition, Schedule};
 pub use truth::Finding;
 pub use world::{Failure, Outcome, World};
 
-/// Schedules that once found something.
+/// Seeds of schedules that found a bug once.
 pub const KEPT_SEEDS: [(u64, Edition); 4] = [
-    // After an abandoned claim had become padding, bytes of it were sent in place of the next frame.
+    // After an abandoned claim became padding, bytes of it were sent instead of the next frame.
     (2_671, Edition::First),
-    // A subscriber that had left and come back was not told of the end, as the publisher did not linger for it.
+    // A subscriber that had left and come back did not receive the end of the stream, because the publisher did not
+    // linger for it.
     (5_582, Edition::First), // The subscriber came back because its network had been cut off.
     (6_600, Edition::First),
-    // Padding took the sender beyond its limit, and its last frames were lost: the receiver refused its heartbeats.
+    // Padding moved the sender beyond its limit, and its last frames were lost: the receiver refused its heartbeats.
     (1_712, Edition::Second),
 ];
 
 /// Runs the schedule of a seed.
 ///
 /// # Errors
-/// What went wrong in it.
+/// The finding of the schedule.
 pub fn run(seed: u64, edition: Edition) -> Result<Outcome, Failure> {
     World::new(Schedule::draw(seed, edition)).run()
 }
@@ -42,7 +44,7 @@ pub fn run(seed: u64, edition: Edition) -> Result<Outcome, Failure> {
 /// Runs the schedule with archives of a seed.
 ///
 /// # Errors
-/// What went wrong in it.
+/// The finding of the schedule.
 pub fn run_archives(seed: u64) -> Result<ArchiveOutcome, Failure> {
     ArchiveWorld::new(ArchiveSchedule::draw(seed)).run()
 }

@@ -1,7 +1,8 @@
-//! Runs schedules: `aeron-simulator [--all-rows] <first seed>..<end>`, or `aeron-simulator [--trace] <seed>`, which tells all about one.
+//! Runs schedules: `aeron-simulator [--all-rows] <first seed>..<end>`, or `aeron-simulator [--trace] <seed>` for one
+//! schedule in detail.
 //!
-//! With `--all-rows` the seeds that once found something run too, and it fails if a row of the drivers' tables is not reached. With
-//! `--first-edition` schedules have only the faults of the first edition, as those of the kept seeds.
+//! `--all-rows` also runs the seeds that found a bug once, and fails if a row of the drivers' state tables is not
+//! reached. `--first-edition` limits the faults to those of the first edition, as for the kept seeds.
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
     run_all(&schedules, has("--all-rows"))
 }
 
-/// One schedule, with all that is known about it.
+/// Runs one schedule and prints its details.
 fn show(schedule: Schedule, is_traced: bool) -> ExitCode {
     let (seed, edition) = (schedule.seed, schedule.edition);
     println!("{schedule:#?}");
@@ -61,7 +62,7 @@ fn show(schedule: Schedule, is_traced: bool) -> ExitCode {
     }
 }
 
-/// Many schedules, on all processors.
+/// Runs many schedules on all processors.
 fn run_all(schedules: &[(u64, Edition)], must_reach_all: bool) -> ExitCode {
     let start = Instant::now();
     let next = AtomicUsize::new(0);
@@ -100,7 +101,7 @@ fn run_all(schedules: &[(u64, Edition)], must_reach_all: bool) -> ExitCode {
     ExitCode::from(u8::from(failures > 0 || !is_complete))
 }
 
-/// One schedule with archives, with all that is known about it.
+/// Runs one schedule with archives and prints its details.
 fn show_archives(seed: u64, is_traced: bool) -> ExitCode {
     let schedule = ArchiveSchedule::draw(seed);
     println!("{schedule:#?}");
@@ -121,7 +122,7 @@ fn show_archives(seed: u64, is_traced: bool) -> ExitCode {
     }
 }
 
-/// Many schedules with archives, on all processors.
+/// Runs many schedules with archives on all processors.
 fn run_all_archives(seeds: &[u64]) -> ExitCode {
     let start = Instant::now();
     let next = AtomicUsize::new(0);
@@ -186,7 +187,7 @@ fn report(seed: u64, edition: Edition, failure: &Failure) {
     );
 }
 
-/// `7` or `0..100`.
+/// Parses `7` or `0..100`.
 fn seeds(text: &str) -> std::ops::Range<u64> {
     let number = |text: &str| text.parse().expect("a seed is a number");
     match text.split_once("..") {

@@ -1,4 +1,4 @@
-//! What was published, and whether what is received can be true.
+//! The published messages, and checks of the received messages.
 
 use std::collections::BTreeMap;
 
@@ -10,32 +10,33 @@ use fastrand::Rng;
 use crate::network::HostId;
 use crate::payload::Message;
 
-/// A finding: what a driver or client did that it must not do.
+/// A finding: the rule that a driver or client broke.
 pub type Finding = String;
 
-/// Which publication of which driver: host, number of its driver, original registration id.
-pub type Origin = (HostId, u64, i64);
+/// Identifies a publication: host, number of its driver, original registration id.
+pub type PublicationOrigin = (HostId, u64, i64);
 
 /// A stream within its channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct StreamKey {
-    /// Session of the publication.
+pub struct ChannelStream {
+    /// Session id of the publication.
     pub session_id: i32,
-    /// Stream of the publication.
+    /// Stream id of the publication.
     pub stream_id: i32,
 }
 
-/// Forged requests begin near one of so many last messages.
+/// A forged NAK begins near one of this many last messages.
 const MAX_FORGED_DISTANCE: usize = 60;
-/// They begin within so many places for a frame after its end: where a frame begins, or within a claim or message.
+/// A forged NAK begins at most this many frame positions after the end of that message. A frame may begin there, or the
+/// position may be within a claim or message.
 const MAX_FORGED_FRAMES: i64 = 40;
 
 /// Everything that was published in a schedule.
 #[derive(Debug, Default)]
 pub struct Truth {
     publications: Vec<PublicationRecord>,
-    /// Their numbers.
-    numbers: BTreeMap<Origin, u32>,
+    /// Numbers of the publications.
+    numbers: BTreeMap<PublicationOrigin, u32>,
     received: u64,
 }
 
@@ -43,33 +44,33 @@ pub struct Truth {
 #[derive(Debug)]
 pub struct PublicationRecord {
     /// The publication's stream.
-    pub stream: StreamKey,
-    /// Longest message that travels in one frame.
+    pub stream: ChannelStream,
+    /// Maximum length of a message in one frame.
     pub max_payload_length: usize,
-    /// Where each message ends in the stream, and its length.
+    /// End position and length of each message.
     messages: Vec<(i64, usize)>,
     start_position: i64,
     positions: Positions,
 }
 
-/// What one subscriber saw of one image.
+/// Progress of one subscriber in one image.
 #[derive(Debug)]
-pub struct Progress {
-    /// Where the image began.
+pub struct ImageProgress {
+    /// Join position of the image.
     pub join_position: i64,
-    /// Whether nothing may be missing.
+    /// Whether the stream must be complete.
     pub is_reliable: bool,
-    /// The publication, once a message told it.
+    /// Number of the publication, known since the first message.
     pub publication: Option<u32>,
-    /// The number of the message that must come next.
+    /// Number of the next expected message.
     pub next: u32,
 }
 
 impl Truth {
-    /// A publication was added, which may be one that was there already; answers its number.
+    /// Registers a publication, which may already exist. Returns its number.
     pub fn open_publication(
         &mut self,
-        origin: Origin,
+        origin: PublicationOrigin,
         record: impl FnOnce() -> PublicationRecord,
     ) -> u32 {
         *self.numbers.entry(origin).or_insert_with(|| {
@@ -78,12 +79,12 @@ impl Truth {
         })
     }
 
-    /// A publication.
+    /// Returns a publication.
     pub fn publication(&self, number: u32) -> &PublicationRecord {
         &self.publications[number as usize]
     }
 
-    /// The next message of a publication.
+    /// Returns the next message of a publication.
     pub fn next_message(&self, publication: u32, length: usize) -> Message {
         Message {
             publication,
@@ -92,35 +93,35 @@ impl Truth {
         }
     }
 
-    /// A message was taken by its publication, and ends there.
+    /// Registers a message that its publication accepted, with its end position.
     pub fn on_published(&mut self, message: Message, end_position: i64) {
         let record = &mut self.publications[message.publication as usize];
         record.messages.push((end_position, message.length));
     }
 
-    /// Messages published by all.
+    /// Returns the number of messages that all publishers have published.
     pub fn published(&self) -> u64 {
         let counts = self.publications.iter().map(|record| record.messages.len());
         counts.sum::<usize>() as u64
     }
 
-    /// Messages received by all.
+    /// Returns the number of messages that all subscribers have received.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// A subscriber got bytes that end at `end_position` of `stream`.
+    /// Checks the bytes that a subscriber received; they end at `end_position` of `stream`.
     ///
     /// # Errors
-    /// They are not what was published, or not the next.
+    /// The bytes were not published, or are not the next ones.
     pub fn on_received(
         &mut self,
-        progress: &mut Progress,
-        stream: StreamKey,
+        progress: &mut ImageProgress,
+        stream: ChannelStream,
         message: Option<Message>,
         end_position: i64,
     ) -> Result<(), Finding> {
-        let StreamKey {
+        let ChannelStream {
             session_id,
             stream_id,
         } = stream;
@@ -164,9 +165,9 @@ impl Truth {
 }
 
 impl PublicationRecord {
-    /// A publication without messages.
+    /// Creates a publication without messages.
     pub fn new(
-        stream: StreamKey,
+        stream: ChannelStream,
         start_position: i64,
         positions: Positions,
         max_payload_length: usize,
@@ -180,12 +181,12 @@ impl PublicationRecord {
         }
     }
 
-    /// Messages so far.
+    /// Returns the number of messages so far.
     pub fn count(&self) -> u32 {
         self.messages.len() as u32
     }
 
-    /// A request for bytes from any place near the end of a message on, be they sent or not.
+    /// Returns a NAK for bytes near the end of a message, whether they were sent or not.
     pub fn any_nak(&self, random: &mut Rng) -> Nak {
         let ends = self.messages.iter().rev().map(|(end, _)| *end);
         let position = ends
@@ -203,8 +204,8 @@ impl PublicationRecord {
         }
     }
 
-    /// Which message may come first after joining at a position: the first that ends behind it, or the one after that, where the
-    /// position may be inside a message of several frames.
+    /// Returns the messages that may come first after joining at a position. This is the first message that ends after
+    /// the position, or the next one if the position may be inside a message of several frames.
     fn first_from(&self, join_position: i64) -> std::ops::RangeInclusive<u32> {
         let first = self
             .messages

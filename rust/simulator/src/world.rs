@@ -1,4 +1,4 @@
-//! The world of a schedule: hosts, network and applications, and the loop that lets time pass.
+//! The world of a schedule: hosts, network and applications, and the loop that advances time.
 
 mod ending;
 
@@ -13,32 +13,32 @@ use crate::checks::{CounterChecks, DatagramChecks};
 use crate::clock::{START_NS, VirtualClock};
 use crate::host::Host;
 use crate::network::{HostNetwork, SharedWire, Weather, Wire, WireCounts, describe};
-use crate::roles::{Graveyard, Publisher, Subscriber, Surroundings};
-use crate::schedule::{Event, Role, Schedule};
+use crate::roles::{Graveyard, Publisher, RoleEnvironment, SimulatedSubscriber};
+use crate::schedule::{Event, RoleId, Schedule};
 use crate::truth::{Finding, Truth};
 use ending::Phase;
 
-/// What became of a schedule that found nothing.
+/// Results of a schedule without a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Messages published.
+    /// Number of messages published.
     pub published: u64,
-    /// Messages received, by all subscribers together.
+    /// Number of messages received by all subscribers together.
     pub received: u64,
-    /// What the network did.
+    /// Counts of network events.
     pub wire: WireCounts,
-    /// Steps of virtual time.
+    /// Number of steps of virtual time.
     pub steps: u64,
-    /// Rows of the drivers' tables that were reached.
+    /// Rows of the drivers' state tables that were reached.
     pub reached: Reached,
-    /// How long recovery, parting and leaving took.
+    /// Durations of recovery, parting and leaving, in nanoseconds.
     pub slowest_ns: [i64; 3],
-    /// A fingerprint of all that happened: the same for the same seed.
+    /// A fingerprint of the whole run: equal for equal seeds.
     pub fingerprint: u64,
 }
 
 impl Outcome {
-    /// Adds what became of another schedule.
+    /// Adds the results of another schedule.
     pub fn add(&mut self, other: &Self) {
         self.published += other.published;
         self.received += other.received;
@@ -52,29 +52,29 @@ impl Outcome {
     }
 }
 
-/// What a schedule found.
+/// The finding of a schedule.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What must not be.
+    /// The broken rule.
     pub finding: Finding,
-    /// When it was found, after the start of the schedule.
+    /// Time of the finding, in nanoseconds after the start of the schedule.
     pub after_ns: i64,
-    /// All counters of all drivers then.
+    /// All counters of all drivers at that time.
     pub counters: String,
 }
 
 /// A stream's publisher and subscribers.
-struct Stream {
+struct SimulatedStream {
     publisher: Publisher,
-    subscribers: Vec<Subscriber>,
-    /// The publication with the last messages, once all are published.
+    subscribers: Vec<SimulatedSubscriber>,
+    /// The publication with the last messages; set when all are published.
     last_publication: Option<u32>,
 }
 
-impl Stream {
-    /// Whether anybody must receive it whenever all is well.
+impl SimulatedStream {
+    /// Whether the stream must have a receiver when there are no faults.
     fn is_served(&self) -> bool {
-        let mut plans = self.subscribers.iter().map(Subscriber::plan);
+        let mut plans = self.subscribers.iter().map(SimulatedSubscriber::plan);
         plans.any(|plan| plan.is_served)
     }
 }
@@ -85,18 +85,18 @@ pub struct World {
     clock: VirtualClock,
     wire: SharedWire,
     hosts: Vec<Host>,
-    streams: Vec<Stream>,
+    streams: Vec<SimulatedStream>,
     truth: Truth,
     graveyard: Graveyard,
-    /// Events that are to come; of two at the same time the earlier one first.
+    /// Future events, ordered by time; at the same time the earlier event of the schedule first.
     agenda: BinaryHeap<Reverse<Appointment>>,
     events: Vec<Event>,
     checks: CounterChecks,
     datagram_checks: DatagramChecks,
     phase: Phase,
-    /// How long the phases of the ending took.
+    /// Durations of the phases at the end.
     phase_times_ns: [i64; 3],
-    /// Decides what strangers send.
+    /// Generates the forged datagrams.
     random: Rng,
     steps: u64,
     step_ns: i64,
@@ -105,15 +105,15 @@ pub struct World {
 /// Time and number of an event.
 type Appointment = (i64, usize);
 
-/// How many steps pass between two looks at all positions.
+/// Number of steps between two checks of all positions.
 const STEPS_BETWEEN_CHECKS: u64 = 16;
-/// Requests that a stranger forges at a time, at most.
+/// Maximum number of NAKs that are forged at a time.
 const MAX_FORGED_NAKS: usize = 8;
-/// While nothing happens, each step is so many times as long as the one before.
+/// While nothing happens, each step is longer than the previous one by this factor.
 const IDLE_GROWTH: i64 = 8;
 
 impl World {
-    /// The world at the beginning of a schedule.
+    /// Creates the world at the beginning of a schedule.
     pub fn new(schedule: Schedule) -> Self {
         let clock = VirtualClock::new();
         let hosts = schedule.drivers.len();
@@ -143,13 +143,13 @@ impl World {
             .streams
             .iter()
             .enumerate()
-            .map(|(index, plan)| Stream {
+            .map(|(index, plan)| SimulatedStream {
                 publisher: Publisher::new(plan.publisher.clone(), schedule.seed ^ index as u64),
                 subscribers: plan
                     .subscribers
                     .iter()
                     .cloned()
-                    .map(Subscriber::new)
+                    .map(SimulatedSubscriber::new)
                     .collect(),
                 last_publication: None,
             })
@@ -178,7 +178,7 @@ impl World {
         world
     }
 
-    /// Tells `tell` of every datagram that is sent.
+    /// Calls `tell` with a line for each datagram that is sent.
     #[must_use]
     pub fn traced(self, mut tell: impl FnMut(String) + Send + 'static) -> Self {
         self.wire.lock().observe(Box::new(move |now_ns, passing| {
@@ -188,12 +188,12 @@ impl World {
         self
     }
 
-    /// Lets the whole schedule happen.
+    /// Runs the whole schedule.
     ///
     /// # Errors
-    /// What a driver or client did that it must not do.
+    /// A rule that a driver or client broke.
     pub fn run(mut self) -> Result<Outcome, Failure> {
-        // What another schedule on this thread has reached.
+        // Clears the rows that another schedule on this thread has reached.
         Reached::take();
         self.pass_time().map_err(|finding| Failure {
             finding,
@@ -244,7 +244,7 @@ impl World {
         Ok(work_count)
     }
 
-    /// The end of the step, or what comes before it.
+    /// Returns the end of the step, or the time of an earlier event.
     fn next_time_ns(&self) -> i64 {
         let now_ns = self.clock.now_ns();
         let mut next_ns = now_ns + self.step_ns;
@@ -266,7 +266,7 @@ impl World {
     }
 
     fn run_roles(&mut self) -> Result<usize, Finding> {
-        let mut surroundings = Surroundings {
+        let mut surroundings = RoleEnvironment {
             hosts: &self.hosts,
             clock: &self.clock,
             truth: &mut self.truth,
@@ -311,7 +311,7 @@ impl World {
             Event::AbandonClaim(stream) => self.streams[stream].publisher.abandon_claim(),
             Event::Revoke(stream, away_ns) => {
                 self.streams[stream].publisher.revoke();
-                self.part(Role::Publisher(stream), now_ns + away_ns);
+                self.part(RoleId::Publisher(stream), now_ns + away_ns);
             }
             Event::Reject(stream, number) => self.streams[stream].subscribers[number].reject(),
             Event::ForgeRoundTrip(stream) => self.forge_round_trip(stream),
@@ -321,30 +321,30 @@ impl World {
         Ok(())
     }
 
-    fn set_wanted(&mut self, role: Role, is_wanted: bool) {
+    fn set_wanted(&mut self, role: RoleId, is_wanted: bool) {
         match role {
-            Role::Publisher(stream) => self.streams[stream].publisher.set_wanted(is_wanted),
-            Role::Subscriber(stream, number) => {
+            RoleId::Publisher(stream) => self.streams[stream].publisher.set_wanted(is_wanted),
+            RoleId::Subscriber(stream, number) => {
                 self.streams[stream].subscribers[number].set_wanted(is_wanted);
             }
         }
     }
 
-    fn part(&mut self, role: Role, until_ns: i64) {
+    fn part(&mut self, role: RoleId, until_ns: i64) {
         self.set_wanted(role, false);
         self.arrange(until_ns, Event::Join(role));
     }
 
-    fn crash_client(&mut self, role: Role) {
+    fn crash_client(&mut self, role: RoleId) {
         match role {
-            Role::Publisher(stream) => self.streams[stream].publisher.crash(&mut self.graveyard),
-            Role::Subscriber(stream, number) => {
+            RoleId::Publisher(stream) => self.streams[stream].publisher.crash(&mut self.graveyard),
+            RoleId::Subscriber(stream, number) => {
                 self.streams[stream].subscribers[number].crash(&mut self.graveyard);
             }
         }
     }
 
-    /// A stranger asks all receivers for the round trip of a stream.
+    /// Sends forged requests for a round-trip measurement of a stream to all receivers.
     fn forge_round_trip(&mut self, stream: usize) {
         let Some(number) = self.streams[stream].publisher.publication() else {
             return;
@@ -363,7 +363,7 @@ impl World {
         self.wire.lock().flood(&bytes);
     }
 
-    /// A stranger asks the sender of a stream again and again for bytes that are not missing, or were never sent.
+    /// Sends forged NAKs to the sender of a stream, for bytes that are not missing or were never sent.
     fn forge_naks(&mut self, stream: usize) {
         let Some(number) = self.streams[stream].publisher.publication() else {
             return;
@@ -382,7 +382,7 @@ impl World {
         }
     }
 
-    /// All faults end now: those who are away come back, and those who stand still go on.
+    /// Ends all faults: absent roles return, and paused agents resume.
     fn heal(&mut self) {
         let fair: Weather = self.schedule.fair.clone();
         *self.wire.lock().weather() = fair;

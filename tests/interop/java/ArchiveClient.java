@@ -17,7 +17,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** One connection to an archive, and every method of the real client. What a method returns is named {@code result}. */
+/** One connection to an archive, with every method of the real client. A method's result is named {@code result}. */
 final class ArchiveClient
 {
     private final JavaPeer peer;
@@ -149,7 +149,7 @@ final class ArchiveClient
         };
     }
 
-    /** Starts a replay and subscribes to it; the session keeps other replays of the channel away. */
+    /** Starts a replay and subscribes to it. The session id excludes other replays of the channel. */
     private Object replay(final Request request)
     {
         final Subscription subscription = archive.replay(
@@ -157,7 +157,7 @@ final class ArchiveClient
         return peer.register(subscription);
     }
 
-    /** Polls a merge until it is complete and has delivered so many messages. */
+    /** Polls a merge until it is complete and has delivered this number of messages. */
     private Object merge(final Request request)
     {
         final Subscription subscription = peer.subscriptionOf(request.number("subscription"));
@@ -243,7 +243,7 @@ final class ArchiveClient
         };
     }
 
-    /** What can be done to whole segment files; answers how many, and 0 for a detach. */
+    /** An operation on whole segment files. Returns their number, and 0 for a detach. */
     private long segments(final Request request)
     {
         final long recording = request.number("recording");
@@ -319,7 +319,7 @@ final class ArchiveClient
         return new Credentials(request.bytes("credentials"), request.bytes("challenge_answer"), key);
     }
 
-    /** With a key, the answer to a challenge is its HMAC-SHA-256. */
+    /** With a key, the response to a challenge is its HMAC-SHA-256. */
     private record Credentials(byte[] atConnect, byte[] atChallenge, byte[] key) implements CredentialsSupplier
     {
         public byte[] encodedCredentials()

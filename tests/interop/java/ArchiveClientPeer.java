@@ -2,8 +2,8 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * The real archive client, driven line by line: the operations of JavaPeer, and those of ArchiveClient for the client that
- * {@code client} names, and those of PersistentReader. The protocol is described in archive_peers.py.
+ * The real archive client, controlled by lines of text. It has the operations of JavaPeer, those of ArchiveClient for the
+ * client {@code client}, and those of PersistentReader. archive_peers.py describes the protocol.
  */
 public final class ArchiveClientPeer
 {

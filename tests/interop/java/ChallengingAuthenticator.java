@@ -6,7 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Accepts the credentials {@code secret}, challenges {@code ask} and wants {@code riddle:answer}, and rejects all others. */
+/** Accepts the credentials {@code secret}, challenges {@code ask} and expects {@code riddle:answer}, rejects all others. */
 public final class ChallengingAuthenticator implements AuthenticatorSupplier, Authenticator
 {
     private static final byte[] CHALLENGE = "riddle".getBytes(StandardCharsets.US_ASCII);

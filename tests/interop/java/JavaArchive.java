@@ -15,7 +15,7 @@ import java.util.Map;
 import java.util.function.BooleanSupplier;
 import java.util.zip.CRC32;
 
-/** The real archive and its client, driven line by line: records pattern messages of its own publications. */
+/** The real archive and its client, controlled by lines of text. It records pattern messages of its own publications. */
 public final class JavaArchive
 {
     private static final long TIMEOUT_NS = 20_000_000_000L;
@@ -41,7 +41,7 @@ public final class JavaArchive
         };
     }
 
-    /** Starts an archive beside the driver of a directory; with a checksum it is kept in each frame's session id. */
+    /** Starts an archive on the driver of a directory. A checksum is stored in each frame's session id. */
     private Map<String, Object> open(final Request request)
     {
         final Archive.Context context = new Archive.Context()
@@ -65,7 +65,7 @@ public final class JavaArchive
         return Map.of();
     }
 
-    /** Publishes messages and waits until they are recorded; the publication stays unless it is to be stopped. */
+    /** Publishes messages and waits until they are recorded. The publication stays open unless it has to stop. */
     private Map<String, Object> record(final Request request)
     {
         final String channel = request.text("channel");
@@ -90,7 +90,7 @@ public final class JavaArchive
             "session", publication.sessionId(), "stream", stream);
     }
 
-    /** Replays a whole recording; answers its positions, and number and checksum of its messages. */
+    /** Replays a whole recording. Returns its positions, and number and checksum of its messages. */
     private Map<String, Object> replay(final Request request)
     {
         final long recording = request.number("recording");

@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
-/** The real Java client, driven line by line; the protocol is described in peers.py. */
+/** The real Java client, controlled by lines of text. peers.py describes the protocol. */
 public final class JavaPeer
 {
     private final Map<Long, Publisher> publishers = new HashMap<>();

@@ -9,7 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.function.Function;
 
-/** Answers each line of standard input with one of standard output; whatever else is printed goes to standard error. */
+/** Responds to each line of standard input with a line of standard output. All other output goes to standard error. */
 final class Lines
 {
     private Lines()

@@ -5,7 +5,7 @@ import org.agrona.concurrent.UnsafeBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 
-/** The content of test messages: number n holds n in its first eight bytes, then (n + index) mod 256 in each further byte. */
+/** The content of test messages: message n has n in its first eight bytes, then (n + index) mod 256 in each byte. */
 final class Pattern
 {
     private static final int LONGEST = 17 * 1024 * 1024;

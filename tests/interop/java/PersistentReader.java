@@ -10,7 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** A persistent subscription of the real client, and what came of it since the last answer. */
+/** A persistent subscription of the real client, and its messages and events since the last response. */
 final class PersistentReader implements PersistentSubscriptionListener
 {
     private static final int BLOCK = Long.BYTES;
@@ -49,7 +49,7 @@ final class PersistentReader implements PersistentSubscriptionListener
         return read(request);
     }
 
-    /** Polls until so many messages came, and an event if one is asked for. */
+    /** Polls until this number of messages has arrived, and an event if one is requested. */
     private Object read(final Request request)
     {
         final int count = request.integer("count");
@@ -71,7 +71,7 @@ final class PersistentReader implements PersistentSubscriptionListener
         return messages.size() >= count && (event.isEmpty() || events.stream().anyMatch((e) -> e.toString().startsWith(event)));
     }
 
-    /** Number and length of a message, or a length of -1 if its blocks are not alike. */
+    /** Number and length of a message, or a length of -1 if its blocks differ. */
     private void onMessage(final DirectBuffer buffer, final int offset, final int length, final Header header)
     {
         final long number = buffer.getLong(offset);

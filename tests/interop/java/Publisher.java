@@ -20,7 +20,7 @@ final class Publisher
         this.publication = publication;
     }
 
-    /** Sends a number of messages, and tries each until it went, the deadline passed, or it can never go. */
+    /** Sends a number of messages. Tries each until it is sent, the deadline has passed, or it can never be sent. */
     Map<String, Object> publish(final Request request)
     {
         final int[] lengths = request.integers("lengths");
@@ -59,7 +59,7 @@ final class Publisher
         return Map.of("result", result);
     }
 
-    /** Claims and leaves the claim open until {@code finish}. */
+    /** Claims, and keeps the claim open until {@code finish}. */
     Map<String, Object> hold(final Request request)
     {
         return Map.of("result", publication.tryClaim(request.integer("length"), claim));

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.BooleanSupplier;
 
-/** Joins the fragments of a subscription and checks each message against the pattern, session by session. */
+/** Assembles the messages of a subscription, and checks each against the pattern of its session. */
 final class Receiver
 {
     private static final int MOST_FAULTS = 5;
@@ -36,7 +36,7 @@ final class Receiver
         this.subscription = subscription;
     }
 
-    /** How fragments are polled. */
+    /** The way of polling fragments. */
     interface Poll
     {
         int poll(FragmentHandler handler, int limit);
@@ -47,7 +47,7 @@ final class Receiver
         return receive(request, subscription::poll, () -> true);
     }
 
-    /** Receives until there are enough messages and the condition holds. */
+    /** Receives until this number of messages has arrived and the condition holds. */
     Map<String, Object> receive(final Request request, final Poll poll, final BooleanSupplier isDone)
     {
         lengths = request.integers("lengths");

@@ -1,8 +1,7 @@
 """The functions of the real C client and driver that the peers call, declared for ctypes.
 
-Runs in the environment that holds the `pyaeron` wheel, never in that of the product. Every function is declared before
-its first use: ctypes would take results for 32-bit integers and cut positions and pointers silently.
-"""
+Runs in the environment of the `pyaeron` wheel, never in that of the product. Every function is declared before its
+first use: otherwise ctypes would read results as 32-bit integers, and cut positions and pointers."""
 
 import ctypes as C
 import importlib.util
@@ -191,7 +190,7 @@ _FUNCTIONS = {
 
 
 class AeronError(Exception):
-    """A call of the C library failed; `code` is negative for refusals by the driver and the client's own reasons."""
+    """A call of the C library failed. `code` is negative for refusals by the driver and for the client's own errors."""
 
     def __init__(self, code, text):
         super().__init__(text)
@@ -208,7 +207,7 @@ def load():
 
 
 def check(library, result):
-    """The result of a call, or the error of this thread when it says that it failed."""
+    """The result of a call. Raises the error of this thread if the call failed."""
     if result < 0:
         raise AeronError(library.aeron_errcode(), library.aeron_errmsg().decode())
     return result

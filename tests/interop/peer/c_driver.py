@@ -1,6 +1,6 @@
 """The real C media driver as a process: `c_driver.py DIRECTORY`, configured by `AERON_*`, ended by SIGTERM.
 
-Like `aeronmd` it takes every other setting from the environment. The threading mode INVOKER makes this thread
+Like `aeronmd`, it reads all other settings from the environment. With the threading mode INVOKER, this thread runs
 conductor, sender and receiver.
 """
 

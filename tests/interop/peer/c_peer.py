@@ -1,4 +1,4 @@
-"""The real C client, driven line by line; the protocol is described in `peers.py`."""
+"""The real C client, controlled by lines of text. `peers.py` describes the protocol."""
 
 import ctypes as C
 import time
@@ -66,7 +66,7 @@ class _Publication(Publisher):
         return self._result(result)
 
     def _abort_claim(self, length):
-        """A claim that is filled and then aborted; the result of claiming."""
+        """Claims, fills and aborts a message. Returns the result of the claim."""
         result = self._result(self.call("try_claim", length, self._claim))
         if result > 0:
             C.memmove(self._claim.data, false_frames(length), length)
@@ -80,14 +80,14 @@ class _Publication(Publisher):
         return self.call("offerv", vectors, 2, None, None)
 
     def _result(self, result):
-        """Result -6 is an error of the call itself."""
+        """Raises an error for result -6, which is an error of the call itself."""
         if result == -6:
             check(self._library, -1)
         return result
 
 
 class _Subscription(Receiver):
-    """A subscription whose messages are joined by the C library's own assembler."""
+    """A subscription with the fragment assembler of the C library."""
 
     prefix = "aeron_subscription"
 

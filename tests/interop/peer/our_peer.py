@@ -1,4 +1,4 @@
-"""Our client, driven line by line; the protocol is described in `peers.py`."""
+"""Our client, controlled by lines of text. `peers.py` describes the protocol."""
 
 from collections import deque
 
@@ -59,7 +59,7 @@ class _Publication(Publisher):
             return CLOSED
 
     def _abort_claim(self, length):
-        """A claim that is filled and then aborted; the result of claiming."""
+        """Claims, fills and aborts a message. Returns the result of the claim."""
         claim = self.it.try_claim(length)
         if not claim:
             return int(claim)

@@ -1,4 +1,4 @@
-"""The content of test messages: number n holds n in its first eight bytes, then (n + index) mod 256."""
+"""The content of test messages: message n has n in its first eight bytes, then (n + index) mod 256."""
 
 import struct
 

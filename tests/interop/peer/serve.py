@@ -1,8 +1,7 @@
-"""The line loop and the bookkeeping that the Python-driven peers share; the protocol is described in `peers.py`.
+"""The request loop and the state that the Python peers share. `peers.py` describes the protocol.
 
-A peer offers one method per operation, which takes the request's values as keywords (all text) and returns what is to
-be answered. Works on any Python from 3.11 and imports nothing outside the standard library.
-"""
+A peer has one method per operation. The method gets the request's values as keywords (all text) and returns the
+response. This module works with Python 3.11 and later, and imports only the standard library."""
 
 import json
 import sys
@@ -16,7 +15,7 @@ _MOST_FAULTS = 5
 
 
 def serve(peer):
-    """Answers request lines until standard input ends."""
+    """Responds to request lines until standard input ends."""
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         operation, *pairs = line.rstrip("\n").split("\t")
@@ -31,20 +30,20 @@ def serve(peer):
 
 
 def false_frames(length):
-    """What an aborted claim holds: headers of frames without payload, which nobody may take for frames."""
+    """Content of an aborted claim: headers of frames without payload. A reader must not read them as frames."""
     header = bytes.fromhex("20000000 00c00100") + bytes(24)
     return (header * (length // len(header) + 1))[:length]
 
 
 class Publisher:
-    """Numbers the messages of one publication; `send(how, payload)` makes one attempt and answers Aeron's result."""
+    """Numbers the messages of one publication. `send(how, payload)` makes one attempt and returns Aeron's result."""
 
     def __init__(self, send):
         self._send = send
         self._next = 0
 
     def publish(self, *, count, lengths, timeout_ms, how="offer"):
-        """Sends a number of messages, and tries each until it went, the deadline passed, or it can never go."""
+        """Sends a number of messages. Tries each until it is sent, the deadline has passed, or it can never be sent."""
         lengths = [int(length) for length in lengths.split(",")]
         first, end = self._next, self._next + int(count)
         deadline = time.monotonic() + int(timeout_ms) / 1000
@@ -67,20 +66,20 @@ class Publisher:
         return {"result": result}
 
     def take(self, length):
-        """The next message, counted as sent."""
+        """The next message, which counts as sent."""
         self._next += 1
         return message(self._next - 1, length)
 
 
 class Receiver:
-    """Checks whole messages against the pattern, session by session; `poll(limit)` answers what it found."""
+    """Checks whole messages against the pattern for each session. `poll(limit)` returns the number of fragments."""
 
     def __init__(self, poll):
         self._poll = poll
         self._sessions = {}
 
     def receive(self, *, count, lengths, timeout_ms, first=0, limit=64):
-        """Polls until a number of messages came or the time is over."""
+        """Polls until a number of messages has arrived or the time is over."""
         self._lengths = [int(length) for length in lengths.split(",")]
         self._first, self._received, self._bytes, self._faults = int(first), 0, 0, []
         deadline = time.monotonic() + int(timeout_ms) / 1000
@@ -95,7 +94,7 @@ class Receiver:
         }
 
     def on_message(self, session, position, payload):
-        """To be called with every whole message."""
+        """Checks one whole message."""
         state = self._sessions.setdefault(session, {"next": self._first, "position": 0})
         number = state["next"]
         state["next"], state["position"] = number + 1, position

@@ -2,8 +2,8 @@
 
 usage: application.py PLACE CHANNEL STREAM_ID DIRECTORY_OF_DRIVER
 
-In PLACE it keeps `checkpoint`, `archives`, `batches/<id>.parquet` and `progress.jsonl`; it ends in order when there is
-a file `stop`, and after a batch that came again with other rows.
+Its files in PLACE are `checkpoint`, `archives`, `batches/<id>.parquet` and `progress.jsonl`. It ends cleanly when a
+file `stop` exists, and fails if a batch runs again with other rows.
 """
 
 import json
@@ -21,7 +21,7 @@ COLUMNS = "value BINARY, session_id INT, position BIGINT, recording_id BIGINT, t
 
 
 def keep(batches):
-    """A sink that is idempotent by batch id, and looks whether a batch that comes again is the same."""
+    """A sink that is idempotent by batch id, and checks that a repeated batch has the same rows."""
 
     def write(rows, batch_id):
         table = rows.toArrow().sort_by([("recording_id", "ascending"), ("position", "ascending")])

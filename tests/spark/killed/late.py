@@ -2,7 +2,7 @@
 
 usage: late.py PLACE STREAM_ID DIRECTORY_OF_DRIVER ROWS
 
-In PLACE it keeps `checkpoint` and `archives`; every message becomes a line of the file ROWS.
+Its files in PLACE are `checkpoint` and `archives`. Every message becomes a line of the file ROWS.
 """
 
 import json
@@ -35,7 +35,7 @@ def main(place, stream_id, directory, rows):
         writer = writer.option("checkpointLocation", str(place / "checkpoint"))
         writer = writer.option("asyncProgressTrackingEnabled", True)
         writer = writer.option("asyncProgressTrackingCheckpointIntervalMs", 3000)
-        # Spark itself lets only few sinks have it.
+        # Spark allows it only for a few sinks.
         writer.option("_asyncProgressTrackingOverrideSinkSupportCheck", True).start().awaitTermination()
 
 

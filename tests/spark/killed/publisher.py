@@ -1,4 +1,4 @@
-"""Publishes numbered messages of many lengths at a rate until a line comes in; it ends when its input does.
+"""Publishes numbered messages of many lengths at a rate until it reads a line. It ends at the end of its input.
 
 usage: publisher.py DIRECTORY CHANNEL STREAM_ID RATE FILE
 
@@ -14,7 +14,7 @@ import aeron
 
 
 def length_of(number):
-    """Mostly some hundred bytes; now and then several frames."""
+    """A length: mostly some hundred bytes, sometimes several frames."""
     return 8 + (5000 if number % 97 == 0 else number * 37 % 300)
 
 

@@ -1,4 +1,4 @@
-"""Runs of an application that is killed, what its publisher sent, and the comparison of both."""
+"""Runs of a killed application, and the comparison of its rows with the published messages."""
 
 import contextlib
 import json
@@ -29,7 +29,7 @@ PROCESSES = {"source": "python_streaming_source_runner", "jvm": "SparkSubmit", "
 
 @dataclass(frozen=True)
 class Kill:
-    """One kill: at which point of the pipeline, and the how manieth time there (none: after some batches)."""
+    """One kill: at the `count`-th visit of a point of the pipeline. If `point` is ``None``, after some batches."""
 
     point: str | None
     whom: str
@@ -38,7 +38,7 @@ class Kill:
 
 
 class Application:
-    """A run of the application, in a process group of its own."""
+    """A run of the application, in a separate process group."""
 
     def __init__(self, place, channel, directory, kill):
         self._reached = place / "reached"
@@ -52,7 +52,7 @@ class Application:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
 
     def source_process(self):
-        """The process in which the stream is recorded."""
+        """The process that records the stream."""
         return self._find("source")
 
     def await_point(self):
@@ -66,7 +66,7 @@ class Application:
             time.sleep(0.02)
 
     def kill(self, whom):
-        """Kills one of its processes, or all; then all, as an application whose query failed ends too."""
+        """Kills one of its processes, or all. Then kills the others: an application with a failed query ends too."""
         family = psutil.Process(self.process.pid).children(recursive=True)
         if whom != "application":
             self._find(whom).kill()
@@ -95,7 +95,7 @@ def _command(process):
 
 
 class Publisher:
-    """A publisher in a process of its own, and the positions of what was accepted."""
+    """A publisher in a separate process, and the positions of accepted messages."""
 
     def __init__(self, place, channel, directory):
         self._file = place / "accepted"
@@ -104,7 +104,7 @@ class Publisher:
         self.session_id = int(self._process.stdout.readline())
 
     def stop(self):
-        """Ends publishing, and answers the position after each message."""
+        """Ends publishing. Returns the position after each message."""
         self._process.stdin.write("enough\n")
         self._process.stdin.flush()
         count = int(self._process.stdout.readline())
@@ -118,7 +118,7 @@ class Publisher:
 
 
 def verify(place):
-    """The real tool takes a copy of what a kill left."""
+    """Verifies a copy of a killed archive with the real tool."""
     for archive in (place / "archives").glob("*"):
         copy = place / "copy"
         shutil.copytree(archive, copy)
@@ -132,13 +132,13 @@ def batches(place):
 
 
 def progress(place):
-    """What was told so far; the last line may be one that is still being written."""
+    """The lines so far. The last line may be incomplete."""
     path = place / "progress.jsonl"
     return [json.loads(line) for line in path.read_text().split("\n")[:-1]] if path.exists() else []
 
 
 def run_killed(place, channel, directory, kill):
-    """A run that is killed."""
+    """Runs and kills the application."""
     application = Application(place, channel, directory, kill)
     try:
         if kill.point:
@@ -156,7 +156,7 @@ def run_killed(place, channel, directory, kill):
 
 
 def run_to_the_end(place, channel, directory, publisher):
-    """A run that is not killed, until the last message is in a batch; answers the position after each message."""
+    """A run without a kill, until the last message is in a batch. Returns the position after each message."""
     with running(place, channel, directory) as application:
         done = len(batches(place))
         application.await_(lambda: len(batches(place)) > done + 2)
@@ -165,7 +165,7 @@ def run_to_the_end(place, channel, directory, publisher):
 
 @contextlib.contextmanager
 def running(place, channel, directory):
-    """A run that is not killed unless the block fails."""
+    """A run that is killed only if the block fails."""
     application = Application(place, channel, directory, None)
     try:
         yield application
@@ -175,7 +175,7 @@ def running(place, channel, directory):
 
 
 def finish(place, application, publisher):
-    """Ends the publisher, and the run once the last message is in a batch; answers the position after each message."""
+    """Ends the publisher, and the run after the last message is in a batch. Returns the position after each message."""
     accepted = publisher.stop()
     application.await_(lambda: any(accepted[-1] in _positions(path) for path in batches(place)[-20:]))
     (place / "stop").touch()
@@ -188,13 +188,13 @@ def _positions(path):
 
 
 def check(place, publisher, accepted):
-    """Each message at most once and unchanged; answers the ranges of positions of which nothing came."""
+    """Checks that each message occurs at most once and unchanged. Returns the ranges of missing positions."""
     rows = pa.concat_tables([pq.read_table(path) for path in batches(place)]).to_pylist()
     assert {row["session_id"] for row in rows} == {publisher.session_id}
     assert all(row["timestamp"] is not None for row in rows)
     number_at = {position: number for number, position in enumerate(accepted)}
     numbers = [number_at[row["position"]] for row in rows]
-    assert len(set(numbers)) == len(numbers), "a message came twice"
+    assert len(set(numbers)) == len(numbers), "a message was read twice"
     assert all(row["value"] == message(number) for row, number in zip(rows, numbers, strict=True))
     missing = sorted(set(range(len(accepted))) - set(numbers))
     ranges = []

@@ -1,4 +1,4 @@
-"""A query that runs for a while at a steady rate, and what it holds meanwhile."""
+"""Resources of a query that runs at a steady rate."""
 
 import time
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ SAMPLE_INTERVAL_S = 2
 
 @dataclass(frozen=True)
 class Held:
-    """What a running query holds at one moment; sizes in bytes."""
+    """Resources of a running query at one time. Sizes are in bytes."""
 
     retained: int
     own_memory: int
@@ -22,7 +22,7 @@ class Held:
 
 
 def held(place, driver, source):
-    """A sample; the memory is without pages that other processes share, as those of log buffers and files are."""
+    """Takes a sample. Memory does not include pages shared with other processes, such as log buffers and files."""
     memory = source.memory_info()
     said = progress(place)[-1]
     with aeron.CncFile(driver.dir) as cnc:
@@ -31,7 +31,7 @@ def held(place, driver, source):
 
 
 def run_steadily(place, driver, seconds):
-    """Samples of a run of so many seconds, at whose end every message is there once."""
+    """Runs a query for this many seconds and returns samples of its resources. Every message must occur once."""
     publisher = Publisher(place, CHANNEL, driver.dir)
     try:
         with running(place, CHANNEL, driver.dir) as application:
@@ -49,7 +49,7 @@ def run_steadily(place, driver, seconds):
 
 
 def check_flat(samples):
-    """Nothing is higher in the second half than it was in the first, but for what moves with each batch."""
+    """Checks that no resource is higher in the second half than in the first, except for changes within a batch."""
     half = len(samples) // 2
     first, second = samples[:half], samples[half:]
     for name, slack in (

@@ -9,7 +9,7 @@ from aeron.cli.lazy import LazyCommand, LazyGroup
 
 _COMMANDS = {
     "list": LazyCommand("aeron.cli.archive.describe", "list_command", "Show the recordings as a table."),
-    "describe": LazyCommand("aeron.cli.archive.describe", "describe", "Print the recordings that exist, or one entry."),
+    "describe": LazyCommand("aeron.cli.archive.describe", "describe", "Print the valid recordings, or one entry."),
     "describe-all": LazyCommand("aeron.cli.archive.describe", "describe_all", "Print all entries of the catalog."),
     "dump": LazyCommand("aeron.cli.archive.dump", "dump", "Print the recordings with their frames."),
     "count": LazyCommand("aeron.cli.archive.look", "count", "Print the number of recordings."),
@@ -18,13 +18,15 @@ _COMMANDS = {
     "capacity": LazyCommand("aeron.cli.archive.look", "capacity", "Print the capacity of the catalog, or raise it."),
     "verify": LazyCommand("aeron.cli.archive.verify", "verify", "Verify recordings, and repair the catalog."),
     "checksum": LazyCommand("aeron.cli.archive.checksum", "checksum", "Write checksums of frames and entries."),
-    "mark-valid": LazyCommand("aeron.cli.archive.mark", "mark_valid", "Let an invalid recording exist again."),
+    "mark-valid": LazyCommand("aeron.cli.archive.mark", "mark_valid", "Mark an invalid recording as valid again."),
     "mark-invalid": LazyCommand("aeron.cli.archive.mark", "mark_invalid", "Mark a recording as broken."),
-    "compact": LazyCommand("aeron.cli.archive.removal", "compact", "Drop the recordings that do not exist."),
-    "delete-orphans": LazyCommand("aeron.cli.archive.removal", "delete_orphans", "Delete segments of no recording."),
+    "compact": LazyCommand("aeron.cli.archive.removal", "compact", "Delete invalid and deleted recordings."),
+    "delete-orphans": LazyCommand(
+        "aeron.cli.archive.removal", "delete_orphans", "Delete segment files outside of recordings."
+    ),
     "record": LazyCommand("aeron.cli.archive.record", "record", "Have a running archive record a stream."),
     "replay": LazyCommand("aeron.cli.archive.replay", "replay", "Print the messages of a recording."),
-    "follow": LazyCommand("aeron.cli.archive.replay", "follow", "Print the messages of a recording as they come."),
+    "follow": LazyCommand("aeron.cli.archive.replay", "follow", "Print messages while they are recorded."),
     "replicate": LazyCommand("aeron.cli.archive.replicate", "replicate", "Copy a recording from another archive."),
     "purge": LazyCommand("aeron.cli.archive.purge", "purge", "Have a running archive delete a recording."),
 }

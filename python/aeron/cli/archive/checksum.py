@@ -26,10 +26,10 @@ from aeron.cli.text import printable_lines
 @all_option
 @json_option
 def checksum(*, directory: str, name: str, recording_id: int | None, all_segments: bool, as_json: bool) -> None:
-    """Store the CHECKSUM (CRC-32 or CRC-32C, or a class name) of each frame and entry, of all recordings or of one.
+    """Store the CHECKSUM of each frame and entry, for all recordings or for one: CRC-32, CRC-32C or a class name.
 
-    The checksum of a frame replaces the session id in the segment file. The status is 1 if a
-    recording cannot be read; the others get their checksums.
+    The checksum of a frame replaces the session id in the segment file. The exit status is 1 if a recording cannot be
+    read. The other recordings get their checksums.
     """
     results = []
     with open_files(directory, write=True) as files, explained():
@@ -43,7 +43,7 @@ def checksum(*, directory: str, name: str, recording_id: int | None, all_segment
                 try:
                     frames = files.write_checksums(id, name, all_segments, bar.advance)
                 except aeron.ArchiveDirectoryError as error:
-                    # The other recordings get theirs nevertheless.
+                    # The command continues with the other recordings.
                     problem = str(error)
                 results.append({"recording_id": id, "frames": frames, "problem": problem})
                 if not as_json:

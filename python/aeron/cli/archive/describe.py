@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 import aeron
-from aeron._aeron import _ArchiveMark, _CatalogEntry
+from aeron._pipeline import _ArchiveMark, _CatalogEntry
 from aeron.cli.archive.files import (
     archive_argument,
     entries_of,
@@ -30,7 +30,7 @@ _HEADER_LENGTH = 8192
 @archive_argument
 @json_option
 def list_command(*, directory: str, as_json: bool) -> None:
-    """Show the recordings of the archive in DIRECTORY, one in a line."""
+    """Show the recordings of the archive in DIRECTORY, one recording per line."""
     entries = [entry for entry in entries_of(open_files(directory), None) if entry.state == "VALID"]
     if as_json:
         print_json([entry_as_json(entry) for entry in entries])
@@ -43,7 +43,7 @@ def list_command(*, directory: str, as_json: bool) -> None:
 @recording_argument
 @json_option
 def describe(*, directory: str, recording_id: int | None, as_json: bool) -> None:
-    """Print the mark file and the recordings that exist, or the entry RECORDING_ID whatever its state is."""
+    """Print the mark file and the valid recordings, or the entry RECORDING_ID in any state."""
     files = open_files(directory)
     entries = entries_of(files, recording_id)
     if recording_id is not None:
@@ -131,13 +131,13 @@ def descriptor_line(entry: _CatalogEntry) -> str:
 
 
 def entry_as_json(entry: _CatalogEntry) -> dict[str, object]:
-    """The entry with all its fields; what is not set is null."""
+    """The entry with all its fields. A field that is not set is null."""
     recording = entry.recording
     return {"recording_id": recording.recording_id, "state": entry.state} | recording_as_json(recording)
 
 
 def recording_as_json(recording: aeron.Recording) -> dict[str, object]:
-    """The recording with all its fields; what is not set is null."""
+    """The recording with all its fields. A field that is not set is null."""
     return {
         "recording_id": recording.recording_id,
         "start_position": recording.start_position,
@@ -183,7 +183,7 @@ def _archive_as_json(mark: _ArchiveMark, capacity: int, entries: list[_CatalogEn
 
 
 def _table(recordings: list[aeron.Recording]) -> Iterator[str]:
-    """Lines with aligned columns. Tables of rich take a millisecond for a line."""
+    """Lines with aligned columns. (A table of rich would take a millisecond per line.)"""
     rows = [_COLUMNS, *map(_cells, recordings)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:

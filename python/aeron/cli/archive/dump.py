@@ -7,7 +7,7 @@ import json
 import click
 
 import aeron
-from aeron._aeron import _ArchiveFiles, _CatalogEntry, _RecordedFrame
+from aeron._pipeline import _ArchiveFiles, _CatalogEntry, _RecordedFrame
 from aeron.cli.archive.describe import descriptor_line, entry_as_json, print_heading
 from aeron.cli.archive.files import archive_argument, entries_of, json_option, mark_file, open_files
 from aeron.cli.text import printable
@@ -23,8 +23,8 @@ _NO_LIMIT = 2**63 - 1
 def dump(*, directory: str, limit: int | None, as_json: bool) -> None:
     """Print each entry of the catalog, and the frames of the recordings that are not deleted.
 
-    After each LIMIT frames of a recording the command asks whether to go on with it. With --json it goes on with the
-    next recording, and prints one object in a line: an entry, or a frame.
+    After each LIMIT frames of a recording the command asks whether to continue with this recording. With --json it
+    continues with the next recording instead. It then prints one object per line: an entry or a frame.
     """
     files = open_files(directory)
     entries = entries_of(files, None)
@@ -43,7 +43,7 @@ def dump(*, directory: str, limit: int | None, as_json: bool) -> None:
 
 
 def _dump(files: _ArchiveFiles, entry: _CatalogEntry, limit: int) -> bool:
-    """Prints a recording; returns whether all of it could be read, as far as it should exist."""
+    """Prints a recording. Returns whether all frames that its entry promises could be read."""
     recording = entry.recording
     stop = recording.stop_position
     length = -1 if stop is None else stop - recording.start_position

@@ -1,4 +1,4 @@
-"""Helpers of the commands on an archive's directory: its files, its mark file, bars and questions."""
+"""Helpers of the commands on an archive's directory: files, mark file, progress bars and confirmations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 import aeron
-from aeron._aeron import _ArchiveFiles, _ArchiveMark, _CatalogEntry, _read_archive_mark
+from aeron._pipeline import _ArchiveFiles, _ArchiveMark, _CatalogEntry, _read_archive_mark
 from aeron.cli.text import printable_lines
 
 MISUSED = 255
@@ -32,13 +32,13 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 class MissingDirectoryError(click.ClickException):
-    """There is no such directory."""
+    """The directory does not exist."""
 
     exit_code = MISUSED
 
 
 def archive_argument(function: F) -> F:
-    """``DIRECTORY``: where the archive keeps its catalog and its recordings."""
+    """``DIRECTORY``: the directory with the archive's catalog and recordings."""
     return click.argument("directory", type=click.Path(path_type=str))(function)
 
 
@@ -65,7 +65,7 @@ def yes_option(function: F) -> F:
 
 
 class UnknownCommandError(click.UsageError):
-    """There is no such command."""
+    """The command does not exist."""
 
     exit_code = MISUSED
 
@@ -80,7 +80,7 @@ def explained() -> Iterator[None]:
 
 
 def open_files(directory: str, *, write: bool = False) -> _ArchiveFiles:
-    """Opens the files of the archive in a directory; to change them, no archive may use the directory.
+    """Opens the files of the archive in a directory. They can only be changed while no archive uses the directory.
 
     Raises:
         click.ClickException: the directory is missing (status 255), in use, or its catalog cannot be used.
@@ -91,10 +91,10 @@ def open_files(directory: str, *, write: bool = False) -> _ArchiveFiles:
 
 
 def check_directory(directory: str) -> None:
-    """Refuses what is no directory.
+    """Refuses a path that is not a directory.
 
     Raises:
-        MissingDirectoryError: there is no such directory.
+        MissingDirectoryError: the directory does not exist.
     """
     if not os.path.isdir(directory):
         raise MissingDirectoryError(f"Archive folder not found: {directory}")
@@ -110,7 +110,7 @@ def mark_file(directory: str) -> _ArchiveMark:
     """The mark file, once its archive is ready.
 
     Raises:
-        click.ClickException: there is none within 5 s, or it cannot be used.
+        click.ClickException: no mark file was ready within 5 s, or it cannot be used.
     """
     check_directory(directory)
     deadline = time.monotonic() + MARK_TIMEOUT_S
@@ -131,7 +131,7 @@ def print_json(value: object) -> None:
 
 
 class Bar:
-    """How much of the work is done, on a terminal's stderr, if nothing was printed for a moment."""
+    """A progress bar on stderr if it is a terminal. It appears if nothing was printed for a moment."""
 
     def __init__(self, progress: Progress | None, total_bytes: int) -> None:
         self._progress = progress
@@ -141,11 +141,11 @@ class Bar:
         self._shown_at = time.monotonic()
 
     def advance(self, done_bytes: int) -> None:
-        """Adds to what is done."""
+        """Adds to the amount of work that is done."""
         self.reach(self._done_bytes + done_bytes)
 
     def reach(self, done_bytes: int) -> None:
-        """Sets how much is done."""
+        """Sets the amount of work that is done."""
         self._done_bytes = done_bytes
         now = time.monotonic()
         if self._progress is None or self._task is None or now - self._shown_at < _REFRESH_INTERVAL_S:
@@ -158,7 +158,7 @@ class Bar:
         self._shown_at = now
 
     def clear(self) -> None:
-        """Takes the bar away, before something else is written to the terminal."""
+        """Removes the bar, before another text is written to the terminal."""
         if self._progress is not None and self._is_shown:
             self._progress.stop()
         self._is_shown = False
@@ -173,10 +173,10 @@ class Bar:
 
 @contextlib.contextmanager
 def progress_bar(title: str, total_bytes: int, *, hidden: bool) -> Iterator[Bar]:
-    """A bar on the terminal that stderr is, if it is one."""
+    """A progress bar on stderr, or `None` if stderr is not a terminal."""
     progress = None
     if not hidden and sys.stderr.isatty():
-        # Standard output stays where it is: it may be a file.
+        # Standard output is not redirected: it may be a file.
         progress = Progress(
             TextColumn(title),
             BarColumn(),
@@ -196,5 +196,5 @@ def progress_bar(title: str, total_bytes: int, *, hidden: bool) -> Iterator[Bar]
 
 
 def confirmed(warning: str, yes: bool) -> bool:
-    """Whether the user agrees; with ``yes`` nothing is asked."""
+    """Whether the user agrees. With ``yes`` the user is not asked."""
     return yes or click.confirm(f"WARNING: {warning}\nContinue?", err=True)

@@ -20,28 +20,28 @@ from aeron.cli.text import printable_lines
 F = TypeVar("F", bound=Callable[..., object])
 
 SIGNAL_TIMEOUT_S = 0.1
-"""How often a command that waits for signals looks whether it is to end."""
+"""Seconds between two checks whether a command that waits for signals has to end."""
 
 
 @dataclass
 class ArchiveSession:
-    """A client of an archive, what ends the command, and errors that no request waits for."""
+    """A client of an archive, the event that ends the command, and errors that belong to no request."""
 
     archive: aeron.AeronArchive
     stop: aeron.ShutdownSignalBarrier
     errors: list[Exception]
 
     def check(self) -> None:
-        """Checks what the archive has reported.
+        """Checks the errors that the archive has reported.
 
         Raises:
-            click.ClickException: an error that no request waits for.
+            click.ClickException: an error that belongs to no request.
         """
         if self.errors:
             raise click.ClickException(printable_lines(str(self.errors[0])).rstrip())
 
     def signals(self) -> Iterator[aeron.RecordingSignal]:
-        """Signals of recordings, until the command is told to end.
+        """Signals of recordings, until the command has to end.
 
         Raises:
             click.ClickException: the archive reports an error, or the session has ended.
@@ -55,7 +55,7 @@ class ArchiveSession:
 
 @dataclass
 class Target:
-    """Which archive on which driver a command talks to."""
+    """The archive that a command uses, and the driver between them."""
 
     directory: str
     embedded: bool
@@ -74,17 +74,19 @@ def archive_options(function: F) -> F:
             "--control-channel",
             metavar="URI",
             show_default="AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL, else aeron:ipc",
-            help="Channel of the requests to the archive.",
+            help="Channel for requests to the archive.",
         ),
         click.option(
-            "--control-stream", "control_stream_id", type=STREAM_ID, help="Stream id of the requests.  [default: 10]"
+            "--control-stream", "control_stream_id", type=STREAM_ID, help="Stream id for requests.  [default: 10]"
         ),
-        click.option("--response-channel", metavar="URI", help="Channel of the responses.  [default: as the requests]"),
+        click.option(
+            "--response-channel", metavar="URI", help="Channel for responses.  [default: the channel for requests]"
+        ),
         click.option(
             "--credentials",
             envvar="AERON_ARCHIVE_CREDENTIALS",
             show_envvar=True,
-            help="Credentials, NAME:SECRET for our archive; better in the environment, which other users cannot see.",
+            help="Credentials, NAME:SECRET for our archive. Better in the environment: other users cannot see it.",
         ),
     ]
 
@@ -101,10 +103,10 @@ def archive_options(function: F) -> F:
 
 @contextlib.contextmanager
 def archive_session(target: Target) -> Iterator[ArchiveSession]:
-    """A session with the archive; the command ends in order on SIGINT and SIGTERM.
+    """A session with the archive. On SIGINT and SIGTERM the command closes everything and ends.
 
     Raises:
-        click.ClickException: what went wrong, with driver or archive.
+        click.ClickException: an error of the driver or the archive.
     """
     errors: list[Exception] = []
     with session(target.directory, target.embedded, target.driver_timeout_s) as (client, stop):
@@ -122,7 +124,7 @@ def archive_session(target: Target) -> Iterator[ArchiveSession]:
 
 
 def signal_as_json(signal: aeron.RecordingSignal) -> str:
-    """The signal as an object in one line."""
+    """The signal as a JSON object in one line."""
     return json.dumps(
         {
             "signal": signal.signal,

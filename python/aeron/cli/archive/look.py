@@ -22,7 +22,7 @@ from aeron.cli.options import size
 @archive_argument
 @json_option
 def count(*, directory: str, as_json: bool) -> None:
-    """Print the number of recordings; deleted and invalid ones do not count."""
+    """Print the number of recordings, without deleted and invalid ones."""
     number = sum(entry.state == "VALID" for entry in entries_of(open_files(directory), None))
     if as_json:
         print_json({"count": number})
@@ -46,7 +46,7 @@ def pid(*, directory: str, as_json: bool) -> None:
 @archive_argument
 @json_option
 def errors(*, directory: str, as_json: bool) -> None:
-    """Show the distinct errors of the archive, then those of its driver if the driver's directory is there."""
+    """Show the distinct errors of the archive, then those of its driver if the driver's directory exists."""
     mark = mark_file(directory)
     of_driver, reason = _driver_errors(mark.aeron_directory)
     if as_json:
@@ -67,7 +67,7 @@ def errors(*, directory: str, as_json: bool) -> None:
 @click.argument("capacity_bytes", type=size, required=False, metavar="[BYTES]")
 @json_option
 def capacity(*, directory: str, capacity_bytes: int | None, as_json: bool) -> None:
-    """Print the length of the catalog in bytes, or make it BYTES long if it is shorter; k, m and g are suffixes."""
+    """Print the length of the catalog in bytes, or raise it to BYTES. BYTES may have the suffix k, m or g."""
     with open_files(directory, write=capacity_bytes is not None) as files, explained():
         if capacity_bytes is not None:
             files.grow(capacity_bytes)
@@ -79,7 +79,7 @@ def capacity(*, directory: str, capacity_bytes: int | None, as_json: bool) -> No
 
 
 def _driver_errors(directory: str) -> tuple[list[aeron.ErrorObservation] | None, str]:
-    """The errors of the driver, or why they cannot be read."""
+    """The errors of the driver, or the reason why they cannot be read."""
     try:
         with aeron.CncFile(directory, timeout_ms=0) as cnc:
             return cnc.errors(), ""

@@ -15,17 +15,17 @@ from aeron.cli.archive.live import Target, archive_options, archive_session
     "--before",
     type=click.IntRange(0, 2**63 - 1),
     metavar="POSITION",
-    help="Delete only the segments before this position, which is the beginning of a segment.",
+    help="Delete only the segments before this position. It must be the start of a segment.",
 )
 @yes_option
 @json_option
 def purge(*, target: Target, recording_id: int, before: int | None, yes: bool, as_json: bool) -> None:
-    """Have a running archive delete the recording RECORDING_ID for good; it must not be active."""
+    """Have a running archive delete the recording RECORDING_ID, which must not be active. This cannot be undone."""
     with archive_session(target) as session:
         recording = session.archive.list_recording(recording_id)
         if recording is None:
             raise click.ClickException(f"no recording found with recordingId: {recording_id}")
-        what = "will be deleted" if before is None else f"will lose what is before position {before}"
+        what = "will be deleted" if before is None else f"will lose all data before position {before}"
         warning = f"Recording {recording_id} of {recording.original_channel}, stream {recording.stream_id}, {what}."
         if not confirmed(warning, yes):
             return

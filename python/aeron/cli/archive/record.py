@@ -1,14 +1,18 @@
-"""``aeron archive record``: a running archive records a stream for as long as the command runs, or from now on."""
+"""``aeron archive record``: a running archive records a stream while the command runs, or longer (``--detach``)."""
 
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
 from aeron.cli.archive.files import RECORDING_ID, json_option
 from aeron.cli.archive.live import ArchiveSession, Target, archive_options, archive_session, signal_as_json, signal_line
 from aeron.cli.options import stream_options
+
+if TYPE_CHECKING:
+    from aeron.types import SourceLocation
 
 
 @click.command("record")
@@ -19,24 +23,24 @@ from aeron.cli.options import stream_options
     type=click.Choice(["LOCAL", "REMOTE"]),
     default="LOCAL",
     show_default=True,
-    help="LOCAL spies on a publication of the archive's driver, REMOTE subscribes as a receiver.",
+    help="LOCAL: spy on a publication of the archive's driver. REMOTE: subscribe to the channel.",
 )
 @click.option("--extend", "extended_id", type=RECORDING_ID, help="Continue this recording.")
-@click.option("--detach", is_flag=True, help="End at once and leave the archive recording.")
-@click.option("--recordings", type=click.IntRange(min=1), help="End after so many recordings have stopped.")
+@click.option("--detach", is_flag=True, help="End at once. The archive continues to record.")
+@click.option("--recordings", type=click.IntRange(min=1), help="End after this number of recordings has stopped.")
 @json_option
 def record(
     *,
     target: Target,
     channel: str,
     stream_id: int,
-    source: str,
+    source: SourceLocation,
     extended_id: int | None,
     detach: bool,
     recordings: int | None,
     as_json: bool,
 ) -> None:
-    """Have a running archive record a channel and stream, and print which recordings start and stop.
+    """Have a running archive record a channel and stream, and print the start and stop of recordings.
 
     When the command ends, the archive stops recording the stream.
     """
@@ -70,7 +74,7 @@ def _print_signals(session: ArchiveSession, subscription_id: int, recordings: in
 
 
 def _stop(session: ArchiveSession, subscription_id: int, as_json: bool) -> None:
-    """Stops the recording, and prints the signals that come of it."""
+    """Stops the recording, and prints the signals that follow."""
     if not session.archive.try_stop_recording(subscription_id):
         return
     for signal in session.archive.signals(timeout=0.1):

@@ -1,4 +1,5 @@
-"""``aeron archive compact`` and ``delete-orphans``: what no recording needs is deleted, as ArchiveTool does."""
+"""``aeron archive compact`` and ``delete-orphans``: delete entries and files that no recording needs, as
+ArchiveTool."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from aeron.cli.archive.files import (
 @yes_option
 @json_option
 def compact(*, directory: str, yes: bool, as_json: bool) -> None:
-    """Delete the segment files of recordings that are INVALID or DELETED, and drop their entries from the catalog."""
+    """Delete the segment files of INVALID and DELETED recordings, and remove their entries from the catalog."""
     warning = (
         "Compacting the Catalog is non-recoverable operation! All non-ACTIVE recordings will be deleted along with the "
         "corresponding segment files."
@@ -42,7 +43,7 @@ def compact(*, directory: str, yes: bool, as_json: bool) -> None:
 @yes_option
 @json_option
 def delete_orphans(*, directory: str, recording_id: int | None, yes: bool, as_json: bool) -> None:
-    """Delete segment files before the start or after the stop of their recording, of all recordings or of one."""
+    """Delete segment files before the start or after the stop of their recording, for all recordings or for one."""
     with open_files(directory, write=True) as files, explained():
         orphans = files.orphans(recording_id)
         owner = "" if recording_id is None else f" owned by the RecordingId[{recording_id}]"

@@ -1,4 +1,4 @@
-"""``aeron archive replay`` and ``follow``: the messages of a recording, to its end or as they come."""
+"""``aeron archive replay`` and ``follow``: print messages of a recording, to its end or while it is recorded."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ F = TypeVar("F", bound=Callable[..., object])
 
 _BATCH_LIMIT = 4096
 _BATCH_TIMEOUT_S = 0.1
-"""How often a command without messages looks whether it is to end."""
+"""Seconds between two checks whether a command without messages has to end."""
 
 POSITION = click.IntRange(0, 2**63 - 1)
 
 
 def _replay_options(function: F) -> F:
-    """The options that both commands have."""
+    """The options of both commands."""
     options = [
         click.argument("recording_id", type=RECORDING_ID),
         archive_options,
-        click.option("-c", "--channel", default="aeron:ipc", show_default=True, help="Channel of the replay."),
+        click.option("-c", "--channel", default="aeron:ipc", show_default=True, help="Channel for the replay."),
         click.option(
             "-s",
             "--stream",
@@ -36,17 +36,23 @@ def _replay_options(function: F) -> F:
             type=STREAM_ID,
             default=100,
             show_default=True,
-            help="Stream id of the replay.",
+            help="Stream id for the replay.",
         ),
-        click.option("-m", "--messages", type=click.IntRange(min=1), help="End after so many.  [default: all]"),
         click.option(
-            "-L", "--length", type=size, default="16m", help="Show at most so many bytes of a message.  [default: all]"
+            "-m", "--messages", type=click.IntRange(min=1), help="End after this number of messages.  [default: all]"
+        ),
+        click.option(
+            "-L",
+            "--length",
+            type=size,
+            default="16m",
+            help="Show at most this number of bytes of a message.  [default: all]",
         ),
         click.option(
             "-o",
             "--output",
             type=click.File("wb", lazy=False),
-            help="Write the bytes of the messages to a file, one after the other, instead of printing them.",
+            help="Write the payloads to a file, without separators, instead of printing them.",
         ),
         json_option,
     ]
@@ -58,9 +64,7 @@ def _replay_options(function: F) -> F:
 @click.command("replay")
 @_replay_options
 @click.option("--from", "position", type=POSITION, help="Position to begin at.  [default: the start]")
-@click.option(
-    "--to", "to", type=POSITION, help="Position to end at.  [default: the end, of an active recording by now]"
-)
+@click.option("--to", "to", type=POSITION, help="Position to end at.  [default: the recorded end at this moment]")
 def replay(
     *,
     target: Target,
@@ -74,9 +78,9 @@ def replay(
     position: int | None,
     to: int | None,
 ) -> None:
-    """Print the messages of the recording RECORDING_ID of a running archive, with the position after each.
+    """Print the messages of the recording RECORDING_ID of a running archive, each with the position after it.
 
-    With --json each message is an object in a line, its payload in hexadecimal digits.
+    With --json each message is an object in one line, with the payload in hexadecimal digits.
     """
     with archive_session(target) as session:
         begin = session.archive.get_start_position(recording_id) if position is None else position
@@ -94,7 +98,7 @@ def replay(
 @click.command("follow")
 @_replay_options
 @click.option("--from", "position", type=POSITION, help="Position to begin at.  [default: the start]")
-@click.option("--live", is_flag=True, help="Begin at the position that is recorded by now.")
+@click.option("--live", is_flag=True, help="Begin at the position that is recorded at this moment.")
 def follow(
     *,
     target: Target,
@@ -108,7 +112,7 @@ def follow(
     position: int | None,
     live: bool,
 ) -> None:
-    """Print the messages of the recording RECORDING_ID as they are recorded, until it stops or Ctrl-C."""
+    """Print messages while the recording RECORDING_ID is recorded, until it stops or until Ctrl-C."""
     with archive_session(target) as session:
         if live:
             position = session.archive.get_max_recorded_position(recording_id)
@@ -141,11 +145,11 @@ def _print(
 
 
 def _batches(session: ArchiveSession, recording_id: int, replayed: aeron.Subscription) -> Iterator[aeron.Batch]:
-    """Batches until the end of the replay, or until the command is told to end.
+    """Batches until the end of the replay, or until the command has to end.
 
     Raises:
-        click.ClickException: the archive reports an error, such as that it cannot reach the channel of the replay.
-        aeron.AeronError: the replay ended before its end, or the archive does not respond any more.
+        click.ClickException: the archive reports an error, for example that it cannot reach the channel of the replay.
+        aeron.AeronError: the stream of the replay ended too early, or the archive does not respond.
     """
     while not session.stop.is_signalled:
         for batch in replayed.batches(_BATCH_LIMIT, timeout=_BATCH_TIMEOUT_S):
@@ -154,13 +158,14 @@ def _batches(session: ArchiveSession, recording_id: int, replayed: aeron.Subscri
                 return
         session.check()
         if replayed._is_over:
-            # A driver ends the stream of an archive that died as one that is complete: a live archive still responds.
+            # To the driver, the stream of a killed archive ends like a complete one. Only a live archive still
+            # responds.
             session.archive.get_stop_position(recording_id)
             return
 
 
 class _Printer:
-    """Prints or writes messages in the form that the options say."""
+    """Prints or writes messages in the form that the options choose."""
 
     def __init__(self, recording_id: int, length: int, as_json: bool, output: BinaryIO | None) -> None:
         self.recording_id, self._length = recording_id, length

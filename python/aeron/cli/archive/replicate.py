@@ -14,7 +14,7 @@ from aeron.cli.options import STREAM_ID
 from aeron.cli.text import printable_lines
 
 NO_RECORDING = -1
-"""Recording id of a replication that has none yet."""
+"""Recording id of a replication before it has a recording."""
 
 _ERROR_TIMEOUT_S = 1.0
 
@@ -29,9 +29,9 @@ _ERROR_TIMEOUT_S = 1.0
     type=STREAM_ID,
     default=10,
     show_default=True,
-    help="Stream id of the requests to the other archive.",
+    help="Stream id for requests to the other archive.",
 )
-@click.option("--src-response-channel", metavar="URI", help="Channel of the responses of the other archive.")
+@click.option("--src-response-channel", metavar="URI", help="Channel for responses of the other archive.")
 @click.option(
     "--src-credentials",
     envvar="AERON_ARCHIVE_SRC_CREDENTIALS",
@@ -40,9 +40,11 @@ _ERROR_TIMEOUT_S = 1.0
 )
 @click.option("--into", "dst_recording_id", type=RECORDING_ID, help="Continue this recording.  [default: a new one]")
 @click.option("--to", "stop_position", type=click.IntRange(0, 2**63 - 1), help="Position to end at.")
-@click.option("--live-destination", metavar="URI", help="Channel of the live stream to merge with, and to go on with.")
-@click.option("--replication-channel", metavar="URI", help="Channel on which the other archive replays.")
-@click.option("--detach", is_flag=True, help="End at once and leave the archive replicating.")
+@click.option(
+    "--live-destination", metavar="URI", help="Channel of the live stream to merge with and to continue with."
+)
+@click.option("--replication-channel", metavar="URI", help="Channel for the replay of the other archive.")
+@click.option("--detach", is_flag=True, help="End at once. The archive continues to replicate.")
 @json_option
 def replicate(
     *,
@@ -59,9 +61,9 @@ def replicate(
     detach: bool,
     as_json: bool,
 ) -> None:
-    """Have a running archive copy a recording of the archive whose requests go to SRC_CONTROL_CHANNEL.
+    """Have a running archive copy a recording of another archive, with SRC_CONTROL_CHANNEL as its request channel.
 
-    The command ends with the replication. When it is interrupted, the replication is stopped.
+    The command ends when the replication ends. Interrupting the command stops the replication.
     """
     with archive_session(target) as session:
         replication_id = session.archive.replicate(
@@ -92,7 +94,7 @@ def replicate(
 
 
 def _check(session: ArchiveSession, end: aeron.RecordingSignal) -> None:
-    """Refuses a replication that ended with an error, which may arrive after the signal."""
+    """Raises the error that ended a replication. The error may arrive after the signal."""
     deadline = time.monotonic() + (_ERROR_TIMEOUT_S if end.recording_id == NO_RECORDING else 0)
     while not session.errors and time.monotonic() < deadline:
         session.archive.poll()

@@ -1,11 +1,11 @@
-"""``aeron archive verify``: what ArchiveTool's verify finds, and with ``--repair`` what it changes."""
+"""``aeron archive verify``: the checks of ArchiveTool's verify, and with ``--repair`` its changes."""
 
 from __future__ import annotations
 
 import click
 
 import aeron
-from aeron._aeron import _CatalogEntry, _Verification
+from aeron._pipeline import _CatalogEntry, _Verification
 from aeron.cli.archive.files import (
     MISUSED,
     Bar,
@@ -30,14 +30,14 @@ from aeron.cli.text import printable_lines
 @click.option(
     "--repair",
     is_flag=True,
-    help="Correct the catalog: stop positions, INVALID for broken recordings, VALID for sound ones.",
+    help="Correct the catalog: stop positions, INVALID for broken recordings, VALID for intact ones.",
 )
 @click.option(
     "--on-torn-fragment",
     type=click.Choice(["ask", "truncate", "keep"]),
     default="ask",
     show_default=True,
-    help="What a repair does with a last fragment that may not be whole.",
+    help="Treatment of a last fragment that may be torn.",
 )
 @json_option
 def verify(
@@ -50,7 +50,7 @@ def verify(
     on_torn_fragment: str,
     as_json: bool,
 ) -> None:
-    """Verify the recordings of the archive in DIRECTORY, or one; status 255 if any is broken.
+    """Verify all recordings of the archive in DIRECTORY, or one. The exit status is 255 if a recording is broken.
 
     Without --repair nothing is changed.
     """
@@ -76,7 +76,7 @@ def verify(
 
 
 def _keeps_torn(directory: str, found: _Verification, on_torn_fragment: str, bar: Bar) -> bool:
-    """Whether a last fragment that may not be whole stays."""
+    """Whether a last fragment that may be torn stays."""
     if found.torn_file is None or on_torn_fragment != "ask":
         return on_torn_fragment == "keep"
     question = (
@@ -106,7 +106,7 @@ def _result(found: _Verification, entry: _CatalogEntry, state: str, *, keep: boo
 
 
 def _failure(entry: _CatalogEntry, problem: str) -> dict[str, object]:
-    """The result for a recording whose files cannot be read; its entry stays as it is."""
+    """The result for a recording with files that cannot be read. Its entry does not change."""
     recording = entry.recording
     return {
         "recording_id": recording.recording_id,
@@ -131,7 +131,7 @@ def _line(result: dict[str, object], *, is_repaired: bool) -> str:
     if isinstance(torn, dict) and not is_repaired:
         notes.append(f"the last fragment may not be whole: {torn['file']}, position {torn['position']}")
     if stop != result["recorded_stop_position"]:
-        # A recording that is active has no stop position either.
+        # An active recording has no stop position either.
         what = "its stop position is now" if is_repaired else "its segment files end at position"
         notes.append(f"{what} {stop}")
     if result["state"] == "INVALID":

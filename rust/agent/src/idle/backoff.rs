@@ -1,14 +1,14 @@
-//! Backing off: spin, then yield, then park for longer and longer.
+//! [`BackoffIdleStrategy`]: spins, then yields, then parks for increasing times.
 
 use super::{IdleStrategy, park_ns};
 
 /// `backoff`: spins a few times, then yields a few times, then parks, twice as long each time up to a maximum.
 ///
-/// With [`with_max_idle_park`](BackoffIdleStrategy::with_max_idle_park) a loop that has parked for a second in all without any work
-/// parks for longer still, so that an idle process costs next to nothing.
+/// [`with_max_idle_park`](BackoffIdleStrategy::with_max_idle_park) allows longer parks after a second without work, so
+/// that an idle process uses almost no processor time.
 ///
-/// With [`with_busy_yields`](BackoffIdleStrategy::with_busy_yields) a loop that keeps finding work yields for longer before it parks:
-/// where other threads take the processors, a short park lasts until one of them gives way, and the work waits.
+/// [`with_busy_yields`](BackoffIdleStrategy::with_busy_yields) allows more yields before the first park while work is
+/// frequent. If other threads use all processors, a short park lasts until one of them yields, and the work is delayed.
 #[derive(Debug, Clone)]
 pub struct BackoffIdleStrategy {
     max_spins: u64,
@@ -17,23 +17,23 @@ pub struct BackoffIdleStrategy {
     max_park_ns: u64,
     max_idle_park_ns: u64,
     busy_yields: u64,
-    /// How often it yields this time, from `max_yields` to `busy_yields`.
+    /// Number of yields of the current wait, from `max_yields` to `busy_yields`.
     yields_now: u64,
-    state: State,
+    state: BackoffState,
 }
 
-/// Without work for this long in parks, the strategy goes up to `max_idle_park_ns`.
+/// After this total time of parks without work, the parks grow up to `max_idle_park_ns`.
 const IDLE_AFTER_NS: u64 = 1_000_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum BackoffState {
     NotIdle,
     Spinning { spins: u64 },
     Yielding { yields: u64 },
     Parking { period_ns: u64, parked_ns: u64 },
 }
 
-/// What one wait does.
+/// Action of one wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wait {
     Not,
@@ -45,16 +45,16 @@ enum Wait {
 impl BackoffIdleStrategy {
     /// The short name of the strategy.
     pub const ALIAS: &str = "backoff";
-    /// How often it spins and yields by default.
+    /// Default number of spins.
     pub const DEFAULT_MAX_SPINS: u64 = 10;
-    /// How often it yields by default, as the C driver (Agrona's own default is 5).
+    /// Default number of yields, as in the C driver (Agrona's default is 5).
     pub const DEFAULT_MAX_YIELDS: u64 = 20;
-    /// The first park by default.
+    /// Default length of the first park.
     pub const DEFAULT_MIN_PARK_NS: u64 = 1_000;
-    /// The longest park by default.
+    /// Default maximum length of a park.
     pub const DEFAULT_MAX_PARK_NS: u64 = 1_000_000;
 
-    /// Spins, yields, then parks from `min_park_ns` to `max_park_ns`.
+    /// Creates a strategy that spins, yields, then parks from `min_park_ns` to `max_park_ns`.
     pub fn new(max_spins: u64, max_yields: u64, min_park_ns: u64, max_park_ns: u64) -> Self {
         Self {
             max_spins,
@@ -64,42 +64,44 @@ impl BackoffIdleStrategy {
             max_idle_park_ns: max_park_ns,
             busy_yields: max_yields,
             yields_now: max_yields,
-            state: State::NotIdle,
+            state: BackoffState::NotIdle,
         }
     }
 
-    /// Each wait that ends before the second park doubles the yields of the next one up to `busy_yields`; a longer one brings
-    /// them back to `max_yields`. A value under `max_yields` has no effect.
+    /// If a wait ends before the second park, the next wait has twice as many yields, up to `busy_yields`. A longer
+    /// wait resets the number to `max_yields`. A value below `max_yields` has no effect.
     pub fn with_busy_yields(mut self, busy_yields: u64) -> Self {
         self.busy_yields = busy_yields.max(self.max_yields);
         self
     }
 
-    /// After a second without work the parks go on doubling up to `max_idle_park_ns`; a value under `max_park_ns` has no effect.
+    /// After a second without work, the parks continue to double up to `max_idle_park_ns`. A value below `max_park_ns`
+    /// has no effect.
     pub fn with_max_idle_park(mut self, max_idle_park_ns: u64) -> Self {
         self.max_idle_park_ns = max_idle_park_ns.max(self.max_park_ns);
         self
     }
 
-    /// The time parked is the sum of the periods: a clock would cost more than a wait, and real parks are never shorter.
+    /// The parked time is the sum of the requested times: reading a clock would cost more than a wait, and real parks
+    /// are never shorter.
     fn next_wait(&mut self) -> Wait {
         let (state, wait) = match self.state {
-            State::NotIdle => (State::Spinning { spins: 1 }, Wait::Not),
-            State::Spinning { spins } if spins < self.max_spins => {
-                (State::Spinning { spins: spins + 1 }, Wait::Spin)
+            BackoffState::NotIdle => (BackoffState::Spinning { spins: 1 }, Wait::Not),
+            BackoffState::Spinning { spins } if spins < self.max_spins => {
+                (BackoffState::Spinning { spins: spins + 1 }, Wait::Spin)
             }
-            State::Spinning { .. } => (State::Yielding { yields: 0 }, Wait::Spin),
-            State::Yielding { yields } if yields < self.yields_now => {
-                (State::Yielding { yields: yields + 1 }, Wait::Yield)
+            BackoffState::Spinning { .. } => (BackoffState::Yielding { yields: 0 }, Wait::Spin),
+            BackoffState::Yielding { yields } if yields < self.yields_now => {
+                (BackoffState::Yielding { yields: yields + 1 }, Wait::Yield)
             }
-            State::Yielding { .. } => (
-                State::Parking {
+            BackoffState::Yielding { .. } => (
+                BackoffState::Parking {
                     period_ns: self.min_park_ns,
                     parked_ns: 0,
                 },
                 Wait::Not,
             ),
-            State::Parking {
+            BackoffState::Parking {
                 period_ns,
                 parked_ns,
             } => {
@@ -110,7 +112,7 @@ impl BackoffIdleStrategy {
                     self.max_idle_park_ns
                 };
                 (
-                    State::Parking {
+                    BackoffState::Parking {
                         period_ns: period_ns.saturating_mul(2).min(longest_ns),
                         parked_ns,
                     },
@@ -146,11 +148,13 @@ impl IdleStrategy for BackoffIdleStrategy {
 
     fn reset(&mut self) {
         self.yields_now = match self.state {
-            State::NotIdle => self.yields_now,
-            State::Parking { parked_ns, .. } if parked_ns > self.min_park_ns => self.max_yields,
+            BackoffState::NotIdle => self.yields_now,
+            BackoffState::Parking { parked_ns, .. } if parked_ns > self.min_park_ns => {
+                self.max_yields
+            }
             _ => self.yields_now.saturating_mul(2).min(self.busy_yields),
         };
-        self.state = State::NotIdle;
+        self.state = BackoffState::NotIdle;
     }
 
     fn alias(&self) -> &'static str {

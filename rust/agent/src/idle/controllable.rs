@@ -1,19 +1,19 @@
-//! A strategy chosen from outside while the loop runs.
+//! [`ControllableIdleStrategy`]: a strategy that can be changed from outside while the loop runs.
 
 use super::{IdleStrategy, park_ns};
 
-/// `controllable`: reads before each wait which strategy to follow, for instance from the driver's counter 22.
+/// `controllable`: before each wait reads which strategy to use, for example from the driver's counter 22.
 ///
 /// 0 (not controlled) and 4 park for 1 µs, 1 does nothing, 2 spins, 3 yields; any other value parks.
 pub struct ControllableIdleStrategy<S> {
     status: S,
 }
 
-/// How long it parks.
+/// Length of a park in nanoseconds.
 const PARK_NS: u64 = 1_000;
 
 impl<S: Fn() -> i64 + Send> ControllableIdleStrategy<S> {
-    /// Follows what `status` answers.
+    /// Creates a strategy that follows the value of `status`.
     pub fn new(status: S) -> Self {
         Self { status }
     }

@@ -1,7 +1,7 @@
-//! Idle strategies: what a loop does when there was nothing to do.
+//! Idle strategies: how a loop waits when it has no work.
 //!
-//! Spinning answers fastest and burns a processor; parking costs nothing and answers late; backing off begins with the first
-//! and ends with the second.
+//! Spinning reacts fastest and uses a whole processor. Parking uses almost no processor time and reacts late. Backing
+//! off begins with spinning and ends with parking.
 
 mod backoff;
 mod controllable;
@@ -23,13 +23,13 @@ pub trait IdleStrategy: Send {
     /// Waits once.
     fn idle_once(&mut self);
 
-    /// There is work again: the next wait is as short as the first one.
+    /// Resets the strategy after work was found: the next wait is as short as the first one.
     fn reset(&mut self) {}
 
-    /// The short name of the strategy.
+    /// Returns the short name of the strategy.
     fn alias(&self) -> &'static str;
 
-    /// Waits if nothing was done, else resets.
+    /// Waits if `work_count` is 0, else resets.
     fn idle(&mut self, work_count: usize) {
         if work_count > 0 {
             self.reset();
@@ -57,7 +57,7 @@ impl<I: IdleStrategy + ?Sized> IdleStrategy for Box<I> {
     }
 }
 
-/// Parks the thread. An unpark (a runner that is closed) ends it early.
+/// Parks the thread. An unpark ends it early, for example when a runner is closed.
 pub(crate) fn park_ns(duration_ns: u64) {
     std::thread::park_timeout(Duration::from_nanos(duration_ns));
 }

@@ -1,18 +1,18 @@
-//! The strategies without a state.
+//! Strategies without state.
 
 use std::time::Duration;
 
 use super::{IdleStrategy, park_ns};
 
-/// `spin`: a processor pause. Fastest, and takes a whole processor.
+/// `spin`: executes a processor pause. The fastest strategy; uses a whole processor.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BusySpinIdleStrategy;
 
-/// `yield`: gives the processor to another thread, if one wants it.
+/// `yield`: gives the processor to another thread that is ready.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct YieldingIdleStrategy;
 
-/// `noop`: nothing at all.
+/// `noop`: does nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoOpIdleStrategy;
 

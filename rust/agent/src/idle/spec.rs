@@ -6,7 +6,7 @@ use super::{
 };
 use crate::value::parse_duration_ns;
 
-/// Which idle strategy to use, with its settings: a value to keep in a configuration and to make strategies from.
+/// An idle strategy and its settings, as a value for configurations. [`build`](Self::build) creates the strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdleStrategySpec {
     /// `spin`
@@ -17,56 +17,57 @@ pub enum IdleStrategySpec {
     NoOp,
     /// `sleep-ns`
     Sleeping {
-        /// How long each sleep is.
+        /// Length of each park in nanoseconds.
         period_ns: u64,
     },
     /// `sleep-ms`
     SleepingMillis {
-        /// How long each sleep is.
+        /// Length of each sleep in milliseconds.
         period_ms: u64,
     },
     /// `backoff`
     Backoff {
-        /// How often it spins.
+        /// Number of spins.
         max_spins: u64,
-        /// How often it yields after that.
+        /// Number of yields after the spins.
         max_yields: u64,
-        /// How long it parks first.
+        /// Length of the first park.
         min_park_ns: u64,
-        /// How long it parks at most.
+        /// Maximum length of a park.
         max_park_ns: u64,
-        /// How long it parks at most after a second without work; not more than `max_park_ns` turns that off.
+        /// Maximum length of a park after a second without work. A value up to `max_park_ns` disables longer parks.
         max_idle_park_ns: u64,
-        /// How often it yields at most while work keeps coming; not more than `max_yields` turns that off.
+        /// Maximum number of yields while work is frequent. A value up to `max_yields` disables additional yields.
         busy_yields: u64,
     },
 }
 
-/// Why a name and its arguments are not an idle strategy.
+/// Reason why a name and its arguments are not an idle strategy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdleStrategyError {
-    /// There is no strategy of this name.
+    /// No strategy has this name.
     #[error(
         "could not find idle strategy {0}: use one of backoff, yield, spin, noop, sleep-ns, sleeping, sleep-ms"
     )]
     UnknownName(String),
-    /// The arguments are not those of the strategy.
+    /// The arguments are invalid for the strategy.
     #[error("invalid idle strategy arguments: {name}={arguments}, expected {expected}")]
     BadArguments {
-        /// The strategy.
+        /// Name of the strategy.
         name: String,
         /// The arguments as given.
         arguments: String,
-        /// What they should be.
+        /// Expected form of the arguments.
         expected: &'static str,
     },
 }
 
 impl IdleStrategySpec {
-    /// The strategy of a name: an alias, a name of the C driver, or the name of an Agrona class.
+    /// Returns the strategy for a name: an alias, a name of the C driver, or the name of an Agrona class.
     ///
-    /// `backoff` takes `maxSpins-maxYields-minPark-maxPark` (default `10-20-1us-1ms`), `sleep-ns` and `sleeping` a duration (default
-    /// 1 ns as in the C driver; 1 µs for the class), `sleep-ms` a number of milliseconds (default 1). The others ignore arguments.
+    /// `backoff` takes `maxSpins-maxYields-minPark-maxPark` (default `10-20-1us-1ms`). `sleep-ns` and `sleeping` take a
+    /// duration (default 1 ns as in the C driver; 1 µs for the class). `sleep-ms` takes a number of milliseconds
+    /// (default 1). The others ignore arguments.
     pub fn parse(name: &str, arguments: Option<&str>) -> Result<Self, IdleStrategyError> {
         let bad_arguments = |expected| IdleStrategyError::BadArguments {
             name: name.to_owned(),
@@ -100,7 +101,7 @@ impl IdleStrategySpec {
         }
     }
 
-    /// A strategy for one loop.
+    /// Creates a strategy for one loop.
     pub fn build(self) -> Box<dyn IdleStrategy> {
         match self {
             Self::BusySpin => Box::new(BusySpinIdleStrategy),
@@ -126,7 +127,7 @@ impl IdleStrategySpec {
     }
 }
 
-/// Backing off as the C driver does.
+/// The C driver's backoff strategy.
 impl Default for IdleStrategySpec {
     fn default() -> Self {
         Self::Backoff {
@@ -240,7 +241,7 @@ mod tests {
         assert_eq!(parsed("spin", Some("whatever")), IdleStrategySpec::BusySpin);
     }
 
-    /// A driver that meets one of these does not start; it has its own tests for that.
+    /// A driver does not start with any of these values; its own tests check that.
     #[test]
     fn unknown_names_and_malformed_arguments_are_refused() {
         let unknown = IdleStrategySpec::parse("Backoff", None);

@@ -1,11 +1,11 @@
-//! The dialect of Java's properties files: escapes, separators of blanks, and Latin-1.
+//! The dialect of Java's properties files: escapes, blanks as separators, and Latin-1.
 
 use super::{PropertiesError, Property};
 
 const BLANKS: [char; 3] = [' ', '\t', '\x0c'];
 const SEPARATORS: [char; 2] = ['=', ':'];
 
-/// Returns the properties of a file's bytes, in their order. A name without a value has an empty one.
+/// Parses the bytes of a file. Returns its properties in order. A name without a value gets an empty value.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Property>, PropertiesError> {
     let text: String = bytes.iter().copied().map(char::from).collect();
     logical_lines(&text)
@@ -14,9 +14,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Property>, PropertiesError> {
         .collect()
 }
 
-/// A line with those that continue it.
+/// A line joined with its continuation lines.
 struct LogicalLine {
-    /// Of the first of them, from 1.
+    /// Number of the first of these lines, from 1.
     number: usize,
     text: String,
 }
@@ -34,7 +34,7 @@ fn logical_lines(text: &str) -> Vec<LogicalLine> {
             number: index + 1,
             text: String::new(),
         });
-        // An even number of backslashes is half as many characters.
+        // Each pair of backslashes is one escaped backslash, so only an odd number continues the line.
         let backslashes = line.len() - line.trim_end_matches('\\').len();
         if backslashes % 2 == 1 {
             logical.text.push_str(&line[..line.len() - 1]);
@@ -66,7 +66,7 @@ fn property(line: &str) -> Option<Property> {
     })
 }
 
-/// The text that escapes stand for. `None` if `\u` is not followed by four hexadecimal digits that are a character.
+/// Replaces the escapes in a text. `None` if `\u` is not followed by four hexadecimal digits of a character.
 fn unescaped(text: &str) -> Option<String> {
     let mut units = Vec::with_capacity(text.len());
     let mut characters = text.chars();

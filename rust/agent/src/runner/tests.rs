@@ -1,4 +1,4 @@
-//! The runner's rules: once, to the end, whatever the agent does.
+//! Rules of the runner: an agent runs once and is always closed, for any behaviour of the agent.
 
 use std::borrow::Cow;
 use std::sync::mpsc;
@@ -170,7 +170,7 @@ fn a_panic_is_reported_and_the_agent_closed_before_it_goes_on() {
     assert_eq!(journal.take(), ["buggy panicked: a bug", "closed"]);
 }
 
-/// An agent that says when it is in its duty cycle, and stays there until it is let go.
+/// An agent that signals the start of its duty cycle, and stays in it until the test releases it.
 struct Stuck {
     entered: mpsc::Sender<()>,
     gate: mpsc::Receiver<()>,

@@ -63,7 +63,7 @@ fn an_agent_that_ends_itself_in_a_turn_ends_its_loop_and_has_no_further_turn() {
     assert_eq!(journal.count("network work"), 1);
 }
 
-/// Does what a test says, in duty cycles.
+/// An agent whose duty cycle is a function of the test.
 struct Acting<F>(F);
 
 impl<F: FnMut() -> usize + Send> Agent for Acting<F> {
@@ -103,7 +103,7 @@ fn after_a_panic_of_the_loop_there_are_no_turns_and_the_agent_still_closes() {
     agent.on_close().unwrap();
 }
 
-/// An agent that stays in its duty cycle until it is let go, and says when it has begun.
+/// Returns an agent that signals the start of its duty cycle, and stays in it until the test releases it.
 fn stuck() -> (SharedAgent, Receiver<()>, Sender<()>) {
     let (begun, has_begun) = channel();
     let (go, may_go) = channel();
@@ -141,7 +141,7 @@ fn what_the_agent_holds_goes_when_it_is_closed_though_somebody_may_take_turns() 
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
-/// Many threads and a loop share an agent whose state a second duty cycle at a time would spoil.
+/// Many threads and a loop share an agent. Two duty cycles at the same time would corrupt its state.
 #[test]
 fn there_is_one_duty_cycle_at_a_time_and_none_is_lost() {
     const TURNS: usize = 20_000;
@@ -150,7 +150,7 @@ fn there_is_one_duty_cycle_at_a_time_and_none_is_lost() {
     let counted = Arc::clone(&count);
     let mut agent = acting(move || {
         assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0);
-        // Not an atomic addition: it is the lock that makes it one.
+        // On purpose not an atomic addition: the lock must prevent concurrent duty cycles.
         counted.store(counted.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         inside.fetch_sub(1, Ordering::Relaxed);
         1
@@ -164,7 +164,7 @@ fn there_is_one_duty_cycle_at_a_time_and_none_is_lost() {
     assert_eq!(count.load(Ordering::Relaxed), own + taken);
 }
 
-/// Notes how it is used.
+/// Records the calls of an idle strategy.
 struct NotingIdle(Journal);
 
 impl IdleStrategy for NotingIdle {

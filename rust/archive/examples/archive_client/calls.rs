@@ -1,4 +1,4 @@
-//! Requests to the archive.
+//! Sends the requests to the archive.
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::client::{
@@ -146,7 +146,7 @@ fn listing(archive: &AeronArchive, request: &Request) -> Result<Value> {
     })
 }
 
-/// Calls of several threads at once; the sum of their results.
+/// Sends calls from several threads at once. Returns the sum of their results.
 fn at_once(archive: &AeronArchive, request: &Request) -> Result<Value> {
     let (recording, calls) = (request.number("recording")?, request.number("count")?);
     let call = || -> std::result::Result<i64, ArchiveClientError> {
@@ -166,7 +166,7 @@ fn at_once(archive: &AeronArchive, request: &Request) -> Result<Value> {
     ))
 }
 
-/// Several operations at once, two of them listings; the result of each.
+/// Runs several operations at once, two of them listings. Returns the result of each.
 fn overlapping(archive: &AeronArchive, request: &Request) -> Result<Value> {
     let recording = request.number("recording")?;
     let mut first = archive.begin(ArchiveCall::list_recordings(recording, 100))?;

@@ -1,8 +1,8 @@
-//! A client of an archive that is driven line by line, for tests against archives of other software.
+//! A client of an archive that reads commands from stdin, line by line. For tests against archives of other software.
 //!
-//! A request is `operation<TAB>name=value<TAB>...`, an answer one line of JSON: `{"ok": {...}}` or
-//! `{"error": {"type", "code", "text"}}`. Publications, subscriptions and counters are named by their registration ids (`id`). Messages
-//! of a publication are numbered and hold the pattern of the interop tests, which `receive` checks.
+//! A request is `operation<TAB>name=value<TAB>...`, its result one line of JSON: `{"ok": {...}}` or `{"error": {"type",
+//! "code", "text"}}`. Publications, subscriptions and counters are identified by their registration ids (`id`).
+//! Messages of a publication are numbered and have the pattern of the interop tests, which `receive` checks.
 
 use std::error::Error;
 use std::io::{BufRead, Write};
@@ -36,7 +36,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The variant, the archive's code (0 if the archive did not refuse) and the text of an error.
+/// Returns the variant, the archive's code (0 if the archive did not refuse) and the text of an error.
 fn error_of(error: &(dyn Error + 'static)) -> Value {
     let archive = error.downcast_ref::<ArchiveClientError>();
     let code = match archive {

@@ -1,11 +1,11 @@
-//! [`ArchivePeer`]: the client, and what its connection and its streams can do.
+//! [`ArchivePeer`]: executes the commands on an Aeron client, an archive's client and their streams.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use aeron_archive::client::{
-    AeronArchive, ArchiveClientContext, ArchiveClientError, CredentialsSupplier,
-    RecordingPositionKey, SessionState,
+    AeronArchive, ArchiveClientContext, ArchiveClientError, ArchiveSessionState,
+    CredentialsSupplier, RecordingPositionKey,
 };
 use aeron_client::{Aeron, Context, Counter};
 use aeron_protocol::archive::RecordingSignalEvent;
@@ -26,7 +26,7 @@ pub struct ArchivePeer {
     heard: Arc<Heard>,
 }
 
-/// Events of the handlers.
+/// Events that the handlers have received.
 #[derive(Default)]
 struct Heard {
     signals: Mutex<Vec<Value>>,
@@ -35,7 +35,7 @@ struct Heard {
     archive: Mutex<Option<AeronArchive>>,
 }
 
-/// Credentials that a request names.
+/// Credentials from a request.
 struct Credentials {
     first: Vec<u8>,
     challenged: Vec<u8>,
@@ -138,14 +138,14 @@ impl ArchivePeer {
 
     fn state(&self) -> Result<Value> {
         let state = match self.archive()?.state()? {
-            SessionState::Connected => "connected",
-            SessionState::Disconnected => "disconnected",
-            SessionState::Closed => "closed",
+            ArchiveSessionState::Connected => "connected",
+            ArchiveSessionState::Disconnected => "disconnected",
+            ArchiveSessionState::Closed => "closed",
         };
         Ok(json!({ "state": state }))
     }
 
-    /// Adds a publication: plain, or recorded from its first byte on.
+    /// Adds a publication, which may be recorded from its first byte on.
     fn add_publication(&mut self, request: &Request) -> Result<Value> {
         let (channel, stream) = (request.text("channel")?, request.number("stream")?);
         let sender = match (request.flag("recorded"), request.flag("exclusive")) {
@@ -248,7 +248,7 @@ impl ArchivePeer {
         Ok(json!({}))
     }
 
-    /// The counter of the active recording of a session; nothing if there is none.
+    /// Returns the counter of a session's active recording, or JSON `null` without such a recording.
     fn recording_counter(&self, request: &Request) -> Result<Value> {
         let counters = self.aeron()?.counters_reader();
         let archive_id = Some(self.archive()?.archive_id());
@@ -271,7 +271,7 @@ impl ArchivePeer {
         }))
     }
 
-    /// All counters of a type.
+    /// Returns all counters of a type.
     fn counters(&self, request: &Request) -> Result<Value> {
         let type_id: i32 = request.number("type")?;
         let records = self.aeron()?.counters_reader().records();
@@ -289,7 +289,7 @@ impl ArchivePeer {
         Ok(json!({ "counters": counters }))
     }
 
-    /// Polls, and returns the signals that came since the last call.
+    /// Polls once and returns the signals that have arrived since the last call.
     fn signals(&self) -> Result<Value> {
         let archive = self.archive()?;
         let polled = archive.poll_for_recording_signals()?;
@@ -300,7 +300,7 @@ impl ArchivePeer {
         Ok(json!({ "signals": signals, "polled": polled }))
     }
 
-    /// Polls, and returns the errors that came since the last call.
+    /// Polls once and returns the errors that have arrived since the last call.
     fn errors(&self) -> Result<Value> {
         let mut errors = std::mem::take(&mut *self.heard.errors.lock().unwrap());
         errors.extend(
@@ -313,7 +313,7 @@ impl ArchivePeer {
 }
 
 impl Heard {
-    /// Keeps a signal, and what the client says to a call from its own handler.
+    /// Stores a signal, and the error of a call that the handler makes to its own client.
     fn hear(&self, signal: &RecordingSignalEvent) {
         let mut value = signal_of(signal);
         if let Some(archive) = &*self.archive.lock().unwrap() {

@@ -1,4 +1,4 @@
-//! A persistent subscription with an Aeron client of its own.
+//! Reads a recording by a persistent subscription with its own Aeron client.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Result;
 use super::request::Request;
 
-/// Reads a recording from its start until so many messages came, and closes the subscription.
+/// Reads a recording from its start until the requested number of messages has arrived, and closes the subscription.
 pub fn read(request: &Request) -> Result<Value> {
     let archive = ArchiveClientContext {
         control_request_stream_id: request.number("stream")?,

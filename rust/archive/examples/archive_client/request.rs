@@ -1,4 +1,4 @@
-//! [`Request`]: an operation and its values.
+//! [`Request`]: an operation and its parameters.
 
 use std::collections::HashMap;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Publications and subscriptions of the pattern messages.
+//! Publications and subscriptions of the interop tests' pattern messages.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Result;
 use super::request::Request;
 
-/// A publication of either kind.
+/// A shared or an exclusive publication.
 pub enum Sender {
     Shared(Publication),
     Exclusive(ExclusivePublication),
@@ -73,7 +73,7 @@ impl Publisher {
         }))
     }
 
-    /// Sends messages until all went or the time is over. Returns the position after the last.
+    /// Sends messages until all are sent or the time limit is reached. Returns the position after the last one.
     pub fn publish(&mut self, aeron: &Aeron, request: &Request) -> Result<Value> {
         let (lengths, timeout) = (request.lengths()?, request.timeout()?);
         let end = self.next + request.number::<u64>("count")?;
@@ -108,7 +108,7 @@ impl Receiver {
         }
     }
 
-    /// Checks `count` messages from number `first` on; with `to_end`, all until the stream has ended.
+    /// Checks `count` messages from number `first` on. With `to_end`, checks all messages until the stream ends.
     pub fn receive(&mut self, aeron: &Aeron, request: &Request) -> Result<Value> {
         let (lengths, timeout) = (request.lengths()?, request.timeout()?);
         self.next = request.number_or("first", self.next)?;
@@ -163,7 +163,7 @@ impl Receiver {
     }
 }
 
-/// Message `number` of the interop tests: the number in its first eight bytes, then (number + index) mod 256.
+/// Returns message `number` of the interop tests: the number in its first eight bytes, then (number + index) mod 256.
 fn pattern(number: u64, length: usize) -> Vec<u8> {
     let head = number.to_le_bytes();
     (0..length)

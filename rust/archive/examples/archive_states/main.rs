@@ -1,13 +1,17 @@
-//! Makes archive directories in the states that lives and deaths of a recorder leave, and in those that the operations of a store leave
-//! (`maintained.rs`), for other archives' tools to judge; recovers such a directory, and reads any.
+//! Creates archive directories for tests of other archives' tools. Their states are those after a recorder's end or
+//! death, and those after operations of a store (`maintained.rs`). Also recovers such a directory, and reads any
+//! archive directory.
 //!
+//! ```text
 //! usage: archive_states write STATE DIRECTORY
 //!        archive_states recover DIRECTORY [KNOWN_POSITION]
 //!        archive_states read DIRECTORY [--any-session]
 //!        archive_states open DIRECTORY
+//! ```
 //!
-//! `open` opens a store and prints recording id, start and stop position and original channel of each recording. `recover` prints recording id, start and stop position of each recording that it finished, `read` position and payload, in
-//! hexadecimal digits, of each frame of data of each recording.
+//! `open` opens a store and prints recording id, start and stop position and original channel of each recording.
+//! `recover` prints recording id, start and stop position of each recording that it stopped. `read` prints position and
+//! payload, in hexadecimal digits, of each data frame of each recording.
 
 use aeron_archive::catalog::{Catalog, DEFAULT_CAPACITY, NULL_VALUE, RecordingDescriptor};
 use aeron_archive::mark_file::{MarkFile, Owner};
@@ -35,7 +39,7 @@ mod stream;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// An archive directory whose owner lives.
+/// An archive directory whose owner is alive.
 struct Archive {
     storage: Directory,
     catalog: Catalog<Directory>,
@@ -90,7 +94,7 @@ fn write(state: &str, storage: Directory) -> Result<()> {
     }
 }
 
-/// Makes the mark file of a directory that this process owns.
+/// Creates the mark file of a directory that this process owns.
 fn own(storage: &Directory) -> Result<MarkFile<File>> {
     let now_ms = now_ms()?;
     let owner = Owner::without_server(
@@ -132,7 +136,8 @@ impl Archive {
         })
     }
 
-    /// Several recordings that ended: in a segment, exactly at the end of one, amid a message, and before any message.
+    /// Creates recordings that have ended: in a segment, exactly at the end of one, within a message, and before any
+    /// message.
     fn stopped(&mut self) -> Result<()> {
         self.record(0)?.messages(200, 3000)?.stop()?;
         self.record(3 * TERM_LENGTH + 1024)?
@@ -146,7 +151,7 @@ impl Archive {
         self.record(TERM_LENGTH)?.stop()
     }
 
-    /// One that begins with its second segment by now, one that is gone but for its entry, and one that is as it was.
+    /// Creates a recording whose first segment is purged, one of which only the entry is left, and an unchanged one.
     fn purged(&mut self) -> Result<()> {
         let shortened = self.record(64)?.messages(200, 3000)?.stopped_id()?;
         let gone = self.record(0)?.messages(200, 3000)?.stopped_id()?;
@@ -160,13 +165,13 @@ impl Archive {
         Ok(())
     }
 
-    /// As [`purged`](Self::purged), and the entry is gone, too.
+    /// As [`purged`](Self::purged), but also removes the entry.
     fn compacted(&mut self) -> Result<()> {
         self.purged()?;
         Ok(self.catalog.compact(&self.storage, |_| false)?)
     }
 
-    /// A recording that ended because something went wrong between append and publish.
+    /// Creates a recording that ended because of an error between append and publish.
     fn undone(&mut self) -> Result<()> {
         let mut recording = self.record(0)?.messages(20, 700)?;
         let block = recording.publisher.offer(&payload(9000)).concat();
@@ -175,7 +180,7 @@ impl Archive {
         recording.stop()
     }
 
-    /// A recording that ended, and two that were running at a kill.
+    /// Creates a recording that ended, and two that were active at a kill.
     fn killed(&mut self) -> Result<()> {
         self.record(0)?.messages(50, 700)?.stop()?;
         self.record(TERM_LENGTH + 32)?.messages(300, 1000)?;
@@ -183,7 +188,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Killed within a write, which ends at the end of a page amid a frame.
+    /// Creates a recording whose recorder was killed within a write. The write ends at the end of a page, within a
+    /// frame.
     fn torn(&mut self) -> Result<()> {
         let recording = self.record(0)?.messages(20, 700)?;
         let mut publisher = recording.publisher.clone();
@@ -195,21 +201,22 @@ impl Archive {
         recording.put(begin, &block[..written as usize])
     }
 
-    /// A whole last frame with a page of zeros.
+    /// Creates a recording whose last frame is whole but has a page of zeros.
     fn zero_page(&mut self) -> Result<()> {
         let mut recording = self.record(0)?.messages(20, 700)?;
         let frame = recording.publisher.data(0xC0, &[0; 12_000]);
         recording.block(&frame)
     }
 
-    /// A last padding frame that is longer than a page.
+    /// Creates a recording whose last frame is padding longer than a page.
     fn padding(&mut self) -> Result<()> {
         let mut recording = self.record(0)?.messages(20, 700)?;
         let padding = recording.publisher.pad(20_000);
         recording.block(&padding)
     }
 
-    /// Killed with a full segment: before the next file was created, and behind that.
+    /// Creates two recordings with a full segment. Their recorders were killed before and after the next file was
+    /// created.
     fn segment_end(&mut self) -> Result<()> {
         let without = self.record(0)?.messages(20, 700)?.pad_to_segment_end()?;
         let next = without.stream.segment_name(SEGMENT_LENGTH);
@@ -218,13 +225,14 @@ impl Archive {
         Ok(())
     }
 
-    /// Killed while a recording began: an entry alone, and a segment without its length.
+    /// Creates recordings whose recorders were killed at the start: an entry without a segment, and a segment without
+    /// its length.
     fn created(&mut self) -> Result<()> {
         self.catalog.add(descriptor(64)?)?;
         self.record(64)?.set_length(0)
     }
 
-    /// Killed while a failed write was undone: the segment is cut.
+    /// Creates a recording whose recorder was killed while it undid a failed write: the segment is cut.
     fn undoing(&mut self) -> Result<()> {
         let recording = self.record(0)?.messages(20, 700)?;
         let end = recording.publisher.position();
@@ -233,7 +241,7 @@ impl Archive {
 }
 
 impl Recording<'_> {
-    /// Records messages of 0 up to `longest` bytes, some in several fragments, and what padding they need.
+    /// Records messages of 0 up to `longest` bytes, some in several fragments, and the padding that they need.
     fn messages(mut self, count: usize, longest: usize) -> Result<Self> {
         for number in 0..count {
             for block in self.publisher.offer(&payload(longest * number / count)) {
@@ -271,7 +279,7 @@ impl Recording<'_> {
         Ok(self.recording_id)
     }
 
-    /// Writes to the last segment past the recorder.
+    /// Writes to the last segment without the recorder.
     fn put(&self, position: i64, bytes: &[u8]) -> Result<()> {
         let offset = position - self.session.segment_base();
         Ok(self.last_segment()?.write_all_at(bytes, offset as u64)?)

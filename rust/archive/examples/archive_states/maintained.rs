@@ -1,4 +1,4 @@
-//! States that the operations of a store leave.
+//! Creates archive directories in the states after operations of a store.
 
 use aeron_archive::checksum::Checksum;
 use aeron_archive::recorder::RecorderSession;
@@ -14,7 +14,7 @@ use crate::stream::{
 };
 use crate::{Result, now_ms, own};
 
-/// What is done to a store, and whether the store writes checksums and ends in order.
+/// The operation on a store, whether the store writes checksums, and whether it is closed regularly.
 #[derive(Clone, Copy)]
 pub struct Operation {
     apply: fn(&mut Archive) -> Result<()>,
@@ -22,7 +22,7 @@ pub struct Operation {
     is_killed: bool,
 }
 
-/// A store and what stops its recordings.
+/// A store, and the time at which its recordings are stopped.
 struct Archive {
     store: ArchiveStore<Directory>,
     now_ms: i64,
@@ -30,7 +30,7 @@ struct Archive {
 
 type Session = RecorderSession<Directory>;
 
-/// Operation that leaves a state of this name.
+/// Returns the operation for the state with this name.
 pub fn operation(state: &str) -> Option<Operation> {
     let (name, checksum) = match state.strip_suffix("-with-checksums") {
         Some(name) => (name, Some(Checksum::Crc32c)),
@@ -54,7 +54,7 @@ pub fn operation(state: &str) -> Option<Operation> {
     })
 }
 
-/// Leaves the state in a directory.
+/// Creates the state in a directory.
 pub fn write(operation: Operation, storage: Directory) -> Result<()> {
     let mark_file = own(&storage)?;
     let now_ms = now_ms()?;
@@ -88,7 +88,7 @@ pub fn open(storage: Directory) -> Result<()> {
 }
 
 impl Archive {
-    /// Extended amid a segment, where nothing was recorded yet, and where a segment begins.
+    /// Extends recordings: within a segment, one without bytes, and one that ends at a segment base.
     fn extended(&mut self) -> Result<()> {
         for (start, count) in [(1024, 100), (TERM_LENGTH, 0)] {
             let id = self.recorded(start, count)?;
@@ -99,7 +99,7 @@ impl Archive {
         self.extended_by(id, 200)
     }
 
-    /// Killed while extended recordings ran: behind the extension, and before its first frame.
+    /// Extends two recordings. The process is killed after one extension recorded frames, and before the other one did.
     fn extending(&mut self) -> Result<()> {
         for count in [150, 0] {
             let id = self.recorded(1024, 100)?;
@@ -109,7 +109,8 @@ impl Archive {
         Ok(())
     }
 
-    /// The middle one of three recordings got longer channels, and then shorter ones; the last one longer ones.
+    /// Changes the channels of the second of three recordings to longer and then shorter ones, and those of the third
+    /// to longer ones.
     fn other_channels(&mut self) -> Result<()> {
         for count in [10, 20, 30] {
             self.recorded(0, count)?;
@@ -121,7 +122,7 @@ impl Archive {
         Ok(())
     }
 
-    /// To a frame, to the start, and to padding.
+    /// Truncates recordings: to a frame, to the start, and to padding.
     fn truncated(&mut self) -> Result<()> {
         for position in [SEGMENT_LENGTH + 3 * FRAME, 0, TERM_LENGTH / FRAME * FRAME] {
             let id = self.recorded(0, 250)?;
@@ -130,13 +131,13 @@ impl Archive {
         Ok(())
     }
 
-    /// To the beginning of a segment, whose file is deleted.
+    /// Truncates a recording to the beginning of a segment, whose file is then deleted.
     fn truncated_to_a_segment(&mut self) -> Result<()> {
         let id = self.recorded(0, 250)?;
         self.truncate(id, SEGMENT_LENGTH)
     }
 
-    /// Detached segments whose files are there, some that were attached again, and some that are deleted.
+    /// Detaches segments: some keep their files, some are attached again, and some are deleted.
     fn detached(&mut self) -> Result<()> {
         for _ in 0..3 {
             let id = self.recorded(1024, 400)?;
@@ -147,7 +148,7 @@ impl Archive {
         self.delete(files)
     }
 
-    /// The first segments of a recording, and a whole recording.
+    /// Purges the first segments of a recording, and a whole recording.
     fn given_up(&mut self) -> Result<()> {
         let shortened = self.recorded(1024, 400)?;
         let purged = self.recorded(1024, 400)?;
@@ -160,7 +161,7 @@ impl Archive {
         self.delete(files)
     }
 
-    /// Segments that went to a later recording, and some that went to an earlier one.
+    /// Migrates segments to a later recording, and others to an earlier one.
     fn migrated(&mut self) -> Result<()> {
         for _ in 0..2 {
             let earlier = self.recorded(1024, 300)?;
@@ -228,10 +229,10 @@ impl Archive {
     }
 }
 
-/// Session of the images that continue recordings.
+/// Session id of the images that extend recordings.
 const OTHER_SESSION_ID: i32 = SESSION_ID + 1;
 
-/// Length of the frames of messages of 1000 bytes.
+/// Frame length of messages of 1000 bytes.
 const FRAME: i64 = 1056;
 
 const IDLE: RecordingActivity = RecordingActivity {
@@ -239,7 +240,7 @@ const IDLE: RecordingActivity = RecordingActivity {
     lowest_replay_position: None,
 };
 
-/// Records messages of 1000 bytes from where the session stands.
+/// Records messages of 1000 bytes from the session's position on.
 fn record(session: &mut Session, session_id: i32, count: usize) -> Result<()> {
     let mut publisher = Publisher::new(session.recorded_position()).of_session(session_id);
     for _ in 0..count {

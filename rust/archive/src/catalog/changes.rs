@@ -1,7 +1,8 @@
-//! Changes of recordings that exist: each writes the fields that differ, and none of them makes an entry longer.
+//! Changes of recordings that exist. Each change writes only the fields that differ, and never makes an entry longer.
 //!
-//! What changes together is written at once if it lies on one page of the file, so that a killed process leaves all of it or nothing.
-//! Where an entry goes over the end of a page, its fields are written in an order in which each state is one that a recording can have.
+//! If the fields that change together are on one page of the file, they are written in one step. If the process is then
+//! killed, either all fields or no fields are written. If an entry crosses the end of a page, the fields
+//! are written one by one. The order of the writes ensures that each intermediate state is valid.
 
 use std::ops::Range;
 
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::storage::Storage;
 
-/// The values that a recording takes over from the image that continues it.
+/// The values that an extension writes into the catalog entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extension {
     /// Session of the new image.
@@ -29,8 +30,8 @@ pub struct Extension {
     pub correlation_id: i64,
 }
 
-// Fields of an entry. None of them goes over the end of a page: entries begin 32 bytes after a multiple of 64, and each range is within
-// one unit of 64 bytes.
+// Fields of an entry. None of them crosses the end of a page: entries begin 32 bytes after a multiple of 64, and each
+// range is within one unit of 64 bytes.
 const STATE: Range<usize> = STATE_OFFSET..STATE_OFFSET + size_of::<I32>();
 const START_POSITION: Range<usize> = of_descriptor(START_POSITION_OFFSET, size_of::<I64>());
 const STOP_POSITION: Range<usize> = of_descriptor(STOP_POSITION_OFFSET, size_of::<I64>());
@@ -41,10 +42,11 @@ const SESSION_ID: Range<usize> = of_descriptor(SESSION_ID_OFFSET, size_of::<I32>
 const IDS_AND_STOP: Range<usize> = ENTRY_HEADER_LENGTH..STOP_POSITION.end;
 
 impl<S: Storage> Catalog<S> {
-    /// Notes where and when a recording ended. Both change at once.
+    /// Sets the position and the time at which a recording ended. Both change in one step.
     ///
     /// # Errors
-    /// The recording does not exist, the position cannot be its end, or the file system refuses; then nothing changed.
+    /// The recording does not exist, the position cannot be its end, or the file system returns an error; then nothing
+    /// changed.
     pub fn stop(
         &mut self,
         recording_id: i64,
@@ -57,10 +59,12 @@ impl<S: Storage> Catalog<S> {
         })
     }
 
-    /// Corrects where and when a recording ended that may be marked as broken. Both change at once.
+    /// Corrects the position and the time at which a recording ended. The recording may be marked as broken. Both
+    /// change at once.
     ///
     /// # Errors
-    /// The recording never existed or is deleted, the position cannot be its end, or the file system refuses; then nothing changed.
+    /// The recording never existed or is deleted, the position cannot be its end, or the file system returns an error;
+    /// then nothing changed.
     pub fn correct_stop(
         &mut self,
         recording_id: i64,
@@ -74,20 +78,23 @@ impl<S: Storage> Catalog<S> {
         self.write_changed(place, entry, &[STOP_TIMESTAMP_AND_POSITION])
     }
 
-    /// Moves the end of a recording to `position` and leaves the time at which the recording ended.
+    /// Moves the end of a recording to `position`. The time at which the recording ended is not
+    /// changed.
     ///
     /// # Errors
-    /// The recording does not exist, the position cannot be its end, or the file system refuses; then nothing changed.
+    /// The recording does not exist, the position cannot be its end, or the file system returns an error; then nothing
+    /// changed.
     pub fn truncate(&mut self, recording_id: i64, position: i64) -> Result<(), CatalogError> {
         self.change(recording_id, &[STOP_POSITION], |descriptor| {
             descriptor.stop_position = position;
         })
     }
 
-    /// Moves the start of a recording, after its first bytes were given up or earlier ones were attached.
+    /// Moves the start of a recording, after the first segments were removed or earlier segments were attached.
     ///
     /// # Errors
-    /// The recording does not exist, the position cannot be its start, or the file system refuses; then nothing changed.
+    /// The recording does not exist, the position cannot be its start, or the file system returns an error; then
+    /// nothing changed.
     pub fn set_start_position(
         &mut self,
         recording_id: i64,
@@ -98,13 +105,13 @@ impl<S: Storage> Catalog<S> {
         })
     }
 
-    /// Makes a recording that had ended one that is being recorded, by another session.
+    /// Makes a recording that had ended active again, with the image of another session.
     ///
-    /// A kill leaves the recording as it was or extended. In an entry over a page's end it may leave an ended recording that has the session
-    /// id of the extension: the stop position changes last.
+    /// After a kill, the recording is unchanged or extended. If the entry crosses the end of a page, the recording may
+    /// also have a stop position and the session id of the extension, because the stop position is written last.
     ///
     /// # Errors
-    /// The recording does not exist, or the file system refuses; then it is not extended.
+    /// The recording does not exist, or the file system returns an error; then it is not extended.
     pub fn extend(&mut self, recording_id: i64, extension: &Extension) -> Result<(), CatalogError> {
         self.change(recording_id, &[SESSION_ID, IDS_AND_STOP], |descriptor| {
             descriptor.session_id = extension.session_id;
@@ -115,13 +122,15 @@ impl<S: Storage> Catalog<S> {
         })
     }
 
-    /// Ends the existence of a recording, and notes where it stopped, or [`NULL_VALUE`]: a session that comes back may want to know.
+    /// Marks a recording as deleted, and sets its stop position, which may be [`NULL_VALUE`].
     ///
-    /// Both are one write. In an entry over a page's end the kill of a process could part them, so there the position is written
-    /// first: a recording that exists with that stop position is one that can be deleted again.
+    /// Both fields are written at once. If the entry crosses the end of a page, the position is written
+    /// first. After a kill between the two writes, the recording exists with this stop position. The
+    /// recording can be deleted again.
     ///
     /// # Errors
-    /// The recording does not exist, the position cannot be its end, or the file system refuses; then it still exists.
+    /// The recording does not exist, the position cannot be its end, or the file system returns an error; then it still
+    /// exists.
     pub fn delete(&mut self, recording_id: i64, stop_position: i64) -> Result<(), CatalogError> {
         let place = self.existing(recording_id)?;
         let mut entry = self.entries[place].clone();
@@ -130,10 +139,10 @@ impl<S: Storage> Catalog<S> {
         self.write_changed(place, entry, &[STOP_POSITION, STATE])
     }
 
-    /// Marks a recording as broken: it does not exist for readers any more. Does nothing if it is marked already.
+    /// Marks a recording as broken, so that readers no longer see it. Does nothing if it is marked already.
     ///
     /// # Errors
-    /// The recording never existed or is deleted, or the file system refuses; then nothing changed.
+    /// The recording never existed or is deleted, or the file system returns an error; then nothing changed.
     pub fn invalidate(&mut self, recording_id: i64) -> Result<(), CatalogError> {
         self.mark(recording_id, RecordingState::Invalid)
     }
@@ -141,17 +150,18 @@ impl<S: Storage> Catalog<S> {
     /// Makes a recording that was marked as broken exist again. Does nothing if the recording exists.
     ///
     /// # Errors
-    /// The recording never existed or is deleted, its entry fails [`RecordingDescriptor::check`], or the file system refuses; then nothing
-    /// changed.
+    /// The recording never existed or is deleted, its entry fails [`RecordingDescriptor::check`], or the file system
+    /// returns an error; then nothing changed.
     pub fn revalidate(&mut self, recording_id: i64) -> Result<(), CatalogError> {
         self.mark(recording_id, RecordingState::Valid)
     }
 
-    /// Gives a checksum to each entry that has none: entries of a catalog that was written without, or in which a kill ended a change.
-    /// Does nothing if the catalog writes no checksums. Returns the number of entries that were changed.
+    /// Writes a checksum for each entry that has none. Such an entry was written without checksums, or a kill
+    /// interrupted its change. Does nothing if the catalog writes no checksums. Returns the number of entries that were
+    /// changed.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// The file system returns an error.
     pub fn add_missing_checksums(&mut self) -> Result<usize, CatalogError> {
         if self.checksum.is_none() {
             return Ok(0);
@@ -166,10 +176,11 @@ impl<S: Storage> Catalog<S> {
         Ok(missing.len())
     }
 
-    /// Gives an entry, whatever its state is, the checksum of what it says now. Does nothing if the catalog writes no checksums.
+    /// Writes the checksum of an entry's current bytes, whatever the entry's state is. Does nothing if the catalog
+    /// writes no checksums.
     ///
     /// # Errors
-    /// The recording never existed, or the file system refuses.
+    /// The recording never existed, or the file system returns an error.
     pub fn update_checksum(&mut self, recording_id: i64) -> Result<(), CatalogError> {
         let place = self
             .position_of(recording_id)
@@ -217,7 +228,9 @@ impl<S: Storage> Catalog<S> {
         self.write_changed(place, entry, fields)
     }
 
-    /// Puts `entry` in the place of the one that differs from it in `fields`, which are in the order in which they are written.
+    /// Replaces the entry at index `place` by `entry`, which differs from it only in `fields`.
+    ///
+    /// `fields` is in the order in which the fields are written if they are not on one page.
     fn write_changed(
         &mut self,
         place: usize,
@@ -235,16 +248,24 @@ impl<S: Storage> Catalog<S> {
         let all = || fields.iter().chain(&checksum);
         let first = all().map(|field| field.start).min().unwrap_or(0);
         let last = all().map(|field| field.end).max().unwrap_or(first);
-        if entry.is_on_one_page(first, last) {
-            self.write_part(&entry, &bytes, first..last)?;
-        } else {
+        if !entry.is_on_one_page(first, last) {
             self.write_parts(&entry, &bytes, fields)?;
+            self.entries[place] = entry;
+            return self.sync();
         }
-        self.entries[place] = entry;
-        self.sync()
+        self.write_part(&entry, &bytes, first..last)?;
+        let mut old = std::mem::replace(&mut self.entries[place], entry);
+        self.sync().inspect_err(|_| {
+            // After a failed sync, a loss of power may bring the old entry back. So the old entry is written again.
+            let bytes = old.encode(self.checksum);
+            if self.write_part(&old, &bytes, first..last).is_ok() {
+                self.entries[place] = old;
+            }
+        })
     }
 
-    /// Writes fields one by one. Between the first and the last of them the entry has no checksum, which is better than a wrong one.
+    /// Writes fields one by one. Between the first and the last write the entry has no checksum, because a wrong one
+    /// would be worse.
     fn write_parts(
         &self,
         entry: &CatalogEntry,
@@ -278,14 +299,14 @@ impl<S: Storage> Catalog<S> {
 }
 
 impl CatalogEntry {
-    /// Whether the bytes from `first` to `last` of the entry are on one page of the file.
+    /// Returns whether the bytes from `first` to `last` of the entry are on one page of the file.
     fn is_on_one_page(&self, first: usize, last: usize) -> bool {
         let page_of = |at: usize| (self.offset + at as u64) / PAGE_LENGTH;
         page_of(first) == page_of(last - 1)
     }
 }
 
-/// The bytes of an entry at `offset` in its descriptor.
+/// Returns the range, within an entry, of a field at `offset` in the descriptor.
 const fn of_descriptor(offset: usize, length: usize) -> Range<usize> {
     ENTRY_HEADER_LENGTH + offset..ENTRY_HEADER_LENGTH + offset + length
 }

@@ -1,4 +1,4 @@
-//! [`RecordingDescriptor`]: what the catalog says of one recording, and its bytes in an entry.
+//! [`RecordingDescriptor`]: the catalog's data about one recording, and its bytes in an entry.
 
 use aeron_layout::catalog::{ENTRY_ALIGNMENT, EntryHeaderLayout, RecordingLayout};
 use aeron_layout::{FromZeros, I32, I64, Layout, offset};
@@ -7,12 +7,13 @@ use aeron_memory::log::position::{MAX_TERM_LENGTH, MIN_TERM_LENGTH};
 
 use crate::damage::{Damage, put_text, take_text};
 
-/// A position or timestamp that is not there (yet).
+/// A position or timestamp that is unknown or not set yet.
 pub const NULL_VALUE: i64 = -1;
 
-/// Bytes of an entry before its descriptor: length, state, checksum, and zeros.
+/// Number of bytes of an entry before its descriptor: length, state, checksum, and zeros.
 pub(super) const ENTRY_HEADER_LENGTH: usize = EntryHeaderLayout::LENGTH;
-/// Longest entry that is read or written, with its header; the texts are three channels' worth.
+/// Longest entry that is read or written, in bytes, with its header. An entry with three channels of maximum length is
+/// shorter.
 pub const MAX_ENTRY_LENGTH: usize = 1 << 20;
 
 pub(super) const LENGTH_OFFSET: usize = offset!(EntryHeaderLayout, length: I32);
@@ -28,34 +29,36 @@ pub(super) const SESSION_ID_OFFSET: usize = offset!(RecordingLayout, session_id:
 const SEGMENT_LENGTH_OFFSET: usize = offset!(RecordingLayout, segment_length: I32);
 const TERM_LENGTH_OFFSET: usize = offset!(RecordingLayout, term_length: I32);
 
-/// Whether a recording is there for those who ask.
+/// State of a recording in the catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(i32)]
 pub enum RecordingState {
-    /// Marked as broken, by a tool.
+    /// A tool has marked the recording as broken. Readers do not see the recording.
     Invalid = 0,
-    /// It exists.
+    /// The recording exists.
     Valid = 1,
-    /// Purged as a whole; its files are gone or going.
+    /// Purged as a whole. Its files are deleted, or are being deleted.
     Deleted = 2,
 }
 
-/// What is known of a recording. Positions are bytes of the stream, timestamps epoch milliseconds.
+/// The catalog's data about a recording. Positions are bytes of the stream, timestamps are milliseconds since the
+/// epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingDescriptor {
-    /// Control session of the request that extended it last; 0 when it never was.
+    /// Control session of the request that extended the recording last; 0 if it was never extended.
     pub control_session_id: i64,
-    /// That request's correlation id; 0 when it never was.
+    /// Correlation id of the request that extended the recording last; 0 if it was never extended.
     pub correlation_id: i64,
-    /// Given by the catalog, never twice.
+    /// Id of the recording, assigned by the catalog. An id is never used twice.
     pub recording_id: i64,
-    /// When recording began.
+    /// Time at which recording began.
     pub start_timestamp_ms: i64,
-    /// When it ended; [`NULL_VALUE`] before.
+    /// Time at which recording ended; [`NULL_VALUE`] before that.
     pub stop_timestamp_ms: i64,
     /// Position of the first byte that is kept.
     pub start_position: i64,
-    /// Position behind the last byte; [`NULL_VALUE`] while it is recorded, and after a kill until it is recovered.
+    /// Position after the last byte. [`NULL_VALUE`] while it is recorded, and after a kill until the recording is
+    /// recovered.
     pub stop_position: i64,
     /// Term id of the stream's first term.
     pub initial_term_id: i32,
@@ -69,11 +72,11 @@ pub struct RecordingDescriptor {
     pub session_id: i32,
     /// Stream id.
     pub stream_id: i32,
-    /// The channel without what does not identify it.
+    /// The channel with only the parameters that identify the stream: see [`stripped`](crate::channel::stripped).
     pub stripped_channel: String,
-    /// The channel as it was asked for.
+    /// The channel of the request, unchanged.
     pub original_channel: String,
-    /// Where the image came from: `aeron:ipc`, or address and port.
+    /// Source of the image: `aeron:ipc`, or address and port.
     pub source_identity: String,
 }
 
@@ -86,17 +89,17 @@ impl RecordingState {
 }
 
 impl RecordingDescriptor {
-    /// Whether a writer may still append to it, or was killed before it could say where it ends.
+    /// Returns whether the recording has no stop position: it is active, or its recorder was killed.
     #[must_use]
     pub const fn is_unfinished(&self) -> bool {
         self.stop_position == NULL_VALUE
     }
 
-    /// Checks what all arithmetic on positions relies on: lengths are powers of two in their ranges, positions are aligned, in order,
-    /// and within the 2^31 terms of a stream.
+    /// Checks the conditions that all arithmetic on positions relies on. Lengths are powers of two in their ranges.
+    /// Positions are aligned, in order, and within the 2^31 terms of a stream.
     ///
     /// # Errors
-    /// The first field that is none; its offset is that in the descriptor.
+    /// The first field that fails its check. The offset in [`Damage`] is relative to the descriptor.
     pub fn check(&self) -> Result<(), Damage> {
         let refuse = |field, offset: usize, value, expected| {
             Err(Damage {
@@ -146,7 +149,7 @@ impl RecordingDescriptor {
         Ok(())
     }
 
-    /// Reads what stands behind an entry's header.
+    /// Reads the bytes of an entry after its header.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, Damage> {
         let layout = RecordingLayout::first_in(bytes).ok_or(Damage {
             field: "length",
@@ -176,7 +179,8 @@ impl RecordingDescriptor {
         })
     }
 
-    /// The whole entry without checksum: header, descriptor, and padding up to `least_length` bytes or more.
+    /// Returns the whole entry without a checksum: header, descriptor, and padding. The length is aligned, and at least
+    /// `least_length` bytes.
     pub(super) fn encode_entry(&self, state: RecordingState, least_length: usize) -> Vec<u8> {
         let mut entry = vec![0; ENTRY_HEADER_LENGTH];
         entry.extend(self.layout().to_bytes());

@@ -1,4 +1,4 @@
-//! [`CatalogEntry`]: one entry of the file, its bytes, and where they are.
+//! [`CatalogEntry`]: encodes one entry of the catalog file, and stores the offset of the entry in the file.
 
 use std::ops::Range;
 
@@ -8,26 +8,27 @@ use super::descriptor::{CHECKSUM_OFFSET, ENTRY_HEADER_LENGTH};
 use super::{RecordingDescriptor, RecordingState};
 use crate::checksum::Checksum;
 
-/// Bytes of an entry that hold its checksum.
+/// The bytes of an entry that hold its checksum.
 pub(super) const CHECKSUM_FIELD: Range<usize> = CHECKSUM_OFFSET..CHECKSUM_OFFSET + size_of::<I32>();
 
-/// A recording that is or was.
+/// A recording that exists, is marked as broken, or is deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogEntry {
-    /// Whether it is there.
+    /// State of the recording.
     pub state: RecordingState,
-    /// What it is of.
+    /// Data about the recording.
     pub descriptor: RecordingDescriptor,
-    /// Where the entry begins in the file.
+    /// Offset of the entry in the file.
     pub(super) offset: u64,
-    /// Bytes of the file that the entry takes, with its header. More than it needs, if its texts became shorter.
+    /// Number of bytes of the file that the entry occupies, with the entry header. If the texts of the entry became
+    /// shorter, this is more than necessary.
     pub(super) length: usize,
     /// Checksum in the file; 0 if none was written.
     pub(super) checksum: i32,
 }
 
 impl CatalogEntry {
-    /// An entry that is not in the file yet.
+    /// Creates an entry that is not in the file yet.
     pub(super) fn new(descriptor: RecordingDescriptor) -> Self {
         Self {
             state: RecordingState::Valid,
@@ -38,19 +39,20 @@ impl CatalogEntry {
         }
     }
 
-    /// Bytes after the entry's header, padding included. The message that describes the recording to clients is 8 bytes longer.
+    /// Returns the bytes after the entry's header, padding included. The message that describes the recording to
+    /// clients is 8 bytes longer.
     #[must_use]
     pub fn body_length(&self) -> usize {
         self.length - ENTRY_HEADER_LENGTH
     }
 
-    /// Bytes of the entry with its header and padding.
+    /// Returns the bytes of the entry with its header and padding.
     #[must_use]
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Checksum in the file; 0 if none was written.
+    /// Returns the checksum in the file; 0 if none was written.
     #[must_use]
     pub fn stored_checksum(&self) -> i32 {
         self.checksum
@@ -73,7 +75,8 @@ impl CatalogEntry {
             })
     }
 
-    /// The bytes of the entry. With `checksum`, they have the checksum of what they say now; otherwise the one that was there.
+    /// Returns the bytes of the entry. With `checksum`, the checksum in the bytes is computed now. Otherwise the bytes
+    /// contain the previous checksum.
     pub(super) fn encode(&mut self, checksum: Option<Checksum>) -> Vec<u8> {
         let mut bytes = self.descriptor.encode_entry(self.state, self.length);
         if let Some(checksum) = checksum {

@@ -1,4 +1,4 @@
-//! [`CatalogError`]: why a catalog cannot be used, or cannot take a change.
+//! [`CatalogError`]: why a catalog cannot be used or changed.
 
 use std::io;
 
@@ -7,62 +7,62 @@ use aeron_memory::cnc::SemanticVersion;
 use super::{CATALOG_FILE, CATALOG_VERSION, MAX_CAPACITY, MIN_CAPACITY};
 use crate::Damage;
 
-/// Why a catalog cannot be used, or cannot take a change.
+/// Why a catalog cannot be used or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// The file system refused.
+    /// The file system returned an error.
     #[error("{CATALOG_FILE}: cannot {doing}: {source}")]
     Io {
-        /// What was to be done.
+        /// Operation that failed.
         doing: &'static str,
-        /// What the file system answered.
+        /// Error of the file system.
         source: io::Error,
     },
-    /// Written by software with another layout.
+    /// The file was written with another major version of the layout.
     #[error("incompatible catalog file version {file}, archive software is {CATALOG_VERSION}")]
     IncompatibleVersion {
         /// The version in the file.
         file: SemanticVersion,
     },
-    /// Bytes that no archive writes.
+    /// The file has bytes that no archive writes.
     #[error("{CATALOG_FILE} is damaged: {0}")]
     Damaged(#[from] Damage),
-    /// The header would give an id a second time.
+    /// The next recording id in the header is already used by an entry.
     #[error(
         "{CATALOG_FILE} is damaged: next recording id {next} is not above the last one, {last}"
     )]
     NextRecordingId {
-        /// What the header says.
+        /// Next recording id in the header.
         next: i64,
         /// Id of the last entry.
         last: i64,
     },
-    /// A capacity that no catalog can have.
+    /// The requested capacity, or the length of the file, is outside of the allowed range.
     #[error("catalog capacity {capacity} is not within {MIN_CAPACITY} to {MAX_CAPACITY} bytes")]
     InvalidCapacity {
-        /// What was asked for, or the length of the file.
+        /// The requested capacity, or the length of the file, in bytes.
         capacity: u64,
     },
-    /// The catalog has its greatest length and no room left.
+    /// The catalog has its maximum length and no room left.
     #[error("catalog is full, max capacity reached: {MAX_CAPACITY}")]
     Full,
-    /// The entry fits in no catalog, or not in what this one may still grow to.
+    /// The entry is longer than any entry may be, or longer than the room up to the catalog's maximum length.
     #[error(
         "recording is too big: total recording length is {length} bytes, available space is {available} bytes"
     )]
     TooBig {
-        /// Bytes that the entry takes.
+        /// Bytes that the entry needs.
         length: u64,
-        /// Bytes that it may take.
+        /// Bytes that are available.
         available: u64,
     },
-    /// No recording has the id: it never had one, or it is deleted or invalid.
+    /// No recording has the id: it never existed, or it is deleted or invalid.
     #[error("unknown recording id {recording_id}")]
     UnknownRecording {
-        /// The id.
+        /// Recording id.
         recording_id: i64,
     },
-    /// A recording that no reader could make sense of was to be written.
+    /// The descriptor fails [`RecordingDescriptor::check`](super::RecordingDescriptor::check), so it was not written.
     #[error("recording cannot be catalogued: {0}")]
     InvalidRecording(Damage),
 }

@@ -1,5 +1,6 @@
-//! What stands in a catalog file: every check of a file of any content. Nothing is read that the file does not have, and no more
-//! memory is taken than its entries' bytes warrant.
+//! Reads and checks a catalog file, which may have any content.
+//!
+//! Nothing is read beyond the end of the file, and memory grows only with the bytes of the entries.
 
 use std::io;
 
@@ -18,11 +19,11 @@ use crate::storage::{Access, StorageFile};
 const LENGTH_OFFSET: usize = offset!(CatalogHeaderLayout, length: I32);
 const ALIGNMENT_OFFSET: usize = offset!(CatalogHeaderLayout, alignment: I32);
 
-/// What a file holds.
+/// Content of a catalog file.
 pub(super) struct Loaded {
     pub entries: Vec<CatalogEntry>,
     pub next_recording_id: i64,
-    /// Where the next entry goes.
+    /// Offset at which the next entry will be written.
     pub end: u64,
     /// Length of the file.
     pub capacity: u64,
@@ -30,16 +31,16 @@ pub(super) struct Loaded {
 
 /// Whether the recordings that exist must pass [`RecordingDescriptor::check`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Recordings {
+pub(super) enum RecordingCheck {
     Checked,
     Unchecked,
 }
 
-/// What `file` holds, and whether that lets it be used with this access.
+/// Reads `file` and checks whether it can be used with this access.
 pub(super) fn load(
     file: &impl StorageFile,
     access: Access,
-    recordings: Recordings,
+    recordings: RecordingCheck,
 ) -> Result<Loaded, CatalogError> {
     let capacity = file.length().map_err(reading)?;
     if capacity > MAX_CAPACITY {
@@ -56,7 +57,7 @@ pub(super) fn load(
     })
 }
 
-/// Checks the header and answers its next recording id.
+/// Checks the header and returns the next recording id in it.
 fn load_header(file: &impl StorageFile, length: u64) -> Result<i64, CatalogError> {
     if length < HEADER_LENGTH as u64 {
         return Err(CatalogError::InvalidCapacity { capacity: length });
@@ -79,7 +80,7 @@ fn load_header(file: &impl StorageFile, length: u64) -> Result<i64, CatalogError
     Ok(header.next_recording_id.get())
 }
 
-/// Checks that the field of the header at `offset` is `value`, which `expected` says in words.
+/// Checks that the header's field at `offset` is `value`. `expected` is the same value as text.
 fn expect(
     field: &'static str,
     offset: usize,
@@ -99,11 +100,11 @@ fn expect(
     })
 }
 
-/// All entries, and where they end.
+/// Returns all entries, and the offset of their end.
 fn load_entries(
     file: &impl StorageFile,
     capacity: u64,
-    recordings: Recordings,
+    recordings: RecordingCheck,
 ) -> Result<(Vec<CatalogEntry>, u64), CatalogError> {
     let mut entries: Vec<CatalogEntry> = Vec::new();
     let mut offset = HEADER_LENGTH as u64;
@@ -125,7 +126,7 @@ fn load_entries(
     Ok((entries, offset))
 }
 
-/// Length of the entry at `offset` with its header, if there is one.
+/// Returns the length of the entry at `offset` with its header. Returns `None` at the end of the entries.
 fn entry_length(
     reads: &mut ReadAhead<'_, impl StorageFile>,
     offset: u64,
@@ -158,11 +159,11 @@ fn entry_length(
     }))
 }
 
-/// Reads the entry whose bytes stand at `offset`.
+/// Decodes and checks the entry at `offset`, which has these bytes.
 fn load_entry(
     bytes: &[u8],
     offset: u64,
-    recordings: Recordings,
+    recordings: RecordingCheck,
 ) -> Result<CatalogEntry, CatalogError> {
     let body_offset = offset + ENTRY_HEADER_LENGTH as u64;
     let (header, body) = bytes.split_at(ENTRY_HEADER_LENGTH);
@@ -175,7 +176,7 @@ fn load_entry(
         expected: "0, 1 or 2",
     })?;
     let descriptor = RecordingDescriptor::decode(body).map_err(|damage| damage.at(body_offset))?;
-    if state == RecordingState::Valid && recordings == Recordings::Checked {
+    if state == RecordingState::Valid && recordings == RecordingCheck::Checked {
         descriptor
             .check()
             .map_err(|damage| damage.at(body_offset))?;
@@ -189,16 +190,17 @@ fn load_entry(
     })
 }
 
-/// The header of an entry, which `bytes` begin with.
+/// Returns the header at the beginning of an entry's bytes.
 fn entry_header(bytes: &[u8]) -> &EntryHeaderLayout {
     EntryHeaderLayout::first_in(bytes).expect("the bytes are at least those of a header")
 }
 
-/// Reads a file from its beginning on in blocks: with a read for each entry, a hundred thousand entries take a tenth of a second.
+/// Reads a file in order and in large blocks. With one read for each entry, a hundred thousand entries would take 0.1
+/// s.
 struct ReadAhead<'f, F> {
     file: &'f F,
     bytes: Vec<u8>,
-    /// Offset of the bytes.
+    /// Offset of the first byte of `bytes`.
     begin: u64,
 }
 
@@ -213,7 +215,7 @@ impl<'f, F: StorageFile> ReadAhead<'f, F> {
         }
     }
 
-    /// The bytes at `offset`, which is not before that of the last call.
+    /// Returns `length` bytes at `offset`. The offset must not be below the offset of the previous call.
     fn bytes(&mut self, offset: u64, length: usize) -> io::Result<&[u8]> {
         let held = (offset - self.begin) as usize;
         if held + length <= self.bytes.len() {
@@ -236,7 +238,9 @@ impl<'f, F: StorageFile> ReadAhead<'f, F> {
     }
 }
 
-/// 0 in the header means that nobody counted yet. Only a writer would give an id twice.
+/// Returns the next recording id. In the header, 0 means that no id has been counted yet.
+///
+/// An id that is already used is an error only for a writer, which would use it again.
 fn next_recording_id(
     next: i64,
     entries: &[CatalogEntry],
@@ -254,7 +258,7 @@ fn next_recording_id(
     Ok(next)
 }
 
-/// Id of the last entry, -1 without one.
+/// Returns the id of the last entry, or -1 if there are no entries.
 fn last_id(entries: &[CatalogEntry]) -> i64 {
     entries
         .last()

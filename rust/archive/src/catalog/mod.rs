@@ -1,22 +1,25 @@
-//! The catalog: which recordings an archive has, what they are of, where they start and stop.
+//! The catalog: the recordings of an archive, their streams, and their start and stop positions.
 //!
-//! One file, `archive.catalog`: a header, and entries one after the other, each with its state. A catalog keeps a copy of it in
-//! memory and writes each change through. It promises that a process killed at any moment leaves a file that opens, with every
-//! change that was answered for and none by half:
+//! One file, `archive.catalog`, has a header and then the entries. Each entry has a state. [`Catalog`] has a copy of
+//! the file in memory, and writes each change to the file at once. If the process is killed at any moment, the file can
+//! still be opened. The file then has every change whose call returned, and no change is half done:
 //!
-//! * the header's next id is written before the entry that has it, so no id is given twice;
-//! * an entry is written with length 0, which ends a catalog, and gets its length last;
-//! * what changes together is written at once, and a killed write only ever ends at a page's end: see [`Catalog::delete`];
-//! * a whole new file ([`Catalog::create`], [`Catalog::compact`], [`Catalog::replace`]) is written and synced under another name first.
+//! * the next recording id in the header is increased before the entry with that id is written, so no id is used twice;
+//! * an entry is first written with length 0, which means the end of the catalog; the length is written last;
+//! * fields that change together are written at once, and a killed write can only end at the end of a page: see
+//!   [`Catalog::delete`];
+//! * a whole new file ([`Catalog::create`], [`Catalog::compact`], [`Catalog::replace`]) is written and synced under
+//!   another name first.
 //!
-//! Above [`SyncLevel::None`] a loss of power leaves the same. Pages then reach the disk in any order, so an entry is synced before it gets
-//! its length.
+//! Above [`SyncLevel::None`] the same holds for a loss of power. If the power fails, pages may have reached the disk in
+//! any order. So an entry is synced before its length is written.
 //!
-//! Files of any content are refused or read, never trusted: every entry that is [`RecordingState::Valid`] has passed
+//! The content of a file is checked before it is used: every entry that is [`RecordingState::Valid`] has passed
 //! [`RecordingDescriptor::check`]. One process writes; others may read.
 //!
-//! A catalog [with a checksum](Catalog::set_checksum) writes that of an entry with each change of it. An entry whose change was ended by a
-//! kill may have none, but never a wrong one. Checksums are not looked at when a catalog is opened.
+//! A catalog [with a checksum](Catalog::set_checksum) writes the checksum of an entry with each change of the entry. If
+//! a kill interrupts a change, the entry may have no checksum, but never a wrong one. Checksums are not checked when a
+//! catalog is opened.
 
 mod changes;
 mod descriptor;
@@ -39,17 +42,17 @@ use crate::Damage;
 use crate::checksum::Checksum;
 use crate::storage::{Access, Storage, StorageFile, SyncLevel};
 use descriptor::{LENGTH_OFFSET, STATE_OFFSET};
-use load::Recordings;
+use load::RecordingCheck;
 
 /// Name of the catalog's file.
 pub const CATALOG_FILE: &str = "archive.catalog";
-/// Name of a catalog that is being written and will replace the one that is there.
+/// Name of a new catalog while it is written, before it replaces the existing one.
 pub const NEW_CATALOG_FILE: &str = "archive.catalog.compact";
 /// Version of the layout. A catalog of another major version is refused.
 pub const CATALOG_VERSION: SemanticVersion = SemanticVersion::new(3, 1, 0);
 /// Length of a fresh catalog in bytes; the file is sparse.
 pub const DEFAULT_CAPACITY: u64 = 1024 * 1024;
-/// Shortest catalog: its header.
+/// Length of the shortest catalog in bytes: a header without entries.
 pub const MIN_CAPACITY: u64 = HEADER_LENGTH as u64;
 /// Longest catalog in bytes.
 pub const MAX_CAPACITY: u64 = i32::MAX as u64;
@@ -57,7 +60,7 @@ pub const MAX_CAPACITY: u64 = i32::MAX as u64;
 const HEADER_LENGTH: usize = CatalogHeaderLayout::LENGTH;
 const NEXT_RECORDING_ID_OFFSET: usize = offset!(CatalogHeaderLayout, next_recording_id: I64);
 
-/// Where a killed write may end.
+/// If a write is killed, the written part ends at a multiple of this length, in bytes.
 const PAGE_LENGTH: u64 = 4096;
 
 /// The recordings of an archive directory. Not shared between threads.
@@ -74,10 +77,11 @@ pub struct Catalog<S: Storage> {
 }
 
 impl<S: Storage> Catalog<S> {
-    /// Makes an empty catalog of `capacity` bytes in a directory that has none.
+    /// Creates an empty catalog of `capacity` bytes in a directory without a catalog.
     ///
     /// # Errors
-    /// There is one, the capacity is out of range, or the file system refuses. If only the sync of the directory failed, the catalog exists.
+    /// The directory has a catalog, the capacity is out of range, or the file system returns an error. If only the sync
+    /// of the directory failed, the catalog exists.
     pub fn create(storage: &S, capacity: u64) -> Result<Self, CatalogError> {
         match storage.open(CATALOG_FILE, Access::Read) {
             Ok(_) => return Err(io_error("create it", io::ErrorKind::AlreadyExists.into())),
@@ -92,12 +96,13 @@ impl<S: Storage> Catalog<S> {
         Ok(catalog)
     }
 
-    /// Opens the catalog of a directory for reading and writing, and makes it `capacity` bytes long if it is shorter.
+    /// Opens the catalog of a directory for reading and writing. If the file is shorter than `capacity` bytes, extends
+    /// the file to `capacity` bytes.
     ///
     /// # Errors
-    /// The file is none, is damaged, or is of another version; or the file system refuses.
+    /// The file is not a catalog, is damaged, or has another version; or the file system returns an error.
     pub fn open(storage: &S, capacity: u64) -> Result<Self, CatalogError> {
-        let mut catalog = Self::open_with(storage, Access::Write, Recordings::Checked)?;
+        let mut catalog = Self::open_with(storage, Access::Write, RecordingCheck::Checked)?;
         remove_new_file(storage).map_err(|error| io_error("remove an unfinished one", error))?;
         if capacity > MAX_CAPACITY {
             return Err(CatalogError::InvalidCapacity { capacity });
@@ -108,21 +113,21 @@ impl<S: Storage> Catalog<S> {
         Ok(catalog)
     }
 
-    /// Opens the catalog of a directory for looking only: every change fails.
+    /// Opens the catalog of a directory for reading only: every change fails.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_read_only(storage: &S) -> Result<Self, CatalogError> {
-        Self::open_with(storage, Access::Read, Recordings::Checked)
+        Self::open_with(storage, Access::Read, RecordingCheck::Checked)
     }
 
-    /// Opens the catalog of a directory as tools see it: the values of its recordings are not checked, so that a recording with impossible
-    /// values can be shown, and marked as broken.
+    /// Opens the catalog of a directory for tools. The values of the recordings are not checked. So a tool can show a
+    /// recording with impossible values, and mark the recording as broken.
     ///
     /// # Errors
-    /// As [`open`](Self::open), except that recordings of any values are accepted.
+    /// As [`open`](Self::open), except that recordings with any values are accepted.
     pub fn open_unchecked(storage: &S, access: Access) -> Result<Self, CatalogError> {
-        let catalog = Self::open_with(storage, access, Recordings::Unchecked)?;
+        let catalog = Self::open_with(storage, access, RecordingCheck::Unchecked)?;
         if access == Access::Write {
             remove_new_file(storage)
                 .map_err(|error| io_error("remove an unfinished one", error))?;
@@ -130,46 +135,47 @@ impl<S: Storage> Catalog<S> {
         Ok(catalog)
     }
 
-    /// Forces each change from now on to the disk before it counts as done. A catalog begins with [`SyncLevel::None`].
+    /// Sets how each change is forced to the disk before its call returns. The default is [`SyncLevel::None`].
     ///
-    /// If a change of a recording is written and only its sync fails, the call returns the error, and the change is made.
+    /// If a change of a recording is written and only its sync fails, the call returns the error, and the change is
+    /// made.
     pub fn set_sync_level(&mut self, level: SyncLevel) {
         self.sync_level = level;
     }
 
-    /// Lets each change from now on write the checksum of the changed entry. A catalog begins without checksums, and leaves those that the
-    /// file has as they are.
+    /// Sets the checksum that each change writes for the changed entry. The default is `None`: the checksums in the
+    /// file are not changed.
     pub fn set_checksum(&mut self, checksum: Option<Checksum>) {
         self.checksum = checksum;
     }
 
-    /// Length of the file in bytes.
+    /// Returns the length of the file in bytes.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// The id that the next recording gets.
+    /// Returns the id of the next recording that is added.
     pub fn next_recording_id(&self) -> i64 {
         self.next_recording_id
     }
 
-    /// All entries, by ascending id, also those of recordings that are deleted or invalid.
+    /// Returns all entries, by ascending id, also those of recordings that are deleted or invalid.
     pub fn entries(&self) -> &[CatalogEntry] {
         &self.entries
     }
 
-    /// The entry of an id, in whatever state.
+    /// Returns the entry of an id, in any state.
     pub fn entry(&self, recording_id: i64) -> Option<&CatalogEntry> {
         let found = self.position_of(recording_id)?;
         self.entries.get(found)
     }
 
-    /// The recordings that exist, by ascending id.
+    /// Returns the recordings that exist, by ascending id.
     pub fn recordings(&self) -> impl DoubleEndedIterator<Item = &RecordingDescriptor> {
         self.recordings_from(i64::MIN)
     }
 
-    /// The recordings that exist and have at least this id, by ascending id.
+    /// Returns the recordings that exist and have at least this id, by ascending id.
     pub fn recordings_from(
         &self,
         recording_id: i64,
@@ -183,10 +189,10 @@ impl<S: Storage> Catalog<S> {
             .map(|entry| &entry.descriptor)
     }
 
-    /// The recording of an id, if it exists.
+    /// Returns the recording with an id, if it exists.
     ///
     /// # Errors
-    /// [`CatalogError::UnknownRecording`]: it never did, or is deleted or invalid.
+    /// [`CatalogError::UnknownRecording`]: the recording never existed, or it is deleted or invalid.
     pub fn recording(&self, recording_id: i64) -> Result<&RecordingDescriptor, CatalogError> {
         self.entry(recording_id)
             .filter(|entry| entry.state == RecordingState::Valid)
@@ -194,11 +200,11 @@ impl<S: Storage> Catalog<S> {
             .ok_or(CatalogError::UnknownRecording { recording_id })
     }
 
-    /// Adds a recording and answers the id that it got, whatever stands in the descriptor.
+    /// Adds a recording and returns its new id. The id in the descriptor is ignored.
     ///
     /// # Errors
-    /// The descriptor fails [`RecordingDescriptor::check`], there is no room, or the file system refuses; then the recording does not
-    /// exist, and its id may be used up.
+    /// The descriptor fails [`RecordingDescriptor::check`], there is no room, or the file system returns an error; then
+    /// the recording does not exist, and its id may be used up.
     pub fn add(&mut self, mut descriptor: RecordingDescriptor) -> Result<i64, CatalogError> {
         descriptor.check().map_err(CatalogError::InvalidRecording)?;
         let recording_id = self.next_recording_id;
@@ -214,7 +220,7 @@ impl<S: Storage> Catalog<S> {
         Ok(recording_id)
     }
 
-    /// Gives a recording other channels. Its entry never becomes shorter.
+    /// Changes the channels of a recording. The entry of the recording never becomes shorter.
     ///
     /// # Errors
     /// As [`replace`](Self::replace).
@@ -233,12 +239,13 @@ impl<S: Storage> Catalog<S> {
         self.replace(storage, recording_id, descriptor)
     }
 
-    /// Replaces all that is known of a recording but its id. Its entry never becomes shorter; if it becomes longer, those after it move.
+    /// Replaces all data of a recording except its id. The entry of the recording never becomes shorter. If the entry
+    /// becomes longer, the following entries are moved.
     ///
     /// # Errors
-    /// The recording does not exist, the descriptor fails [`RecordingDescriptor::check`], there is no room, or the file system refuses; then
-    /// nothing changed, unless only the sync of the directory failed: then the change is made, and the old catalog may come back if the
-    /// machine loses power.
+    /// The recording does not exist, the descriptor fails [`RecordingDescriptor::check`], there is no room, or the file
+    /// system returns an error. Then nothing has changed. If only the sync of the directory failed, the change is made,
+    /// but the old catalog may come back if the machine loses power.
     pub fn replace(
         &mut self,
         storage: &S,
@@ -260,13 +267,14 @@ impl<S: Storage> Catalog<S> {
         self.rewrite(storage, entries, capacity)
     }
 
-    /// Drops the entries of deleted recordings for which `keep` is false. No id is ever given again.
+    /// Removes the entries of deleted recordings for which `keep` is false. Their ids are not used again.
     ///
-    /// Their files are gone before: see [`remove_orphans`](crate::purge::remove_orphans).
+    /// Before this call, the caller has removed the files of these recordings: see
+    /// [`remove_orphans`](crate::purge::remove_orphans).
     ///
     /// # Errors
-    /// The file system refuses; then the catalog is as it was, unless only the sync of the directory failed: then the catalog is compact,
-    /// and the old one may come back if the machine loses power.
+    /// The file system returns an error; then the catalog is as it was. If only the sync of the directory failed, the
+    /// catalog is compact, and the old one may come back if the machine loses power.
     pub fn compact(
         &mut self,
         storage: &S,
@@ -281,8 +289,8 @@ impl<S: Storage> Catalog<S> {
         self.rewrite(storage, kept, self.capacity)
     }
 
-    /// Drops the entries of all recordings that do not exist, and makes the file as short as the other entries are. No id is ever given
-    /// again.
+    /// Removes the entries of all recordings that do not exist, and shortens the file to the length of the other
+    /// entries. No id is used again.
     ///
     /// # Errors
     /// As [`compact`](Self::compact).
@@ -293,10 +301,10 @@ impl<S: Storage> Catalog<S> {
         self.rewrite(storage, kept, (HEADER_LENGTH + used) as u64)
     }
 
-    /// Makes the file `capacity` bytes long if it is shorter.
+    /// Extends the file to `capacity` bytes, if the file is shorter.
     ///
     /// # Errors
-    /// The capacity is out of range, or the file system refuses.
+    /// The capacity is out of range, or the file system returns an error.
     pub fn grow(&mut self, capacity: u64) -> Result<(), CatalogError> {
         if !(MIN_CAPACITY..=MAX_CAPACITY).contains(&capacity) {
             return Err(CatalogError::InvalidCapacity { capacity });
@@ -310,7 +318,7 @@ impl<S: Storage> Catalog<S> {
     fn open_with(
         storage: &S,
         access: Access,
-        recordings: Recordings,
+        recordings: RecordingCheck,
     ) -> Result<Self, CatalogError> {
         let file = storage
             .open(CATALOG_FILE, access)
@@ -327,7 +335,7 @@ impl<S: Storage> Catalog<S> {
         })
     }
 
-    /// Puts a new file with these entries in the place of this one.
+    /// Replaces the file by a new one with these entries.
     fn rewrite(
         &mut self,
         storage: &S,
@@ -341,7 +349,7 @@ impl<S: Storage> Catalog<S> {
         sync_directory(storage)
     }
 
-    /// Writes a whole catalog beside the one that is there, which it then replaces.
+    /// Writes a new catalog under another name, and then replaces the existing catalog with it by a rename.
     fn write_new(
         storage: &S,
         next_recording_id: i64,
@@ -366,7 +374,7 @@ impl<S: Storage> Catalog<S> {
         })
     }
 
-    /// Grows the file until another `length` bytes fit.
+    /// Grows the file until `length` more bytes fit.
     fn make_room(&mut self, length: usize) -> Result<(), CatalogError> {
         let capacity = self.capacity_for(self.end, length)?;
         if capacity > self.capacity {
@@ -375,7 +383,8 @@ impl<S: Storage> Catalog<S> {
         Ok(())
     }
 
-    /// The capacity, grown by half as often as needed for an entry of `length` bytes beside others of `end` bytes.
+    /// Returns the new capacity for an entry of `length` bytes after entries that end at `end`: the current capacity,
+    /// increased by half until the entry fits.
     fn capacity_for(&self, end: u64, length: usize) -> Result<u64, CatalogError> {
         let length = length as u64;
         let needed = end + length;
@@ -405,7 +414,7 @@ impl<S: Storage> Catalog<S> {
         Ok(())
     }
 
-    /// Marks the next id as used.
+    /// Marks the next recording id as used.
     fn take_id(&mut self) -> Result<(), CatalogError> {
         let used = self.next_recording_id;
         let next = used.checked_add(1).ok_or(Damage {
@@ -419,19 +428,21 @@ impl<S: Storage> Catalog<S> {
         Ok(())
     }
 
-    /// Writes an entry after the last one. The length is written last: it makes the entry valid.
+    /// Writes an entry after the last entry. The length is written last: a length other than 0 makes the entry valid.
     fn write_entry(&self, bytes: &[u8]) -> Result<(), CatalogError> {
         let (length, body) = bytes.split_at(STATE_OFFSET);
         let mut unborn = vec![0; STATE_OFFSET];
         unborn.extend(body);
-        // What an addition that was killed left behind must not be taken for the next entry's length.
+        // The bytes after the entry may be those of an earlier, killed addition. They must not be read as the next
+        // entry's length.
         let left = self.capacity - self.end - bytes.len() as u64;
         unborn.resize(bytes.len() + left.min(4) as usize, 0);
         self.write(&unborn, self.end)?;
         self.sync()?;
         self.write(length, self.end + LENGTH_OFFSET as u64)?;
         self.sync().inspect_err(|_| {
-            // Without its length it is no entry. If this fails too, the next addition overwrites it.
+            // An entry with length 0 is not part of the catalog. If this write fails too, the next addition overwrites
+            // it.
             let _ = self.write(&unborn[..STATE_OFFSET], self.end);
         })
     }
@@ -454,14 +465,18 @@ impl<S: Storage> Catalog<S> {
             .map_err(|error| io_error("write it", error))
     }
 
-    fn sync(&self) -> Result<(), CatalogError> {
+    /// Forces the catalog to the disk.
+    ///
+    /// # Errors
+    /// The file system returns an error.
+    pub(crate) fn sync(&self) -> Result<(), CatalogError> {
         self.file
             .sync(self.sync_level)
             .map_err(|error| io_error("sync it", error))
     }
 }
 
-/// Writes `bytes` to a file of `capacity` bytes, which becomes the catalog in one step.
+/// Writes `bytes` to a new file of `capacity` bytes, and then renames it to the catalog's name.
 fn write_new_file<S: Storage>(storage: &S, bytes: &[u8], capacity: u64) -> io::Result<S::File> {
     remove_new_file(storage)?;
     let file = storage.create(NEW_CATALOG_FILE, capacity)?;
@@ -477,7 +492,7 @@ fn sync_directory(storage: &impl Storage) -> Result<(), CatalogError> {
         .map_err(|error| io_error("sync its directory", error))
 }
 
-/// Removes what was left of a new catalog by a kill.
+/// Removes an unfinished new catalog, which a kill may have left.
 fn remove_new_file(storage: &impl Storage) -> io::Result<()> {
     match storage.remove(NEW_CATALOG_FILE) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -1,4 +1,4 @@
-//! [`AeronArchive`]: a client of an archive, with calls that wait.
+//! [`AeronArchive`]: a client of an archive whose calls wait for the response.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
@@ -11,19 +11,20 @@ use super::connecting::ConnectingSession;
 use super::context::ArchiveClientContext;
 use super::error::{ArchiveClientError, Result};
 use super::operation::ArchiveOperation;
-use super::session::{ArchiveSession, SessionState};
+use super::session::{ArchiveSession, ArchiveSessionState};
 
-/// Most polls in a row: a long listing must not keep other threads from the session.
+/// Maximum number of polls in a row, so that a long listing does not keep other threads from the session.
 const MAX_POLLS: usize = 100;
 
-/// A client of an archive. Clones are the same client; it is closed by [`close`](Self::close), or when the last clone and the last
-/// operation are dropped. Usable from any thread.
+/// A client of an archive. Clones share one client; it is closed by [`close`](Self::close), or when the last clone and
+/// the last operation are dropped. Usable from any thread.
 ///
-/// Each method sends a request and waits for the response. [`begin`](Self::begin) sends an [`ArchiveCall`] and returns an
-/// [`ArchiveOperation`], which has the result later. Several threads may wait at once, and several operations may be outstanding.
+/// Each method sends a request and waits for the response. [`begin`](Self::begin) sends an [`ArchiveCall`] and returns
+/// an [`ArchiveOperation`] that is polled for the result. Several threads may wait at once, and several operations may
+/// be outstanding.
 ///
-/// The archive ends the session of a client that does not read its responses. A client that makes no calls for more than a minute calls
-/// [`poll_for_recording_signals`](Self::poll_for_recording_signals) now and then.
+/// The archive ends the session of a client that does not read its responses. A client that makes no calls for more
+/// than a minute must call [`poll_for_recording_signals`](Self::poll_for_recording_signals) regularly.
 ///
 /// ```no_run
 /// use aeron_archive::client::{AeronArchive, ArchiveClientContext, ReplayParams};
@@ -43,30 +44,31 @@ const MAX_POLLS: usize = 100;
 /// ```
 ///
 /// # Errors
-/// Calls fail with [`ArchiveClientError::Refused`] if the archive refuses, with [`ArchiveClientError::Timeout`] if it does not answer
-/// within the message timeout, with [`ArchiveClientError::Disconnected`] after it has ended the session, and then with
-/// [`ArchiveClientError::Closed`]. The interrupt check of the Aeron client's context ends calls that wait.
+/// Calls fail with [`ArchiveClientError::Refused`] if the archive refuses the request, and with
+/// [`ArchiveClientError::Timeout`] if it does not respond within the message timeout. The first call after the archive
+/// has ended the session fails with [`ArchiveClientError::Disconnected`], later calls with
+/// [`ArchiveClientError::Closed`]. The interrupt check of the Aeron client's context can end calls that wait.
 ///
-/// Handlers of the client run while it is locked: calls from a handler fail with [`ArchiveClientError::ReentrantCall`], and a handler
-/// must not wait for another thread that calls the client.
+/// Handlers of the client run while it is locked: calls from a handler fail with [`ArchiveClientError::ReentrantCall`],
+/// and a handler must not wait for another thread that calls the client.
 #[derive(Clone)]
 pub struct AeronArchive {
-    shared: Arc<Shared>,
+    shared: Arc<SharedSession>,
 }
 
-struct Shared {
+struct SharedSession {
     aeron: Aeron,
     context: ArchiveClientContext,
     control_session_id: i64,
     archive_id: i64,
     session: Mutex<ArchiveSession>,
-    /// The thread that polls the session, and may run handlers.
+    /// The thread that is polling the session now, which may run handlers.
     polling_thread: Mutex<Option<ThreadId>>,
-    /// Requests that were abandoned in handlers, where the session cannot be changed.
+    /// Correlation ids of requests that were abandoned in handlers, in which the session cannot be changed.
     abandoned: Mutex<Vec<i64>>,
 }
 
-/// A connection to an archive that is being made. Dropping it cancels the attempt.
+/// A connection attempt to an archive. Dropping it cancels the attempt.
 #[must_use = "a connection that is dropped is cancelled"]
 pub struct AsyncConnect {
     connecting: ConnectingSession,
@@ -76,7 +78,8 @@ pub struct AsyncConnect {
 
 /// Connecting and closing.
 impl AeronArchive {
-    /// Connects to the archive that `context` names, by an Aeron client that stays the caller's.
+    /// Connects to the archive that `context` names, with an existing Aeron client. Closing the archive client does not
+    /// close `aeron`.
     ///
     /// # Errors
     /// As [`AsyncConnect::poll`].
@@ -88,7 +91,8 @@ impl AeronArchive {
     /// As [`connect`](Self::connect), without waiting.
     ///
     /// # Errors
-    /// [`ArchiveClientError::Configuration`], [`ArchiveClientError::InvalidChannel`], or the driver could not be asked.
+    /// [`ArchiveClientError::Configuration`], [`ArchiveClientError::InvalidChannel`], or the command could not be sent
+    /// to the driver.
     pub fn async_connect(aeron: &Aeron, context: ArchiveClientContext) -> Result<AsyncConnect> {
         Ok(AsyncConnect {
             connecting: ConnectingSession::new(aeron, context.clone(), context.now_ns())?,
@@ -97,8 +101,8 @@ impl AeronArchive {
         })
     }
 
-    /// Closes the session and fails what is outstanding. Recordings, replays and replications go on. Does nothing if the client is
-    /// closed.
+    /// Closes the session and fails the outstanding requests. Recordings, replays and replications continue. Does
+    /// nothing if the client is closed.
     ///
     /// # Errors
     /// [`ArchiveClientError::ReentrantCall`].
@@ -107,31 +111,33 @@ impl AeronArchive {
         Ok(())
     }
 
-    /// The Aeron client.
+    /// Returns the Aeron client.
     #[must_use]
     pub fn aeron(&self) -> &Aeron {
         &self.shared.aeron
     }
 
-    /// The settings with which the client was connected.
+    /// Returns the settings with which the client was connected.
     #[must_use]
     pub fn context(&self) -> &ArchiveClientContext {
         &self.shared.context
     }
 
-    /// Id of the control session.
+    /// Returns the id of the control session.
     #[must_use]
     pub fn control_session_id(&self) -> i64 {
         self.shared.control_session_id
     }
 
-    /// Id of the archive, [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) if the archive is too old to tell it.
+    /// Returns the id of the archive. Returns [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) if the archive is too
+    /// old to report it.
     #[must_use]
     pub fn archive_id(&self) -> i64 {
         self.shared.archive_id
     }
 
-    /// Correlation id of the last request, [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) before the first.
+    /// Returns the correlation id of the last request, [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) before the
+    /// first request.
     ///
     /// # Errors
     /// [`ArchiveClientError::ReentrantCall`].
@@ -139,11 +145,11 @@ impl AeronArchive {
         Ok(self.session()?.last_correlation_id())
     }
 
-    /// Whether the client can be used.
+    /// Returns the state of the session.
     ///
     /// # Errors
     /// [`ArchiveClientError::ReentrantCall`].
-    pub fn state(&self) -> Result<SessionState> {
+    pub fn state(&self) -> Result<ArchiveSessionState> {
         Ok(self.session()?.state())
     }
 }
@@ -153,7 +159,7 @@ impl AeronArchive {
     /// Sends a request without waiting for its response.
     ///
     /// # Errors
-    /// The session cannot be used, see [`AeronArchive`]; the rest comes with the operation.
+    /// The session cannot be used, see [`AeronArchive`]. The operation returns the other errors.
     pub fn begin<T: Clone + 'static>(&self, call: ArchiveCall<T>) -> Result<ArchiveOperation<T>> {
         Ok(ArchiveOperation::call(self, self.submit(&call)?))
     }
@@ -168,7 +174,7 @@ impl AeronArchive {
         self.polling(|| session.poll(self.shared.context.now_ns()))
     }
 
-    /// Polls once. Returns the number of signals of recordings that wait to be taken or were given to the handler.
+    /// Polls once. Returns the number of recording signals that are queued or were passed to the handler.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -180,7 +186,8 @@ impl AeronArchive {
         Ok(session.received_recording_signals() - before)
     }
 
-    /// Takes a signal of a recording that was received. There are none if the context has a handler for them.
+    /// Removes and returns a recording signal from the queue. The queue stays empty if the context has a handler for
+    /// signals.
     ///
     /// # Errors
     /// [`ArchiveClientError::ReentrantCall`].
@@ -188,7 +195,8 @@ impl AeronArchive {
         Ok(self.session()?.take_recording_signal())
     }
 
-    /// Polls once and takes an error that no call was waiting for, such as that of a replay which nobody receives.
+    /// Polls once. Removes and returns an error that no call was waiting for, for example the error of a replay without
+    /// a subscriber.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -198,7 +206,8 @@ impl AeronArchive {
         self.polling(|| session.poll_for_error(self.shared.context.now_ns()))
     }
 
-    /// Polls once. If there is an error that no call was waiting for, calls the context's error handler, or fails if there is no handler.
+    /// Polls once for an error that no call was waiting for. Passes the error to the error handler of the context. If
+    /// the context has no error handler, returns the error.
     ///
     /// # Errors
     /// The error that no call was waiting for; see [`AeronArchive`].
@@ -218,7 +227,7 @@ impl AeronArchive {
 
 impl AeronArchive {
     fn new(aeron: &Aeron, context: &ArchiveClientContext, session: ArchiveSession) -> Self {
-        let shared = Shared {
+        let shared = SharedSession {
             aeron: aeron.clone(),
             context: context.clone(),
             control_session_id: session.control_session_id(),
@@ -238,13 +247,13 @@ impl AeronArchive {
         self.begin(call)?.wait()
     }
 
-    /// Sends a request. Its result is taken from the session by the ticket.
+    /// Sends a request. The caller later reads the result from the session with the ticket.
     pub(super) fn submit<T>(&self, call: &ArchiveCall<T>) -> Result<Ticket<T>> {
         let now_ns = self.shared.context.now_ns();
         self.session()?.submit(call, now_ns)
     }
 
-    /// The session, for as long as the guard lives.
+    /// Locks the session and returns it.
     pub(super) fn session(&self) -> Result<MutexGuard<'_, ArchiveSession>> {
         let polling_thread = *lock(&self.shared.polling_thread);
         if polling_thread == Some(std::thread::current().id()) {
@@ -257,14 +266,14 @@ impl AeronArchive {
         Ok(session)
     }
 
-    /// Abandons a request; in a handler of the client, with the next call.
+    /// Abandons a request. Inside of a handler this is delayed until the next call.
     pub(super) fn abandon(&self, correlation_id: i64) {
         lock(&self.shared.abandoned).push(correlation_id);
-        // Fails in a handler alone.
+        // Fails only inside of a handler.
         drop(self.session());
     }
 
-    /// Polls the session as long as messages come, and takes something out of it.
+    /// Polls the session while messages arrive, and calls `take` for a result.
     pub(super) fn poll_session<T>(
         &self,
         mut take: impl FnMut(&mut ArchiveSession) -> Option<Result<T>>,
@@ -288,7 +297,7 @@ impl AeronArchive {
         self.shared.aeron.do_work();
     }
 
-    /// Runs what may call handlers; calls from them to this client are refused.
+    /// Runs `poll`, which may call handlers. Calls from the handlers to this client are refused.
     fn polling<T>(&self, poll: impl FnOnce() -> T) -> T {
         struct Polling<'a>(&'a Mutex<Option<ThreadId>>);
         impl Drop for Polling<'_> {
@@ -316,8 +325,8 @@ impl AsyncConnect {
     /// Makes progress without waiting. Returns the client once it is connected.
     ///
     /// # Errors
-    /// [`ArchiveClientError::Refused`] by the archive; the driver's refusal; [`ArchiveClientError::ConnectTimeout`] with what is missing
-    /// after the message timeout.
+    /// [`ArchiveClientError::Refused`] if the archive refuses; the error of the driver;
+    /// [`ArchiveClientError::ConnectTimeout`] with the missing step after the message timeout.
     pub fn poll(&mut self) -> Result<Option<AeronArchive>> {
         self.aeron.do_work();
         let session = self.connecting.poll(self.context.now_ns())?;
@@ -328,7 +337,7 @@ impl AsyncConnect {
     ///
     /// # Errors
     /// As [`poll`](Self::poll); [`aeron_client::Error::ReentrantCall`] in a handler of the Aeron client, and
-    /// [`aeron_client::Error::Interrupted`] if its interrupt check says so.
+    /// [`aeron_client::Error::Interrupted`] if its interrupt check ends the wait.
     pub fn wait(&mut self) -> Result<AeronArchive> {
         let (aeron, context) = (self.aeron.clone(), self.context.clone());
         wait_for(&aeron, &context, || self.poll())
@@ -360,7 +369,7 @@ pub(super) fn wait_for<T>(
     }
 }
 
-/// Locks; a panic of a handler does not matter, because it runs between changes of the session.
+/// Locks a mutex. Ignores a panic of a handler, because handlers run between changes of the session.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

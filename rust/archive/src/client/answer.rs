@@ -1,4 +1,4 @@
-//! [`Answer`]: the answer of an archive to a request.
+//! [`Answer`]: the complete answer of an archive to a request: one response, or several descriptors.
 
 use super::descriptor::RecordingSubscription;
 use crate::catalog::RecordingDescriptor;
@@ -8,9 +8,9 @@ use crate::catalog::RecordingDescriptor;
 pub(super) enum Expected {
     /// One response with a value.
     Value,
-    /// Up to so many descriptors of recordings, then a response if there are fewer.
+    /// Up to this number of recording descriptors, then a response if there are fewer.
     Recordings(usize),
-    /// Up to so many descriptors of subscriptions, then a response if there are fewer.
+    /// Up to this number of subscription descriptors, then a response if there are fewer.
     Subscriptions(usize),
 }
 
@@ -23,7 +23,7 @@ pub(super) enum Answer {
 }
 
 impl Expected {
-    /// Most descriptors that answer; `None` if descriptors do not answer.
+    /// Returns the maximum number of descriptors; `None` if the answer has no descriptors.
     pub(super) const fn count(self) -> Option<usize> {
         match self {
             Self::Value => None,
@@ -33,7 +33,7 @@ impl Expected {
 }
 
 impl Answer {
-    /// The answer of which nothing has come.
+    /// Creates an answer that has no response and no descriptors yet.
     pub(super) const fn none_of(expected: Expected) -> Self {
         match expected {
             Expected::Value => Self::Value(0),
@@ -42,7 +42,7 @@ impl Answer {
         }
     }
 
-    /// The value; 0 for listings, which have none.
+    /// Returns the value; 0 for listings, which have no value.
     pub(super) const fn value(&self) -> i64 {
         match self {
             Self::Value(value) => *value,
@@ -50,7 +50,7 @@ impl Answer {
         }
     }
 
-    /// The recordings of a listing; empty for others.
+    /// Returns the recordings of a listing; empty for other requests.
     pub(super) fn into_recordings(self) -> Vec<RecordingDescriptor> {
         match self {
             Self::Recordings(recordings) => recordings,
@@ -58,7 +58,7 @@ impl Answer {
         }
     }
 
-    /// The subscriptions of a listing; empty for others.
+    /// Returns the subscriptions of a listing; empty for other requests.
     pub(super) fn into_subscriptions(self) -> Vec<RecordingSubscription> {
         match self {
             Self::Subscriptions(subscriptions) => subscriptions,

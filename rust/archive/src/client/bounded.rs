@@ -1,8 +1,8 @@
-//! [`BoundedQueue`]: what waits for the application, with a limit.
+//! [`BoundedQueue`]: a queue with a limit, for messages that the application has not taken yet.
 
 use std::collections::VecDeque;
 
-/// A queue that loses its oldest element when it is full.
+/// A queue that drops its oldest element if a new one exceeds the limit.
 #[derive(Debug)]
 pub(super) struct BoundedQueue<T> {
     elements: VecDeque<T>,
@@ -12,7 +12,7 @@ pub(super) struct BoundedQueue<T> {
 }
 
 impl<T> BoundedQueue<T> {
-    /// An empty queue for up to `limit` elements, at least one.
+    /// Creates an empty queue for up to `limit` elements, at least one.
     pub(super) const fn new(limit: usize) -> Self {
         Self {
             elements: VecDeque::new(),
@@ -35,12 +35,12 @@ impl<T> BoundedQueue<T> {
         self.elements.pop_front()
     }
 
-    /// Elements that were ever pushed.
+    /// Returns the number of elements that were pushed since the queue was created.
     pub(super) const fn pushed(&self) -> u64 {
         self.pushed
     }
 
-    /// Elements that were lost because the queue was full.
+    /// Returns the number of elements that were dropped because the queue was full.
     pub(super) const fn lost(&self) -> u64 {
         self.lost
     }

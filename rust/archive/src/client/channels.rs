@@ -1,21 +1,21 @@
-//! Channels of a control session, and what is changed in the channels of replays.
+//! Builds the channels of control sessions, and changes those of replays.
 
 use aeron_protocol::uri::{ChannelUri, ControlMode, UriError, key};
 
 use super::context::ArchiveClientContext;
 use super::error::{ArchiveClientError, Result};
 
-/// Reads a channel.
+/// Parses a channel.
 pub(super) fn parse(channel: &str) -> Result<ChannelUri> {
     ChannelUri::parse(channel).map_err(|error| ArchiveClientError::channel(channel, error))
 }
 
-/// A channel with this session id.
+/// Returns a channel with this session id.
 pub(super) fn with_session_id(channel: &str, session_id: i32) -> Result<String> {
     Ok(parse(channel)?.with_session_id(session_id).to_string())
 }
 
-/// Whether the endpoint has port 0, so that the subscriber's driver chooses the port.
+/// Returns whether the endpoint has port 0, so that the subscriber's driver chooses the port.
 pub(super) fn has_wildcard_port(channel: &ChannelUri) -> bool {
     channel
         .get(key::ENDPOINT)
@@ -26,7 +26,7 @@ pub(super) fn is_response_mode(channel: &ChannelUri) -> bool {
     channel.control_mode() == ControlMode::Response
 }
 
-/// A control channel with the context's values for what it does not say.
+/// Returns a control channel in which the context's values replace missing parameters.
 pub(super) fn with_control_defaults(
     channel: &str,
     context: &ArchiveClientContext,
@@ -48,7 +48,7 @@ pub(super) fn with_control_defaults(
     Ok(uri)
 }
 
-/// The request channel of a replay that comes back on a response subscription.
+/// Returns the channel for the request of a replay that is received on a response subscription.
 pub(super) fn replay_request_channel(
     context: &ArchiveClientContext,
     subscription_registration_id: i64,
@@ -67,7 +67,7 @@ pub(super) fn replay_request_channel(
     Ok(uri.to_string())
 }
 
-/// Names the subscription that responses to a request channel are for.
+/// Adds the parameter that names the response subscription to a request channel.
 pub(super) fn correlate_responses(
     request_channel: &mut ChannelUri,
     subscription_registration_id: i64,

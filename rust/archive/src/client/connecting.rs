@@ -1,4 +1,4 @@
-//! [`ConnectingSession`]: a session with an archive that is being made, as a state machine that its owner polls.
+//! [`ConnectingSession`]: an attempt to open a session with an archive, as a state machine that its owner polls.
 
 use aeron_client::{Aeron, ExclusivePublication, PendingOperation, Subscription};
 use aeron_protocol::uri::ChannelUri;
@@ -9,17 +9,17 @@ use super::error::{ArchiveClientError, Result};
 use super::handshake::Handshake;
 use super::session::{ArchiveSession, Connected};
 
-/// A session that is being made. The owner polls it until it has the session; dropping it cancels the attempt.
+/// An attempt to open a session. The owner polls it until it returns the session; dropping it cancels the attempt.
 pub struct ConnectingSession {
     aeron: Aeron,
     context: ArchiveClientContext,
     request_channel: ChannelUri,
     response_channel: ChannelUri,
-    step: Step,
+    step: ConnectStep,
     start_ns: i64,
 }
 
-enum Step {
+enum ConnectStep {
     SessionId(PendingOperation<i32>),
     Subscription(PendingOperation<Subscription>),
     Publication(Subscription, PendingOperation<ExclusivePublication>),
@@ -31,15 +31,16 @@ impl ConnectingSession {
     /// Begins to connect to the archive that `context` names.
     ///
     /// # Errors
-    /// [`ArchiveClientError::Configuration`], [`ArchiveClientError::InvalidChannel`], or the driver could not be asked.
+    /// [`ArchiveClientError::Configuration`], [`ArchiveClientError::InvalidChannel`], or the command could not be sent
+    /// to the driver.
     pub fn new(aeron: &Aeron, context: ArchiveClientContext, now_ns: i64) -> Result<Self> {
         context.validate()?;
         let request_channel = with_control_defaults(&context.control_request_channel, &context)?;
         let response_channel = with_control_defaults(&context.control_response_channel, &context)?;
         let step = if is_response_mode(&response_channel) {
-            Step::Subscription(subscribe(aeron, &response_channel, &context)?)
+            ConnectStep::Subscription(subscribe(aeron, &response_channel, &context)?)
         } else {
-            Step::SessionId(aeron.async_next_session_id(context.control_request_stream_id)?)
+            ConnectStep::SessionId(aeron.async_next_session_id(context.control_request_stream_id)?)
         };
         Ok(Self {
             aeron: aeron.clone(),
@@ -54,12 +55,13 @@ impl ConnectingSession {
     /// Makes progress without waiting. Returns the session once it is connected.
     ///
     /// # Errors
-    /// [`ArchiveClientError::Refused`] by the archive; the driver's refusal; [`ArchiveClientError::ConnectTimeout`] with what is missing
-    /// after the message timeout. The attempt is over then.
+    /// [`ArchiveClientError::Refused`] if the archive refuses; the error of the driver;
+    /// [`ArchiveClientError::ConnectTimeout`] with the missing step after the message timeout. Then the attempt has
+    /// failed.
     pub fn poll(&mut self, now_ns: i64) -> Result<Option<ArchiveSession>> {
         let outcome = self.advance();
         if !matches!(outcome, Ok(None)) {
-            self.step = Step::Finished;
+            self.step = ConnectStep::Finished;
             return outcome;
         }
         let timeout_ns = i64::try_from(self.context.message_timeout_ns).unwrap_or(i64::MAX);
@@ -69,51 +71,52 @@ impl ConnectingSession {
                 channel: self.request_channel.to_string(),
                 waited: self.context.message_timeout(),
             };
-            self.step = Step::Finished;
+            self.step = ConnectStep::Finished;
             return Err(error);
         }
         Ok(None)
     }
 
-    /// Goes through steps until one has to wait.
+    /// Runs the steps of the connection until a step has to wait.
     fn advance(&mut self) -> Result<Option<ArchiveSession>> {
         loop {
             let next = match &mut self.step {
-                Step::SessionId(operation) => match operation.poll()? {
+                ConnectStep::SessionId(operation) => match operation.poll()? {
                     Some(session_id) => self.on_session_id(session_id)?,
                     None => return Ok(None),
                 },
-                Step::Subscription(operation) => match operation.poll()? {
+                ConnectStep::Subscription(operation) => match operation.poll()? {
                     Some(subscription) => self.on_subscription(subscription)?,
                     None => return Ok(None),
                 },
-                Step::Publication(subscription, operation) => match operation.poll()? {
+                ConnectStep::Publication(subscription, operation) => match operation.poll()? {
                     Some(publication) => {
                         let handshake = Handshake::new(publication, subscription.clone());
-                        Step::Handshake(Box::new(handshake))
+                        ConnectStep::Handshake(Box::new(handshake))
                     }
                     None => return Ok(None),
                 },
-                Step::Handshake(handshake) => {
+                ConnectStep::Handshake(handshake) => {
                     let connected = handshake.poll(&self.aeron, &self.context)?;
                     return Ok(connected.map(|parts| self.session(parts)));
                 }
-                Step::Finished => return Err(ArchiveClientError::OperationCancelled),
+                ConnectStep::Finished => return Err(ArchiveClientError::OperationCancelled),
             };
             self.step = next;
         }
     }
 
-    /// Both channels get the same session id, so that the archive's request image and the client's response image have it.
-    fn on_session_id(&mut self, session_id: i32) -> Result<Step> {
+    /// Adds both streams with the same session id, so that the archive's request image and the client's response image
+    /// have this session id.
+    fn on_session_id(&mut self, session_id: i32) -> Result<ConnectStep> {
         let with_session_id = |uri: &ChannelUri| uri.clone().with_session_id(session_id);
         self.request_channel = with_session_id(&self.request_channel);
         self.response_channel = with_session_id(&self.response_channel);
         let operation = subscribe(&self.aeron, &self.response_channel, &self.context)?;
-        Ok(Step::Subscription(operation))
+        Ok(ConnectStep::Subscription(operation))
     }
 
-    fn on_subscription(&mut self, subscription: Subscription) -> Result<Step> {
+    fn on_subscription(&mut self, subscription: Subscription) -> Result<ConnectStep> {
         if is_response_mode(&self.response_channel) {
             correlate_responses(&mut self.request_channel, subscription.registration_id())?;
         }
@@ -121,7 +124,7 @@ impl ConnectingSession {
             &self.request_channel.to_string(),
             self.context.control_request_stream_id,
         )?;
-        Ok(Step::Publication(subscription, operation))
+        Ok(ConnectStep::Publication(subscription, operation))
     }
 
     fn session(&self, parts: Connected) -> ArchiveSession {
@@ -138,7 +141,7 @@ impl std::fmt::Debug for ConnectingSession {
     }
 }
 
-impl Step {
+impl ConnectStep {
     fn awaited(&self) -> &'static str {
         match self {
             Self::SessionId(_) => "a session id of the driver",

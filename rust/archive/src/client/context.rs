@@ -1,4 +1,4 @@
-//! [`ArchiveClientContext`]: settings of an archive's client.
+//! [`ArchiveClientContext`]: the settings with which an application connects an archive client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,45 +17,45 @@ pub const MAX_CLIENT_NAME_LENGTH: usize = 100;
 pub type RecordingSignalHandler = Arc<dyn Fn(&RecordingSignalEvent) + Send + Sync>;
 /// Called with each error that no call is waiting for, on the thread that polls.
 pub type ArchiveErrorHandler = Arc<dyn Fn(&ArchiveClientError) + Send + Sync>;
-/// Called again and again on the thread of a call that waits for the archive.
+/// Called repeatedly on the thread of a call that waits for the archive.
 pub type WaitingWork = Arc<dyn Fn() + Send + Sync>;
 
 /// Settings of an archive's client, with the defaults of Aeron's clients. Both control channels must be set.
 ///
-/// A request that meets back pressure is sent again with each poll, until `message_timeout_ns` has passed.
+/// If the request stream is back-pressured, each poll sends the request again, until `message_timeout_ns` has passed.
 #[derive(Clone)]
 pub struct ArchiveClientContext {
-    /// Channel of the requests (none).
+    /// Channel of the requests (no default).
     pub control_request_channel: String,
     /// Stream of the requests (10).
     pub control_request_stream_id: i32,
-    /// Channel of the responses; the archive publishes on it. Port 0 is allowed (none).
+    /// Channel of the responses; the archive publishes on it. Port 0 is allowed (no default).
     pub control_response_channel: String,
     /// Stream of the responses (20).
     pub control_response_stream_id: i32,
-    /// Channel of the recording events, for the application: the client does not use it (none).
+    /// Channel of the recording events, for the application: the client does not use it (empty).
     pub recording_events_channel: String,
     /// Stream of the recording events, for the application (30).
     pub recording_events_stream_id: i32,
-    /// How long to wait for the connection, for each response, and for each descriptor of a listing, in nanoseconds (10 s).
+    /// Time limit for the connection, for each response, and for each descriptor of a listing, in nanoseconds (10 s).
     pub message_timeout_ns: u64,
-    /// Term length for control channels that have none, in bytes (64 KiB).
+    /// Term length of control channels that do not set one, in bytes (64 KiB).
     pub control_term_buffer_length: u32,
-    /// Whether log files of control channels are sparse where the channel does not say (true).
+    /// Whether log files of control channels that do not set `sparse` are sparse (true).
     pub control_term_buffer_sparse: bool,
-    /// Longest frame for control channels that have none, in bytes (1408).
+    /// Longest frame of control channels that do not set one, in bytes (1408).
     pub control_mtu_length: u32,
     /// Shown in the label of the session's counter; at most 100 bytes (empty).
     pub client_name: String,
-    /// Credentials for the archive (none).
+    /// Credentials for the archive (empty).
     pub credentials: Arc<dyn CredentialsSupplier>,
-    /// Called with signals of recordings. Without a handler signals are queued (none).
+    /// Called with recording signals. Without a handler signals are queued (`None`).
     pub recording_signal_handler: Option<RecordingSignalHandler>,
-    /// Called with errors that no call is waiting for. Without a handler they are queued (none).
+    /// Called with errors that no call is waiting for. Without a handler these errors are queued (`None`).
     pub error_handler: Option<ArchiveErrorHandler>,
-    /// Runs what the archive needs to make progress, such as an archive or driver without threads, while a call waits (none).
+    /// Called while a call waits. Runs parts that have no thread, such as an archive or a driver (`None`).
     pub waiting_work: Option<WaitingWork>,
-    /// Monotonic clock, for timeouts.
+    /// Monotonic clock for timeouts.
     pub nano_clock: Arc<dyn NanoClock>,
 }
 
@@ -83,7 +83,7 @@ impl Default for ArchiveClientContext {
 }
 
 impl ArchiveClientContext {
-    /// Makes the settings for an archive on these channels; all others have their defaults.
+    /// Creates the settings for an archive on these channels. All other settings have their defaults.
     #[must_use]
     pub fn new(control_request_channel: &str, control_response_channel: &str) -> Self {
         Self {
@@ -93,11 +93,12 @@ impl ArchiveClientContext {
         }
     }
 
-    /// Makes the defaults, changed by what the environment says: `AERON_ARCHIVE_CONTROL_CHANNEL`, `AERON_ARCHIVE_CONTROL_STREAM_ID`,
-    /// `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`, `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, `AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL`,
+    /// Creates the default settings, changed by environment variables: `AERON_ARCHIVE_CONTROL_CHANNEL`,
+    /// `AERON_ARCHIVE_CONTROL_STREAM_ID`, `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`,
+    /// `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, `AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL`,
     /// `AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID`, `AERON_ARCHIVE_MESSAGE_TIMEOUT` (nanoseconds or with a suffix),
-    /// `AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH`, `AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE`, `AERON_ARCHIVE_CONTROL_MTU_LENGTH`,
-    /// `AERON_ARCHIVE_CLIENT_NAME`.
+    /// `AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH`, `AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE`,
+    /// `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, `AERON_ARCHIVE_CLIENT_NAME`.
     ///
     /// # Errors
     /// [`ArchiveClientError::Configuration`] for a value that cannot be parsed.
@@ -173,13 +174,13 @@ impl ArchiveClientContext {
         Ok(context)
     }
 
-    /// The message timeout.
+    /// Returns the message timeout.
     #[must_use]
     pub const fn message_timeout(&self) -> Duration {
         Duration::from_nanos(self.message_timeout_ns)
     }
 
-    /// Checks what can be checked without a driver.
+    /// Checks the settings that can be checked without a driver.
     pub(super) fn validate(&self) -> Result<()> {
         let refuse = |reason: String| Err(ArchiveClientError::Configuration(reason));
         if self.control_request_channel.is_empty() {
@@ -223,7 +224,7 @@ fn set<T>(
     Ok(())
 }
 
-/// A hundred years, with which clocks can be added up.
+/// A hundred years. The sum of this value and the time of a clock does not overflow.
 const MAX_MESSAGE_TIMEOUT_NS: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
 
 #[cfg(test)]

@@ -2,14 +2,14 @@
 
 /// Supplies credentials to an archive's authenticator.
 pub trait CredentialsSupplier: Send + Sync {
-    /// Returns the credentials that go with the connect request; empty for none. Called once for each connection.
+    /// Returns the credentials for the connect request, or no bytes. Called once for each connection.
     fn encoded_credentials(&self) -> Vec<u8>;
 
     /// Returns the credentials for a challenge of the archive.
     fn on_challenge(&self, encoded_challenge: &[u8]) -> Vec<u8>;
 }
 
-/// No credentials, and an empty answer to a challenge.
+/// No credentials, and an empty response to a challenge.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCredentials;
 

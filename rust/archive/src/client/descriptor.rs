@@ -1,17 +1,17 @@
-//! Descriptors that listings return.
+//! The descriptors that the listings of the archive client return to applications.
 
 use aeron_protocol::archive::{RecordingDescriptorMessage, RecordingSubscriptionDescriptor};
 
 use crate::catalog::RecordingDescriptor;
 
-/// A subscription by which the archive records.
+/// A subscription with which the archive records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingSubscription {
     /// Registration id of the subscription.
     pub subscription_id: i64,
-    /// Stream.
+    /// Stream id.
     pub stream_id: i32,
-    /// Channel to which the archive has subscribed; `aeron-spy:` before it if the archive spies.
+    /// Channel to which the archive has subscribed; with the prefix `aeron-spy:` if the archive uses a spy.
     pub stripped_channel: String,
 }
 
@@ -48,7 +48,7 @@ impl From<&RecordingSubscriptionDescriptor<'_>> for RecordingSubscription {
     }
 }
 
-/// Text of an archive; bytes that are not UTF-8 become U+FFFD.
+/// Converts the text in a message of an archive. Bytes that are not UTF-8 become U+FFFD.
 pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

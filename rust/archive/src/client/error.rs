@@ -1,4 +1,4 @@
-//! [`ArchiveClientError`]: what can go wrong in a client of an archive.
+//! [`ArchiveClientError`]: errors of an archive's client.
 
 use std::time::Duration;
 
@@ -18,21 +18,21 @@ pub enum ArchiveClientError {
         "{request}: response for correlationId={correlation_id}, errorCode={code}, error: {message}"
     )]
     Refused {
-        /// The request; `unknown request` if no call was waiting for the answer.
+        /// Name of the request; `unknown request` if no call was waiting for the answer.
         request: &'static str,
         /// Correlation id of the request.
         correlation_id: i64,
         /// Code of the error, see [`archive_code`](ArchiveClientError::archive_code).
         code: i64,
-        /// The archive's own words.
+        /// Message of the archive.
         message: String,
     },
-    /// The archive answered a request by a kind of answer that does not belong to it.
+    /// The answer of the archive does not have the kind that belongs to the request.
     #[error(
         "{request}: unexpected response code {code:?} for correlationId={correlation_id}, relevantId={relevant_id}"
     )]
     UnexpectedResponse {
-        /// The request.
+        /// Name of the request.
         request: &'static str,
         /// Correlation id of the request.
         correlation_id: i64,
@@ -44,26 +44,26 @@ pub enum ArchiveClientError {
     /// No connection was made within the message timeout.
     #[error("no connection to the archive on {channel} within {waited:?}: awaiting {awaited}")]
     ConnectTimeout {
-        /// What the client was waiting for.
+        /// The step that the client was waiting for.
         awaited: &'static str,
         /// Channel of the requests.
         channel: String,
         /// The message timeout.
         waited: Duration,
     },
-    /// A request was not sent, or not answered, within the message timeout.
+    /// Sending a request, or its answer, took longer than the message timeout.
     #[error("{request}: awaiting {awaited} for {waited:?}, correlationId={correlation_id}")]
     Timeout {
-        /// The request.
+        /// Name of the request.
         request: &'static str,
-        /// What the client was waiting for.
+        /// The step that the client was waiting for.
         awaited: &'static str,
         /// Correlation id of the request.
         correlation_id: i64,
         /// The message timeout.
         waited: Duration,
     },
-    /// The archive ended the session, or it is gone.
+    /// The archive has ended the session, or no longer runs.
     #[error("not connected to the archive: its response stream has ended")]
     Disconnected,
     /// The client of the archive is closed.
@@ -75,23 +75,23 @@ pub enum ArchiveClientError {
     /// The operation was cancelled.
     #[error("the operation was cancelled")]
     OperationCancelled,
-    /// The request stream does not take a request.
+    /// The request stream cannot accept the request.
     #[error("{request}: failed to send: {source}")]
     Send {
-        /// The request.
+        /// Name of the request.
         request: &'static str,
-        /// Why.
+        /// Reason.
         source: OfferError,
     },
-    /// The archive sent what is no message of its protocol; it was passed over.
+    /// The archive sent a message that is not one of its protocol. The message was skipped.
     #[error("malformed response: {0}")]
     MalformedResponse(#[from] ArchiveDecodeError),
-    /// The archive sent a message longer than any of its protocol; it was passed over.
+    /// The archive sent a message that is longer than any of its protocol. The message was skipped.
     #[error("response of {length} bytes exceeds the limit of {max} bytes")]
     ResponseTooLong {
-        /// Bytes of the message.
+        /// Length of the message in bytes.
         length: usize,
-        /// Bytes allowed.
+        /// Maximum length in bytes.
         max: usize,
     },
     /// A channel cannot be used.
@@ -99,7 +99,7 @@ pub enum ArchiveClientError {
     InvalidChannel {
         /// The channel.
         channel: String,
-        /// Why.
+        /// Reason.
         source: UriError,
     },
     /// An argument is outside its range.
@@ -114,7 +114,7 @@ pub enum ArchiveClientError {
 }
 
 impl ArchiveClientError {
-    /// The archive's reason to refuse the request. Returns `None` for other errors, and for codes that this version does not know.
+    /// Returns the archive's reason for refusing the request. Returns `None` for other errors, and for unknown codes.
     #[must_use]
     pub fn archive_code(&self) -> Option<ArchiveErrorCode> {
         match self {
@@ -123,7 +123,7 @@ impl ArchiveClientError {
         }
     }
 
-    /// Correlation id of the request that failed. Returns `None` for errors that belong to no request.
+    /// Returns the correlation id of the request that failed. Returns `None` for errors without a request.
     #[must_use]
     pub const fn correlation_id(&self) -> Option<i64> {
         match self {
@@ -134,7 +134,7 @@ impl ArchiveClientError {
         }
     }
 
-    /// Makes the error of a channel that cannot be used.
+    /// Creates the error for a channel that cannot be used.
     pub(super) fn channel(channel: &str, source: UriError) -> Self {
         Self::InvalidChannel {
             channel: channel.to_owned(),

@@ -1,6 +1,7 @@
-//! [`Exchange`]: the requests of a session until their answers are taken, and the notifications of the archive.
+//! [`Exchange`]: stores the requests of a session until the client has read their results, and the notifications of the
+//! archive.
 //!
-//! No I/O: messages come in and go out as bytes, and the time is a parameter.
+//! An `Exchange` does no I/O. Messages are passed in and out as bytes, and the time is a parameter.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -15,32 +16,33 @@ use super::bounded::BoundedQueue;
 use super::descriptor::text;
 use super::error::{ArchiveClientError, Result};
 
-/// Most signals that wait for the application. If one more comes, the oldest is lost.
+/// Maximum number of signals that are queued for the application. If another signal arrives, the oldest is dropped.
 pub const MAX_QUEUED_SIGNALS: usize = 1024;
-/// Most errors that wait for the application. If one more comes, the oldest is lost.
+/// Maximum number of errors that are queued for the application. If another error arrives, the oldest is dropped.
 const MAX_QUEUED_ERRORS: usize = 64;
-/// Most expired requests whose answers are still awaited. If there is one more, the oldest is forgotten.
+/// Maximum number of expired requests whose responses are still expected. If another request expires, the oldest is
+/// removed.
 const MAX_LATE_ANSWERS: usize = 64;
-/// Longest response that is read. A descriptor with three channels of the greatest length is shorter.
+/// Longest response that is read, in bytes. A descriptor with three channels of maximum length is shorter.
 pub(super) const MAX_RESPONSE_LENGTH: usize = 1 << 20;
 
-/// A request that is to be sent.
+/// A request to be sent.
 pub(super) struct NewRequest {
     /// Name of the request in error texts.
     pub(super) name: &'static str,
     pub(super) correlation_id: i64,
     pub(super) message: Vec<u8>,
     pub(super) expected: Expected,
-    /// Whether the archive refuses the request while a listing of the session runs.
+    /// Whether the archive refuses the request while a listing of the session is running.
     pub(super) is_listing: bool,
 }
 
 /// Outcome of an attempt to send a request.
-pub(super) enum Sending {
+pub(super) enum SendOutcome {
     Sent,
-    /// The stream takes nothing now.
+    /// The stream has no room now.
     BackPressured,
-    /// The stream will never take the request.
+    /// The stream will never accept the request.
     Failed(ArchiveClientError),
 }
 
@@ -49,20 +51,20 @@ pub(super) struct Exchange {
     control_session_id: i64,
     message_timeout_ns: i64,
     requests: HashMap<i64, Request>,
-    /// Correlation ids in the order of the requests; some may be withdrawn.
+    /// Correlation ids in the order of the requests. Some of these requests may already be abandoned or finished.
     unsent: VecDeque<i64>,
-    /// The listing that the archive works on.
+    /// Correlation id of the listing that is running in the archive.
     active_listing: Option<i64>,
     signals: BoundedQueue<RecordingSignalEvent>,
     errors: BoundedQueue<ArchiveClientError>,
-    /// Correlation ids of expired requests whose answers are still awaited.
+    /// Correlation ids of expired requests whose responses are still expected.
     late: VecDeque<i64>,
-    /// Values that came for such requests.
+    /// Values that arrived for the requests in `late`.
     late_values: BoundedQueue<i64>,
     unclaimed: UnclaimedRefusals,
 }
 
-/// The refusals that no request was waiting for, for observers that do not take errors out of the queue.
+/// The errors of the archive that no request was waiting for. Observers read them without removing them from the queue.
 #[derive(Default)]
 pub(super) struct UnclaimedRefusals {
     count: u64,
@@ -70,12 +72,12 @@ pub(super) struct UnclaimedRefusals {
 }
 
 impl UnclaimedRefusals {
-    /// Number of refusals that ever came.
+    /// Returns the number of errors that no request was waiting for, since the session was connected.
     pub(super) const fn count(&self) -> u64 {
         self.count
     }
 
-    /// The last refusal, if one came after the first `count`.
+    /// Returns the last error if more than `count` errors have arrived, otherwise `None`.
     pub(super) fn last_after(&self, count: u64) -> Option<&ArchiveClientError> {
         self.last.as_ref().filter(|_| self.count > count)
     }
@@ -90,18 +92,19 @@ struct Request {
     name: &'static str,
     is_listing: bool,
     expected: Expected,
-    /// The part of the answer that has come.
+    /// The part of the answer that has arrived.
     answer: Answer,
-    /// Descriptors that have come.
+    /// Number of descriptors that have arrived.
     received: usize,
-    progress: Progress,
-    /// When the client began to wait for what comes next; `None` for a listing that waits for another one.
+    progress: RequestProgress,
+    /// Time at which the client began to wait for the next message; `None` for a listing that waits until another
+    /// listing has ended.
     waiting_since_ns: Option<i64>,
-    /// The answer will not be taken, but the archive still works on the request.
+    /// Whether the request was abandoned. The archive still works on it.
     is_abandoned: bool,
 }
 
-enum Progress {
+enum RequestProgress {
     Unsent(Vec<u8>),
     Sent,
     Finished(Result<Answer>),
@@ -133,9 +136,9 @@ impl Exchange {
             expected: new.expected,
             received: 0,
             progress: match nothing_to_ask {
-                // An archive does not answer a listing of no recordings.
-                true => Progress::Finished(Ok(answer.clone())),
-                false => Progress::Unsent(new.message),
+                // An archive does not respond to a listing of 0 recordings.
+                true => RequestProgress::Finished(Ok(answer.clone())),
+                false => RequestProgress::Unsent(new.message),
             },
             answer,
             waiting_since_ns: (!new.is_listing).then_some(now_ns),
@@ -147,13 +150,14 @@ impl Exchange {
         }
     }
 
-    /// Offers queued requests to `send`, with their correlation ids, until the stream takes no more. Returns how many were sent.
+    /// Passes queued requests with their correlation ids to `send`, until the stream has no room. Returns the number of
+    /// sent requests.
     ///
-    /// A listing is offered when no other one runs.
+    /// A listing is only sent while no other listing is running.
     pub(super) fn send(
         &mut self,
         now_ns: i64,
-        mut send: impl FnMut(i64, &'static str, &[u8]) -> Sending,
+        mut send: impl FnMut(i64, &'static str, &[u8]) -> SendOutcome,
     ) -> usize {
         let mut sent = 0;
         for _ in 0..self.unsent.len() {
@@ -163,7 +167,7 @@ impl Exchange {
             let Some(request) = self.requests.get_mut(&id) else {
                 continue;
             };
-            let Progress::Unsent(message) = &request.progress else {
+            let RequestProgress::Unsent(message) = &request.progress else {
                 continue;
             };
             if request.is_listing && *self.active_listing.get_or_insert(id) != id {
@@ -172,19 +176,19 @@ impl Exchange {
             }
             request.waiting_since_ns.get_or_insert(now_ns);
             match send(id, request.name, message) {
-                Sending::Sent => {
-                    request.progress = Progress::Sent;
+                SendOutcome::Sent => {
+                    request.progress = RequestProgress::Sent;
                     request.waiting_since_ns = Some(now_ns);
                     sent += 1;
                 }
-                Sending::BackPressured => self.unsent.push_back(id),
-                Sending::Failed(error) => self.finish(id, Err(error)),
+                SendOutcome::BackPressured => self.unsent.push_back(id),
+                SendOutcome::Failed(error) => self.finish(id, Err(error)),
             }
         }
         sent
     }
 
-    /// Takes a message of the archive. Never panics, whatever the bytes are.
+    /// Processes a message of the archive. Never panics, whatever the bytes of the message are.
     pub(super) fn on_message(&mut self, message: &[u8], now_ns: i64) {
         match ArchiveResponse::decode(message) {
             Ok(response) => self.on_response(&response, now_ns),
@@ -193,14 +197,14 @@ impl Exchange {
         }
     }
 
-    /// Takes a message that is too long to be one of an archive.
+    /// Records the error for a message that is too long for the archive's protocol.
     pub(super) fn on_oversized_message(&mut self, length: usize) {
         let max = MAX_RESPONSE_LENGTH;
         self.errors
             .push(ArchiveClientError::ResponseTooLong { length, max });
     }
 
-    /// Fails the requests that have waited for longer than the message timeout.
+    /// Fails the requests that have waited longer than the message timeout.
     pub(super) fn expire(&mut self, now_ns: i64) {
         let timeout_ns = self.message_timeout_ns;
         let is_late = |request: &Request| {
@@ -228,23 +232,23 @@ impl Exchange {
         }
     }
 
-    /// Takes the outcome of a request. Returns `None` while there is none.
+    /// Removes and returns the outcome of a request. Returns `None` until the request is finished.
     pub(super) fn take(&mut self, correlation_id: i64) -> Option<Result<Answer>> {
         if !self.requests.get(&correlation_id)?.is_finished() {
             return None;
         }
         match self.requests.remove(&correlation_id)?.progress {
-            Progress::Finished(outcome) => Some(outcome),
-            Progress::Unsent(_) | Progress::Sent => None,
+            RequestProgress::Finished(outcome) => Some(outcome),
+            RequestProgress::Unsent(_) | RequestProgress::Sent => None,
         }
     }
 
-    /// Forgets a request. A listing that was sent keeps its turn until the archive has ended it.
+    /// Removes a request. A listing that was sent still blocks other listings until the archive has ended the listing.
     pub(super) fn abandon(&mut self, correlation_id: i64) {
         let Some(request) = self.requests.get_mut(&correlation_id) else {
             return;
         };
-        if request.is_listing && matches!(request.progress, Progress::Sent) {
+        if request.is_listing && matches!(request.progress, RequestProgress::Sent) {
             request.is_abandoned = true;
             request.answer = Answer::none_of(request.expected);
             return;
@@ -255,7 +259,7 @@ impl Exchange {
         }
     }
 
-    /// Keeps the value of a request that has expired, if it still comes.
+    /// Remembers an expired request. If its response still arrives, the value in the response is stored.
     pub(super) fn await_late_value(&mut self, correlation_id: i64) {
         if self.late.len() == MAX_LATE_ANSWERS {
             self.late.pop_front();
@@ -263,12 +267,12 @@ impl Exchange {
         self.late.push_back(correlation_id);
     }
 
-    /// Takes a value that came for a request after it had expired.
+    /// Removes and returns a value that arrived after its request had expired.
     pub(super) fn take_late_value(&mut self) -> Option<i64> {
         self.late_values.pop()
     }
 
-    /// Whether the request waits for its answer.
+    /// Returns whether the request waits for its answer.
     pub(super) fn is_waiting(&self, correlation_id: i64) -> bool {
         self.requests
             .get(&correlation_id)
@@ -279,12 +283,12 @@ impl Exchange {
         self.signals.pop()
     }
 
-    /// Signals that ever came.
+    /// Returns the number of signals that have arrived.
     pub(super) const fn received_signals(&self) -> u64 {
         self.signals.pushed()
     }
 
-    /// Signals that were lost because the application did not take them.
+    /// Returns the number of signals that were dropped because the application did not read them.
     pub(super) const fn lost_signals(&self) -> u64 {
         self.signals.lost()
     }
@@ -293,13 +297,13 @@ impl Exchange {
         &self.unclaimed
     }
 
-    /// Takes an error that no request was waiting for.
+    /// Removes and returns an error that no request was waiting for.
     pub(super) fn take_error(&mut self) -> Option<ArchiveClientError> {
         self.errors.pop()
     }
 }
 
-/// Messages.
+/// Processing of messages.
 impl Exchange {
     fn on_response(&mut self, response: &ArchiveResponse<'_>, now_ns: i64) {
         let own = self.control_session_id;
@@ -327,7 +331,7 @@ impl Exchange {
         let request = self
             .requests
             .get_mut(&id)
-            .filter(|request| matches!(request.progress, Progress::Sent));
+            .filter(|request| matches!(request.progress, RequestProgress::Sent));
         match request {
             Some(request) => {
                 let outcome = request.outcome_of(response);
@@ -366,12 +370,14 @@ impl Exchange {
         });
     }
 
-    /// Adds a descriptor to an answer by `add`, which returns `false` if the answer has no such descriptors.
+    /// Calls `add` to add a descriptor to an answer. `add` returns `false` if the answer has another kind of
+    /// descriptors.
     fn on_descriptor(&mut self, id: i64, now_ns: i64, add: impl FnOnce(&mut Answer) -> bool) {
         let Some(request) = self.requests.get_mut(&id) else {
             return;
         };
-        let (Progress::Sent, Some(count)) = (&request.progress, request.expected.count()) else {
+        let (RequestProgress::Sent, Some(count)) = (&request.progress, request.expected.count())
+        else {
             return;
         };
         if !add(&mut request.answer) {
@@ -398,7 +404,7 @@ impl Exchange {
         if request.is_abandoned {
             self.requests.remove(&id);
         } else if !request.is_finished() {
-            request.progress = Progress::Finished(outcome);
+            request.progress = RequestProgress::Finished(outcome);
         }
     }
 
@@ -418,12 +424,12 @@ impl Exchange {
 
 impl Request {
     const fn is_finished(&self) -> bool {
-        matches!(self.progress, Progress::Finished(_))
+        matches!(self.progress, RequestProgress::Finished(_))
     }
 
     const fn awaited(&self) -> &'static str {
         match (&self.progress, self.expected) {
-            (Progress::Unsent(_), _) => "room on the request stream",
+            (RequestProgress::Unsent(_), _) => "room on the request stream",
             (_, Expected::Value) => "a response",
             (_, Expected::Recordings(_) | Expected::Subscriptions(_)) => "the next descriptor",
         }
@@ -454,7 +460,7 @@ impl Request {
     }
 }
 
-/// The error in a response of the archive.
+/// Returns the error in a response of the archive.
 pub(super) fn refusal(request: &'static str, response: &ControlResponse<'_>) -> ArchiveClientError {
     ArchiveClientError::Refused {
         request,
@@ -464,7 +470,8 @@ pub(super) fn refusal(request: &'static str, response: &ControlResponse<'_>) -> 
     }
 }
 
-/// The error for an unknown recording where the archive sends a response of another kind than an error.
+/// Returns the error for an unknown recording. The archive reports an unknown recording in a separate kind of response,
+/// not as an error.
 fn unknown_recording(request: &'static str, response: &ControlResponse<'_>) -> ArchiveClientError {
     ArchiveClientError::Refused {
         request,

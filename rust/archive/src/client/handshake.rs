@@ -1,4 +1,4 @@
-//! [`Handshake`]: the messages that open a control session.
+//! [`Handshake`]: the messages that open a control session with an archive. The client polls it while it connects.
 
 use aeron_agent::version;
 use aeron_client::{
@@ -19,7 +19,7 @@ use super::session::{Connected, FRAGMENT_LIMIT};
 /// First version of the protocol with a request for the archive's id: 1.11.0.
 const ARCHIVE_ID_SINCE: i32 = 0x0001_0B00;
 
-/// The opening of a control session over two streams that exist.
+/// Opens a control session over a publication and a subscription that the client has already added.
 pub(super) struct Handshake {
     publication: ExclusivePublication,
     subscription: Subscription,
@@ -29,7 +29,7 @@ pub(super) struct Handshake {
     archive_id: i64,
 }
 
-/// The next step.
+/// The next step of the handshake.
 enum Phase {
     AwaitRequestStream,
     SendConnectRequest { encoded_credentials: Vec<u8> },
@@ -71,7 +71,7 @@ impl Handshake {
         }
     }
 
-    /// What the handshake waits for, in error texts.
+    /// Returns the step that the handshake waits for, for error texts.
     pub(super) const fn awaited(&self) -> &'static str {
         match self.phase {
             Phase::AwaitRequestStream => "an archive that subscribes to the request channel",
@@ -88,7 +88,7 @@ impl Handshake {
         }
     }
 
-    /// Goes through phases until one has to wait. Returns the parts of the session when it is open.
+    /// Runs the steps of the handshake until a step has to wait. Returns the parts of the session after it is open.
     ///
     /// # Errors
     /// [`ArchiveClientError::Refused`], [`ArchiveClientError::Disconnected`], or the streams cannot be used.
@@ -116,7 +116,7 @@ impl Handshake {
         }
     }
 
-    /// The next phase; `None` if this one has to wait.
+    /// Returns the next phase; `None` if the current phase must wait.
     fn advance(&mut self, aeron: &Aeron, context: &ArchiveClientContext) -> Result<Option<Phase>> {
         match &self.phase {
             Phase::AwaitRequestStream => {
@@ -198,7 +198,8 @@ impl Handshake {
         self.send("archive id", &request, next)
     }
 
-    /// Ends the repetition of the response to the connect request, if no other request has.
+    /// Sends a keep-alive if no other request follows the connect response. The archive repeats the connect response
+    /// until it receives a request.
     fn send_keep_alive(&self) -> Result<Option<Phase>> {
         let request = ArchiveRequest::KeepAlive(KeepAliveRequest {
             control_session_id: self.control_session_id,
@@ -207,7 +208,7 @@ impl Handshake {
         self.send("keep-alive", &request, Phase::Connected)
     }
 
-    /// Sends a request. Returns `next` if the stream took it.
+    /// Sends a request. Returns `next` if the stream accepted it.
     fn send(
         &self,
         request: &'static str,
@@ -275,15 +276,15 @@ impl Handshake {
         }
     }
 
-    /// Closes the session that the archive has made for the refusal.
+    /// Closes the session that the archive has created in order to refuse the client.
     fn refused(&self, control_session_id: i64, error: ArchiveClientError) -> ArchiveClientError {
         let request = ArchiveRequest::CloseSession(CloseSessionRequest { control_session_id });
-        // The archive ends the session anyway once the response stream has no subscriber.
+        // Without a subscriber of the response stream, the archive ends the session in any case.
         let _ = self.publication.offer(&encode(&request));
         error
     }
 
-    /// Reads up to the answer to a request.
+    /// Reads messages up to the answer to a request.
     fn receive(&mut self, request: &'static str, correlation_id: i64) -> Result<Option<Reply>> {
         let mut reply = None;
         let assembler = &mut self.assembler;
@@ -311,7 +312,7 @@ impl Handshake {
     }
 }
 
-/// What a message says about a request; `None` if it is about something else.
+/// Returns the answer to a request in a message; `None` if the message belongs to another request.
 fn reply_in(message: &[u8], request: &'static str, correlation_id: i64) -> Option<Result<Reply>> {
     match ArchiveResponse::decode(message) {
         Ok(ArchiveResponse::ControlResponse(response))
@@ -358,7 +359,7 @@ fn challenge_reply(challenge: &Challenge<'_>) -> Reply {
     }
 }
 
-/// Name and version of the client, which the archive shows in the label of the session's counter.
+/// Returns the name and version of the client, which the archive puts into the label of the session's counter.
 fn client_info(client_name: &str) -> String {
     let (version, commit) = (version::TEXT, version::COMMIT);
     format!("name={client_name} version={version} commit={commit}")
@@ -384,7 +385,7 @@ mod tests {
         }))
     }
 
-    /// 07-13: the version of a challenge lies behind the two ids.
+    /// 07-13: the version of a challenge is after the two ids.
     #[test]
     fn a_challenge_is_understood_whatever_its_version() {
         let mut message = challenge();

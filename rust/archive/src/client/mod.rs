@@ -1,10 +1,11 @@
-//! The client of an archive, ours or any other of version 1.52.
+//! A client for archives: for [`server`](crate::server), and for Aeron's archive of version 1.52.
 //!
 //! * [`AeronArchive`]: calls that wait, and operations that are polled. Usable from any thread.
-//! * [`ArchiveSession`]: the state machine below it, for an owner that has a loop of its own. Nothing in it blocks.
+//! * [`ArchiveSession`]: the state machine that [`AeronArchive`] uses, for an owner with its own loop. It never blocks.
 //! * [`PersistentSubscription`]: a recorded stream without gaps, replayed first and then live.
 //!
-//! The first two send an [`ArchiveCall`], which has the request and the meaning of its answer.
+//! [`AeronArchive`] and [`ArchiveSession`] send an [`ArchiveCall`]: a request, and the function that converts the
+//! answer to a result.
 
 mod aeron_archive;
 mod answer;
@@ -50,4 +51,4 @@ pub use self::persistent::{
 };
 pub use self::recording_position::RecordingPositionKey;
 pub use self::replay_merge::{ReplayMerge, ReplayMergeError, ReplayMergeParams};
-pub use self::session::{ArchiveSession, SessionState};
+pub use self::session::{ArchiveSession, ArchiveSessionState};

@@ -1,25 +1,26 @@
-//! Parameters of replays and replications.
+//! Parameters of replays and replications. Applications pass them to the methods of the archive client.
 
 use aeron_protocol::archive::{NULL_LENGTH, NULL_SESSION_ID, NULL_VALUE, REPLAY_ALL_AND_FOLLOW};
 
 use super::error::{ArchiveClientError, Result};
 
-/// A counter that is not set.
+/// Counter id that means no counter.
 pub const NULL_COUNTER_ID: i32 = -1;
 
-/// What of a recording is replayed, and how. The default is everything, following the recording while it is active.
+/// The part of a recording to replay, and options. By default, the whole recording is replayed. If the recording is
+/// active, the replay then follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayParams {
     /// Position of the first frame; [`NULL_VALUE`] for the start of the recording.
     pub position: i64,
-    /// Bytes to replay, or [`REPLAY_ALL_AND_FOLLOW`], or
+    /// Length in bytes, or [`REPLAY_ALL_AND_FOLLOW`], or
     /// [`REPLAY_ALL_AND_STOP`](aeron_protocol::archive::REPLAY_ALL_AND_STOP).
     pub length: i64,
-    /// Counter at whose value the replay waits; [`NULL_COUNTER_ID`] for none.
+    /// Id of a counter whose value bounds the replay; [`NULL_COUNTER_ID`] for none.
     pub bounding_limit_counter_id: i32,
     /// Longest read of a segment file in bytes; [`NULL_LENGTH`] for the archive's setting.
     pub file_io_max_length: i32,
-    /// Token for a replay over a response channel; [`NULL_VALUE`] if the client is to ask for one.
+    /// Token for a replay over a response channel; [`NULL_VALUE`] if the client must request one.
     pub replay_token: i64,
     /// Registration id of the subscription that receives a replay over a response channel; [`NULL_VALUE`] otherwise.
     pub subscription_registration_id: i64,
@@ -39,7 +40,7 @@ impl Default for ReplayParams {
 }
 
 impl ReplayParams {
-    /// A replay of `length` bytes from `position` on.
+    /// Creates a replay of `length` bytes from `position` on.
     #[must_use]
     pub fn range(position: i64, length: i64) -> Self {
         Self {
@@ -50,7 +51,8 @@ impl ReplayParams {
     }
 }
 
-/// What of another archive's recording is copied, and how. The default is everything, to a new recording.
+/// The part of another archive's recording to copy, and options. By default, the whole recording is copied to a new
+/// recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicationParams {
     /// Position at which the replication stops; [`NULL_VALUE`] for the end of the source.
@@ -69,7 +71,8 @@ pub struct ReplicationParams {
     pub subscription_tag_id: i64,
     /// Longest read of a segment file at the source in bytes; [`NULL_LENGTH`] for the setting of the source.
     pub file_io_max_length: i32,
-    /// Session id of the replay at the source; [`NULL_SESSION_ID`] for that of the source recording.
+    /// Session id of the replay at the source; [`NULL_SESSION_ID`] for the session id of the source
+    /// recording.
     pub replication_session_id: i32,
     /// Credentials for the source archive.
     pub encoded_credentials: Vec<u8>,
@@ -93,7 +96,8 @@ impl Default for ReplicationParams {
 }
 
 impl ReplicationParams {
-    /// Refuses what contradicts itself: a live stream has a session id of its own.
+    /// Returns an error if both a live destination and a replication session id are set. A live stream has its own
+    /// session id.
     pub(super) fn validate(&self) -> Result<()> {
         if !self.live_destination.is_empty() && self.replication_session_id != NULL_SESSION_ID {
             return Err(ArchiveClientError::InvalidArgument(

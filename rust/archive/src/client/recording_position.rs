@@ -1,25 +1,26 @@
-//! The counters that show how far recordings have come: one for each active recording, on the archive's driver.
+//! Finds and decodes the position counters of active recordings. Applications and the archive client call it. The
+//! driver of the archive has one such counter for each active recording.
 
 use aeron_client::{CountersReader, SharedBuffer};
 use aeron_layout::{I32, I64};
 use aeron_memory::counters::MAX_KEY_LENGTH;
 use aeron_memory::counters::types::ARCHIVE_RECORDING_POSITION;
 
-/// Key of the counter of an active recording.
+/// Key of an active recording's position counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingPositionKey {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
-    /// Session of the stream.
+    /// Session id of the stream.
     pub session_id: i32,
     /// Source of the image: `aeron:ipc`, or address and port.
     pub source_identity: String,
-    /// The archive; `None` if the source leaves no room for it.
+    /// Id of the archive; `None` if the source identity leaves no room for it.
     pub archive_id: Option<i64>,
 }
 
 impl RecordingPositionKey {
-    /// Reads the key of a counter. Returns `None` if the bytes are not such a key.
+    /// Decodes the key of a counter. Returns `None` if the bytes are not such a key.
     #[must_use]
     pub fn decode(key: &[u8; MAX_KEY_LENGTH]) -> Option<Self> {
         let (recording_id, rest) = key.split_first_chunk()?;
@@ -35,7 +36,7 @@ impl RecordingPositionKey {
         })
     }
 
-    /// Reads the key of the counter of an active recording. Returns `None` if the counter does not exist or is another.
+    /// Returns the key of a recording's counter. Returns `None` if the counter does not exist or has another type.
     #[must_use]
     pub fn of(counters: &CountersReader<SharedBuffer>, counter_id: i32) -> Option<Self> {
         let record = counters.record(counter_id)?;
@@ -44,7 +45,7 @@ impl RecordingPositionKey {
             .flatten()
     }
 
-    /// Finds the counter of an active recording, of this archive if `archive_id` is set.
+    /// Finds the counter of an active recording. If `archive_id` is set, only that archive's counters match.
     #[must_use]
     pub fn find_by_recording(
         counters: &CountersReader<SharedBuffer>,
@@ -54,7 +55,8 @@ impl RecordingPositionKey {
         find(counters, archive_id, |key| key.recording_id == recording_id)
     }
 
-    /// Finds the counter of the active recording of a session, of this archive if `archive_id` is set.
+    /// Finds the counter of the active recording of a session. If `archive_id` is set, only that archive's counters
+    /// match.
     #[must_use]
     pub fn find_by_session(
         counters: &CountersReader<SharedBuffer>,
@@ -64,7 +66,7 @@ impl RecordingPositionKey {
         find(counters, archive_id, |key| key.session_id == session_id)
     }
 
-    /// Whether the counter is that of the recording, which therefore is active.
+    /// Returns whether the counter belongs to the recording. If so, the recording is active.
     #[must_use]
     pub fn is_active(
         counters: &CountersReader<SharedBuffer>,

@@ -1,20 +1,21 @@
-//! [`ReplayPublications`]: publications on which one request is sent each.
+//! [`ReplayPublications`]: publications that each carry one replay request.
 
 use std::collections::HashMap;
 
 use aeron_client::ExclusivePublication;
 
-/// Publications on which one request is sent each.
+/// Publications that each carry one replay request.
 ///
-/// A publication stays for a while after its request is answered, because its driver learns by it where the replay comes from.
+/// A publication stays open for some time after the response, because the driver uses it to find the source of the
+/// replay.
 pub(super) struct ReplayPublications {
     linger_ns: i64,
-    by_correlation_id: HashMap<i64, ReplayPublication>,
+    by_correlation_id: HashMap<i64, RequestPublication>,
 }
 
-struct ReplayPublication {
+struct RequestPublication {
     publication: ExclusivePublication,
-    /// When the request was seen to be outstanding last.
+    /// Last time at which the request was outstanding, in nanoseconds.
     in_use_ns: i64,
 }
 
@@ -32,7 +33,7 @@ impl ReplayPublications {
         publication: ExclusivePublication,
         now_ns: i64,
     ) {
-        let added = ReplayPublication {
+        let added = RequestPublication {
             publication,
             in_use_ns: now_ns,
         };
@@ -44,7 +45,7 @@ impl ReplayPublications {
         Some(&found.publication)
     }
 
-    /// Closes the publications whose requests have not been waiting for longer than the linger time.
+    /// Closes the publications whose requests have not been outstanding for longer than the linger time.
     pub(super) fn close_idle(&mut self, now_ns: i64, is_waiting: impl Fn(i64) -> bool) {
         let linger_ns = self.linger_ns;
         self.by_correlation_id.retain(|&id, replay| {

@@ -10,34 +10,37 @@ use aeron_protocol::archive::{
 use super::call::{ArchiveCall, Ticket, encode};
 use super::context::{ArchiveClientContext, ArchiveErrorHandler, RecordingSignalHandler};
 use super::error::{ArchiveClientError, Result};
-use super::exchange::{Exchange, MAX_RESPONSE_LENGTH, Sending, UnclaimedRefusals};
+use super::exchange::{Exchange, MAX_RESPONSE_LENGTH, SendOutcome, UnclaimedRefusals};
 use super::replay_publications::ReplayPublications;
 
-/// Most fragments of the response stream that one poll takes.
+/// Maximum number of fragments that one poll reads from the response stream.
 pub(super) const FRAGMENT_LIMIT: usize = 64;
 
 /// Whether a session can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SessionState {
+pub enum ArchiveSessionState {
     /// The archive serves the session.
     Connected,
-    /// The response stream has ended: the archive ended the session, or is gone. The next call closes the session and fails.
+    /// The response stream has ended: the archive ended the session, or no longer runs. The next call closes the
+    /// session and fails.
     Disconnected,
     /// The session is closed.
     Closed,
 }
 
-/// A control session with an archive: requests that are outstanding, and notifications of the archive.
+/// A control session with an archive: outstanding requests, and notifications of the archive.
 ///
-/// The owner calls [`poll`](Self::poll) again and again, with the time in nanoseconds of a monotonic clock. Nothing blocks. Requests are
-/// answered in any order; listings and channel updates wait for each other, because an archive serves one of them at a time. If the
-/// Aeron client has no thread, the owner runs its conductor too.
+/// The owner calls [`poll`](Self::poll) repeatedly, with the time of a monotonic clock in nanoseconds. No call blocks.
+/// The order of responses may differ from that of requests. Listings and channel updates wait for each other, because
+/// an archive serves one of them at a time. If the Aeron client has no thread, the owner runs its conductor too.
 ///
-/// The archive ends the session of a client that does not read: poll at least once in a few seconds, also if nothing is outstanding.
+/// The archive ends the session of a client that does not read: poll at least once in a few seconds, also if nothing is
+/// outstanding.
 ///
 /// # Errors
-/// The first call after the response stream has ended fails with [`ArchiveClientError::Disconnected`], or with the error that closed the
-/// Aeron client, and closes the session. From then on all calls fail with [`ArchiveClientError::Closed`].
+/// The first call after the response stream has ended fails with [`ArchiveClientError::Disconnected`], or with the
+/// error that closed the Aeron client, and closes the session. After that, all calls fail with
+/// [`ArchiveClientError::Closed`].
 ///
 /// ```no_run
 /// use aeron_agent::{NanoClock, SystemNanoClock};
@@ -68,13 +71,13 @@ pub struct ArchiveSession {
     publication: ExclusivePublication,
     subscription: Subscription,
     assembler: FragmentAssembler,
-    /// The message that is being read.
+    /// The bytes of the message that is being read.
     message: Vec<u8>,
     exchange: Exchange,
     replay_publications: ReplayPublications,
     signal_handler: Option<RecordingSignalHandler>,
     error_handler: Option<ArchiveErrorHandler>,
-    state: SessionState,
+    state: ArchiveSessionState,
     control_session_id: i64,
     archive_id: i64,
     last_correlation_id: i64,
@@ -102,36 +105,38 @@ impl ArchiveSession {
             replay_publications: ReplayPublications::new(timeout_ns),
             signal_handler: context.recording_signal_handler.clone(),
             error_handler: context.error_handler.clone(),
-            state: SessionState::Connected,
+            state: ArchiveSessionState::Connected,
             control_session_id: parts.control_session_id,
             archive_id: parts.archive_id,
             last_correlation_id: aeron_protocol::archive::NULL_VALUE,
         }
     }
 
-    /// Id of the control session.
+    /// Returns the id of the control session.
     #[must_use]
     pub const fn control_session_id(&self) -> i64 {
         self.control_session_id
     }
 
-    /// Id of the archive, [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) if the archive is too old to tell it.
+    /// Returns the id of the archive. Returns [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) if the archive is too
+    /// old to report it.
     #[must_use]
     pub const fn archive_id(&self) -> i64 {
         self.archive_id
     }
 
-    /// Correlation id of the last request, [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) before the first.
+    /// Returns the correlation id of the last request, [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) before the
+    /// first request.
     #[must_use]
     pub const fn last_correlation_id(&self) -> i64 {
         self.last_correlation_id
     }
 
-    /// Whether the session can be used.
+    /// Returns whether the session is connected, disconnected or closed.
     #[must_use]
-    pub fn state(&self) -> SessionState {
-        if self.state == SessionState::Connected && !self.subscription.is_connected() {
-            return SessionState::Disconnected;
+    pub fn state(&self) -> ArchiveSessionState {
+        if self.state == ArchiveSessionState::Connected && !self.subscription.is_connected() {
+            return ArchiveSessionState::Disconnected;
         }
         self.state
     }
@@ -147,8 +152,8 @@ impl ArchiveSession {
         Ok(ticket)
     }
 
-    /// As [`submit`](Self::submit), on another publication to the archive's request channel: the replay that the request starts comes back
-    /// on the response subscription that the channel of the publication names.
+    /// As [`submit`](Self::submit), on another publication to the archive's request channel. The request starts a
+    /// replay. The channel of the publication names the response subscription, which receives the replay.
     ///
     /// The session closes the publication when the message timeout has passed after the response.
     ///
@@ -168,7 +173,7 @@ impl ArchiveSession {
         Ok(ticket)
     }
 
-    /// Takes the result of a request. Returns `None` while there is none, and after it was taken.
+    /// Removes and returns the result of a request. Returns `None` until there is one, and after it was removed.
     pub fn take<T>(&mut self, ticket: &Ticket<T>) -> Option<Result<T>> {
         let outcome = self.exchange.take(ticket.correlation_id())?;
         Some(ticket.result(outcome))
@@ -179,12 +184,13 @@ impl ArchiveSession {
         self.abandon_request(ticket.correlation_id());
     }
 
-    /// Has a replay noticed that the archive starts after the request has expired.
+    /// Keeps the id of a replay that starts after its request has expired, for
+    /// [`take_late_replay`](Self::take_late_replay).
     pub(super) fn await_late_replay(&mut self, ticket: &Ticket<i64>) {
         self.exchange.await_late_value(ticket.correlation_id());
     }
 
-    /// Takes the id of a replay that was started after its request had expired.
+    /// Removes and returns the id of a replay that started after its request had expired.
     pub(super) fn take_late_replay(&mut self) -> Option<i64> {
         self.exchange.take_late_value()
     }
@@ -193,10 +199,11 @@ impl ArchiveSession {
         self.exchange.abandon(correlation_id);
     }
 
-    /// Sends queued requests, receives up to 64 fragments, fails late requests, and calls the handlers. Returns a work count.
+    /// Sends queued requests, receives up to 64 fragments, fails expired requests, and calls the handlers. Returns a
+    /// work count.
     ///
     /// # Errors
-    /// See [`ArchiveSession`]; the error of the response stream, which then has ended.
+    /// See [`ArchiveSession`]. Also an error of the response stream; the stream has then ended.
     pub fn poll(&mut self, now_ns: i64) -> Result<usize> {
         let outcome = self.exchange_messages(now_ns);
         if let Some(handler) = &self.error_handler {
@@ -207,7 +214,7 @@ impl ArchiveSession {
         outcome
     }
 
-    /// Polls once and takes the oldest error that no request was waiting for.
+    /// Polls once. Removes and returns the oldest error that no request was waiting for.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -216,43 +223,45 @@ impl ArchiveSession {
         Ok(self.exchange.take_error())
     }
 
-    /// Takes a signal of a recording. There are none if the context has a handler for them.
+    /// Removes and returns a recording signal from the queue. The queue stays empty if the context has a handler for
+    /// signals.
     pub fn take_recording_signal(&mut self) -> Option<RecordingSignalEvent> {
         self.exchange.take_signal()
     }
 
-    /// The refusals that no request was waiting for.
+    /// Returns the errors that no request was waiting for.
     pub(super) const fn unclaimed_refusals(&self) -> &UnclaimedRefusals {
         self.exchange.unclaimed_refusals()
     }
 
-    /// Number of signals that came since the session was connected.
+    /// Returns the number of signals that have arrived since the session was connected.
     #[must_use]
     pub const fn received_recording_signals(&self) -> u64 {
         self.exchange.received_signals()
     }
 
-    /// Number of signals that were lost because more than [`MAX_QUEUED_SIGNALS`](super::MAX_QUEUED_SIGNALS) waited to be taken.
+    /// Returns the number of signals that were dropped because more than
+    /// [`MAX_QUEUED_SIGNALS`](super::MAX_QUEUED_SIGNALS) were queued.
     #[must_use]
     pub const fn lost_recording_signals(&self) -> u64 {
         self.exchange.lost_signals()
     }
 
-    /// Closes the session, and fails what is outstanding. Does nothing if the session is closed.
+    /// Closes the session, and fails the outstanding requests. Does nothing if the session is closed.
     pub fn close(&mut self) {
-        if self.state == SessionState::Closed {
+        if self.state == ArchiveSessionState::Closed {
             return;
         }
         if self.publication.is_connected() {
             let request = CloseSessionRequest {
                 control_session_id: self.control_session_id,
             };
-            // The archive ends the session anyway once the response stream has no subscriber.
+            // Without a subscriber of the response stream, the archive ends the session in any case.
             let _ = self
                 .publication
                 .offer(&encode(&ArchiveRequest::CloseSession(request)));
         }
-        self.state = SessionState::Closed;
+        self.state = ArchiveSessionState::Closed;
         self.exchange.fail_all(&ArchiveClientError::Closed);
         self.replay_publications = ReplayPublications::new(0);
         self.publication.close();
@@ -274,13 +283,13 @@ impl ArchiveSession {
 
     fn check_open(&mut self) -> Result<()> {
         match self.state() {
-            SessionState::Connected => Ok(()),
-            SessionState::Disconnected => {
+            ArchiveSessionState::Connected => Ok(()),
+            ArchiveSessionState::Disconnected => {
                 let error = self.disconnect();
                 self.close();
                 Err(error)
             }
-            SessionState::Closed => Err(ArchiveClientError::Closed),
+            ArchiveSessionState::Closed => Err(ArchiveClientError::Closed),
         }
     }
 
@@ -304,18 +313,18 @@ impl ArchiveSession {
         Ok(sent + received?)
     }
 
-    /// Fails what is outstanding. Returns why the session has ended.
+    /// Fails the outstanding requests. Returns why the session has ended.
     fn disconnect(&mut self) -> ArchiveClientError {
         let error = match self.aeron.is_closed() {
             true => aeron_client::Error::ClientClosed(self.aeron.close_cause()).into(),
             false => ArchiveClientError::Disconnected,
         };
-        self.state = SessionState::Disconnected;
+        self.state = ArchiveSessionState::Disconnected;
         self.exchange.fail_all(&error);
         error
     }
 
-    /// Sends queued requests, each kind of stream in order.
+    /// Sends queued requests, in order for each publication.
     fn send(&mut self, now_ns: i64) -> usize {
         let (publication, replay_publications) = (&self.publication, &self.replay_publications);
         let mut is_blocked = false;
@@ -324,16 +333,16 @@ impl ArchiveSession {
                 return sending(name, own.offer(message));
             }
             if is_blocked {
-                return Sending::BackPressured;
+                return SendOutcome::BackPressured;
             }
             let outcome = match sending(name, publication.offer(message)) {
-                // The request stream is not new, so the archive has ended the session.
-                Sending::BackPressured if !publication.is_connected() => {
-                    Sending::Failed(ArchiveClientError::Disconnected)
+                // The request stream was connected before, so the archive has ended the session.
+                SendOutcome::BackPressured if !publication.is_connected() => {
+                    SendOutcome::Failed(ArchiveClientError::Disconnected)
                 }
                 outcome => outcome,
             };
-            is_blocked = matches!(outcome, Sending::BackPressured);
+            is_blocked = matches!(outcome, SendOutcome::BackPressured);
             outcome
         })
     }
@@ -384,13 +393,13 @@ impl std::fmt::Debug for ArchiveSession {
     }
 }
 
-fn sending(name: &'static str, outcome: std::result::Result<i64, OfferError>) -> Sending {
+fn sending(name: &'static str, outcome: std::result::Result<i64, OfferError>) -> SendOutcome {
     match outcome {
-        Ok(_) => Sending::Sent,
+        Ok(_) => SendOutcome::Sent,
         Err(OfferError::Append(
             AppendError::NotConnected | AppendError::BackPressured | AppendError::AdminAction,
-        )) => Sending::BackPressured,
-        Err(source) => Sending::Failed(ArchiveClientError::Send {
+        )) => SendOutcome::BackPressured,
+        Err(source) => SendOutcome::Failed(ArchiveClientError::Send {
             request: name,
             source,
         }),

@@ -1,4 +1,4 @@
-//! Tests of the exchange with messages that no real archive sends, or not on demand.
+//! Tests the exchange with messages that a real archive never sends, or that a test cannot make it send.
 
 use aeron_protocol::archive::{
     ArchiveErrorCode, ArchiveRequest, ArchiveResponse, Challenge, ControlResponse,
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::aeron_archive::{AeronArchive, AsyncConnect};
 use super::call::{ArchiveCall, Ticket};
 use super::error::{ArchiveClientError, Result};
-use super::exchange::{Exchange, MAX_QUEUED_SIGNALS, Sending};
+use super::exchange::{Exchange, MAX_QUEUED_SIGNALS, SendOutcome};
 use super::operation::ArchiveOperation;
 use super::session::ArchiveSession;
 use crate::catalog::RecordingDescriptor;
@@ -18,7 +18,7 @@ use crate::catalog::RecordingDescriptor;
 const SESSION: i64 = 77;
 const TIMEOUT_NS: i64 = 1_000;
 
-/// An exchange, the requests that it sent, and the time.
+/// An exchange, the requests that it has sent, and the time.
 struct Peer {
     exchange: Exchange,
     sent: Vec<i64>,
@@ -53,7 +53,7 @@ impl Peer {
         self.exchange.send(self.now_ns, |id, _, message| {
             ArchiveRequest::decode(message).unwrap();
             sent.push(id);
-            Sending::Sent
+            SendOutcome::Sent
         });
     }
 
@@ -402,7 +402,7 @@ fn a_request_that_the_stream_does_not_take_fails_after_the_message_timeout() {
     };
     let call = ArchiveCall::start_position(1);
     peer.exchange.begin(call.request(ids), 0);
-    peer.exchange.send(0, |_, _, _| Sending::BackPressured);
+    peer.exchange.send(0, |_, _, _| SendOutcome::BackPressured);
     peer.exchange.expire(TIMEOUT_NS + 1);
     let error = peer.take(&call.ticket(1)).unwrap().unwrap_err();
     assert!(error.to_string().contains("room on the request stream"));

@@ -1,6 +1,7 @@
-//! The writer of a distinct error log in a file: each text once, with how often and when it was seen.
+//! Writes a distinct error log to a file: each error text once, with its number of observations and their first and
+//! last time.
 //!
-//! [`aeron_memory::error_log`] reads the same layout; here it is written to a file that is not mapped.
+//! [`aeron_memory::error_log`] reads the same layout; this module writes it to a file that is not memory-mapped.
 
 use std::collections::HashMap;
 
@@ -14,24 +15,24 @@ use crate::storage::StorageFile;
 const OBSERVATION_COUNT_OFFSET: usize = offset!(ErrorEntryLayout, observation_count: I32);
 const FIRST_OBSERVATION_OFFSET: usize = offset!(ErrorEntryLayout, first_observation_ms: I64);
 
-/// Which texts are in the log, and where.
+/// The texts of the log, and the offsets of their entries.
 #[derive(Debug)]
 pub(super) struct ErrorLog {
-    entries: HashMap<Box<str>, Entry>,
+    entries: HashMap<Box<str>, ErrorEntry>,
     end: usize,
     /// Bytes of the log.
     length: usize,
 }
 
 #[derive(Debug)]
-struct Entry {
-    /// In the file.
+struct ErrorEntry {
+    /// Offset of the entry in the file.
     offset: u64,
     observation_count: i32,
 }
 
 impl ErrorLog {
-    /// A log of `length` bytes, without entries.
+    /// Creates a log of `length` bytes, without entries.
     pub(super) fn new(length: usize) -> Self {
         Self {
             entries: HashMap::new(),
@@ -77,12 +78,12 @@ impl ErrorLog {
         }
         let offset = (HEADER_LENGTH + self.end) as u64;
         let bytes = entry_bytes(1, now_ms, text);
-        // The length makes it an entry.
+        // The entry becomes valid when its length is written, so the length is written last.
         let (length, rest) = bytes.split_at(OBSERVATION_COUNT_OFFSET);
         file.write_all_at(rest, offset + OBSERVATION_COUNT_OFFSET as u64)
             .and_then(|()| file.write_all_at(length, offset))
             .map_err(writing)?;
-        let entry = Entry {
+        let entry = ErrorEntry {
             offset,
             observation_count: 1,
         };
@@ -92,7 +93,7 @@ impl ErrorLog {
     }
 }
 
-/// An entry that was first and last seen at `now_ms`.
+/// Returns an entry that was first and last seen at `now_ms`.
 fn entry_bytes(observation_count: i32, now_ms: i64, text: &str) -> Vec<u8> {
     let length = ENTRY_HEADER_LENGTH + text.len();
     let header = ErrorEntryLayout {

@@ -1,4 +1,4 @@
-//! The bytes of a mark file's header: message header, fixed block, texts.
+//! The bytes of a mark file's header: message header, fixed block and texts.
 
 use aeron_layout::mark_file::MarkFileLayout;
 use aeron_layout::sbe::MessageHeaderLayout;
@@ -9,10 +9,10 @@ use super::{MARK_FILE_VERSION, MarkFileError};
 use crate::Damage;
 use crate::damage::{put_text, take_text};
 
-/// Bytes of the header: whatever stands in it, the error log begins here.
+/// Length of the header in bytes. The error log begins here, whatever the header's content is.
 pub const HEADER_LENGTH: usize = 8192;
 
-/// Says of which schema the block is.
+/// Names the schema of the block.
 const MESSAGE_HEADER: MessageHeaderLayout = MessageHeaderLayout {
     block_length: U16::new(MarkFileLayout::LENGTH as u16),
     template_id: U16::new(200),
@@ -22,22 +22,22 @@ const MESSAGE_HEADER: MessageHeaderLayout = MessageHeaderLayout {
 
 const MESSAGE_HEADER_LENGTH: usize = MessageHeaderLayout::LENGTH;
 
-/// Where the version stands in the file.
+/// Offset of the version in the file.
 pub(super) const VERSION_OFFSET: usize =
     MESSAGE_HEADER_LENGTH + offset!(MarkFileLayout, version: I32);
-/// Where the last sign of life stands in the file.
+/// Offset of the activity timestamp in the file.
 pub(super) const ACTIVITY_TIMESTAMP_OFFSET: usize =
     MESSAGE_HEADER_LENGTH + offset!(MarkFileLayout, activity_timestamp_ms: I64);
 
-/// An archive that nobody can connect to has no id.
+/// Archive id of a process without a server, to which no client can connect.
 const NULL_ARCHIVE_ID: i64 = -1;
 
-/// Whose an archive directory is.
+/// The owner of an archive directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Its process.
+    /// Process id.
     pub pid: i64,
-    /// When it started, in epoch milliseconds.
+    /// Time at which the owner started, in milliseconds since the epoch.
     pub start_timestamp_ms: i64,
     /// Id among the archives of a driver; -1 without one.
     pub archive_id: i64,
@@ -57,21 +57,21 @@ pub struct Owner {
     pub aeron_directory: String,
 }
 
-/// What a mark file says.
+/// Content of a mark file's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkFileState {
-    /// Version of the layout; 0 before the owner is ready.
+    /// Version of the layout; 0 until the owner is ready.
     pub version: SemanticVersion,
-    /// Last sign of life, in epoch milliseconds; -1 after an end in good order.
+    /// Time of the last heartbeat, in milliseconds since the epoch; -1 after a regular end.
     pub activity_timestamp_ms: i64,
-    /// Bytes of the error log; 0 when there is none.
+    /// Length of the error log in bytes; 0 without an error log.
     pub error_buffer_length: i32,
-    /// Whose the directory is.
+    /// The owner of the directory.
     pub owner: Owner,
 }
 
 impl Owner {
-    /// A process without a server: nobody connects to it.
+    /// Creates the owner for a process without a server, to which no client can connect.
     #[must_use]
     pub fn without_server(pid: i64, start_timestamp_ms: i64, aeron_directory: String) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Owner {
         }
     }
 
-    /// The whole header, of version 0.
+    /// Returns the whole header, of version 0.
     pub(super) fn encode(
         &self,
         error_buffer_length: usize,
@@ -124,7 +124,7 @@ impl Owner {
 }
 
 impl MarkFileState {
-    /// Reads a header of any content; what a shorter file lacks is zero.
+    /// Decodes a header, whose bytes may have any content. The bytes that a short file lacks are zero.
     pub(super) fn decode(header: &[u8; HEADER_LENGTH]) -> Result<Self, MarkFileError> {
         let Layout {
             start,
@@ -138,7 +138,7 @@ impl MarkFileState {
             return Err(MarkFileError::IncompatibleVersion { file: version });
         }
         let mut offset = start + block_length;
-        // Before the owner is ready, its texts may be half written.
+        // Until the owner is ready, its texts may be written only in part.
         let mut text = |field| match version.0 {
             0 => Ok(String::new()),
             _ => take_text(header, &mut offset, field),
@@ -169,7 +169,7 @@ impl MarkFileState {
     }
 }
 
-/// Where the block is, and what it has.
+/// Offset and length of the block.
 struct Layout {
     start: usize,
     block_length: usize,
@@ -177,7 +177,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// A header without a message header is of an archive before there was one, and begins with the block.
+    /// Finds the block. In headers of old archives, which have no message header, it is at offset 0.
     fn of(header: &[u8; HEADER_LENGTH]) -> Result<Self, Damage> {
         let message = MessageHeaderLayout::first_in(header)
             .expect("the header is longer than the message header");

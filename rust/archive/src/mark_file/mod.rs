@@ -1,11 +1,13 @@
-//! The mark file: whose an archive directory is, whether its owner lives, and the errors that it met.
+//! The mark file: shows the owner of an archive directory, the heartbeat of the owner, and the errors of the archive.
 //!
-//! One file, `archive-mark.dat`: a header of 8 KiB, then a distinct error log. The owner stores the time in it once a second. It is
-//! written by `pwrite` alone, so there is no compare-and-set as between two archives that start at once: whoever calls
-//! [`MarkFile::take`] has made sure by other means, a lock or [`MarkFileState::is_active`], that nobody else does.
+//! One file, `archive-mark.dat`: a header of 8 KiB, then a distinct error log. The owner writes the time into the file
+//! once a second. The file is only written by `pwrite`, so two archives that start at the same time cannot
+//! compare-and-set.
+//! Before [`MarkFile::take`] a caller must therefore exclude other starts, by a lock or by
+//! [`MarkFileState::is_active`].
 //!
-//! The version is 0 from the first byte to [`MarkFile::ready`]. A start that was killed in between can so be told from a live
-//! owner, and real archives and tools wait or refuse.
+//! The version is 0 from creation to [`MarkFile::ready`]. So a start that was killed in between can be distinguished
+//! from a live owner; real archives and tools wait or refuse.
 
 mod errors;
 mod header;
@@ -27,31 +29,32 @@ use header::{ACTIVITY_TIMESTAMP_OFFSET, VERSION_OFFSET};
 
 /// Name of the mark file.
 pub const MARK_FILE: &str = "archive-mark.dat";
-/// Name of the file that says in which other directory the mark file is.
+/// Name of the file with the path of the mark file, if that is in another directory.
 pub const LINK_FILE: &str = "archive-mark.lnk";
 /// Version of the layout. A mark file of another major version is refused.
 pub const MARK_FILE_VERSION: SemanticVersion = SemanticVersion::new(3, 1, 0);
-/// Bytes of the error log behind the header, unless an archive is set to another length.
+/// Default length of the error log after the header, in bytes.
 pub const ERROR_BUFFER_LENGTH: usize = 1024 * 1024;
-/// Length of the whole file in bytes with an error log of that length.
+/// Length in bytes of the whole file with an error log of the default length.
 pub const FILE_LENGTH: u64 = file_length(ERROR_BUFFER_LENGTH);
-/// How old the last sign of life of a dead owner is at least.
+/// An owner is dead if its last heartbeat is at least this old.
 pub const ACTIVITY_TIMEOUT_MS: i64 = 10_000;
-/// How often an owner gives a sign of life.
+/// Interval of the owner's heartbeats.
 pub const HEARTBEAT_INTERVAL_MS: i64 = 1_000;
 
 /// Longest error log of another archive that is read, in bytes.
 const MAX_ERROR_BUFFER_LENGTH: u64 = 64 * 1024 * 1024;
-/// Bytes of an old error log that are looked at at once.
+/// Bytes of an old error log that are read at once.
 const CLEARED_BLOCK_LENGTH: usize = 1024 * 1024;
-/// The file is as long as whole pages.
+/// The length of the file is a multiple of this length.
 const PAGE_LENGTH: u64 = 4096;
 /// Longest path in a link file that is read, in bytes.
 const MAX_LINK_LENGTH: usize = 4096;
-/// Activity timestamp of an archive that ended in good order.
+/// Activity timestamp after a regular end of the archive.
 const ENDED: i64 = -1;
 
-/// The mark file of an archive that this process owns. Dropped without [`close`](Self::close), it looks like that of a killed owner.
+/// The mark file of an archive that this process owns. If it is dropped without [`close`](Self::close), it looks like
+/// the mark file of a killed owner.
 #[derive(Debug)]
 pub struct MarkFile<F> {
     file: F,
@@ -62,40 +65,41 @@ pub struct MarkFile<F> {
 /// Why a mark file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum MarkFileError {
-    /// The file system refused.
+    /// The file system returned an error.
     #[error("{name}: cannot {doing}: {source}")]
     Io {
-        /// The file.
+        /// Name of the file.
         name: String,
         /// The operation that failed.
         doing: &'static str,
-        /// What the file system answered.
+        /// Error of the file system.
         source: io::Error,
     },
-    /// Written by software with another layout.
+    /// The file was written with another major version of the layout.
     #[error("mark file version {file} is not compatible with software: {MARK_FILE_VERSION}")]
     IncompatibleVersion {
         /// The version in the file.
         file: SemanticVersion,
     },
-    /// Bytes that no archive writes.
+    /// The file has bytes that no archive writes.
     #[error("{MARK_FILE} is damaged: {0}")]
     Damaged(#[from] Damage),
-    /// The channels and the directory are too long.
+    /// The channels and the directory are too long for the header.
     #[error("mark file header of {length} bytes exceeds {HEADER_LENGTH}")]
     HeaderTooLong {
-        /// Bytes that it would take.
+        /// Bytes that the header would need.
         length: usize,
     },
-    /// The error is known to nobody but the caller.
+    /// The error log has no room for the error, so the error was not logged.
     #[error(transparent)]
     ErrorLogFull(#[from] ErrorLogFull),
 }
 
-/// What the mark file of a directory says, if there is one. A file that is still empty counts as one of version 0.
+/// Returns the content of the mark file of a directory, if the file exists. An empty file is
+/// treated as a file of version 0.
 ///
 /// # Errors
-/// The file is damaged or of another major version, or the file system refuses.
+/// The file is damaged or has another major version, or the file system returns an error.
 pub fn read<S: Storage>(storage: &S) -> Result<Option<MarkFileState>, MarkFileError> {
     let Some(file) = open(storage, MARK_FILE, Access::Read)? else {
         return Ok(None);
@@ -103,7 +107,7 @@ pub fn read<S: Storage>(storage: &S) -> Result<Option<MarkFileState>, MarkFileEr
     read_state(&file).map(Some)
 }
 
-/// The errors in the mark file of a directory, oldest first.
+/// Returns the errors in the mark file of a directory, oldest first.
 ///
 /// # Errors
 /// As [`read`].
@@ -116,10 +120,10 @@ pub fn read_errors<S: Storage>(storage: &S) -> Result<Vec<ErrorObservation>, Mar
     Ok(observations(&log))
 }
 
-/// The directory that holds the mark file of this one, if it is another.
+/// Returns the path in the link file: the directory of the mark file, if it is not in this directory.
 ///
 /// # Errors
-/// The file system refuses, or the path is longer than 4096 bytes or no text.
+/// The file system returns an error, or the path is longer than 4096 bytes or not UTF-8.
 pub fn read_link<S: Storage>(storage: &S) -> Result<Option<String>, MarkFileError> {
     let Some(file) = open(storage, LINK_FILE, Access::Read)? else {
         return Ok(None);
@@ -137,11 +141,11 @@ pub fn read_link<S: Storage>(storage: &S) -> Result<Option<String>, MarkFileErro
 }
 
 impl<F: StorageFile> MarkFile<F> {
-    /// Makes the directory the owner's, whosever it was: errors of the one before are saved in a file beside, and a link to another
-    /// directory is removed. The error log has [`ERROR_BUFFER_LENGTH`].
+    /// Writes a new mark file for `owner`, whatever mark file the directory has. The errors of the previous owner are
+    /// saved in a separate file, and a link to another directory is removed. The error log has [`ERROR_BUFFER_LENGTH`].
     ///
     /// # Errors
-    /// The owner's texts do not fit, or the file system refuses. What is there may then be of version 0.
+    /// The owner's texts do not fit, or the file system returns an error. The mark file may then have version 0.
     pub fn take<S: Storage<File = F>>(
         storage: &S,
         owner: &Owner,
@@ -150,7 +154,7 @@ impl<F: StorageFile> MarkFile<F> {
         Self::take_with_error_buffer(storage, owner, ERROR_BUFFER_LENGTH, now_ms)
     }
 
-    /// [`take`](Self::take) with an error log of `error_buffer_length` bytes, at most 2^31 - 1.
+    /// As [`take`](Self::take), with an error log of `error_buffer_length` bytes, at most 2^31 - 1.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -187,10 +191,10 @@ impl<F: StorageFile> MarkFile<F> {
         })
     }
 
-    /// Tells everybody that the archive is up.
+    /// Marks the archive as ready, by writing the version.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// The file system returns an error.
     pub fn ready(&mut self, now_ms: i64) -> Result<(), MarkFileError> {
         self.store_activity(now_ms)?;
         self.file
@@ -201,10 +205,10 @@ impl<F: StorageFile> MarkFile<F> {
             .map_err(writing)
     }
 
-    /// Gives a sign of life, if the last one is a second old. To be called in every duty cycle.
+    /// Writes the time into the file, if the last heartbeat is a second old. To be called in every duty cycle.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// The file system returns an error.
     pub fn heartbeat(&mut self, now_ms: i64) -> Result<(), MarkFileError> {
         if now_ms < self.last_activity_ms.saturating_add(HEARTBEAT_INTERVAL_MS) {
             return Ok(());
@@ -212,18 +216,18 @@ impl<F: StorageFile> MarkFile<F> {
         self.store_activity(now_ms)
     }
 
-    /// Counts an observation of an error.
+    /// Counts one observation of an error.
     ///
     /// # Errors
-    /// The text is new and the log full, or the file system refuses.
+    /// The text is new and the log is full, or the file system returns an error.
     pub fn record_error(&mut self, now_ms: i64, text: &str) -> Result<(), MarkFileError> {
         self.errors.observe(&self.file, now_ms, text)
     }
 
-    /// Gives the directory up: the next owner does not have to wait.
+    /// Marks the archive as ended, so that the next owner need not wait.
     ///
     /// # Errors
-    /// The file system refuses; then the next owner waits.
+    /// The file system returns an error; then the next owner waits.
     pub fn close(mut self) -> Result<(), MarkFileError> {
         self.store_activity(ENDED)
     }
@@ -241,8 +245,8 @@ impl<F: StorageFile> MarkFile<F> {
 }
 
 impl MarkFileState {
-    /// Whether the owner gave a sign of life in the last ten seconds, or in a moment that is yet to come. No archive starts where
-    /// another one lives.
+    /// Returns whether the last heartbeat is less than ten seconds old, or in the future. An archive does not start in
+    /// a directory with an active owner.
     #[must_use]
     pub fn is_active(&self, now_ms: i64) -> bool {
         let age_ms = now_ms.saturating_sub(self.activity_timestamp_ms);
@@ -258,7 +262,8 @@ fn read_state(file: &impl StorageFile) -> Result<MarkFileState, MarkFileError> {
     MarkFileState::decode(&header)
 }
 
-/// Puts the errors of the owner before into a file of their own. A header that cannot be read has no log.
+/// Saves the errors of the previous owner in a separate file. If the header of the mark file
+/// cannot be read, no errors are saved.
 fn save_errors<S: Storage>(storage: &S, file: &S::File, now_ms: i64) -> Result<(), MarkFileError> {
     let Ok(state) = read_state(file) else {
         return Ok(());
@@ -270,7 +275,7 @@ fn save_errors<S: Storage>(storage: &S, file: &S::File, now_ms: i64) -> Result<(
     }
 }
 
-/// Zeros whatever stands where the log of the new owner will be.
+/// Fills the place of the new owner's log with zeros.
 fn clear_errors(file: &impl StorageFile) -> Result<(), MarkFileError> {
     let mut block = vec![0; CLEARED_BLOCK_LENGTH];
     let mut at = HEADER_LENGTH as u64;
@@ -279,7 +284,7 @@ fn clear_errors(file: &impl StorageFile) -> Result<(), MarkFileError> {
         let length = (end - at).min(block.len() as u64) as usize;
         let old = &mut block[..length];
         file.read_exact_at(old, at).map_err(reading)?;
-        // Most of it is zero, and takes no space as long as it is not written.
+        // Zeros at the end need not be written: those parts of a sparse file take no space.
         if let Some(last) = old.iter().rposition(|&byte| byte != 0) {
             old.fill(0);
             file.write_all_at(&old[..=last], at).map_err(writing)?;
@@ -289,7 +294,7 @@ fn clear_errors(file: &impl StorageFile) -> Result<(), MarkFileError> {
     Ok(())
 }
 
-/// Length of a mark file whose error log has this length.
+/// Returns the length of a mark file whose error log has this length.
 const fn file_length(error_buffer_length: usize) -> u64 {
     ((HEADER_LENGTH + error_buffer_length) as u64).next_multiple_of(PAGE_LENGTH)
 }
@@ -308,13 +313,13 @@ fn save_report<S: Storage>(
         Ok(file) => file
             .write_all_at(report.as_bytes(), 0)
             .map_err(|source| failure(&name, "write it", source)),
-        // Another start in this very millisecond saved them.
+        // Another start in the same millisecond has saved the errors.
         Err(source) if source.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(source) => Err(failure(&name, "create it", source)),
     }
 }
 
-/// The bytes of an error log that is declared to have a length, as far as the file has them.
+/// Returns the bytes of an error log whose header gives the length `declared`, up to the end of the file.
 fn read_error_log(file: &impl StorageFile, declared: i32) -> Result<Vec<u8>, MarkFileError> {
     let available = file
         .length()

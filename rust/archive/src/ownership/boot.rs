@@ -1,11 +1,11 @@
-//! Which boot of which machine this is.
+//! [`boot_id`] and [`BootId`]: the current boot of the machine.
 
 use std::io;
 
-/// Names this boot of this machine; equal in all its processes, containers included.
+/// Returns the id of the current boot of this machine. It is the same in all processes, including those in containers.
 ///
 /// # Errors
-/// The system does not say.
+/// The system does not provide the id.
 pub fn boot_id() -> io::Result<String> {
     #[cfg(target_os = "linux")]
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
@@ -20,4 +20,61 @@ pub fn boot_id() -> io::Result<String> {
         return Err(io::Error::other("the system names no boot id"));
     }
     Ok(id.to_owned())
+}
+
+/// A boot of a machine, as the 16 bytes that files contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BootId([u8; 16]);
+
+impl BootId {
+    /// Returns the current boot of this machine. Returns `None` if the system's boot id is not a UUID.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        boot_id().ok().and_then(|text| Self::parse(&text))
+    }
+
+    /// Parses a UUID. Zeros are not a boot.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.replace('-', "");
+        let is_hexadecimal =
+            digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = is_hexadecimal.then(|| u128::from_str_radix(&digits, 16).ok())??;
+        Self::from_bytes(number.to_be_bytes())
+    }
+
+    /// Converts bytes from a file. Zeros are not a boot.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Option<Self> {
+        (bytes != [0; 16]).then_some(Self(bytes))
+    }
+
+    /// Returns the bytes for a file.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 16] {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_boot_of_this_machine_is_a_uuid_and_survives_a_file() {
+        let boot = BootId::current().unwrap();
+        assert_eq!(
+            BootId::parse(&boot_id().unwrap().to_uppercase()),
+            Some(boot)
+        );
+        assert_eq!(BootId::from_bytes(boot.to_bytes()), Some(boot));
+    }
+
+    #[test]
+    fn what_is_no_uuid_or_is_zero_names_no_boot() {
+        let zeros = "00000000-0000-0000-0000-000000000000";
+        for text in ["", "boot", zeros, "+2345678-1234-1234-1234-123456789012"] {
+            assert_eq!(BootId::parse(text), None, "{text}");
+        }
+    }
 }

@@ -1,14 +1,15 @@
 //! [`OwnedDirectory`]: one living owner for each archive directory, and the takeover of a dead owner's directory.
 //!
-//! The lock decides among our own archives, at once and at any death. The mark file is kept to the letter for everybody else: the
-//! real archive and its tools see a live directory as active, and this archive refuses a directory whose mark file is active. Only the
-//! mark file of the dead owner that the lock file names is taken over at once, however young it is.
+//! For archives of this software, the lock decides: it is free at once after any kind of death. For Aeron's own archive
+//! and tools, the mark file is written as Aeron specifies: they see a live directory as active. This archive also
+//! refuses a directory whose mark file is active. There is one exception. If the lock file names the dead owner of the
+//! mark file, the directory is taken over at once, however recent the last heartbeat is.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::lock::{LockAttempt, LockError, LockFile, LockOwner, LockRecord};
+use super::lock::{LockError, LockOwner, LockRecord, OwnershipLock, OwnershipLockAttempt};
 use super::{DirectoryId, LockNonce, boot_id};
 use crate::mark_file::{
     self, ACTIVITY_TIMEOUT_MS, LINK_FILE, MARK_FILE, MarkFile, MarkFileError, MarkFileState, Owner,
@@ -18,12 +19,13 @@ use crate::storage::{Directory, Storage, StorageFile};
 /// Name of the lock file in the directory of an archive.
 pub const ARCHIVE_LOCK_FILE: &str = "archive.lock";
 
-/// An archive directory that this process owns. Dropped without [`release`](Self::release), it looks like that of a killed owner.
+/// An archive directory that this process owns. If it is dropped without [`release`](Self::release), it looks like the
+/// directory of a killed owner.
 #[derive(Debug)]
 pub struct OwnedDirectory {
-    // Fields are dropped in this order: the lock is freed last.
+    // Fields are dropped in this order: the lock must be released last.
     mark_file: MarkFile<File>,
-    lock: LockFile,
+    lock: OwnershipLock,
 }
 
 /// A request for an archive directory.
@@ -33,20 +35,20 @@ pub struct OwnershipRequest<'a> {
     pub directory: &'a Path,
     /// Directory of the mark file, which exists; often the same.
     pub mark_file_directory: &'a Path,
-    /// Remove everything in the directory, once it is certain that nobody uses it.
+    /// Whether everything in the directory is removed, after it is certain that no process uses it.
     pub is_emptied: bool,
-    /// What the mark file is to say. Process id and start time name the owner in the lock file too.
+    /// Owner to be written into the mark file. Its process id and start time are also in the lock file.
     pub owner: &'a Owner,
-    /// Bytes of the error log in the mark file.
+    /// Length of the error log in the mark file, in bytes.
     pub error_buffer_length: usize,
-    /// The time, in epoch milliseconds.
+    /// Current time, in milliseconds since the epoch.
     pub now_ms: i64,
 }
 
-/// An archive directory that this process cannot have.
+/// Why this process cannot own an archive directory.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnershipError {
-    /// Another living archive of ours owns the directory.
+    /// A living archive of this software owns the directory.
     #[error(
         "active mark file detected: {} is in use by process {owner}: stop that archive first, or use another directory",
         path.display()
@@ -57,17 +59,17 @@ pub enum OwnershipError {
         /// Pid of its owner, or `unknown`.
         owner: String,
     },
-    /// The mark file is young, and its owner is not known to be dead.
+    /// The last heartbeat in the mark file is recent, and its owner is not known to be dead.
     #[error(
         "active mark file detected: process {pid} wrote {} {age_ms} ms ago: stop that archive, or wait until {ACTIVITY_TIMEOUT_MS} ms after its end",
         path.display()
     )]
     Active {
-        /// The mark file.
+        /// Path of the mark file.
         path: PathBuf,
-        /// Pid in it.
+        /// Pid in the mark file.
         pid: i64,
-        /// Age of its last sign of life.
+        /// Age of the last heartbeat, in milliseconds.
         age_ms: i64,
     },
     /// The lock file cannot be used.
@@ -76,12 +78,12 @@ pub enum OwnershipError {
     /// The mark file cannot be used.
     #[error(transparent)]
     MarkFile(#[from] MarkFileError),
-    /// The file system refuses.
+    /// The file system returns an error.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
         /// The operation that failed.
         doing: &'static str,
-        /// With which file or directory.
+        /// File or directory of the operation.
         path: PathBuf,
         /// Error of the file system.
         source: io::Error,
@@ -89,10 +91,11 @@ pub enum OwnershipError {
 }
 
 impl OwnedDirectory {
-    /// Takes a directory that nobody uses. Errors of the owner before are saved beside the mark file. Never waits.
+    /// Takes ownership of a directory that no process uses. Saves the errors of the previous owner beside the mark
+    /// file. Never waits.
     ///
     /// # Errors
-    /// The directory is in use, its files are damaged, or the file system refuses.
+    /// The directory is in use, its files are damaged, or the file system returns an error.
     pub fn take(request: &OwnershipRequest<'_>) -> Result<Self, OwnershipError> {
         let found = lock(request.directory)?;
         let checked = check_unused(
@@ -102,7 +105,7 @@ impl OwnedDirectory {
             request.now_ms,
         );
         if checked.is_err() && found.is_new {
-            // The directory belongs to another archive, which has no lock file.
+            // The directory belongs to an archive of other software, which has no lock file.
             let _ = fs::remove_file(request.directory.join(ARCHIVE_LOCK_FILE));
         }
         checked?;
@@ -112,28 +115,29 @@ impl OwnedDirectory {
         Self::establish(found, request)
     }
 
-    /// Tells everybody that the archive is up.
+    /// Marks the archive as ready in the mark file.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// The file system returns an error.
     pub fn ready(&mut self, now_ms: i64) -> Result<(), OwnershipError> {
         Ok(self.mark_file.ready(now_ms)?)
     }
 
-    /// Gives the directory up in good order: the mark file says that its owner has ended, and the lock is free.
+    /// Ends the ownership: the mark file is marked as ended, and the lock is released.
     ///
     /// # Errors
-    /// The file system refuses; the lock is free all the same.
+    /// The file system returns an error; the lock is released nevertheless.
     pub fn release(self) -> Result<(), OwnershipError> {
         Ok(self.mark_file.close()?)
     }
 
-    /// The mark file, and the lock, which must live until the mark file is closed.
-    pub fn into_parts(self) -> (MarkFile<File>, LockFile) {
+    /// Returns the mark file, and the lock, which must live until the mark file is closed.
+    pub fn into_parts(self) -> (MarkFile<File>, OwnershipLock) {
         (self.mark_file, self.lock)
     }
 
-    /// Writes the mark file, then the lock file. If the process is killed in between, the next start is refused for 10 s.
+    /// Writes the mark file, then the lock file. If the process is killed in between, the next start is refused for 10
+    /// s.
     fn establish(found: FoundLock, request: &OwnershipRequest<'_>) -> Result<Self, OwnershipError> {
         let io = |doing, source| io_error(doing, request.directory, source);
         let boot_id = boot_id().map_err(|source| io("find the machine of", source))?;
@@ -165,19 +169,20 @@ impl OwnedDirectory {
     }
 }
 
-/// An archive directory that no archive uses while a tool changes its files. The mark file stays as it is.
+/// Ownership of an archive directory while a tool changes its files. No archive runs in it, and the mark file is not
+/// changed.
 #[derive(Debug)]
 pub struct Maintenance {
-    _lock: LockFile,
-    /// Lock file that was made for this.
+    _lock: OwnershipLock,
+    /// Lock file that was created for the maintenance, because the directory had none.
     new_lock_file: Option<PathBuf>,
 }
 
 impl Maintenance {
-    /// Takes a directory that no archive uses, until the value is dropped. Never waits.
+    /// Takes ownership of a directory that no archive uses, until the value is dropped. Never waits.
     ///
     /// # Errors
-    /// The directory is in use, its mark file or lock file is damaged, or the file system refuses.
+    /// The directory is in use, its mark file or lock file is damaged, or the file system returns an error.
     pub fn begin(directory: &Path, now_ms: i64) -> Result<Self, OwnershipError> {
         let found = lock(directory)?;
         let maintenance = Self {
@@ -192,41 +197,43 @@ impl Maintenance {
 impl Drop for Maintenance {
     fn drop(&mut self) {
         if let Some(path) = &self.new_lock_file {
-            // The directory belongs to another archive, which has no lock file. One that stays does no harm.
+            // The directory belongs to an archive of other software, which has no lock file. If the removal fails, the
+            // file does no harm.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// A lock that was taken.
+/// A lock that this process has taken.
 struct FoundLock {
-    lock: LockFile,
+    lock: OwnershipLock,
     record: Option<LockRecord>,
-    /// There was no lock file.
+    /// Whether the lock file was created now.
     is_new: bool,
 }
 
 fn lock(directory: &Path) -> Result<FoundLock, OwnershipError> {
     let path = directory.join(ARCHIVE_LOCK_FILE);
-    match LockFile::try_lock(&path)? {
-        LockAttempt::Acquired(lock) => Ok(FoundLock {
+    match OwnershipLock::try_lock(&path)? {
+        OwnershipLockAttempt::Acquired(lock) => Ok(FoundLock {
             record: lock.record()?,
             lock,
             is_new: false,
         }),
-        LockAttempt::Missing => Ok(FoundLock {
-            lock: LockFile::create(&path)?,
+        OwnershipLockAttempt::Missing => Ok(FoundLock {
+            lock: OwnershipLock::create(&path)?,
             record: None,
             is_new: true,
         }),
-        LockAttempt::Held(pid) => Err(OwnershipError::InUse {
+        OwnershipLockAttempt::Held(pid) => Err(OwnershipError::InUse {
             path: directory.to_owned(),
             owner: pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string()),
         }),
     }
 }
 
-/// Checks each mark file that may be of `directory`: where it is to be, and where an earlier owner had it.
+/// Checks each mark file that may belong to `directory`: in the requested directory, in `directory`, and where the link
+/// file points.
 fn check_unused(
     mark_file_directories: &[&Path],
     directory: &Path,
@@ -250,7 +257,8 @@ fn check_unused(
     Ok(())
 }
 
-/// Whether the mark file is that of the last owner of the lock, which this process holds.
+/// Returns whether the mark file was written by the last owner in the lock file. That owner is dead: this process holds
+/// the lock.
 fn is_of_dead_owner(state: &MarkFileState, record: Option<&LockRecord>) -> bool {
     record.is_some_and(|record| record.owner == owner_of(&state.owner))
 }
@@ -280,7 +288,7 @@ fn empty(directory: &Path) -> Result<(), OwnershipError> {
     remove_entries().map_err(|source| io_error("empty", directory, source))
 }
 
-/// Writes where the mark file is, or removes what an earlier owner wrote.
+/// Writes the link file with the directory of the mark file, or removes that of an earlier owner.
 fn link(request: &OwnershipRequest<'_>) -> Result<(), OwnershipError> {
     let path = request.directory.join(LINK_FILE);
     let archive = Directory::new(request.directory);
@@ -360,7 +368,7 @@ mod tests {
             })
         }
 
-        /// The mark file of an archive that knows no lock file, at its last heartbeat.
+        /// Writes the mark file of an archive that has no lock file. Its last heartbeat is at `NOW_MS` if it is ready.
         fn foreign_mark(&self, is_ready: bool) {
             let owner = Owner::without_server(4711, NOW_MS, String::new());
             let mut mark = MarkFile::take(&Directory::new(self.path()), &owner, NOW_MS).unwrap();
@@ -499,7 +507,7 @@ mod tests {
         let owned = world.take(1, NOW_MS + 10_000).unwrap();
         let held = Maintenance::begin(world.path(), NOW_MS + 10_001);
         assert!(matches!(held, Err(OwnershipError::InUse { .. })));
-        // As if the owner was killed: its lock names it, so nobody waits.
+        // Simulates a kill of the owner. The lock file names the owner, so the next owner need not wait.
         drop(owned);
         drop(Maintenance::begin(world.path(), NOW_MS + 10_001).unwrap());
         assert_eq!(world.names(), [MARK_FILE, ARCHIVE_LOCK_FILE]);

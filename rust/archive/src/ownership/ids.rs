@@ -1,20 +1,21 @@
-//! [`DirectoryId`] and [`LockNonce`]: 128 random bits each, with one text, 32 hexadecimal digits.
+//! [`DirectoryId`] and [`LockNonce`]: 128 random bits each, written as 32 hexadecimal digits.
 
 use std::fmt;
 use std::io;
 
-/// Id of an archive directory. That of a private archive is also the name of the directory. Aeron's own archive id is an `i64`, and tells
-/// the archives of a driver apart.
+/// Id of an archive directory, and the name of the directory of a private archive.
+///
+/// Not Aeron's archive id: that is an `i64`, and distinguishes the archives of one driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DirectoryId([u8; 16]);
 
-/// A random value in the lock file of an archive directory. A process that knows the nonce has seen this very file, or was sent by its
-/// owner: a copied or recreated directory of the same name does not pass for the archive.
+/// A random value in the lock file of an archive directory. A process that knows the nonce has read this very file, or
+/// got it from the file's owner. So a copied or recreated directory of the same name is not mistaken for the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LockNonce([u8; 16]);
 
 impl DirectoryId {
-    /// Returns a new id, which nobody can guess.
+    /// Creates a new id, which cannot be guessed.
     ///
     /// # Errors
     /// The system has no random bytes.
@@ -22,7 +23,7 @@ impl DirectoryId {
         random_bytes().map(Self)
     }
 
-    /// Returns the id of a text: 32 hexadecimal digits in small letters, and nothing else.
+    /// Parses the text of an id: exactly 32 hexadecimal digits, with small letters.
     pub fn parse(text: &str) -> Option<Self> {
         let id = Self(u128::from_str_radix(text, 16).ok()?.to_be_bytes());
         (id.to_string() == text).then_some(id)
@@ -38,7 +39,7 @@ impl DirectoryId {
 }
 
 impl LockNonce {
-    /// Returns a new nonce, which nobody can guess.
+    /// Creates a new nonce, which cannot be guessed.
     ///
     /// # Errors
     /// The system has no random bytes.

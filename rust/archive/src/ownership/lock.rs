@@ -1,8 +1,8 @@
-//! The lock file: which process owns an archive directory, and what tells the directory from every other one.
+//! The lock file: which process owns an archive directory, and the random id that identifies the directory.
 //!
-//! The owner holds an exclusive `flock` on the file for as long as it lives; the kernel frees it at any death. The record in the
-//! file names the owner, so that the next owner can tell a dead owner's mark file from that of a stranger. Readers in other processes
-//! know by the record that they look at the very archive that they were sent to.
+//! The owner holds an exclusive `flock` on the file for as long as it lives; the kernel releases the lock when the
+//! process dies. The record in the file names the owner. The next owner uses the record to recognize the mark file of a
+//! dead owner. Other processes use it to check that the directory is the expected one.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -20,57 +20,57 @@ const VERSION: u32 = 1;
 const RECORD_LENGTH: usize = LockRecordLayout::LENGTH;
 const CHECKSUM_AT: usize = offset!(LockRecordLayout, checksum: U32);
 
-/// What a lock file says.
+/// Content of a lock file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockRecord {
     /// Id of the directory.
     pub directory_id: DirectoryId,
-    /// Made with the directory, and known to nobody who has not seen this file.
+    /// Random number, created with the directory. Only a process that has read this file can know the number.
     pub nonce: LockNonce,
-    /// The boot of the machine on which the owner runs.
+    /// Boot id of the owner's machine.
     pub boot_id: String,
-    /// The owner.
+    /// The process that owns the directory.
     pub owner: LockOwner,
 }
 
-/// A process, as lock file and mark file name it.
+/// A process, as it is named in the lock file and in the mark file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockOwner {
     /// Process id.
     pub pid: i64,
-    /// When it opened the directory, in epoch milliseconds.
+    /// Time at which the owner opened the directory, in milliseconds since the epoch.
     pub start_timestamp_ms: i64,
 }
 
-/// Why the bytes of a lock file are no record.
+/// Why the bytes of a lock file are not a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LockDamage {
-    /// Of another length.
+    /// The length is wrong; the length that was found.
     #[error("it has {0} bytes instead of {RECORD_LENGTH}")]
     Length(usize),
-    /// Not the lock file of an archive directory.
+    /// The file does not begin with the magic number of a lock file.
     #[error("it does not begin with APRV")]
     Magic,
-    /// Written by another version of this software.
+    /// The version is not that of this software; the version that was found.
     #[error("it has version {0}, this aeron reads version {VERSION}")]
     Version(u32),
-    /// Not what was written.
+    /// The checksum is wrong.
     #[error("its checksum does not fit its bytes")]
     Checksum,
-    /// A name that is no text.
-    #[error("its boot id is no text")]
+    /// The boot id is not UTF-8.
+    #[error("its boot id is not UTF-8")]
     BootId,
 }
 
 /// A lock file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// The file system refuses.
+    /// The file system returns an error.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
         /// The operation that failed.
         doing: &'static str,
-        /// With which file.
+        /// Path of the lock file.
         path: PathBuf,
         /// Error of the file system.
         source: io::Error,
@@ -78,33 +78,33 @@ pub enum LockError {
     /// The file is damaged.
     #[error("{} is damaged: {damage}", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the lock file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason.
         damage: LockDamage,
     },
 }
 
-/// A lock file that this process holds. Dropping it frees the lock.
+/// A lock file that this process has locked. Dropping it releases the lock.
 #[derive(Debug)]
-pub struct LockFile {
+pub struct OwnershipLock {
     lock: lock_file::LockFile,
     path: PathBuf,
 }
 
-/// Result of [`LockFile::try_lock`].
+/// Result of [`OwnershipLock::try_lock`].
 #[derive(Debug)]
-pub enum LockAttempt {
-    /// This process holds the lock now.
-    Acquired(LockFile),
-    /// A living process holds it; its pid, if the file says it.
+pub enum OwnershipLockAttempt {
+    /// This process holds the lock.
+    Acquired(OwnershipLock),
+    /// A living process holds the lock; its pid, if the file contains it.
     Held(Option<i64>),
-    /// There is no such file.
+    /// The file does not exist.
     Missing,
 }
 
 impl LockRecord {
-    /// The bytes of the file. A boot id that is too long is cut.
+    /// Returns the bytes of the file. A boot id that is too long is cut.
     pub fn encode(&self) -> [u8; RECORD_LENGTH] {
         let mut layout = LockRecordLayout::new_zeroed();
         layout.magic = MAGIC;
@@ -120,7 +120,8 @@ impl LockRecord {
         layout.to_bytes()
     }
 
-    /// Reads the bytes of a file; `None` when its first owner was killed before it wrote any.
+    /// Decodes the bytes of a file. Returns `None` if the file is empty because its first owner was killed before it
+    /// wrote a record.
     ///
     /// # Errors
     /// [`LockDamage`] says what is wrong.
@@ -154,8 +155,8 @@ impl LockRecord {
         }))
     }
 
-    /// What the lock file at `path` says, without taking the lock; `None` as for [`decode`](Self::decode), and when there is no such
-    /// file.
+    /// Reads the record of the lock file at `path` without taking the lock. Returns `None` as [`decode`](Self::decode)
+    /// does, and if the file does not exist.
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
@@ -178,11 +179,11 @@ impl LockError {
     }
 }
 
-impl LockFile {
+impl OwnershipLock {
     /// Creates the lock file of a new directory at `path`, and locks it.
     ///
     /// # Errors
-    /// There is one already, or the file system refuses.
+    /// The file exists, or the file system returns an error.
     pub fn create(path: &Path) -> Result<Self, LockError> {
         let lock = lock_file::LockFile::create(path)
             .map_err(|source| LockError::io("create", path, source))?;
@@ -190,26 +191,29 @@ impl LockFile {
         Ok(Self { lock, path })
     }
 
-    /// Takes the lock at `path` if nobody holds it.
+    /// Locks the lock file at `path` if no process holds the lock.
     ///
     /// # Errors
-    /// The file system refuses.
-    pub fn try_lock(path: &Path) -> Result<LockAttempt, LockError> {
+    /// The file system returns an error.
+    pub fn try_lock(path: &Path) -> Result<OwnershipLockAttempt, LockError> {
         let attempt = lock_file::LockFile::try_lock(path)
             .map_err(|source| LockError::io("lock", path, source))?;
         Ok(match attempt {
             lock_file::LockAttempt::Acquired(lock) => {
                 let path = path.to_owned();
-                LockAttempt::Acquired(Self { lock, path })
+                OwnershipLockAttempt::Acquired(Self { lock, path })
             }
-            lock_file::LockAttempt::Held(file) => LockAttempt::Held(holder(&file, path)),
-            // Never there, or removed with the whole directory by its last owner.
-            lock_file::LockAttempt::Missing => LockAttempt::Missing,
+            lock_file::LockAttempt::Held(file) => OwnershipLockAttempt::Held(holder(&file, path)),
+            // The file never existed, or its last owner removed it with the whole directory.
+            lock_file::LockAttempt::Missing => OwnershipLockAttempt::Missing,
         })
     }
 
-    /// Whether a living process holds the lock at `path`: its pid, if the lock file says it. Also returns what the file says.
-    /// Disturbs no owner.
+    /// Returns the pid of the living process that holds the lock at `path`, or the record of the last owner if no
+    /// process holds the lock. Does not disturb the owner.
+    ///
+    /// If no process holds the lock, the outer option is `None`. If the file does not contain the pid, the inner
+    /// option is `None`.
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
@@ -223,7 +227,7 @@ impl LockFile {
         }
     }
 
-    /// What the file says; `None` when its first owner was killed before it wrote anything.
+    /// Reads the record. Returns `None` if the first owner was killed before it wrote anything.
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
@@ -231,10 +235,10 @@ impl LockFile {
         read_record(self.lock.file(), &self.path)
     }
 
-    /// Writes what the file is to say, in one step.
+    /// Replaces the record in the file, in one step.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// The file system returns an error.
     pub fn write(&self, record: &LockRecord) -> Result<(), LockError> {
         self.lock
             .file()
@@ -243,7 +247,7 @@ impl LockFile {
     }
 }
 
-/// Opens the file for reading; a symbolic link is not followed.
+/// Opens the file for reading, without following a symbolic link.
 fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -251,7 +255,7 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Pid of the owner, as far as the file says it.
+/// Returns the pid of the owner, if the file contains it.
 fn holder(file: &File, path: &Path) -> Option<i64> {
     let record = read_record(file, path).ok().flatten()?;
     Some(record.owner.pid)
@@ -274,7 +278,7 @@ fn read_record(file: &File, path: &Path) -> Result<Option<LockRecord>, LockError
     })
 }
 
-/// Checksum of all bytes before that of the record.
+/// Returns the checksum of all bytes before the checksum field.
 fn checksum(layout: &LockRecordLayout) -> u32 {
     crc32fast::hash(&layout.to_bytes()[..CHECKSUM_AT])
 }
@@ -349,7 +353,7 @@ mod tests {
     fn the_lock_file_of_an_earlier_version_opens_and_its_reserved_field_is_written_as_zero() {
         let mut layout = *LockRecordLayout::of(&record().encode());
         assert_eq!(layout.reserved_after_owner, [0; 8]);
-        // Earlier versions wrote a hash of options.
+        // Earlier versions wrote a hash of options here.
         layout.reserved_after_owner = 0x1234_5678_9abc_def0_u64.to_le_bytes();
         layout.checksum = checksum(&layout).into();
         let bytes = layout.to_bytes();
@@ -365,19 +369,25 @@ mod tests {
     fn a_held_lock_names_its_owner_and_a_freed_one_can_be_taken() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("archive.lock");
-        let held = LockFile::create(&path).unwrap();
-        let found = LockFile::try_lock(&path).unwrap();
-        assert!(matches!(found, LockAttempt::Held(None)), "{found:?}");
+        let held = OwnershipLock::create(&path).unwrap();
+        let found = OwnershipLock::try_lock(&path).unwrap();
+        assert!(
+            matches!(found, OwnershipLockAttempt::Held(None)),
+            "{found:?}"
+        );
         held.write(&record()).unwrap();
-        let found = LockFile::try_lock(&path).unwrap();
-        assert!(matches!(found, LockAttempt::Held(Some(42))), "{found:?}");
-        let (live, _) = LockFile::look(&path).unwrap();
+        let found = OwnershipLock::try_lock(&path).unwrap();
+        assert!(
+            matches!(found, OwnershipLockAttempt::Held(Some(42))),
+            "{found:?}"
+        );
+        let (live, _) = OwnershipLock::look(&path).unwrap();
         assert_eq!(live, Some(Some(42)));
         let record = held.record().unwrap();
         drop(held);
-        assert_eq!(LockFile::look(&path).unwrap(), (None, record.clone()));
-        let found = LockFile::try_lock(&path).unwrap();
-        let LockAttempt::Acquired(ours) = found else {
+        assert_eq!(OwnershipLock::look(&path).unwrap(), (None, record.clone()));
+        let found = OwnershipLock::try_lock(&path).unwrap();
+        let OwnershipLockAttempt::Acquired(ours) = found else {
             panic!("{found:?}");
         };
         assert_eq!(ours.record().unwrap(), record);
@@ -388,33 +398,36 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("archive.lock");
         assert!(matches!(
-            LockFile::try_lock(&path).unwrap(),
-            LockAttempt::Missing
+            OwnershipLock::try_lock(&path).unwrap(),
+            OwnershipLockAttempt::Missing
         ));
-        drop(LockFile::create(&path).unwrap());
+        drop(OwnershipLock::create(&path).unwrap());
         std::fs::remove_file(&path).unwrap();
         assert!(matches!(
-            LockFile::try_lock(&path).unwrap(),
-            LockAttempt::Missing
+            OwnershipLock::try_lock(&path).unwrap(),
+            OwnershipLockAttempt::Missing
         ));
         assert_eq!(LockRecord::read(&path).unwrap(), None);
     }
 
-    /// 08-28: a program that the owner starts does not keep its lock.
+    /// 08-28: a program that the owner starts does not inherit its lock.
     #[test]
     fn the_lock_is_not_handed_on_to_programs_that_are_started() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("archive.lock");
-        let held = LockFile::create(&path).unwrap();
+        let held = OwnershipLock::create(&path).unwrap();
         let mut child = std::process::Command::new("sleep")
             .arg("5")
             .spawn()
             .unwrap();
         drop(held);
-        // Programs that other tests start have it until they are loaded.
+        // Programs that other tests start hold the lock until their `exec`.
         let deadline = Instant::now() + Duration::from_secs(2);
         let is_taken = loop {
-            let is_taken = matches!(LockFile::try_lock(&path).unwrap(), LockAttempt::Acquired(_));
+            let is_taken = matches!(
+                OwnershipLock::try_lock(&path).unwrap(),
+                OwnershipLockAttempt::Acquired(_)
+            );
             if is_taken || Instant::now() > deadline {
                 break is_taken;
             }

@@ -1,13 +1,14 @@
-//! Ownership of an archive directory: our own archives hold a lock file, and the mark file tells all others that the owner lives.
+//! Ownership of an archive directory. Archives of this software hold a lock file; the mark file shows to all other
+//! software that the owner is alive.
 
 mod boot;
 mod directory;
 mod ids;
 mod lock;
 
-pub use boot::boot_id;
+pub use boot::{BootId, boot_id};
 pub use directory::{
     ARCHIVE_LOCK_FILE, Maintenance, OwnedDirectory, OwnershipError, OwnershipRequest,
 };
 pub use ids::{DirectoryId, LockNonce};
-pub use lock::{LockAttempt, LockDamage, LockError, LockFile, LockOwner, LockRecord};
+pub use lock::{LockDamage, LockError, LockOwner, LockRecord, OwnershipLock, OwnershipLockAttempt};

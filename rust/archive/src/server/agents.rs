@@ -1,4 +1,4 @@
-//! The archive's agents: conductor, recorder and replayer, in one loop or in three.
+//! The archive's agents: conductor, recorder and replayer, in one agent loop or in three.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use super::recording::Recorder;
 use super::replay::Replayer;
 use crate::storage::Storage;
 
-/// The conductor, and in the modes SHARED and INVOKER the recorder and the replayer too.
+/// Runs the conductor. In the threading modes SHARED and INVOKER it also runs the recorder and the replayer.
 pub(super) struct ConductorAgent<S: Storage + Clone> {
     pub conductor: ArchiveConductor<S>,
-    /// `None` if it has a thread of its own.
+    /// `None` if the recorder has its own thread.
     pub recorder: Option<Recorder<S>>,
-    /// `None` if it has a thread of its own.
+    /// `None` if the replayer has its own thread.
     pub replayer: Option<Replayer<S>>,
     /// Set when the agent ends.
     pub is_terminated: Arc<AtomicBool>,
@@ -63,14 +63,14 @@ where
     }
 }
 
-/// The recorder on a thread of its own.
+/// Runs the recorder on its own thread.
 pub(super) struct RecorderAgent<S: Storage> {
     pub recorder: Recorder<S>,
     pub nano_clock: Arc<dyn NanoClock>,
     pub cycles: Option<CycleCounters>,
 }
 
-/// The replayer on a thread of its own.
+/// Runs the replayer on its own thread.
 pub(super) struct ReplayerAgent<S: Storage> {
     pub replayer: Replayer<S>,
     pub nano_clock: Arc<dyn NanoClock>,

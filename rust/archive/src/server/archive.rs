@@ -12,12 +12,12 @@ use aeron_agent::{
 use super::assembly::{Assembly, Foundation, Loop};
 use super::conductor::Clocks;
 use super::context::{ArchiveContext, ArchiveThreadingMode};
-use super::startup::{self, ArchiveDirectories, ArchiveStartError, TakenDirectory};
+use super::startup::{self, ArchiveDirectories, ArchiveStartError, OwnedArchiveDirectory};
 
 /// An archive of a media driver. Dropping it closes it.
 ///
-/// Its agents run on threads of their own, except that in mode [`ArchiveThreadingMode::Invoker`], or after
-/// [`launch_with_main_loop`](Self::launch_with_main_loop), the conductor is left to the caller.
+/// Its agents run on their own threads, with one exception: the caller runs the conductor in mode
+/// [`ArchiveThreadingMode::Invoker`], and after [`launch_with_main_loop`](Self::launch_with_main_loop).
 pub struct Archive {
     archive_id: i64,
     main_loop: Option<MainLoop>,
@@ -33,16 +33,16 @@ struct MainLoop {
 }
 
 impl Archive {
-    /// Starts an archive with its agents on threads of their own. Waits for the driver.
+    /// Starts an archive with its agents on their own threads. Waits for the driver.
     ///
     /// # Errors
-    /// The configuration is refused, another archive is active in the directory or has the same id, the catalog or a recording is damaged, or
-    /// the driver does not serve the archive.
+    /// The configuration is not valid, or another archive is active in the directory or has the same id. The catalog or
+    /// a recording is damaged. The driver does not serve the archive.
     pub fn launch(context: ArchiveContext) -> Result<Self, ArchiveStartError> {
         Self::start(context, false)
     }
 
-    /// Starts an archive whose conductor runs when the caller calls [`do_work`](Self::do_work), which must be often, and
+    /// Starts an archive whose conductor the caller runs: by calling [`do_work`](Self::do_work) often, and
     /// [`idle`](Self::idle) in between.
     ///
     /// # Errors
@@ -51,36 +51,37 @@ impl Archive {
         Self::start(context, true)
     }
 
-    /// Id of the archive among those of its driver.
+    /// Returns the id of the archive among those of its driver.
     pub fn archive_id(&self) -> i64 {
         self.archive_id
     }
 
-    /// One duty cycle of the agent that is left to the caller. Returns how much was done, 0 if there is none.
+    /// Runs one duty cycle of the agent that the caller runs. Returns the work count, 0 if there is no such agent.
     pub fn do_work(&mut self) -> usize {
         self.main_loop
             .as_mut()
             .map_or(0, |main_loop| main_loop.invoker.invoke())
     }
 
-    /// Idles after a duty cycle of the agent that is left to the caller, as its idle strategy says.
+    /// Idles after a duty cycle of the agent that the caller runs, by the agent's idle strategy.
     pub fn idle(&mut self, work_count: usize) {
         if let Some(main_loop) = &mut self.main_loop {
             main_loop.idle_strategy.idle(work_count);
         }
     }
 
-    /// Whether the archive has ended by itself, because its driver is gone.
+    /// Returns whether the archive has ended by itself, because its driver no longer runs.
     pub fn is_terminated(&self) -> bool {
         self.is_terminated.load(Ordering::Acquire)
     }
 
-    /// Ends all recordings, notes where they end, and gives the directory back. May be called again.
+    /// Ends all recordings, writes their stop positions to the catalog, and releases the directory. Closing again does
+    /// nothing.
     pub fn close(&mut self) {
         if std::mem::replace(&mut self.is_closed, true) {
             return;
         }
-        // Recorder and replayer end first: the conductor notes what they report.
+        // Recorder and replayer are closed first, because the conductor stores the stop positions that they report.
         self.runners.iter().for_each(AgentRunner::close);
         if let Some(main_loop) = &mut self.main_loop {
             main_loop.invoker.close();
@@ -96,7 +97,7 @@ impl Archive {
         let directories = ArchiveDirectories::make(&context)?;
         let archive_id = startup::archive_id(&context)?;
         let now_ms = clocks.epoch.time_ms();
-        let directory = TakenDirectory::take(&context, &directories, archive_id, now_ms)?;
+        let directory = OwnedArchiveDirectory::take(&context, &directories, archive_id, now_ms)?;
         let parts = Foundation {
             context: &context,
             choices: &choices,
@@ -117,7 +118,7 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Runs the loops, the last of which is the conductor's.
+    /// Starts the agent loops. The last one is the conductor's; the caller runs it if `has_main_loop`.
     fn run(&mut self, mut loops: Vec<Loop>, has_main_loop: bool) -> Result<(), ArchiveStartError> {
         let error_handler: Arc<dyn ErrorHandler> =
             Arc::new(|error: &AgentError| console::warn(format_args!("aeron archive: {error}")));

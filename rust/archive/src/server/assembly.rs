@@ -1,4 +1,4 @@
-//! [`Assembly`]: the parts of an archive, put together into loops.
+//! [`Assembly`]: builds the parts of an archive and combines them into agent loops. The start of the archive calls it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,24 +14,25 @@ use super::context::{
     ArchiveChoices, ArchiveContext, ArchiveThreadingMode, AuthenticatorKind, AuthorisationKind,
 };
 use super::control::{ControlStreams, GoneImages};
-use super::core::{ArchiveCore, ArchiveStart, ArchiveSurroundings};
+use super::core::{ArchiveCore, ArchiveEnvironment, ArchiveStart};
 use super::counters::CounterLabels;
 use super::replication::ReplicationSettings;
 use super::reports::MarkFileReports;
 use super::sessions::SessionSettings;
-use super::startup::{ArchiveDirectories, ArchiveStartError, TakenDirectory};
+use super::startup::{ArchiveDirectories, ArchiveStartError, OwnedArchiveDirectory};
 use super::users::{RoleService, Users, UsersAuthenticator};
 use super::{AcceptAll, AllowAll, ArchiveError, Authenticator, AuthorisationService, DenyAll};
 use crate::channel::ControlStreamDefaults;
+use crate::ownership::BootId;
 use crate::storage::Directory;
 use crate::store::StoreOptions;
 
-/// How long a step of a replication may take, in nanoseconds: Aeron's message timeout.
+/// Time limit for a step of a replication, in nanoseconds: Aeron's message timeout.
 const REPLICATION_MESSAGE_TIMEOUT_NS: i64 = 10_000_000_000;
-/// Sleep between looks at the driver's replies while the archive starts.
+/// Interval at which the start polls for the driver's replies.
 const START_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The parts that exist before an archive is assembled.
+/// The parts that exist before the rest of the archive is built.
 pub(super) struct Foundation<'a> {
     pub context: &'a ArchiveContext,
     pub choices: &'a ArchiveChoices,
@@ -40,15 +41,15 @@ pub(super) struct Foundation<'a> {
     pub clocks: &'a Clocks,
 }
 
-/// The loops of an archive that is ready.
+/// The agent loops of an archive that is ready.
 pub(super) struct Assembly {
-    /// In the order in which they end; the conductor's is the last.
+    /// In the order in which they are closed; the conductor's loop is the last.
     pub loops: Vec<Loop>,
     /// Set when the conductor has ended.
     pub is_terminated: Arc<AtomicBool>,
 }
 
-/// An agent, and what it does when it has nothing to do.
+/// An agent and its idle strategy.
 pub(super) struct Loop {
     pub agent: Box<dyn Agent>,
     pub idle_strategy: Box<dyn IdleStrategy>,
@@ -58,10 +59,11 @@ impl Assembly {
     /// Connects to the driver and starts the archive. Waits for the driver.
     ///
     /// # Errors
-    /// The driver does not serve the archive, serves one with the same id, or the store cannot be opened.
+    /// The driver does not serve the archive, or it serves another archive with the same id. Or the store cannot be
+    /// opened.
     pub fn new(
         foundation: &Foundation<'_>,
-        directory: TakenDirectory,
+        directory: OwnedArchiveDirectory,
     ) -> Result<Self, ArchiveStartError> {
         let &Foundation {
             context,
@@ -70,13 +72,14 @@ impl Assembly {
             directories,
             clocks,
         } = foundation;
-        let surroundings = ArchiveSurroundings {
+        let surroundings = ArchiveEnvironment {
             storage: Directory::new(directories.archive.clone()),
             aeron: connect(context, archive_id)?,
             archive_id,
             epoch_clock: Arc::clone(&clocks.epoch),
             nano_clock: Arc::clone(&clocks.nano),
             random: Box::new(random),
+            boot_id: BootId::current(),
             reports: Box::new(|now_ms, errors| {
                 let directory = directory.ready(now_ms)?;
                 Ok(Box::new(MarkFileReports::new(directory, errors)))
@@ -170,7 +173,7 @@ pub(super) fn labels(context: &ArchiveContext, archive_id: i64) -> CounterLabels
     }
 }
 
-/// Asks the driver for the subscriptions to the control streams.
+/// Asks the driver to add the subscriptions to the control streams.
 pub(super) fn control_streams(
     aeron: &Aeron,
     context: &ArchiveContext,
@@ -190,7 +193,7 @@ pub(super) fn control_streams(
     Ok(ControlStreams::new(subscriptions, gone))
 }
 
-/// The control channel with the archive's setting of `sparse`.
+/// Returns the control channel with the archive's setting of `sparse`.
 fn control_channel(context: &ArchiveContext) -> Result<String, ArchiveError> {
     let mut channel = ChannelUri::parse(&context.control_channel)?;
     let is_sparse = context.control_term_buffer_sparse;
@@ -198,7 +201,7 @@ fn control_channel(context: &ArchiveContext) -> Result<String, ArchiveError> {
     Ok(channel.to_string())
 }
 
-/// Asks the driver for the publication of recording events, if there are to be any.
+/// Asks the driver to add the publication of recording events, if they are enabled.
 pub(super) fn recording_events(
     aeron: &Aeron,
     context: &ArchiveContext,
@@ -229,7 +232,8 @@ pub(super) fn replication_settings(
     }
 }
 
-/// A port that the driver chooses, on the host of the control channel.
+/// Returns the channel for responses of replication sources: a port that the driver chooses, on the host of the control
+/// channel.
 fn replication_response_channel(context: &ArchiveContext) -> String {
     let control = ChannelUri::parse(&context.control_channel).ok();
     let endpoint = control
@@ -240,7 +244,11 @@ fn replication_response_channel(context: &ArchiveContext) -> String {
     format!("aeron:udp?endpoint={host}:0")
 }
 
-pub(super) fn store_options(context: &ArchiveContext, choices: &ArchiveChoices) -> StoreOptions {
+pub(super) fn store_options(
+    context: &ArchiveContext,
+    choices: &ArchiveChoices,
+    boot_id: Option<BootId>,
+) -> StoreOptions {
     StoreOptions {
         catalog_capacity: context.catalog_capacity,
         segment_length: context.segment_file_length as i32,
@@ -248,6 +256,8 @@ pub(super) fn store_options(context: &ArchiveContext, choices: &ArchiveChoices) 
         catalog_sync_level: context.catalog_file_sync_level,
         record_checksum: choices.record_checksum,
         on_torn_fragment: context.on_torn_fragment,
+        is_indexed: context.index,
+        boot_id,
         low_storage_space_threshold: context.low_storage_space_threshold,
     }
 }
@@ -265,14 +275,15 @@ pub(super) fn session_settings(context: &ArchiveContext, archive_id: i64) -> Ses
     }
 }
 
-/// Who may connect, and what clients may ask for.
+/// The authenticator and the authorisation service.
 pub(super) struct Security {
     pub authenticator: Box<dyn Authenticator>,
     pub authorisation: Box<dyn AuthorisationService>,
 }
 
 impl Security {
-    /// Reads the users file, if there is one.
+    /// Creates the authenticator and the authorisation service from the settings. Reads the users file, if the settings
+    /// name one.
     pub fn of(choices: &ArchiveChoices) -> Result<Self, ArchiveStartError> {
         let users = match &choices.authenticator {
             AuthenticatorKind::AcceptAll => None,
@@ -283,7 +294,7 @@ impl Security {
             (AuthorisationKind::Roles, Some(users)) => {
                 Box::new(RoleService::new(Arc::clone(users)))
             }
-            // Without users nobody has a role.
+            // Without a users file, no client has a role.
             (AuthorisationKind::DenyAll, _) | (AuthorisationKind::Roles, None) => Box::new(DenyAll),
         };
         let authenticator: Box<dyn Authenticator> = match users {
@@ -300,7 +311,7 @@ impl Security {
     }
 }
 
-/// A number that nobody can guess.
+/// Returns a random number, which cannot be guessed.
 fn random() -> i64 {
     getrandom::u64().expect("the system gives random numbers") as i64
 }

@@ -1,10 +1,11 @@
-//! Authentication of control sessions ([`Authenticator`]), and authorisation of their requests ([`AuthorisationService`]).
+//! Authentication of control sessions ([`Authenticator`]), and authorisation of their requests
+//! ([`AuthorisationService`]).
 
 /// Decides whether a client may open a control session.
 ///
-/// The archive calls it on its conductor's thread; a call must not block.
+/// The conductor of the archive calls the authenticator on its own thread, so a call must not block.
 pub trait Authenticator: Send {
-    /// Takes the credentials of a connect request.
+    /// Receives the credentials of a connect request.
     fn on_connect_request(
         &mut self,
         control_session_id: i64,
@@ -12,7 +13,7 @@ pub trait Authenticator: Send {
         now_ms: i64,
     );
 
-    /// Takes the response to a challenge.
+    /// Receives the response to a challenge.
     fn on_challenge_response(
         &mut self,
         control_session_id: i64,
@@ -34,18 +35,18 @@ pub trait Authenticator: Send {
         now_ms: i64,
     ) -> AuthenticationDecision;
 
-    /// Drops what is known of a session that ended.
+    /// Removes all data about a session that has ended.
     fn on_session_ended(&mut self, control_session_id: i64);
 }
 
 /// The decision about a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthenticationDecision {
-    /// Nothing is decided yet.
+    /// There is no decision yet.
     Pending,
-    /// The session is accepted; the bytes name the user to the [`AuthorisationService`].
+    /// The session is accepted. The bytes are the principal, which identifies the user to the [`AuthorisationService`].
     Authenticate(Vec<u8>),
-    /// The client must respond to these bytes.
+    /// The archive sends these bytes to the client as a challenge. The client must respond.
     Challenge(Vec<u8>),
     /// The session is refused.
     Reject,
@@ -53,7 +54,7 @@ pub enum AuthenticationDecision {
 
 /// Decides whether a user may send a request.
 pub trait AuthorisationService: Send {
-    /// Whether the user may send requests with this template id (`aeron_protocol::archive`).
+    /// Returns whether the user may send requests with this template id (`aeron_protocol::archive`).
     fn is_authorised(&self, template_id: u16, encoded_principal: &[u8]) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! The `aeronarchive` command: an archive in the foreground.
+//! The `aeronarchive` command: runs an archive in the foreground.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::Archive;
 use super::context::ArchiveContext;
 
 const FAILURE: i32 = 1;
-/// Sleep between looks for the driver, which a signal ends.
+/// Interval at which the command polls for the driver; a signal ends the wait.
 const DRIVER_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 const USAGE: &str = "Usage: aeronarchive [-v][-Dname=value] [--dir directory] [--archive-dir directory] [--with-driver] [properties-file ...]";
@@ -35,29 +35,29 @@ for directories win over them all. The exit status is the signal's number (2, 15
 /// The meaning of the command's arguments.
 #[derive(Debug)]
 pub enum Command {
-    /// An archive with these settings.
+    /// Run an archive with these settings.
     Run(RunArchive),
-    /// A text, and nothing else.
+    /// Print a text and exit.
     Show(String),
 }
 
-/// The settings of an archive, and whether a driver is to run with it.
+/// The settings of an archive, and whether a driver runs in the same process.
 #[derive(Debug)]
 pub struct RunArchive {
     /// Settings of the archive, and of its driver.
     pub sources: Sources,
-    /// Run a driver in the same process.
+    /// Whether a driver runs in the same process.
     pub is_with_driver: bool,
 }
 
 impl Command {
-    /// Reads the arguments of the command, over the environment of the process.
+    /// Parses the arguments of the command. They take precedence over the environment of the process.
     ///
     /// # Errors
     /// A text that says which argument is wrong.
     pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut sources = Sources::environment().with_dialect(Dialect::Java);
-        let mut late = Late::default();
+        let mut late = OverridingArguments::default();
         let mut is_with_driver = false;
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
@@ -89,14 +89,14 @@ impl Command {
     }
 }
 
-/// Arguments that take precedence over every `-D`.
+/// Settings from arguments that take precedence over every `-D`.
 #[derive(Default)]
-struct Late {
+struct OverridingArguments {
     files: Vec<String>,
     definitions: Vec<String>,
 }
 
-impl Late {
+impl OverridingArguments {
     fn set(&mut self, property: &str, option: &str, value: Option<String>) -> Result<(), String> {
         let Some(value) = value else {
             return Err(format!(
@@ -128,8 +128,8 @@ fn version_line() -> String {
     format!("aeronarchive <aeron version={VERSION} commit={COMMIT}>")
 }
 
-/// Runs an archive until a signal comes, its driver ends, or `is_over` returns true. Returns the exit status of the process, which
-/// `aeronarchive --help` documents.
+/// Runs an archive until it receives a signal, its driver ends, or `is_over` returns true. Returns the exit status of
+/// the process, which `aeronarchive --help` documents.
 pub fn run_archive(
     sources: &Sources,
     signals: &ShutdownSignalBarrier,
@@ -161,7 +161,7 @@ pub fn run_archive(
         let work_count = archive.do_work();
         archive.idle(work_count);
     }
-    console::say("Shutting down archive...");
+    console::print_line("Shutting down archive...");
     archive.close();
     status(signals)
 }
@@ -170,18 +170,18 @@ pub fn run_archive(
 enum DriverWait {
     Found,
     Missing,
-    /// A signal ends the command.
+    /// A signal ended the command.
     Interrupted,
 }
 
-/// Waits for the driver up to the driver timeout. The launch would wait too, but no signal could end it.
+/// Waits for the driver up to the driver timeout. The launch waits too, but a signal cannot end that wait.
 fn await_driver(context: &ArchiveContext, signals: &ShutdownSignalBarrier) -> DriverWait {
     let timeout = Duration::from_millis(context.driver_timeout_ms as u64);
     let deadline = Instant::now() + timeout;
     loop {
         match is_driver_active(&context.aeron_dir, timeout) {
             Ok(false) | Err(Error::DriverTimeout(_)) => {}
-            // The launch tells what is wrong with the driver's file.
+            // If the driver's file is unusable, the launch returns the error.
             Ok(true) | Err(_) => return DriverWait::Found,
         }
         if Instant::now() >= deadline {
@@ -193,7 +193,7 @@ fn await_driver(context: &ArchiveContext, signals: &ShutdownSignalBarrier) -> Dr
     }
 }
 
-/// The exit status of a command that ended in order.
+/// Returns the exit status of a command that ended without an error.
 fn status(signals: &ShutdownSignalBarrier) -> i32 {
     match signals.received() {
         Some(Shutdown::Signal(number)) => number,
@@ -201,13 +201,13 @@ fn status(signals: &ShutdownSignalBarrier) -> i32 {
     }
 }
 
-/// Prints why the command failed. Returns the exit status for that.
+/// Prints why the command failed. Returns the exit status of a failed command.
 pub fn fail(reason: impl Display) -> i32 {
     console::warn(reason);
     FAILURE
 }
 
-/// The lines of an error as one line, for tools that read stderr by lines.
+/// Returns the lines of an error as one line, for tools that read stderr line by line.
 pub fn one_line(error: &impl Display) -> String {
     error.to_string().replace('\n', ": ")
 }

@@ -1,4 +1,4 @@
-//! [`ArchiveConductor`]: the archive's interface in types, and its duty cycle.
+//! [`ArchiveConductor`]: the operations of the archive as typed functions, and the conductor's duty cycle.
 
 use std::sync::Arc;
 
@@ -21,7 +21,8 @@ use crate::catalog::RecordingDescriptor;
 use crate::storage::Storage;
 use crate::store::ArchiveStore;
 
-/// Owns what the archive knows, and decides. Runs in one thread; recorder and replayer run in it too, or in their own.
+/// Owns the archive's state, and serves its requests. Runs in one thread; recorder and replayer run in the same or in
+/// their own threads.
 pub(super) struct ArchiveConductor<S: Storage + Clone> {
     pub(super) archive_id: i64,
     pub(super) aeron: Aeron,
@@ -52,7 +53,8 @@ pub(super) struct Clocks {
 
 /// Recording.
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Subscribes to a stream and records each of its images. Responds with the id of the subscription when the driver has added it.
+    /// Subscribes to a stream and records each of its images. Responds with the registration id once the driver has
+    /// added the subscription.
     ///
     /// # Errors
     /// See [`Recordings::start`].
@@ -60,7 +62,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         self.recordings.start(&self.aeron, &self.store, request)
     }
 
-    /// Subscribes to a stream and continues a recording with its image. Responds as [`start_recording`](Self::start_recording).
+    /// Subscribes to a stream and extends a recording by its image. Responds as
+    /// [`start_recording`](Self::start_recording).
     ///
     /// # Errors
     /// See [`Recordings::extend`].
@@ -97,7 +100,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             .map(|()| 0)
     }
 
-    /// Stops one recording. Returns 1 if it ran, otherwise 0.
+    /// Stops one recording. Returns 1 if it was active, otherwise 0.
     ///
     /// # Errors
     /// The recording does not exist.
@@ -109,7 +112,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
 
 /// Queries.
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Start position of a recording.
+    /// Returns the start position of a recording.
     ///
     /// # Errors
     /// The recording does not exist.
@@ -117,7 +120,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(self.store.recording(recording_id)?.start_position)
     }
 
-    /// Recorded position of a recording that runs, otherwise −1.
+    /// Returns the recorded position of an active recording, otherwise −1.
     ///
     /// # Errors
     /// The recording does not exist.
@@ -126,7 +129,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(self.recordings.position(recording_id).unwrap_or(NULL_VALUE))
     }
 
-    /// Stop position of a recording, −1 while it runs.
+    /// Returns the stop position of a recording, or −1 while the recording is active.
     ///
     /// # Errors
     /// The recording does not exist.
@@ -134,7 +137,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(self.store.recording(recording_id)?.stop_position)
     }
 
-    /// Recorded position of a recording that runs, otherwise its stop position.
+    /// Returns the recorded position of an active recording, otherwise its stop position.
     ///
     /// # Errors
     /// The recording does not exist.
@@ -146,7 +149,10 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             .unwrap_or(stop_position))
     }
 
-    /// The newest recording from `min_recording_id` on of a session and stream whose channel contains a text; −1 if there is none.
+    /// Finds the recording with the highest id of a session and a stream whose channel contains a text, from
+    /// `min_recording_id` on.
+    ///
+    /// Returns −1 if no recording matches.
     ///
     /// # Errors
     /// `min_recording_id` is negative.
@@ -211,15 +217,17 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
 
 /// The duty cycle.
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Runs the client, takes requests, and runs what is in progress. Returns the work count.
+    /// Runs the client, serves requests, and continues the operations in progress. Returns the work count.
     pub fn do_work(&mut self) -> usize {
         self.now_ns = self.clocks.nano.nano_time();
         self.now_ms = self.clocks.epoch.time_ms();
         let mut work = self.aeron.do_work();
-        work += self.poll_requests();
+        // Runs before the requests. Otherwise a client could request the stop position after the response to its stop
+        // request, but before the position is stored.
         work +=
             self.recordings
                 .do_work(&self.aeron, &mut self.store, self.now_ms, &mut self.outbox);
+        work += self.poll_requests();
         work += self.begin_held_replays() + self.run_replications();
         work += self.poll_replays() + self.delete_files();
         work += self.sessions.deliver(&mut self.outbox, self.now_ns);
@@ -229,7 +237,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         work
     }
 
-    /// Ends the archive: notes where recordings ended that the recorder has ended, tells their sessions, and closes everything.
+    /// Ends the archive: stores the stop positions that the recorder reported, sends signals to their sessions, and
+    /// closes everything.
     ///
     /// If the client has ended (`is_abort`), the catalog is not changed: recovery finds the ends at the next start.
     pub fn close(&mut self, is_abort: bool) {
@@ -245,13 +254,13 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         self.reports.close();
     }
 
-    /// Notes an error for whoever runs the archive.
+    /// Reports an error to the operator of the archive.
     pub fn report(&mut self, error: &str) {
         self.reports.report(self.now_ms, error);
     }
 
     fn poll_requests(&mut self) -> usize {
-        // The streams are taken out while the requests change the rest.
+        // The streams are moved out of `self`, because serving a request changes the other fields.
         let mut streams = std::mem::take(&mut self.streams);
         let polled = streams.poll(|image, request| self.on_request(image, request));
         self.streams = streams;

@@ -1,8 +1,9 @@
-//! [`ArchiveContext`]: every setting of the archive once, with its field, default, property and limits.
+//! [`ArchiveContext`]: every setting of the archive, with its field, default, property and limits.
 //!
-//! Values come from the defaults, then from the environment, `-D` definitions and properties files ([`ArchiveContext::apply`]), then
-//! from code that sets fields directly. A text that is not of its setting's grammar and a value beyond its limits are refused, as the
-//! Java archive refuses them; no value is clamped. Lengths are bytes.
+//! Values come from the defaults, then from the environment, `-D` definitions and properties files
+//! ([`ArchiveContext::apply`]), then from code that sets fields directly. If a text does not match its setting's
+//! grammar, or a value is outside of its limits, it is refused as in the Java archive; no value is clamped. Lengths are
+//! bytes.
 
 mod conclude;
 mod modes;
@@ -31,7 +32,7 @@ const MS: i64 = 1_000_000;
 const SECOND: i64 = 1_000 * MS;
 const DEFAULT_MAX_IDLE_PARK_NS: u64 = 2 * MS as u64;
 
-/// A setting of the archive that has the value of a setting of the driver, if it has none of its own.
+/// Settings of the archive that take the value of a driver's setting if they are not set.
 const STAND_INS: [(&str, &str); 2] = [
     ("aeron.archive.control.mtu.length", "aeron.mtu.length"),
     (
@@ -42,12 +43,12 @@ const STAND_INS: [(&str, &str); 2] = [
 
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $default:expr, $property:literal $grammar:expr;)*) => {
-        /// Everything an archive can be told before it starts.
+        /// All settings of an archive.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct ArchiveContext {
             $($(#[doc = $doc])+ pub $name: $type,)*
-            /// After one second without work, agents that back off park up to this long, if it is longer than their own longest
-            /// park; 0 turns it off.
+            /// After one second without work, agents that back off park up to this long, if it is longer than their
+            /// idle strategy's longest park; 0 turns it off.
             pub max_idle_park_ns: u64,
         }
 
@@ -86,14 +87,14 @@ settings! {
     archive_dir_delete_on_start: bool = false, "aeron.archive.dir.delete.on.start" Boolean;
     /// Directory of the mark file; if empty, the archive directory.
     mark_file_dir: Option<PathBuf> = None, "aeron.archive.mark.file.dir" Text;
-    /// Id that tells the archives of a driver apart; -1 takes one from the driver.
+    /// Id of the archive among those of its driver; -1 lets the driver choose one.
     archive_id: i64 = -1, "aeron.archive.id" Integer(i64::MIN, MAX);
 
     /// Channel of control requests over the network; required unless it is turned off.
     control_channel: String = String::new(), "aeron.archive.control.channel" Text;
     /// Stream of control requests over the network.
     control_stream_id: i32 = 10, "aeron.archive.control.stream.id" Integer(i32::MIN as i64, MAX_I32);
-    /// Take control requests over the network.
+    /// Accept control requests over the network.
     control_channel_enabled: bool = true, "aeron.archive.control.channel.enabled" Boolean;
     /// Channel of control requests on the same machine.
     local_control_channel: String = "aeron:ipc?term-length=64k".into(), "aeron.archive.local.control.channel" Text;
@@ -120,32 +121,37 @@ settings! {
     segment_file_length: usize = 128 * MIB as usize, "aeron.archive.segment.file.length" Size(64 * KIB, GIB);
     /// Longest block that is read or written at once; a power of two.
     file_io_max_length: usize = MIB as usize, "aeron.archive.file.io.max.length" Size(64 * KIB, GIB);
-    /// No recording starts if the file system has not more free space.
+    /// No recording starts if at most this much space is free in the file system.
     low_storage_space_threshold: u64 = 128 * MIB as u64,
         "aeron.archive.low.storage.space.threshold" Size(0, MAX);
-    /// What is forced to the disk after each block of a recording: 0 nothing, 1 data, 2 also metadata.
+    /// Part of each block of a recording that is forced to the disk: 0 nothing, 1 data, 2 also metadata.
     file_sync_level: SyncLevel = SyncLevel::None, "aeron.archive.file.sync.level" Integer(0, 2);
-    /// What is forced to the disk after each change of the catalog; at least `aeron.archive.file.sync.level`.
+    /// Part of each change of the catalog that is forced to the disk; at least `aeron.archive.file.sync.level`.
     catalog_file_sync_level: SyncLevel = SyncLevel::None, "aeron.archive.catalog.file.sync.level" Integer(0, 2);
     /// Length of a new catalog.
     catalog_capacity: u64 = MIB as u64, "aeron.archive.catalog.capacity" Size(32, MAX_I32);
-    /// What is done with a last frame that may not be whole after a kill: `refuse` the start and name it, or `truncate` the recording before it.
+    /// Decision about a last frame that may be torn after a kill, if no index decides: `refuse` the start and name the
+    /// frame, or `truncate` the recording before it.
     on_torn_fragment: OnTornFragment = OnTornFragment::Refuse, "aeron.archive.on.torn.fragment" Text;
-    /// Recordings at the same time.
+    /// Write an index beside each segment: arrival times, ends of messages, and whether a last frame is whole after a
+    /// kill.
+    index: bool = true, "aeron.archive.index" Boolean;
+    /// Maximum number of recordings at the same time.
     max_concurrent_recordings: i32 = 20, "aeron.archive.max.concurrent.recordings" Integer(0, MAX_I32);
-    /// Replays at the same time.
+    /// Maximum number of replays at the same time.
     max_concurrent_replays: i32 = 20, "aeron.archive.max.concurrent.replays" Integer(0, MAX_I32);
-    /// Checksum of recorded frames, `CRC-32` or `CRC-32C`; if empty, none.
+    /// Checksum of recorded frames, `CRC-32` or `CRC-32C`; if empty, no checksum.
     record_checksum: String = String::new(), "aeron.archive.record.checksum" Text;
-    /// Checksum that replayed frames must have; if empty, none.
+    /// Checksum that replayed frames must have; if empty, no checksum.
     replay_checksum: String = String::new(), "aeron.archive.replay.checksum" Text;
 
-    /// How long sessions, replays and replay tokens wait for their client.
+    /// Time limit for a client to connect to its session or replay, and to use a replay token.
     connect_timeout_ns: i64 = 5 * SECOND, "aeron.archive.connect.timeout" Duration(0, MAX);
     /// Time between two pings of a control session.
     session_liveness_check_interval_ns: i64 = SECOND,
         "aeron.archive.session.liveness.check.interval" Duration(0, MAX);
-    /// How long the publication of a finished replay is kept. If it is not set, the driver's `aeron.publication.linger.timeout`.
+    /// How long the publication of a finished replay is kept. If it is not set, the driver's
+    /// `aeron.publication.linger.timeout`.
     replay_linger_timeout_ns: i64 = 5 * SECOND, "aeron.archive.replay.linger.timeout" Duration(0, MAX);
 
     /// Threads of the agents: `DEDICATED`, `SHARED` or `INVOKER`.
@@ -156,20 +162,20 @@ settings! {
     recorder_idle_strategy: String = String::new(), "aeron.archive.recorder.idle.strategy" Text;
     /// Idle strategy of the replayer; if empty, that of the conductor.
     replayer_idle_strategy: String = String::new(), "aeron.archive.replayer.idle.strategy" Text;
-    /// Longer duty cycles of the conductor are counted.
+    /// Duty cycles of the conductor that take longer are counted.
     conductor_cycle_threshold_ns: i64 = 100 * MS, "aeron.archive.conductor.cycle.threshold" Duration(0, MAX);
-    /// Longer duty cycles of the recorder are counted.
+    /// Duty cycles of the recorder that take longer are counted.
     recorder_cycle_threshold_ns: i64 = 100 * MS, "aeron.archive.recorder.cycle.threshold" Duration(0, MAX);
-    /// Longer duty cycles of the replayer are counted.
+    /// Duty cycles of the replayer that take longer are counted.
     replayer_cycle_threshold_ns: i64 = 100 * MS, "aeron.archive.replayer.cycle.threshold" Duration(0, MAX);
     /// Length of the distinct error log in the mark file.
     error_buffer_length: usize = MIB as usize, "aeron.archive.error.buffer.length" Size(MIB, MAX_I32);
 
-    /// Who may connect: if empty, the users of `aeron.archive.users.file`, or everybody without such a file. The class name of Aeron's
-    /// sample requires the file.
+    /// Clients that may connect: if empty, the users of `aeron.archive.users.file`, or everybody without such a file.
+    /// The class name of Aeron's sample requires the file.
     authenticator_supplier: String = String::new(), "aeron.archive.authenticator.supplier" Text;
-    /// What clients may ask for: `ALLOW_ALL` or `DENY_ALL`; if empty, what the roles in `aeron.archive.users.file` allow, or everything
-    /// without such a file.
+    /// Requests that clients may send: `ALLOW_ALL` or `DENY_ALL`; if empty, those that the roles in
+    /// `aeron.archive.users.file` allow, or all without such a file.
     authorisation_service_supplier: String = String::new(),
         "aeron.archive.authorisation.service.supplier" Text;
     /// TOML file of users, their secrets and their roles; mode 0600.
@@ -177,20 +183,20 @@ settings! {
 }
 
 impl ArchiveContext {
-    /// The setting of a field, for instance `segment_file_length`.
+    /// Returns the setting of a field, for instance `segment_file_length`.
     pub fn setting(name: &str) -> Option<&'static ArchiveSetting> {
         ARCHIVE_SETTINGS.iter().find(|setting| setting.name == name)
     }
 
-    /// Directory of the mark file.
+    /// Returns the directory of the mark file.
     pub fn mark_file_dir(&self) -> &Path {
         self.mark_file_dir.as_deref().unwrap_or(&self.archive_dir)
     }
 
-    /// Takes over every setting of `sources`, and those of the driver that stand in for settings of the archive.
+    /// Applies every setting of `sources`, and those of the driver that are defaults for settings of the archive.
     ///
     /// # Errors
-    /// A text that is not of its setting's grammar. The settings before it are taken over.
+    /// A text does not match its setting's grammar. The settings before it are applied.
     pub fn apply(&mut self, sources: &Sources) -> Result<(), ArchiveConfigurationError> {
         for setting in ARCHIVE_SETTINGS {
             let stand_in = STAND_INS
@@ -223,7 +229,7 @@ mod tests {
         context.apply(&sources).map(|()| context)
     }
 
-    /// A text that changes the setting.
+    /// Returns a text that changes the setting's value.
     fn other_text(setting: &ArchiveSetting) -> String {
         match (setting.get(&ArchiveContext::default()), setting.grammar) {
             (Value::Boolean(value), _) => (!value).to_string(),

@@ -1,6 +1,8 @@
-//! [`ArchiveCore`]: conductor, recorder and replayer of an archive, on a storage, clocks and a client that its owner brings.
+//! [`ArchiveCore`]: conductor, recorder and replayer of an archive. Its owner provides the storage, the clocks and the
+//! client.
 //!
-//! [`ArchiveStart`] asks the driver for what an archive needs and never waits, so that the simulator starts archives as production does.
+//! [`ArchiveStart`] sends its commands to the driver and never waits, so that the simulator starts archives in the same
+//! way as production.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -29,18 +31,21 @@ use super::replication::Replications;
 use super::reports::ErrorReports;
 use super::sessions::ControlSessions;
 use super::startup::ArchiveStartError;
+use crate::index::ArrivalClock;
+use crate::ownership::BootId;
 use crate::storage::Storage;
-use crate::store::ArchiveStore;
+use crate::store::{ArchiveStore, RecoveredRecording};
 
-/// Says that the archive is up, at an epoch time in milliseconds, and returns where its errors go. The counter counts them.
+/// Marks the archive as ready, at a time in milliseconds since the epoch, and returns the receiver of its errors. The
+/// counter counts them.
 pub type OpenReports =
     Box<dyn FnOnce(i64, Counter) -> Result<Box<dyn ErrorReports>, ArchiveStartError> + Send>;
 
-/// What an archive stands on.
-pub struct ArchiveSurroundings<S> {
-    /// Catalog and segment files. Nobody else changes them.
+/// The storage, the client, the clocks and the other parts that an archive's owner provides.
+pub struct ArchiveEnvironment<S> {
+    /// Catalog and segment files. Only this archive changes them.
     pub storage: S,
-    /// A client without a thread, for this archive alone.
+    /// A client without its own thread, used only by this archive.
     pub aeron: Aeron,
     /// Id of the archive among those of its driver.
     pub archive_id: i64,
@@ -48,23 +53,25 @@ pub struct ArchiveSurroundings<S> {
     pub epoch_clock: Arc<dyn EpochClock>,
     /// The monotonic clock.
     pub nano_clock: Arc<dyn NanoClock>,
-    /// Returns numbers that nobody can guess.
+    /// Returns random numbers, which cannot be guessed.
     pub random: Box<dyn FnMut() -> i64 + Send>,
+    /// The current boot of the machine, if it is known.
+    pub boot_id: Option<BootId>,
     /// Called once, when everything else is ready.
     pub reports: OpenReports,
 }
 
-/// An archive that starts. Dropping it ends the attempt.
+/// An archive that is starting. Dropping it cancels the start.
 pub struct ArchiveStart<S: Storage> {
     context: ArchiveContext,
     choices: ArchiveChoices,
-    surroundings: Option<ArchiveSurroundings<S>>,
+    surroundings: Option<ArchiveEnvironment<S>>,
     step: StartStep<S>,
 }
 
-/// What the archive waits for.
+/// The step that the start is waiting for.
 enum StartStep<S: Storage> {
-    /// Another archive with the same id may be going.
+    /// Another archive with the same id may be about to end.
     ArchiveId {
         deadline_ns: i64,
     },
@@ -72,10 +79,11 @@ enum StartStep<S: Storage> {
     Streams(Box<OpenedStore<S>>),
 }
 
-/// The store is open, and the driver was asked for the streams.
+/// The store is open, and the streams have been requested from the driver.
 struct OpenedStore<S: Storage> {
     counters: ArchiveCounters,
     store: ArchiveStore<S>,
+    recovered: Vec<RecoveredRecording>,
     events: Option<PendingOperation<ExclusivePublication>>,
     streams: ControlStreams,
     now_ms: i64,
@@ -89,13 +97,13 @@ pub struct ArchiveCore<S: Storage + Clone> {
 }
 
 impl<S: Storage + Clone> ArchiveStart<S> {
-    /// Begins to start an archive. Directories, threading mode and idle strategies of `context` mean nothing here.
+    /// Begins to start an archive. Ignores directories, threading mode and idle strategies of `context`.
     ///
     /// # Errors
-    /// The configuration is refused.
+    /// The configuration is not valid.
     pub fn new(
         context: ArchiveContext,
-        surroundings: ArchiveSurroundings<S>,
+        surroundings: ArchiveEnvironment<S>,
     ) -> Result<Self, ArchiveStartError> {
         let timeout_ns = surroundings.aeron.inter_service_timeout().as_nanos() as i64;
         let deadline_ns = surroundings.nano_clock.nano_time() + timeout_ns;
@@ -107,14 +115,14 @@ impl<S: Storage + Clone> ArchiveStart<S> {
         })
     }
 
-    /// Makes progress without waiting for the driver. Returns the archive once it is ready; must not be called after that, or after an
-    /// error.
+    /// Makes progress without waiting for the driver. Returns the archive once it is ready. Must not be called after
+    /// that, or after an error.
     ///
     /// # Errors
     /// The driver does not serve the archive or serves one with the same id, or the store cannot be opened.
     ///
     /// # Panics
-    /// If the start is over.
+    /// If the start has already returned the archive or an error.
     pub fn poll(&mut self) -> Result<Option<ArchiveCore<S>>, ArchiveStartError> {
         let surroundings = self.surroundings.as_ref().expect("the start goes on");
         surroundings.aeron.do_work();
@@ -151,11 +159,14 @@ impl<S: Storage + Clone> ArchiveStart<S> {
     fn open_store(&self, counters: ArchiveCounters) -> Result<OpenedStore<S>, ArchiveStartError> {
         let surroundings = self.surroundings.as_ref().expect("the start goes on");
         let now_ms = surroundings.epoch_clock.time_ms();
-        let options = store_options(&self.context, &self.choices);
-        let (store, _) = ArchiveStore::open(surroundings.storage.clone(), options, now_ms)?;
+        let options = store_options(&self.context, &self.choices, surroundings.boot_id);
+        let (mut store, recovered) =
+            ArchiveStore::open(surroundings.storage.clone(), options, now_ms)?;
+        store.set_arrival_clock(ArrivalClock::new(Arc::clone(&surroundings.epoch_clock)));
         Ok(OpenedStore {
             counters,
             store,
+            recovered,
             events: recording_events(&surroundings.aeron, &self.context)?,
             streams: control_streams(&surroundings.aeron, &self.context)?,
             now_ms,
@@ -175,7 +186,7 @@ impl<S: Storage + Clone> ArchiveStart<S> {
 }
 
 impl<S: Storage> OpenedStore<S> {
-    /// The recording events, once they can be told.
+    /// Returns the publisher of recording events, once the driver has added its publication.
     fn poll_events(&mut self) -> Result<Option<RecordingEvents>, ArchiveStartError> {
         Ok(match &mut self.events {
             None => Some(RecordingEvents::default()),
@@ -191,11 +202,11 @@ impl<S: Storage + Clone> ArchiveCore<S> {
     fn new(
         context: &ArchiveContext,
         choices: &ArchiveChoices,
-        surroundings: ArchiveSurroundings<S>,
+        surroundings: ArchiveEnvironment<S>,
         opened: OpenedStore<S>,
         events: RecordingEvents,
     ) -> Result<Self, ArchiveStartError> {
-        let ArchiveSurroundings {
+        let ArchiveEnvironment {
             aeron,
             archive_id,
             epoch_clock: epoch,
@@ -206,6 +217,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
         let OpenedStore {
             counters,
             store,
+            recovered,
             streams,
             now_ms,
             ..
@@ -213,7 +225,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
         let security = Security::of(choices)?;
         let sessions = ControlSessions::new(
             session_settings(context, archive_id),
-            // The ids of an archive that is started again differ from those before.
+            // Random, so that the ids of a restarted archive differ from those before the restart.
             random() & i64::from(i32::MAX),
             security.authenticator,
             security.authorisation,
@@ -244,6 +256,10 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             max_concurrent_recordings: context.max_concurrent_recordings as usize,
             block_limit: context.file_io_max_length,
         };
+        let mut reports = (surroundings.reports)(now_ms, counters.errors.clone())?;
+        for recording in recovered.iter().filter(|recording| recording.is_torn) {
+            reports.report(now_ms, &recording.to_string());
+        }
         let conductor = ArchiveConductor {
             archive_id,
             recordings: Recordings::new(recording_settings, recorder_commands, events_of_recorder),
@@ -253,7 +269,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             deletions: Deletions::default(),
             sessions,
             outbox: Outbox::default(),
-            reports: (surroundings.reports)(now_ms, counters.errors.clone())?,
+            reports,
             now_ns: nano.nano_time(),
             clocks: Clocks { epoch, nano },
             aeron,
@@ -275,7 +291,7 @@ where
     S: Storage + Clone + Send + 'static,
     S::File: Send,
 {
-    /// The archive in one agent, as in the modes SHARED and INVOKER.
+    /// Returns the archive as one agent, as in the threading modes SHARED and INVOKER.
     pub fn into_agent(self) -> impl Agent {
         ConductorAgent {
             conductor: self.conductor,

@@ -6,7 +6,7 @@ use aeron_agent::version::{COMMIT, TEXT as VERSION};
 use aeron_agent::{DutyCycle, DutyCycleTracker, NanoClock};
 use aeron_client::{Aeron, Counter, CountersReader, PendingOperation, SharedBuffer};
 
-/// Types of the counters. Keys hold the archive id.
+/// Type ids of the counters. Their keys contain the archive id.
 mod type_id {
     pub const ERRORS: i32 = 101;
     pub const CONTROL_SESSIONS: i32 = 102;
@@ -22,9 +22,9 @@ mod type_id {
     pub const REPLAY_SESSIONS: i32 = 112;
 }
 
-/// Counters of an archive. They are freed with the archive's client.
+/// Counters of an archive. The driver frees these counters when the client of the archive is closed.
 pub(super) struct ArchiveCounters {
-    /// Errors, also those in the error log.
+    /// Number of errors, including those in the error log.
     pub errors: Counter,
     /// Duty cycles of the conductor.
     pub conductor_cycles: CycleCounters,
@@ -32,11 +32,11 @@ pub(super) struct ArchiveCounters {
     pub recorder_cycles: Option<CycleCounters>,
     /// Duty cycles of the replayer; `None` if the conductor runs it.
     pub replayer_cycles: Option<CycleCounters>,
-    /// Control sessions.
+    /// Number of control sessions.
     pub control_sessions: Counter,
-    /// Recordings that run.
+    /// Number of active recordings.
     pub recording_sessions: Counter,
-    /// Replays that run.
+    /// Number of active replays.
     pub replay_sessions: Counter,
     /// Writes of the recorder.
     pub writes: TransferCounters,
@@ -44,7 +44,7 @@ pub(super) struct ArchiveCounters {
     pub reads: TransferCounters,
 }
 
-/// How long the duty cycles of an agent take.
+/// Counters for the duration of an agent's duty cycles.
 #[derive(Clone)]
 pub(super) struct CycleCounters {
     max_time_ns: Counter,
@@ -52,7 +52,7 @@ pub(super) struct CycleCounters {
     tracker: DutyCycleTracker,
 }
 
-/// Bytes that were written or read, and how long that took.
+/// Counters for the bytes that were written or read, and the duration of the writes or reads.
 #[derive(Clone)]
 pub(super) struct TransferCounters {
     max_time_ns: Counter,
@@ -60,7 +60,7 @@ pub(super) struct TransferCounters {
     total_time_ns: Counter,
 }
 
-/// Measures the turns of the sessions of an agent.
+/// Measures the transfers of an agent's sessions.
 pub(super) struct TransferMeter {
     counters: TransferCounters,
     clock: Arc<dyn NanoClock>,
@@ -73,25 +73,25 @@ pub(super) struct CounterLabels<'a> {
     pub archive_id: i64,
     /// Threading mode, as its property names it.
     pub threading_mode: &'a str,
-    /// Whether recorder and replayer have threads of their own.
+    /// Whether recorder and replayer have their own threads.
     pub is_dedicated: bool,
-    /// Longest duty cycles of conductor, recorder and replayer that do not count as exceeded, in nanoseconds.
+    /// Thresholds of conductor, recorder and replayer, in nanoseconds. A longer duty cycle is counted.
     pub cycle_thresholds_ns: [i64; 3],
 }
 
-/// Counters that the driver was asked for.
+/// Counters that the driver has been asked to add.
 pub(super) struct PendingCounters {
-    /// In the order in which [`PendingCounters::poll`] takes them.
+    /// In the order in which [`PendingCounters::poll`] reads them.
     operations: Vec<PendingOperation<Counter>>,
     is_dedicated: bool,
     cycle_thresholds_ns: [i64; 3],
 }
 
 impl ArchiveCounters {
-    /// Asks the driver for the counters in Aeron's order. Does not wait.
+    /// Asks the driver to add the counters, in Aeron's order. Does not wait.
     ///
     /// # Errors
-    /// The driver cannot be asked.
+    /// The command cannot be sent to the driver.
     pub fn ask(aeron: &Aeron, labels: &CounterLabels<'_>) -> aeron_client::Result<PendingCounters> {
         let id = labels.archive_id;
         let errors = format!("Archive Errors - archiveId={id} version={VERSION} commit={COMMIT}");
@@ -164,7 +164,7 @@ const SESSION_AND_TRANSFER_COUNTERS: [(i32, &str); 9] = [
 ];
 
 impl PendingCounters {
-    /// The counters, once the driver has added all of them. Does not wait.
+    /// Returns the counters, once the driver has added all of them. Does not wait.
     ///
     /// # Errors
     /// The driver refuses a counter.
@@ -212,7 +212,7 @@ impl PendingCounters {
 }
 
 impl CycleCounters {
-    /// Ends the measurement of a duty cycle and begins that of the next.
+    /// Ends the measurement of a duty cycle and begins the measurement of the next duty cycle.
     pub fn measure(&mut self, now_ns: i64) {
         let DutyCycle {
             duration_ns,
@@ -226,7 +226,7 @@ impl CycleCounters {
 }
 
 impl TransferCounters {
-    /// Notes a transfer.
+    /// Counts a transfer.
     pub fn note(&self, bytes: usize, duration_ns: i64) {
         self.max_time_ns.propose_max(duration_ns);
         self.total_bytes.fetch_add(bytes as i64);
@@ -235,12 +235,13 @@ impl TransferCounters {
 }
 
 impl TransferMeter {
-    /// A meter of an agent.
+    /// Creates the meter for an agent.
     pub fn new(counters: TransferCounters, clock: Arc<dyn NanoClock>) -> Self {
         Self { counters, clock }
     }
 
-    /// Runs a turn of a session, which returns its result and the bytes that it moved; notes these and their time, if there are any.
+    /// Runs `turn`, which returns its result and the number of bytes that it transferred. If the number is not 0,
+    /// counts the bytes and the time.
     pub fn measure<T>(&self, turn: impl FnOnce() -> (T, usize)) -> T {
         let begin_ns = self.clock.nano_time();
         let (result, bytes) = turn();
@@ -251,7 +252,7 @@ impl TransferMeter {
     }
 }
 
-/// Whether an archive with this id works with the driver: its counters are there.
+/// Returns whether the driver has counters of an archive with this id, which is then running.
 pub(super) fn is_archive_there(counters: &CountersReader<SharedBuffer>, archive_id: i64) -> bool {
     counters.records().any(|record| {
         matches!(record.type_id, type_id::ERRORS | type_id::MAX_WRITE_TIME)

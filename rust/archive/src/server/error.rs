@@ -1,10 +1,10 @@
-//! [`ArchiveError`]: the reason why the archive refuses a request, as the client is told.
+//! [`ArchiveError`]: why the archive refuses a request, with the code and text of the response.
 
 use aeron_protocol::archive::ArchiveErrorCode;
 
 use crate::store::StoreError;
 
-/// The reason why a request failed, with the code and the text of the response.
+/// Why a request failed, with the code and the text of the response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ArchiveError {
@@ -15,7 +15,7 @@ pub struct ArchiveError {
 }
 
 impl ArchiveError {
-    /// An error with a code.
+    /// Creates an error with a code.
     pub fn new(code: ArchiveErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -23,12 +23,12 @@ impl ArchiveError {
         }
     }
 
-    /// An error without a code of its own.
+    /// Creates an error with the generic code.
     pub fn generic(message: impl ToString) -> Self {
         Self::new(ArchiveErrorCode::Generic, message.to_string())
     }
 
-    /// The recording does not exist.
+    /// Creates the error for a recording that does not exist.
     pub fn unknown_recording(recording_id: i64) -> Self {
         StoreError::UnknownRecording { recording_id }.into()
     }

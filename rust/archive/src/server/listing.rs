@@ -7,19 +7,19 @@ use aeron_protocol::archive::{
 use super::control::{Response, ResponseStream, Sent};
 use crate::catalog::RecordingDescriptor;
 
-/// Entries that one listing looks at in one duty cycle at most.
+/// Maximum number of entries that one listing checks in one duty cycle.
 const ENTRIES_PER_CYCLE: usize = 64;
 
 /// The recordings and subscriptions that a client may list.
 pub(super) trait ListingSource {
-    /// The recording with the lowest id that is not below `recording_id`.
+    /// Returns the recording with the lowest id that is not below `recording_id`.
     fn next_recording(&self, recording_id: i64) -> Option<&RecordingDescriptor>;
 
-    /// The recording subscription at an index of an order that holds as long as no subscription comes or goes.
+    /// Returns the recording subscription at an index. The order changes only when a subscription is added or removed.
     fn subscription(&self, index: usize) -> Option<SubscriptionEntry<'_>>;
 }
 
-/// A recording subscription as a client sees it.
+/// A recording subscription, with the values that are sent to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SubscriptionEntry<'a> {
     /// Registration id of the subscription.
@@ -30,11 +30,11 @@ pub(super) struct SubscriptionEntry<'a> {
     pub channel: &'a str,
 }
 
-/// A request to list, and how far it has come.
+/// A request to list, and its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listing {
     correlation_id: i64,
-    /// Descriptors that are still to be sent.
+    /// Number of descriptors that are still to be sent.
     left: i32,
     entries: Entries,
 }
@@ -43,7 +43,7 @@ pub(super) struct Listing {
 enum Entries {
     Recordings {
         next_id: i64,
-        /// Id after the last recording that was looked at.
+        /// Id after the last recording that was checked.
         end_id: i64,
         filter: Option<StreamFilter>,
     },
@@ -69,12 +69,12 @@ pub(super) struct StreamFilter {
 pub(super) struct ListingProgress {
     /// Messages that were sent.
     pub sent: usize,
-    /// Whether nothing more comes.
+    /// Whether the listing is complete.
     pub is_over: bool,
 }
 
 impl StreamFilter {
-    /// Whether the recording is selected.
+    /// Returns whether the recording is selected.
     pub fn matches(&self, recording: &RecordingDescriptor) -> bool {
         recording.stream_id == self.stream_id
             && contains(
@@ -112,7 +112,8 @@ impl Listing {
         }
     }
 
-    /// Lists up to `count` recording subscriptions from an index on, of one stream or of all, whose channel contains `fragment`.
+    /// Lists up to `count` recording subscriptions from an index on, of one stream or of all, whose channel contains
+    /// `fragment`.
     pub fn subscriptions(
         correlation_id: i64,
         first_index: i32,
@@ -124,7 +125,7 @@ impl Listing {
             correlation_id,
             left: count,
             entries: Entries::Subscriptions {
-                // An index below 0 is out of range, as one beyond the last.
+                // A negative index is out of range, like an index after the last subscription.
                 next_index: usize::try_from(first_index).unwrap_or(usize::MAX),
                 stream_id,
                 fragment,
@@ -132,7 +133,7 @@ impl Listing {
         }
     }
 
-    /// Sends what can be sent now.
+    /// Sends as many descriptors as possible now.
     pub fn do_work(
         &mut self,
         control_session_id: i64,
@@ -143,7 +144,7 @@ impl Listing {
         for _ in 0..ENTRIES_PER_CYCLE {
             let step = self.step(control_session_id, responses, source);
             match step {
-                Step::Sent => {
+                ListingStep::Sent => {
                     sent += 1;
                     self.left -= 1;
                     if self.left <= 0 {
@@ -153,14 +154,14 @@ impl Listing {
                         };
                     }
                 }
-                Step::Skipped => {}
-                Step::BackPressured => {
+                ListingStep::Skipped => {}
+                ListingStep::BackPressured => {
                     return ListingProgress {
                         sent,
                         is_over: false,
                     };
                 }
-                Step::End(response) => {
+                ListingStep::End(response) => {
                     responses.respond(control_session_id, self.correlation_id, &response);
                     return ListingProgress {
                         sent: sent + 1,
@@ -180,7 +181,7 @@ impl Listing {
         control_session_id: i64,
         responses: &mut ResponseStream,
         source: &dyn ListingSource,
-    ) -> Step {
+    ) -> ListingStep {
         let (correlation_id, is_empty) = (self.correlation_id, self.left <= 0);
         match &mut self.entries {
             Entries::OneRecording(id) => {
@@ -189,7 +190,7 @@ impl Listing {
                     Some(recording) => {
                         send_recording(responses, control_session_id, correlation_id, recording)
                     }
-                    None => Step::End(Response::RecordingUnknown(*id)),
+                    None => ListingStep::End(Response::RecordingUnknown(*id)),
                 }
             }
             Entries::Recordings {
@@ -199,7 +200,7 @@ impl Listing {
             } => {
                 let found = source.next_recording(*next_id).filter(|_| !is_empty);
                 let Some(recording) = found else {
-                    return Step::End(Response::RecordingUnknown(*end_id));
+                    return ListingStep::End(Response::RecordingUnknown(*end_id));
                 };
                 let step = match filter
                     .as_ref()
@@ -208,9 +209,9 @@ impl Listing {
                     true => {
                         send_recording(responses, control_session_id, correlation_id, recording)
                     }
-                    false => Step::Skipped,
+                    false => ListingStep::Skipped,
                 };
-                if step != Step::BackPressured {
+                if step != ListingStep::BackPressured {
                     *next_id = recording.recording_id.saturating_add(1);
                     *end_id = *next_id;
                 }
@@ -223,7 +224,7 @@ impl Listing {
             } => {
                 let found = source.subscription(*next_index).filter(|_| !is_empty);
                 let Some(subscription) = found else {
-                    return Step::End(Response::SubscriptionUnknown(0));
+                    return ListingStep::End(Response::SubscriptionUnknown(0));
                 };
                 let is_selected = stream_id.is_none_or(|id| id == subscription.stream_id)
                     && contains(subscription.channel.as_bytes(), fragment);
@@ -237,11 +238,11 @@ impl Listing {
                             stripped_channel: subscription.channel.as_bytes(),
                         };
                         let message = ArchiveResponse::RecordingSubscriptionDescriptor(descriptor);
-                        Step::of(responses.try_send(&message))
+                        ListingStep::of(responses.try_send(&message))
                     }
-                    false => Step::Skipped,
+                    false => ListingStep::Skipped,
                 };
-                if step != Step::BackPressured {
+                if step != ListingStep::BackPressured {
                     *next_index += 1;
                 }
                 step
@@ -251,18 +252,18 @@ impl Listing {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Step {
+enum ListingStep {
     Sent,
     Skipped,
     BackPressured,
     End(Response),
 }
 
-impl Step {
+impl ListingStep {
     fn of(sent: Sent) -> Self {
         match sent {
             Sent::Now => Self::Sent,
-            // A session whose publication is closed ends by itself.
+            // If the publication is closed, the session ends by itself.
             Sent::Queued | Sent::Never => Self::BackPressured,
         }
     }
@@ -273,7 +274,7 @@ fn send_recording(
     control_session_id: i64,
     correlation_id: i64,
     recording: &RecordingDescriptor,
-) -> Step {
+) -> ListingStep {
     let message = RecordingDescriptorMessage {
         control_session_id,
         correlation_id,
@@ -292,10 +293,10 @@ fn send_recording(
         original_channel: recording.original_channel.as_bytes(),
         source_identity: recording.source_identity.as_bytes(),
     };
-    Step::of(responses.try_send(&ArchiveResponse::RecordingDescriptor(message)))
+    ListingStep::of(responses.try_send(&ArchiveResponse::RecordingDescriptor(message)))
 }
 
-/// Whether `bytes` contain `part`. Everything contains nothing.
+/// Returns whether `bytes` contain `part`. An empty `part` is always contained.
 pub(super) fn contains(bytes: &[u8], part: &[u8]) -> bool {
     part.is_empty() || bytes.windows(part.len()).any(|window| window == part)
 }

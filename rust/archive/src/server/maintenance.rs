@@ -1,4 +1,5 @@
-//! Giving up, moving and bringing back parts of recordings; the files go one by one in later duty cycles.
+//! The conductor's requests that remove, move or attach parts of recordings. Files are deleted one by one in later duty
+//! cycles.
 
 use aeron_protocol::archive::{RecordingSignal, RequestIds};
 
@@ -9,20 +10,20 @@ use super::outbox::{Outbox, SignalPlace};
 use crate::storage::Storage;
 use crate::store::{ArchiveStore, DeleteOperation, RecordingActivity};
 
-/// Deletions that are not done. Each has deleted files of its recording alone.
+/// Deletions that are not finished. Each one only concerns the files of its own recording.
 #[derive(Debug, Default)]
 pub(super) struct Deletions {
-    running: Vec<Deletion>,
+    running: Vec<DeletionRequest>,
 }
 
 #[derive(Debug)]
-struct Deletion {
+struct DeletionRequest {
     requester: RequestIds,
     operation: DeleteOperation,
 }
 
 impl Deletions {
-    /// Responds with a number of files, and deletes those of the operation later.
+    /// Responds with the number of files of an operation. The files are deleted later.
     fn begin(
         &mut self,
         requester: RequestIds,
@@ -34,25 +35,26 @@ impl Deletions {
         if operation.is_done() {
             announce(requester, operation.recording_id(), outbox);
         } else {
-            self.running.push(Deletion {
+            self.running.push(DeletionRequest {
                 requester,
                 operation,
             });
         }
     }
 
-    /// Deletes a file of the first operation whose recording `may_delete`. Returns the work count, and the error of a file that stays.
+    /// Deletes a file of the first operation for whose recording `may_delete` returns true. Returns the work count, and
+    /// the error if that fails.
     fn do_work<S: Storage + Clone>(
         &mut self,
         store: &mut ArchiveStore<S>,
         may_delete: impl Fn(i64) -> bool,
         outbox: &mut Outbox,
     ) -> (usize, Option<ArchiveError>) {
-        let is_next = |deletion: &Deletion| may_delete(deletion.operation.recording_id());
+        let is_next = |deletion: &DeletionRequest| may_delete(deletion.operation.recording_id());
         let Some(at) = self.running.iter().position(is_next) else {
             return (0, None);
         };
-        let Deletion {
+        let DeletionRequest {
             requester,
             operation,
         } = &mut self.running[at];
@@ -74,7 +76,7 @@ fn announce(requester: RequestIds, recording_id: i64, outbox: &mut Outbox) {
 }
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Gives up all that is recorded from `position` on. Replays of the recording end before its files are deleted.
+    /// Truncates a recording at `position`. Replays of the recording end before its files are deleted.
     ///
     /// # Errors
     /// See [`ArchiveStore::truncate`].
@@ -90,7 +92,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(())
     }
 
-    /// Gives up a recording that is neither recorded nor replayed.
+    /// Deletes a recording that is neither active nor being replayed.
     ///
     /// # Errors
     /// See [`ArchiveStore::purge_recording`].
@@ -105,7 +107,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(())
     }
 
-    /// Moves the start of a recording. The files before it stay.
+    /// Moves the start of a recording. The files before the new start are not deleted.
     ///
     /// # Errors
     /// See [`ArchiveStore::detach_segments`].
@@ -120,7 +122,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(0)
     }
 
-    /// Moves the start of a recording, and deletes the files before it.
+    /// Moves the start of a recording, and deletes the files before the new start.
     ///
     /// # Errors
     /// See [`ArchiveStore::purge_segments`].
@@ -160,7 +162,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(self.store.attach_segments(recording_id)? as i64)
     }
 
-    /// Moves the files of a recording to another one that it continues, or that continues it.
+    /// Moves the segment files of a recording to an adjacent recording.
     ///
     /// # Errors
     /// See [`ArchiveStore::migrate_segments`].
@@ -179,12 +181,13 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(())
     }
 
-    /// Deletes the next file that is to be deleted.
+    /// Deletes the next of the files to be deleted. Returns the work count.
     pub(super) fn delete_files(&mut self) -> usize {
         let replays = &self.replays;
         let (work, error) = self.deletions.do_work(
             &mut self.store,
-            // Other replays cannot reach the files: they begin at or after the start, and end at the stop position.
+            // Other replays do not read these files: they begin at or after the start position, and end at the stop
+            // position.
             |recording_id| !replays.is_stopping(recording_id),
             &mut self.outbox,
         );

@@ -1,4 +1,14 @@
-//! The archive server: a conductor with a typed interface, and control sessions that translate Aeron's archive protocol to it.
+//! The archive server: control sessions decode the requests of Aeron's archive protocol, and the conductor executes
+//! them.
+//!
+//! * Start and end: `archive` ([`Archive`]), `startup` (order of the steps, directories), `assembly` and `agents`
+//!   (parts and agent loops), [`context`] (settings), [`command_line`] (`aeronarchive`), `core` ([`ArchiveCore`], for
+//!   the simulator).
+//! * Requests: `control` (sessions, dispatch, responses), `sessions` (all sessions), `authentication` and [`users`],
+//!   `outbox` (messages to sessions).
+//! * The conductor's operations: `conductor` (queries and duty cycle), `listing`, `recording`, `replay` and
+//!   `replaying`, `replication` and `replicating`, `maintenance` (truncate, purge, detach, migrate).
+//! * Observation: `counters`, `reports` (errors without a client), `error` (errors in responses).
 
 mod agents;
 mod archive;
@@ -28,7 +38,7 @@ pub use archive::Archive;
 pub use authentication::{
     AcceptAll, AllowAll, AuthenticationDecision, Authenticator, AuthorisationService, DenyAll,
 };
-pub use core::{ArchiveCore, ArchiveStart, ArchiveSurroundings, OpenReports};
+pub use core::{ArchiveCore, ArchiveEnvironment, ArchiveStart, OpenReports};
 pub use error::ArchiveError;
 pub use reports::ErrorReports;
 pub use startup::ArchiveStartError;

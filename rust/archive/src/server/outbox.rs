@@ -1,29 +1,29 @@
-//! [`Outbox`]: messages to control sessions, collected while the parts of the archive work.
+//! [`Outbox`]: collects messages to control sessions during a duty cycle.
 
 use aeron_protocol::archive::{NULL_VALUE, RecordingSignal, RecordingSignalEvent, RequestIds};
 
 use super::ArchiveError;
 use super::control::Response;
 
-/// Messages to control sessions, in order. Those to sessions that have ended are dropped on delivery.
+/// Messages to control sessions, in order. Messages to ended sessions are dropped on delivery.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    notices: Vec<Notice>,
+    notices: Vec<SessionNotice>,
 }
 
 /// A message to one control session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Notice {
+pub(super) enum SessionNotice {
     /// Responds to a request.
     Response(RequestIds, Response),
-    /// Announces what happened to a recording.
+    /// Sends a signal of a recording.
     Signal(RecordingSignalEvent),
 }
 
 /// The recording and position of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SignalPlace {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
     /// Registration id of the subscription.
     pub subscription_id: i64,
@@ -32,7 +32,7 @@ pub(super) struct SignalPlace {
 }
 
 impl SignalPlace {
-    /// A recording without a subscription and position.
+    /// Creates the place for a recording, without a subscription and position.
     pub const fn recording(recording_id: i64) -> Self {
         Self {
             recording_id,
@@ -43,30 +43,32 @@ impl SignalPlace {
 }
 
 impl Outbox {
-    /// Responds to a request.
+    /// Adds a response to a request.
     pub fn respond(&mut self, requester: RequestIds, response: Response) {
-        self.notices.push(Notice::Response(requester, response));
+        self.notices
+            .push(SessionNotice::Response(requester, response));
     }
 
-    /// Responds with an error.
+    /// Adds an error response to a request.
     pub fn refuse(&mut self, requester: RequestIds, error: ArchiveError) {
         self.respond(requester, Response::Error(error));
     }
 
-    /// Announces what happened to a recording, to the session of `requester`.
+    /// Adds a signal of a recording, for the session of `requester`.
     pub fn signal(&mut self, requester: RequestIds, signal: RecordingSignal, place: SignalPlace) {
-        self.notices.push(Notice::Signal(RecordingSignalEvent {
-            control_session_id: requester.control_session_id,
-            correlation_id: requester.correlation_id,
-            recording_id: place.recording_id,
-            subscription_id: place.subscription_id,
-            position: place.position,
-            signal,
-        }));
+        self.notices
+            .push(SessionNotice::Signal(RecordingSignalEvent {
+                control_session_id: requester.control_session_id,
+                correlation_id: requester.correlation_id,
+                recording_id: place.recording_id,
+                subscription_id: place.subscription_id,
+                position: place.position,
+                signal,
+            }));
     }
 
-    /// Takes all messages.
-    pub fn take(&mut self) -> Vec<Notice> {
+    /// Removes and returns all messages.
+    pub fn take(&mut self) -> Vec<SessionNotice> {
         std::mem::take(&mut self.notices)
     }
 }

@@ -1,4 +1,4 @@
-//! The conductor's requests about replays.
+//! The requests about replays that the conductor of the archive executes.
 
 use aeron_client::Image;
 use aeron_protocol::archive::{BoundedReplayRequest, NULL_VALUE, ReplayRequest, RequestIds};
@@ -18,11 +18,12 @@ pub(super) struct ReplayOrder<'a> {
     pub limit_counter_id: Option<i32>,
     pub stream_id: i32,
     pub channel: &'a str,
-    /// Image whose response channel the replay goes to.
+    /// Correlation id of the image whose response channel receives the replay.
     pub response_correlation_id: Option<i64>,
 }
 
-/// Replays of recordings whose counters the driver has not announced yet: clients may see a counter before the archive does.
+/// Replays of recordings whose counters are not available to the archive yet: clients may find a counter before the
+/// archive does.
 #[derive(Debug, Default)]
 pub(super) struct HeldReplays {
     held: Vec<HeldReplay>,
@@ -48,7 +49,7 @@ impl HeldReplays {
 }
 
 impl<'a> ReplayOrder<'a> {
-    /// Reads a replay request.
+    /// Creates the order from a replay request.
     pub fn of(requester: RequestIds, request: &ReplayRequest<'_>, channel: &'a str) -> Self {
         Self {
             requester,
@@ -65,7 +66,7 @@ impl<'a> ReplayOrder<'a> {
         }
     }
 
-    /// Reads a bounded replay request.
+    /// Creates the order from a bounded replay request.
     pub fn of_bounded(
         requester: RequestIds,
         request: &BoundedReplayRequest<'_>,
@@ -88,7 +89,8 @@ impl<'a> ReplayOrder<'a> {
 }
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Begins a replay, at once or when the counter of its recording is there. The response comes when its first frame is there.
+    /// Begins a replay, now or when the counter of its recording is available. The response follows when its first
+    /// frame was found.
     ///
     /// # Errors
     /// The request is refused.
@@ -134,26 +136,27 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         self.replays.request(&self.aeron, &request)
     }
 
-    /// Gives a token with which a replay can be requested over another connection.
+    /// Creates a token with which a replay can be requested over another connection.
     pub fn replay_token(&mut self, requester: RequestIds, recording_id: i64) -> i64 {
         self.replays
-            .give_token(requester.control_session_id, recording_id, self.now_ns)
+            .issue_token(requester.control_session_id, recording_id, self.now_ns)
     }
 
-    /// Stops a replay; one that is over is no error.
+    /// Stops a replay. It is not an error if the replay has ended.
     pub fn stop_replay(&mut self, replay_session_id: i64) -> i64 {
         self.replays.stop(replay_session_id);
         0
     }
 
-    /// Stops all replays of a recording, or with −1 of all.
+    /// Stops all replays of a recording; −1 stops all replays.
     pub fn stop_all_replays(&mut self, recording_id: i64) -> i64 {
         let recording_id = (recording_id != NULL_VALUE).then_some(recording_id);
         self.replays.stop_all(recording_id);
         0
     }
 
-    /// The order of a request that came with a token over another connection than its session's, addressed to the session of the token.
+    /// Returns the order of a request with a token, which was received over another connection than its session's. The
+    /// response goes to the session of the token.
     ///
     /// # Errors
     /// The token is unknown or expired.
@@ -172,12 +175,12 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(order)
     }
 
-    /// Stops the replays of a recording that is cut.
+    /// Stops the replays of a recording that is being truncated.
     pub(super) fn stop_replays_of(&mut self, recording_id: i64) {
         self.replays.stop_all(Some(recording_id));
     }
 
-    /// Takes what the replayer has done since. Returns the work count.
+    /// Processes the events of the replayer. Returns the work count.
     pub(super) fn poll_replays(&mut self) -> usize {
         let outbox = &mut self.outbox;
         let mut failures = Vec::new();

@@ -9,10 +9,11 @@ use super::replication::{ReplicationRequest, ReplicationTurn, active_destination
 use crate::storage::Storage;
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Begins to copy a recording of another archive. Responds with the id of the replication; what happens to it is told later.
+    /// Begins to copy a recording of another archive. Responds with the id of the replication; its progress is reported
+    /// by signals.
     ///
     /// # Errors
-    /// The destination is unknown or recorded, or a channel cannot be.
+    /// The destination is unknown or active, or a channel is not valid.
     pub fn replicate(&mut self, request: ReplicationRequest) -> Result<(), ArchiveError> {
         if let Some(id) = request.destination_recording_id {
             self.store.recording(id).map_err(|_| {
@@ -33,10 +34,10 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(())
     }
 
-    /// Ends a replication where it is.
+    /// Ends a replication at its current position.
     ///
     /// # Errors
-    /// There is none with this id.
+    /// No replication has this id.
     pub fn stop_replication(
         &mut self,
         requester: RequestIds,
@@ -49,7 +50,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         })
     }
 
-    /// One duty cycle of the replications. Returns the work count.
+    /// Runs one duty cycle of the replications. Returns the work count.
     pub(super) fn run_replications(&mut self) -> usize {
         self.with_replications(|replications, turn| replications.do_work(turn))
     }

@@ -1,4 +1,4 @@
-//! [`ErrorReports`]: where errors go that no client is told of.
+//! [`ErrorReports`]: receives the errors that are not sent to a client.
 
 use std::fs::File;
 
@@ -6,24 +6,24 @@ use aeron_agent::console;
 use aeron_client::Counter;
 
 use crate::mark_file::MarkFile;
-use crate::ownership::{LockFile, OwnedDirectory};
+use crate::ownership::{OwnedDirectory, OwnershipLock};
 
-/// Takes errors of the archive.
+/// Receives errors of the archive.
 pub trait ErrorReports: Send {
-    /// Notes an error.
+    /// Reports an error.
     fn report(&mut self, now_ms: i64, error: &str);
 
-    /// Shows that the archive works; called in each duty cycle.
+    /// Writes the archive's heartbeat; called in each duty cycle.
     fn heartbeat(&mut self, now_ms: i64);
 
-    /// Gives the archive's directory up.
+    /// Releases the archive's directory.
     fn close(&mut self);
 }
 
-/// Errors go to the error log of the mark file and are counted.
+/// Writes errors to the error log of the mark file, and counts them.
 pub(super) struct MarkFileReports {
-    /// Mark file and lock of the directory; `None` once it is given up.
-    directory: Option<(MarkFile<File>, LockFile)>,
+    /// Mark file and lock of the directory; `None` after they are released.
+    directory: Option<(MarkFile<File>, OwnershipLock)>,
     errors: Counter,
 }
 
@@ -62,7 +62,7 @@ impl ErrorReports for MarkFileReports {
     }
 
     fn close(&mut self) {
-        // The lock is freed after the mark file says that the archive has ended.
+        // The lock is released after the mark file is marked as ended.
         if let Some((mark_file, _lock)) = self.directory.take()
             && let Err(failure) = mark_file.close()
         {

@@ -1,11 +1,12 @@
-//! [`ControlSessions`]: all control sessions of the archive, and the decision who may have one.
+//! [`ControlSessions`]: all control sessions of the archive, their connect requests, and the authorisation of their
+//! requests.
 
 use aeron_client::{Aeron, Counter, Image, PendingOperation};
 use aeron_protocol::archive::{ARCHIVE_PROTOCOL_VERSION, RequestIds};
 
 use super::control::{ControlSession, Opening, Response, SessionEnd, SessionTurn};
 use super::listing::{Listing, ListingSource};
-use super::outbox::{Notice, Outbox};
+use super::outbox::{Outbox, SessionNotice};
 use super::recording::truncated;
 use super::{ArchiveError, Authenticator, AuthorisationService};
 use crate::channel::{ControlStreamDefaults, response_channel};
@@ -14,7 +15,8 @@ use crate::channel::{ControlStreamDefaults, response_channel};
 const CONTROL_SESSION_TYPE_ID: i32 = 113;
 /// Longest label of a counter, in bytes.
 const MAX_LABEL_LENGTH: usize = 380;
-/// Sessions at most: each has a response publication, so a client that connects without end would exhaust the driver.
+/// Maximum number of sessions. Each has a response publication, so a client that connects again and again could exhaust
+/// the driver.
 const MAX_SESSIONS: usize = 1024;
 
 /// Settings of the control sessions.
@@ -22,7 +24,7 @@ const MAX_SESSIONS: usize = 1024;
 pub(super) struct SessionSettings {
     /// Id of the archive, shown in the labels of counters.
     pub archive_id: i64,
-    /// How long a client may take to connect, and to read a response, in nanoseconds.
+    /// Time limit for a client to connect, and to read a response, in nanoseconds.
     pub connect_timeout_ns: i64,
     /// Interval of pings, in nanoseconds.
     pub liveness_check_interval_ns: i64,
@@ -53,7 +55,7 @@ pub(super) struct ControlSessions {
 /// Why a session does not serve a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NotServed {
-    /// No session has the id, or the request came over another image.
+    /// No session has the id, or the request was received over another image.
     UnknownSession,
     /// The session is not connected yet, or ending.
     NotActive,
@@ -62,7 +64,7 @@ pub(super) enum NotServed {
 }
 
 impl ControlSessions {
-    /// No sessions; the first gets the id `first_id`.
+    /// Creates an empty set of sessions. The first session gets the id `first_id`.
     pub fn new(
         settings: SessionSettings,
         first_id: i64,
@@ -78,22 +80,22 @@ impl ControlSessions {
         }
     }
 
-    /// Sessions that have not ended.
+    /// Returns the number of sessions that have not ended.
     pub fn count(&self) -> usize {
         self.sessions.len()
     }
 
-    /// An id of the sequence that sessions and replications share.
+    /// Returns the next id of the sequence that sessions and replications share.
     pub fn take_id(&mut self) -> i64 {
         let id = self.next_id;
         self.next_id = id.wrapping_add(1) & i64::MAX;
         id
     }
 
-    /// Begins a session. The response goes over a publication that the driver is asked for.
+    /// Begins a session, and asks the driver to add its response publication.
     ///
     /// # Errors
-    /// There are too many sessions, or the response channel cannot be.
+    /// There are too many sessions, or the response channel is not valid.
     pub fn connect(
         &mut self,
         aeron: &Aeron,
@@ -139,10 +141,10 @@ impl ControlSessions {
         Ok(())
     }
 
-    /// Takes notice of a request that came over `image`; the session becomes active by it.
+    /// Accepts a request that was received over `image`. The first request makes the session active.
     ///
     /// # Errors
-    /// The session does not serve it.
+    /// The session does not serve the request.
     pub fn accept(
         &mut self,
         control_session_id: i64,
@@ -167,7 +169,8 @@ impl ControlSessions {
         }
     }
 
-    /// Takes the response to a challenge; a session that was not challenged ignores it.
+    /// Passes the response to a challenge to the session. A session without a challenge ignores the
+    /// response.
     pub fn on_challenge_response(
         &mut self,
         ids: RequestIds,
@@ -188,7 +191,7 @@ impl ControlSessions {
         }
     }
 
-    /// Closes a session by request of its client. Returns whether there was one.
+    /// Closes a session at the request of its client. Returns whether the session existed.
     pub fn close(&mut self, control_session_id: i64, image: &Image) -> bool {
         let session = find(&mut self.sessions, control_session_id)
             .filter(|session| is_same_image(session.image(), image));
@@ -210,19 +213,21 @@ impl ControlSessions {
         }
     }
 
-    /// Whether a listing of the session has not ended.
+    /// Returns whether a listing of the session has not ended.
     pub fn is_listing(&mut self, control_session_id: i64) -> bool {
         find(&mut self.sessions, control_session_id).is_some_and(|session| session.is_listing())
     }
 
-    /// Delivers what is to be sent. Messages to sessions that have ended are dropped.
+    /// Sends the messages of the outbox. Messages to ended sessions are dropped.
     pub fn deliver(&mut self, outbox: &mut Outbox, now_ns: i64) -> usize {
         let notices = outbox.take();
         let count = notices.len();
         for notice in notices {
             match notice {
-                Notice::Response(requester, response) => self.respond(requester, &response, now_ns),
-                Notice::Signal(signal) => {
+                SessionNotice::Response(requester, response) => {
+                    self.respond(requester, &response, now_ns)
+                }
+                SessionNotice::Signal(signal) => {
                     if let Some(session) = find(&mut self.sessions, signal.control_session_id) {
                         session.signal(signal, now_ns);
                     }
@@ -238,8 +243,8 @@ impl ControlSessions {
         }
     }
 
-    /// Runs all sessions, the last first, and removes those that ended. Calls `on_end` with the id of each, and the reason if the archive
-    /// ended it.
+    /// Runs all sessions, the last first, and removes those that ended. Calls `on_end` with the id of each, and the
+    /// reason if the archive ended it.
     pub fn do_work(
         &mut self,
         now_ns: i64,
@@ -277,12 +282,13 @@ impl ControlSessions {
     }
 }
 
-/// Tells the client's request publication why its session ended, if the client does not know.
+/// Rejects the image of the client's request publication with the reason why its session ended, unless the client
+/// closed it.
 fn reject_image<'a>(session: &ControlSession, end: &'a SessionEnd) -> Option<&'a str> {
     let SessionEnd::Aborted(reason) = end else {
         return None;
     };
-    // An image that is gone cannot be rejected, and need not be. A rejection goes on when its operation is dropped.
+    // An unavailable image cannot be rejected, and need not be. Dropping the operation does not cancel the rejection.
     drop(session.image().async_reject(reason));
     Some(reason)
 }

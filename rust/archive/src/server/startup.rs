@@ -1,8 +1,9 @@
-//! The order in which an archive starts, as far as its directories are concerned, and what a failed start leaves.
+//! The order in which an archive starts, and the state of its directories after a failed start.
 //!
-//! An archive makes its directories, finds its id, takes the directories, and only then creates counters and opens the catalog. From
-//! [`TakenDirectory::take`] to [`TakenDirectory::ready`] the mark file has version 0, and clients and tools wait. If a step between the
-//! two fails, the mark file says that the archive has ended, so that the next start need not wait.
+//! An archive creates its directories, finds its id, takes ownership of the directories, and only then creates counters
+//! and opens the catalog. From [`OwnedArchiveDirectory::take`] to [`OwnedArchiveDirectory::ready`] the mark file has
+//! version 0, and clients and tools wait. If a step in between fails, the mark file is marked as ended, so that the
+//! next start need not wait.
 
 use std::fs;
 use std::io;
@@ -18,18 +19,18 @@ use crate::mark_file::Owner;
 use crate::ownership::{OwnedDirectory, OwnershipError, OwnershipRequest};
 use crate::store::StoreError;
 
-/// Sleep between looks for the driver's file.
+/// Interval at which the start polls for the driver's file.
 const DRIVER_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A reason why an archive does not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveStartError {
-    /// A setting is missing or cannot be.
+    /// A setting is missing or not valid.
     #[error(transparent)]
     Configuration(#[from] ArchiveConfigurationError),
-    /// A directory cannot be made.
-    #[error("cannot make the directory {}: {source}", path.display())]
+    /// A directory cannot be created.
+    #[error("cannot create the directory {}: {source}", path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -41,7 +42,7 @@ pub enum ArchiveStartError {
     Ownership(#[from] OwnershipError),
     /// The driver serves an archive with the same id.
     #[error(
-        "found existing archive for archiveId={archive_id}: choose another aeron.archive.id, or wait until the driver has noticed that the archive before ended"
+        "found existing archive for archiveId={archive_id}: choose another aeron.archive.id, or wait until the driver has noticed the end of that archive"
     )]
     ArchiveIdInUse {
         /// Id of the archive.
@@ -53,13 +54,13 @@ pub enum ArchiveStartError {
     /// The driver does not serve the archive.
     #[error(transparent)]
     Client(#[from] aeron_client::Error),
-    /// The channel of a control stream cannot be.
+    /// The channel of a control stream is not valid.
     #[error("control channel: {0}")]
     ControlChannel(#[from] ArchiveError),
-    /// The users file is refused.
+    /// The users file cannot be used.
     #[error(transparent)]
     Users(#[from] UsersFileError),
-    /// A thread cannot be made.
+    /// A thread cannot be started.
     #[error("cannot start a thread: {source}")]
     Thread {
         /// Error of the system.
@@ -70,16 +71,16 @@ pub enum ArchiveStartError {
 /// The directories of an archive, by their canonical paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ArchiveDirectories {
-    /// Catalog and recordings.
+    /// Directory of catalog and recordings.
     pub archive: PathBuf,
-    /// Mark file.
+    /// Directory of the mark file.
     pub mark_file: PathBuf,
 }
 
-/// The id of the archive: as configured, or one that the driver gives to nobody else. Waits for the driver's file.
+/// Returns the id of the archive: the configured one, or a unique one from the driver. Waits for the driver's file.
 ///
 /// # Errors
-/// There is no driver within the driver timeout, or its file cannot be used.
+/// No driver starts within the driver timeout, or its file cannot be used.
 pub(super) fn archive_id(context: &ArchiveContext) -> Result<i64, ArchiveStartError> {
     if context.archive_id != NULL_VALUE {
         return Ok(context.archive_id);
@@ -95,18 +96,19 @@ pub(super) fn archive_id(context: &ArchiveContext) -> Result<i64, ArchiveStartEr
     }
 }
 
-/// An archive directory between taking it and the moment when the archive is up. Dropped before that, it is given up in good order.
+/// An archive directory from taking ownership until the archive is ready. If it is dropped before that, it is released
+/// as after a regular end.
 #[derive(Debug)]
-pub(super) struct TakenDirectory {
-    /// `None` once the archive is up.
+pub(super) struct OwnedArchiveDirectory {
+    /// `None` once the archive is ready.
     owned: Option<OwnedDirectory>,
 }
 
 impl ArchiveDirectories {
-    /// Makes the directories that are missing.
+    /// Creates the directories that are missing.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// The file system returns an error.
     pub fn make(context: &ArchiveContext) -> Result<Self, ArchiveStartError> {
         Ok(Self {
             archive: made(&context.archive_dir)?,
@@ -115,12 +117,12 @@ impl ArchiveDirectories {
     }
 }
 
-impl TakenDirectory {
-    /// Takes the directories, unless a living archive uses them, and writes who owns them now. Then deletes what was in the archive
-    /// directory, if the context asks for it.
+impl OwnedArchiveDirectory {
+    /// Takes ownership of the directories, unless a living archive uses them, and writes the owner. Then deletes the
+    /// content of the archive directory, if the context says so.
     ///
     /// # Errors
-    /// Another archive uses a directory, a file is damaged, or the file system refuses.
+    /// Another archive uses a directory, a file is damaged, or the file system returns an error.
     pub fn take(
         context: &ArchiveContext,
         directories: &ArchiveDirectories,
@@ -139,10 +141,10 @@ impl TakenDirectory {
         Ok(Self { owned: Some(owned) })
     }
 
-    /// Tells everybody that the archive is up.
+    /// Marks the archive as ready.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// The file system returns an error.
     pub fn ready(mut self, now_ms: i64) -> Result<OwnedDirectory, ArchiveStartError> {
         let mut owned = self.owned.take().expect("only this takes it");
         owned.ready(now_ms)?;
@@ -150,10 +152,11 @@ impl TakenDirectory {
     }
 }
 
-impl Drop for TakenDirectory {
+impl Drop for OwnedArchiveDirectory {
     fn drop(&mut self) {
         if let Some(owned) = self.owned.take() {
-            // The start has failed for another reason, which its caller reports. Without this the next start waits.
+            // The start has failed with an error that the caller reports. The release lets the next start begin without
+            // waiting.
             let _ = owned.release();
         }
     }
@@ -168,7 +171,8 @@ fn made(path: &Path) -> Result<PathBuf, ArchiveStartError> {
         })
 }
 
-/// What the mark file is to say. The channels were checked, and so was that the directory's name is text.
+/// Returns the owner for the mark file. Earlier steps have checked the channels, and that the directory's name is
+/// UTF-8.
 fn owner(context: &ArchiveContext, archive_id: i64, now_ms: i64) -> Owner {
     let channel_if = |is_used, channel: &String| match is_used {
         true => channel.clone(),
@@ -213,9 +217,9 @@ mod tests {
             Self { directory, context }
         }
 
-        fn take(&self, now_ms: i64) -> Result<TakenDirectory, ArchiveStartError> {
+        fn take(&self, now_ms: i64) -> Result<OwnedArchiveDirectory, ArchiveStartError> {
             let directories = ArchiveDirectories::make(&self.context)?;
-            TakenDirectory::take(&self.context, &directories, 7, now_ms)
+            OwnedArchiveDirectory::take(&self.context, &directories, 7, now_ms)
         }
 
         fn mark(&self) -> MarkFileState {
@@ -292,7 +296,7 @@ mod tests {
         let world = World::new();
         std::fs::write(world.directory.path().join("deep"), "a file").unwrap();
         let error = world.take(NOW_MS).unwrap_err().to_string();
-        assert!(error.starts_with("cannot make the directory "), "{error}");
+        assert!(error.starts_with("cannot create the directory "), "{error}");
         assert!(error.contains("deep/archive"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Attaching segment files again that were detached.
+//! Attaches detached segment files to their recording again.
 
 use std::io;
 
@@ -10,16 +10,18 @@ use crate::stream::RecordedStream;
 use aeron_layout::frame::DataHeaderLayout;
 use aeron_memory::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH};
 
-/// Bytes read at once while the first frame of a file is looked for.
+/// Bytes that are read at once in the search for the first frame of a file.
 const CHUNK_LENGTH: usize = 64 * 1024;
 
 impl<S: Storage + Clone> ArchiveStore<S> {
-    /// Moves the start position back over the segment files that lie before it without a gap. A file that begins with zeros is the last one:
-    /// the recording then starts with the first frame of the file. Returns the number of segments.
+    /// Moves the start position back over the segment files before it, up to the first gap. Returns the number of
+    /// segments.
+    ///
+    /// A file that begins with zeros is the last one: the recording then starts with the first frame of the file.
     ///
     /// # Errors
-    /// The recording does not exist, files of it are being deleted, a file has another length or is of another stream, or the file system
-    /// refuses. Nothing changed then.
+    /// The recording does not exist, or files of it are being deleted. A file has another length or another stream. The
+    /// file system returns an error. Nothing changed then.
     pub fn attach_segments(&mut self, recording_id: i64) -> Result<usize, StoreError> {
         let descriptor = self.recording(recording_id)?;
         self.check_not_deleting(recording_id)?;
@@ -27,7 +29,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let mut start = descriptor.start_position;
         let mut base = descriptor.first_segment_base();
         let mut count = 0;
-        // A start within a segment is where the recording began: nothing can be before it.
+        // If the start is within a segment, the recording began there, and no file before it can exist.
         while start == base && base >= stream.segment_length() {
             base -= stream.segment_length();
             let Some(first_frame) = self.first_frame_of(&stream, base)? else {
@@ -42,7 +44,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Ok(count)
     }
 
-    /// Position of the first frame of a segment file. Returns `None` if there is no file.
+    /// Returns the position of the first frame of a segment file. Returns `None` if there is no file.
     fn first_frame_of(
         &self,
         stream: &RecordedStream,

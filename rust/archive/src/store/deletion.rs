@@ -1,27 +1,28 @@
-//! [`DeleteOperation`]: segment files that belong to no recording any more, and go one by one.
+//! [`DeleteOperation`]: deletes segment files that no longer belong to a recording, one by one.
 
 use std::collections::VecDeque;
 use std::io;
 
 use super::{ArchiveStore, StoreError};
+use crate::index::remove_index;
 use crate::segments::{SEGMENT_EXTENSION, SegmentFileName};
 use crate::storage::Storage;
 
-/// Ending of a segment file that Aeron's archive has renamed in order to delete it, without the dot.
+/// Extension, without the dot, of segment files that Aeron's archive has renamed before deleting them.
 const DELETED_EXTENSION: &str = "rec.del";
 
-/// Segment files that are to be deleted. The catalog does not count them any more; as long as the operation is not done, no other one of
-/// the recording begins.
+/// Segment files that are to be deleted. They are no longer part of the recording in the catalog. Until the operation
+/// is done, no other deletion of the recording can begin.
 #[derive(Debug)]
 #[must_use = "files are only deleted by `step`"]
 pub struct DeleteOperation {
     recording_id: i64,
     count: usize,
-    /// The lowest segment first.
+    /// Names of the files, the lowest segment first.
     files: VecDeque<String>,
 }
 
-/// A file of a recording, a segment or what is left of one.
+/// A segment file of a recording, possibly renamed for deletion.
 #[derive(Debug)]
 pub(super) struct SegmentFile {
     pub base: i64,
@@ -29,50 +30,54 @@ pub(super) struct SegmentFile {
 }
 
 impl DeleteOperation {
-    /// The recording.
+    /// Returns the recording id.
     pub fn recording_id(&self) -> i64 {
         self.recording_id
     }
 
-    /// Number of files of the whole operation: the result of the request.
+    /// Returns the number of files of the whole operation: the result of the request.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Whether no file is left.
+    /// Returns whether no file is left.
     pub fn is_done(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Deletes the next file. A file that is gone already is no error. Returns whether files are left; after the last one the store takes
-    /// other operations of the recording.
+    /// Deletes the next file. A missing file is not an error. Returns whether files are left.
+    ///
+    /// After the last file the store accepts other operations on the recording.
     ///
     /// # Errors
-    /// [`StoreError::Delete`]: the file stays, and the next step goes on with the next one. [`StoreError::Storage`]: the files are deleted,
-    /// and may come back if the machine loses power.
+    /// [`StoreError::Delete`]: the file still exists, and the next step continues with the next file.
+    /// [`StoreError::Storage`]: the files are deleted, but they may come back if the machine loses power.
     pub fn step<S: Storage + Clone>(
         &mut self,
         store: &mut ArchiveStore<S>,
     ) -> Result<bool, StoreError> {
         let deleted = match self.files.pop_front() {
-            Some(name) => remove(&store.storage, name),
+            Some(name) => remove_segment(&store.storage, name),
             None => Ok(()),
         };
         if !self.is_done() {
             return deleted.map(|()| true);
         }
         store.deleting.remove(&self.recording_id);
-        // The request is about to succeed: if the machine loses power now, the files must not come back.
+        // The archive sends the signal next. If the machine loses power after the signal, the files must not come back.
         deleted.and(store.sync_directory()).map(|()| false)
     }
 }
 
 impl<S: Storage + Clone> ArchiveStore<S> {
-    /// Base of the highest segment that an operation deletes, while it is not done: neither an extension nor a replay may go so far.
+    /// Returns the base of the highest segment that an unfinished operation deletes. Extensions and replays must not
+    /// use this segment.
     pub fn deleting_up_to(&self, recording_id: i64) -> Option<i64> {
         self.deleting.get(&recording_id).copied()
     }
 
+    /// Checks that no file of the recording is being deleted.
+    ///
     /// # Errors
     /// [`StoreError::DeleteInProgress`], [`StoreError::HalfMigrated`].
     pub(super) fn check_not_deleting(&self, recording_id: i64) -> Result<(), StoreError> {
@@ -83,7 +88,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         }
     }
 
-    /// Begins to delete `files`, of which the request counts `count`.
+    /// Begins to delete `files`. `count` is the number that the request reports.
     pub(super) fn delete_files(
         &mut self,
         recording_id: i64,
@@ -100,7 +105,16 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         }
     }
 
-    /// All segment files of a recording, the lowest first, with those that were renamed in order to be deleted.
+    /// Syncs the directory if a request finds no file to delete. An earlier request may have deleted the files without
+    /// forcing the deletion to the disk. Without the sync, the files could come back if the machine loses power.
+    pub(super) fn check_deleted(&self, files: &[SegmentFile]) -> Result<(), StoreError> {
+        match files {
+            [] => self.sync_directory(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns all segment files of a recording, the lowest first, including those that were renamed for deletion.
     pub(super) fn segment_files(&self, recording_id: i64) -> Result<Vec<SegmentFile>, StoreError> {
         let mut files = segment_files_where(&self.names()?, |file| file == recording_id);
         files.sort_by_key(|file| file.base);
@@ -108,7 +122,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     }
 }
 
-/// All segment files among `names` of the recordings whose ids are chosen.
+/// Returns the segment files among `names` whose recording ids `is_chosen` accepts.
 fn segment_files_where(names: &[String], is_chosen: impl Fn(i64) -> bool) -> Vec<SegmentFile> {
     let files = names.iter().filter_map(|name| {
         let file = SegmentFileName::parse(name)?;
@@ -122,7 +136,7 @@ fn segment_files_where(names: &[String], is_chosen: impl Fn(i64) -> bool) -> Vec
     files.collect()
 }
 
-/// Deletes all segment files of the recordings whose ids are chosen. Returns their number.
+/// Deletes all segment files of the recordings whose ids `is_chosen` accepts. Returns their number.
 pub(crate) fn remove_segment_files<S: Storage>(
     storage: &S,
     is_chosen: impl Fn(i64) -> bool,
@@ -142,13 +156,18 @@ pub(super) fn remove_segment_files_of<S: Storage>(
     let files = segment_files_where(names, is_chosen);
     let count = files.len();
     for file in files {
-        remove(storage, file.name)?;
+        remove_segment(storage, file.name)?;
     }
     Ok(count)
 }
 
-/// Deletes a file, or what it was renamed to.
-fn remove<S: Storage>(storage: &S, name: String) -> Result<(), StoreError> {
+/// Deletes the index of a segment, and then the segment file, which may have been renamed for deletion.
+pub(crate) fn remove_segment<S: Storage>(storage: &S, name: String) -> Result<(), StoreError> {
+    if let Some(file) = SegmentFileName::parse(&name)
+        && let Err(source) = remove_index(storage, file.recording_id, file.base)
+    {
+        return Err(StoreError::Delete { name, source });
+    }
     let removed = match storage.remove(&name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             storage.remove(&format!("{name}.del"))

@@ -1,4 +1,4 @@
-//! [`StoreError`]: why a store refuses, with the codes and texts of Aeron's archive.
+//! [`StoreError`]: why a store refuses an operation, with the codes and texts of Aeron's archive.
 
 use std::io;
 
@@ -6,22 +6,23 @@ use aeron_protocol::archive::ArchiveErrorCode;
 
 use crate::catalog::CatalogError;
 use crate::frame::FrameFault;
+use crate::index::IndexError;
 use crate::purge::PurgeError;
 use crate::recorder::RecorderError;
 use crate::recovery::RecoveryError;
 use crate::storage::SyncLevel;
 use crate::stream::StreamError;
 
-/// Why a store refuses.
+/// Why a store refuses an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The segment length of the options is impossible.
+    /// The segment length of the options is not valid.
     #[error("segment length {segment_length} is not a power of two from 65536 to 1073741824")]
     SegmentLength {
         /// Length in bytes.
         segment_length: i32,
     },
-    /// Blocks would be forced to the disk, and the catalog that says where they end would not.
+    /// Blocks would be forced to the disk, but not the catalog, which records where they end.
     #[error(
         "catalog file sync level {} is below file sync level {}: raise it",
         *catalog as u8,
@@ -36,52 +37,52 @@ pub enum StoreError {
     /// The recording never existed, or it is deleted or invalid.
     #[error("unknown recording id: {recording_id}")]
     UnknownRecording {
-        /// The id.
+        /// Recording id.
         recording_id: i64,
     },
-    /// Another stream was to be recorded after the end of a recording.
+    /// The image's stream is not that of the recording to be extended.
     #[error(
         "cannot extend recording {recording_id} with streamId={stream_id} for existing streamId={recorded}"
     )]
     OtherStream {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
         /// Stream of the request.
         stream_id: i32,
         /// Stream of the recording.
         recorded: i32,
     },
-    /// A recording that is being recorded was to be extended.
+    /// The recording to be extended is active.
     #[error("cannot extend active recording {recording_id}")]
     ExtendsActive {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
-    /// The end of a recording that was to be extended is being deleted.
+    /// The end of the recording to be extended is being deleted.
     #[error("cannot extend recording {recording_id} due to an outstanding delete operation")]
     ExtendsDeleted {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
-    /// A recording that is being recorded was to be truncated.
+    /// The recording to be truncated is active.
     #[error("cannot truncate active recording")]
     TruncatesActive {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
-    /// A recording that is being recorded was to be purged.
+    /// The recording to be purged is active.
     #[error("cannot purge active recording {recording_id}")]
     PurgesActive {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
-    /// A recording that is being replayed was to be purged.
+    /// The recording to be purged is being replayed.
     #[error("cannot purge recording with active replay {recording_id}")]
     PurgesReplayed {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
-    /// A recording was to be truncated to a position that is not in it, or not aligned.
+    /// The position for a truncation is not in the recording, or not aligned.
     #[error("invalid position {position}: start={start} stop={stop} alignment=32")]
     InvalidPosition {
         /// Position of the request.
@@ -91,16 +92,16 @@ pub enum StoreError {
         /// Stop position.
         stop: i64,
     },
-    /// A recording was to be truncated to a position at which no frame begins.
+    /// No frame begins at the position for a truncation.
     #[error("{position} position not aligned to a data header")]
     NotADataHeader {
         /// Position of the request.
         position: i64,
     },
-    /// A new start position is impossible.
+    /// The requested start position is not possible.
     #[error(transparent)]
     NewStart(#[from] PurgeError),
-    /// A replay reads what was to be detached.
+    /// A replay reads a segment that was to be detached.
     #[error(
         "invalid detach: replay in progress - newStartPosition={new_start} upperBound={upper_bound}"
     )]
@@ -113,7 +114,7 @@ pub enum StoreError {
     /// Files of the recording are being deleted.
     #[error("another delete operation in progress for recording id: {recording_id}")]
     DeleteInProgress {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
     /// A segment file cannot be deleted.
@@ -124,7 +125,7 @@ pub enum StoreError {
         /// Error of the file system.
         source: io::Error,
     },
-    /// A file that was to be attached has another length than the recording's segments.
+    /// The file to be attached does not have the length of the recording's segments.
     #[error("fileLength={file_length} not equal to segmentLength={segment_length}: {name}")]
     SegmentFileLength {
         /// Name of the file.
@@ -134,49 +135,49 @@ pub enum StoreError {
         /// Length of the recording's segments in bytes.
         segment_length: i64,
     },
-    /// The first frame of a file that was to be attached is not of the recording.
+    /// The first frame of the file to be attached does not belong to the recording.
     #[error("{}: position {position} of {name}", describe(.fault))]
     ForeignSegmentFile {
         /// Name of the file.
         name: String,
         /// Position of the frame.
         position: i64,
-        /// What is wrong with the frame.
+        /// Fault of the frame.
         fault: FrameFault,
     },
-    /// A file that was to be attached has no frame in its first term.
+    /// The file to be attached has no frame in its first term.
     #[error("fragment not found in first term of segment {name}")]
     EmptySegmentFile {
         /// Name of the file.
         name: String,
     },
-    /// Two recordings of which one was to take the segments of the other do not fit together.
+    /// The two recordings of a migration do not fit together.
     #[error("invalid migrate: {reason}")]
     Migrate {
-        /// What does not fit.
+        /// Reason.
         reason: String,
     },
-    /// A recording whose segments were to be moved is recorded.
+    /// The source of a migration is active.
     #[error("recording {recording_id} is still active")]
     MigratesActive {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
-    /// A migration to or from the recording could not be finished.
+    /// An earlier migration from or to the recording was not finished.
     #[error(
         "migration of the segments of recording {recording_id} has failed midway: start the archive again to finish it"
     )]
     HalfMigrated {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
-    /// A segment that was to be moved has no file.
+    /// The file of a segment to be moved is missing.
     #[error("missing src segment file {name}")]
     MissingSegmentFile {
         /// Name of the file.
         name: String,
     },
-    /// A file has the name that a segment was to get.
+    /// A file with the new name of a segment exists already.
     #[error("preexisting dst segment file {name}: remove it, if it holds nothing of a recording")]
     PreexistingSegmentFile {
         /// Name of the file.
@@ -187,18 +188,18 @@ pub enum StoreError {
         "cannot extend recording {recording_id} image.{image_field}={image} != rec.{recorded_field}={recorded}"
     )]
     InvalidExtension {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
         /// The field of the image, as Aeron's archive names it.
         image_field: &'static str,
-        /// Its value.
+        /// Value of the image's field.
         image: i64,
         /// The field of the recording, as Aeron's archive names it.
         recorded_field: &'static str,
-        /// Its value.
+        /// Value of the recording's field.
         recorded: i64,
     },
-    /// A segment file is in the way of what will be recorded.
+    /// A file with the name of a segment that is to be recorded exists already.
     #[error(
         "segment file already exists: {name}: remove it, or run `ArchiveTool delete-orphaned-segments`"
     )]
@@ -206,18 +207,18 @@ pub enum StoreError {
         /// Name of the file.
         name: String,
     },
-    /// The file system has too little space. The text is Aeron's, which has the relation reversed.
+    /// The file system has too little space. The text is Aeron's, in which the comparison is reversed.
     #[error("low storage threshold={threshold} <= usableSpace={usable}")]
     LowSpace {
-        /// Most bytes with which no recording begins.
+        /// No recording begins if at most this number of bytes is free.
         threshold: u64,
         /// Bytes that are free.
         usable: u64,
     },
-    /// The catalog cannot be used, or cannot take a change.
+    /// The catalog cannot be used or changed.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// The catalog describes a stream that cannot exist.
+    /// The catalog entry has values that no stream can have.
     #[error(transparent)]
     Stream(#[from] StreamError),
     /// The end of a recording cannot be found.
@@ -226,10 +227,13 @@ pub enum StoreError {
     /// A segment file cannot be created or opened for recording.
     #[error(transparent)]
     Recorder(#[from] RecorderError),
-    /// The file system refuses.
+    /// The index of a recording cannot be repaired.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// The file system returns an error.
     #[error("{name}: cannot {doing}: {source}")]
     Storage {
-        /// Name of the file; of the directory, `.`.
+        /// Name of the file; `.` is the directory.
         name: String,
         /// The operation that failed.
         doing: &'static str,
@@ -239,7 +243,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Code of the error in the archive's control protocol.
+    /// Returns the code of the error in the archive's control protocol.
     #[must_use]
     pub fn archive_error_code(&self) -> ArchiveErrorCode {
         match self {
@@ -269,7 +273,7 @@ impl StoreError {
 }
 
 impl RecorderError {
-    /// Code of the error in the archive's control protocol.
+    /// Returns the code of the error in the archive's control protocol.
     #[must_use]
     pub fn archive_error_code(&self) -> ArchiveErrorCode {
         match self {
@@ -286,7 +290,8 @@ impl RecorderError {
     }
 }
 
-/// Whether a file cannot grow: the file system is full, or a limit of the user or of the process is reached.
+/// Returns whether the error means that a file cannot grow: the file system is full, or a limit of the user or of the
+/// process is reached.
 fn has_no_room(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -294,7 +299,7 @@ fn has_no_room(error: &io::Error) -> bool {
     )
 }
 
-/// Describes a frame that is not of a recording, in the words of Aeron's archive where it has some.
+/// Describes a frame of another recording. Uses the words of Aeron's archive if it has a text for the fault.
 fn describe(fault: &FrameFault) -> String {
     match fault {
         FrameFault::Field {

@@ -1,47 +1,50 @@
-//! Moving all segments of one recording to another that begins where the first one ends, or ends where it begins.
+//! Moves all segments of one recording to an adjacent recording: it begins where the first recording ends, or it ends
+//! where the first recording begins.
 //!
-//! A file, the *note*, is made before the first segment is renamed and removed after the catalog has changed. A store that is opened with a
-//! note finishes the migration, so that a kill never leaves a recording without a part of its segments.
+//! A file, the *note*, is created before the first segment is renamed, and removed after the catalog has changed. If a
+//! note exists when a store is opened, the store finishes the migration. So after a kill, no recording lacks a part of
+//! its segments.
 
 use std::io;
 
 use super::deletion::SegmentFile;
 use super::{ArchiveStore, DeleteOperation, StoreError};
 use crate::catalog::RecordingDescriptor;
+use crate::index::hand_over;
 use crate::segments::segment_name;
 use crate::storage::{Storage, SyncLevel};
 
-/// The beginning and the end of the name of a note; the ids of source and destination are between them.
+/// First and last part of a note's name; between them are the ids of source and destination.
 const NOTE_PREFIX: &str = "archive-migrate-";
 const NOTE_SUFFIX: &str = ".note";
 
-/// A migration that was made.
+/// Result of a migration.
 #[derive(Debug)]
 pub struct Migration {
-    /// Number of segments that were moved: the answer to the request.
+    /// Number of segments that were moved: the value of the response.
     pub moved: usize,
     /// The empty last file of the source, if it has one.
     pub deletion: DeleteOperation,
 }
 
-/// The recordings of a migration.
+/// The two recordings of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Route {
     source: i64,
     destination: i64,
 }
 
-/// The note of a migration that was not finished.
+/// The note of an unfinished migration.
 #[derive(Clone, Debug)]
 pub(crate) struct MigrationNote {
     /// Name of the file.
     pub name: String,
-    /// Source and destination.
+    /// Ids of source and destination.
     pub recordings: [i64; 2],
 }
 
 impl MigrationNote {
-    /// Reads the name of a file.
+    /// Parses the name of a note.
     pub fn parse(name: &str) -> Option<Self> {
         let Route {
             source,
@@ -55,13 +58,17 @@ impl MigrationNote {
 }
 
 impl<S: Storage + Clone> ArchiveStore<S> {
-    /// Moves all segments of `source` to `destination`, which then also covers what the source covered. The source stays as an empty
-    /// recording.
+    /// Moves all segments of `source` to `destination`, which then also covers the range of the source. The source
+    /// is then an empty recording.
     ///
     /// # Errors
-    /// One of the recordings does not exist or has files that are being deleted, the source is recorded, the streams differ, the recordings do
-    /// not meet at a segment base, or files are missing or in the way: nothing changed then. If the file system refuses, the migration is
-    /// finished when the store is opened again; until then the ends of both recordings stay where they are.
+    /// * One of the recordings does not exist, or its files are being deleted; the source is active; the streams
+    ///   differ.
+    /// * The recordings do not meet at a segment base.
+    /// * A segment file is missing, or a file with its new name exists.
+    ///
+    /// In these cases nothing changed. If the file system returns an error, the migration is finished when the store is
+    /// opened again. Until then the ends of both recordings cannot be changed.
     pub fn migrate_segments(
         &mut self,
         source: i64,
@@ -102,7 +109,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
 
     /// Finishes the migrations that a kill or an error has interrupted.
     ///
-    /// `names` are those of the directory's files.
+    /// `names` are the names of the directory's files.
     pub(super) fn finish_migrations(&mut self, names: &[String]) -> Result<(), StoreError> {
         for name in names {
             if let Some(route) = Route::parse(name)
@@ -114,13 +121,15 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Ok(())
     }
 
-    /// Whether both recordings exist. The note of a recording that was marked invalid waits until the recording is valid again.
+    /// Returns whether both recordings exist. A note waits while one of its recordings is marked as invalid.
     fn has_both(&self, route: Route) -> bool {
         [route.source, route.destination]
             .iter()
             .all(|&recording_id| self.recording(recording_id).is_ok())
     }
 
+    /// Checks that the recording has no unfinished migration.
+    ///
     /// # Errors
     /// [`StoreError::HalfMigrated`].
     pub(super) fn check_not_half_migrated(&self, recording_id: i64) -> Result<(), StoreError> {
@@ -130,13 +139,16 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         }
     }
 
-    /// Makes the steps of a migration that were not made yet.
+    /// Makes the remaining steps of a migration.
     fn finish_migration(&mut self, route: Route) -> Result<(), StoreError> {
         self.sync_directory()?;
         let from = self.recording(route.source)?.clone();
+        let to = self.recording(route.destination)?.clone();
         for base in bases_of(&from) {
             let name = segment_name(route.source, base);
             let new_name = segment_name(route.destination, base);
+            hand_over(&self.storage, &from, &to, base)
+                .map_err(|error| StoreError::storage(&name, "rename its index", error))?;
             match self.storage.rename(&name, &new_name) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(StoreError::storage(&name, "rename it", error));
@@ -145,7 +157,6 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             }
         }
         self.sync_directory()?;
-        let to = self.recording(route.destination)?.clone();
         if to.start_position == from.stop_position {
             self.catalog
                 .set_start_position(route.destination, from.start_position)?;
@@ -159,7 +170,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .map_err(|error| StoreError::storage(&route.note(), "remove it", error))
     }
 
-    /// Checks that all segments of the source are there and that their new names are free. Returns the empty last file of the source.
+    /// Checks that all segments of the source exist and that their new names are free. Returns the empty last file of
+    /// the source.
     fn check_files(
         &self,
         from: &RecordingDescriptor,
@@ -232,7 +244,7 @@ fn check_alike(from: &RecordingDescriptor, to: &RecordingDescriptor) -> Result<(
     }
 }
 
-/// Position at which the two recordings meet.
+/// Returns the position at which the two recordings meet.
 fn join_position(from: &RecordingDescriptor, to: &RecordingDescriptor) -> Result<i64, StoreError> {
     if from.recording_id != to.recording_id {
         if from.stop_position == to.start_position {
@@ -266,7 +278,7 @@ fn not_a_segment_base(
     }
 }
 
-/// Bases of the segments that hold something of a recording that has ended.
+/// Returns the bases of the segments with bytes of a recording that has ended.
 fn bases_of(recording: &RecordingDescriptor) -> Vec<i64> {
     (recording.first_segment_base()..recording.stop_position)
         .step_by(recording.segment_length as usize)

@@ -1,10 +1,10 @@
-//! [`ArchiveStore`]: the recordings of an archive directory, and all that changes them.
+//! [`ArchiveStore`]: the recordings of an archive directory, and all operations that change them.
 //!
-//! The store owns the catalog and knows the segment files. It knows no messages, sessions or clients: the server and the embedded archive
-//! use it in the same way. What it refuses, it refuses with the code and the text of Aeron's archive.
+//! The store owns the catalog and manages the segment files. It has no part in messages, sessions or clients: the
+//! server and the embedded archive use it in the same way. Its errors have the codes and texts of Aeron's archive.
 //!
-//! Each call leaves a directory that opens, if the process is killed at any moment: the catalog changes first where a range is given up, and
-//! last where one is added, so that the catalog never promises bytes that no file has.
+//! If the process is killed at any moment, the directory can still be opened. The catalog changes first if a range is
+//! removed, and last if a range is added. So the catalog never contains a range whose bytes are in no file.
 
 mod attach;
 mod deletion;
@@ -17,7 +17,7 @@ mod removal;
 mod replica;
 
 pub use deletion::DeleteOperation;
-pub(crate) use deletion::remove_segment_files;
+pub(crate) use deletion::{remove_segment, remove_segment_files};
 pub use error::StoreError;
 pub use migrate::Migration;
 pub(crate) use migrate::MigrationNote;
@@ -29,27 +29,30 @@ pub use removal::RecordingActivity;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Catalog, CatalogEntry, RecordingDescriptor, RecordingState};
+use crate::index::ArrivalClock;
 use crate::storage::Storage;
 
-/// The recordings of an archive directory. For one thread; its recorder sessions may run on others.
+/// The recordings of an archive directory. For one thread; recorder sessions may run on other threads.
 #[derive(Debug)]
 pub struct ArchiveStore<S: Storage> {
     storage: S,
     catalog: Catalog<S>,
     options: StoreOptions,
-    /// Recordings with files that are being deleted, and the base of the highest of these.
+    /// Recordings with files that are being deleted, each with the base of its highest such file.
     deleting: BTreeMap<i64, i64>,
-    /// Recordings of a migration that failed midway.
+    /// Recordings of a migration that failed before its end.
     half_migrated: BTreeSet<i64>,
+    /// Clock for the arrival times in indexes.
+    arrivals: ArrivalClock,
 }
 
 impl<S: Storage + Clone> ArchiveStore<S> {
-    /// The recordings that exist, by ascending id.
+    /// Returns the recordings that exist, by ascending id.
     pub fn recordings(&self) -> impl DoubleEndedIterator<Item = &RecordingDescriptor> {
         self.catalog.recordings()
     }
 
-    /// The recordings that exist and have at least this id, by ascending id.
+    /// Returns the recordings that exist and have at least this id, by ascending id.
     pub fn recordings_from(
         &self,
         recording_id: i64,
@@ -65,7 +68,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         self.entry(recording_id).map(|entry| &entry.descriptor)
     }
 
-    /// Returns the id that the next recording gets.
+    /// Returns the id that will be given to the next recording.
     #[must_use]
     pub fn next_recording_id(&self) -> i64 {
         self.catalog.next_recording_id()
@@ -82,15 +85,21 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .ok_or(StoreError::UnknownRecording { recording_id })
     }
 
-    /// Directory of the archive.
+    /// Returns the directory of the archive.
     pub fn storage(&self) -> &S {
         &self.storage
     }
 
-    /// Gives a recording other channels, also while it is recorded.
+    /// Sets the clock for the arrival times in indexes; the default is the machine's wall clock.
+    pub fn set_arrival_clock(&mut self, clock: ArrivalClock) {
+        self.arrivals = clock;
+    }
+
+    /// Changes the channels of a recording, which may be active.
     ///
     /// # Errors
-    /// The recording does not exist, its entry would be too long, or the file system refuses; then nothing changed.
+    /// The recording does not exist, its entry would be too long, or the file system returns an error; then nothing
+    /// changed.
     pub fn update_channel(
         &mut self,
         recording_id: i64,

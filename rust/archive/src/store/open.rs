@@ -1,11 +1,18 @@
-//! Opening a store: the catalog, the end of each recording whose recorder was killed, and what a kill has left of other operations.
+//! Opens a store. Finds the end of each recording whose recorder was killed, and finishes other operations that a kill
+//! interrupted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io;
+use std::sync::Arc;
+
+use aeron_agent::SystemEpochClock;
 
 use super::deletion::remove_segment_files_of;
-use super::{ArchiveStore, StoreError, StoreOptions};
+use super::{ArchiveStore, MigrationNote, StoreError, StoreOptions};
 use crate::catalog::{Catalog, CatalogError, RecordingDescriptor, RecordingState};
+use crate::index::{ArrivalClock, IndexProof, remove_lonely};
+use crate::ownership::BootId;
 use crate::recovery::{FoundEnd, LastSegments, Recovery, RecoveryPolicy};
 use crate::storage::Storage;
 use crate::stream::RecordedStream;
@@ -13,24 +20,26 @@ use crate::stream::RecordedStream;
 /// A recording that had no stop position when its store was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecoveredRecording {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
-    /// Position at which it ends: its stop position from now on.
+    /// Position at which the recording ends: its new stop position.
     pub stop_position: i64,
-    /// Whether a frame that was not whole was cut there.
+    /// Whether an incomplete frame was removed there.
     pub is_torn: bool,
 }
 
 impl<S: Storage + Clone> ArchiveStore<S> {
-    /// Opens the archive in a directory that this process owns, and creates its catalog if there is none. Recordings whose recorder was
-    /// killed get the stop position that their segment files have, and the stop timestamp `now_ms`. Files of purged recordings that a kill has
-    /// left are deleted, and migrations are finished.
+    /// Opens the archive in a directory that this process owns, and creates its catalog if the directory has no
+    /// catalog.
     ///
-    /// Returns the store, and the recordings that were stopped in this way.
+    /// Recordings whose recorder was killed get the end of their segment files as stop position, and `now_ms` as stop
+    /// timestamp. Files of purged recordings that a kill has left are deleted, and migrations are finished. Returns the
+    /// store, and the recordings that got a stop position.
     ///
     /// # Errors
-    /// An option is out of range, the catalog or a segment file is damaged, or the file system refuses. If
-    /// [`OnTornFragment::Refuse`](crate::recovery::OnTornFragment::Refuse) is the reason, nothing was changed but the capacity of the catalog.
+    /// An option is out of range, the catalog or a segment file is damaged, or the file system returns an error. If
+    /// [`OnTornFragment::Refuse`](crate::recovery::OnTornFragment::Refuse) is the reason, only the capacity of the
+    /// catalog may have changed.
     pub fn open(
         storage: S,
         options: StoreOptions,
@@ -40,31 +49,66 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let mut catalog = open_catalog(&storage, options.catalog_capacity)?;
         catalog.set_sync_level(options.catalog_sync_level);
         catalog.set_checksum(options.record_checksum);
+        // A killed process may have changed the catalog without forcing the change to the disk.
+        catalog.sync()?;
         let policy = RecoveryPolicy {
             on_torn_fragment: options.on_torn_fragment,
             checksum: options.record_checksum,
         };
-        // With a hundred thousand recordings each list of the directory takes as long as all else.
+        // The directory is listed only once: with a hundred thousand recordings, one list takes as long as the rest of
+        // this function.
         let names = storage
             .names()
             .map_err(|source| StoreError::storage(".", "list its files", source))?;
         let files = LastSegments::of(&names);
-        let ends = find_ends(&catalog, &mut Recovery::new(&storage, &files, policy))?;
+        let ends = find_ends(&storage, &catalog, &files, policy, options.boot_id)?;
         catalog.add_missing_checksums()?;
         for (stream, end) in &ends {
             end.cut(&storage, stream)?;
+            end.sync(&storage, stream, options.file_sync_level)?;
             catalog.stop(stream.recording_id(), end.position, now_ms)?;
         }
         remove_purged(&storage, &catalog, &names)?;
+        let moving: Vec<i64> = names
+            .iter()
+            .filter_map(|name| MigrationNote::parse(name))
+            .flat_map(|note| note.recordings)
+            .collect();
+        remove_lonely(&storage, &names, |id| moving.contains(&id))
+            .map_err(|source| StoreError::storage(".", "remove an index", source))?;
         let mut store = Self {
             storage,
             catalog,
             options,
             deleting: BTreeMap::new(),
             half_migrated: BTreeSet::new(),
+            arrivals: ArrivalClock::new(Arc::new(SystemEpochClock)),
         };
         store.finish_migrations(&names)?;
+        for (stream, end) in &ends {
+            // If it fails, the next recorder of the recording tries again; until then the entries end before the
+            // recording.
+            let _ = store.repair_index(stream, end.position);
+        }
         Ok((store, ends.iter().map(RecoveredRecording::new).collect()))
+    }
+}
+
+impl fmt::Display for RecoveredRecording {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            recording_id,
+            stop_position,
+            is_torn,
+        } = self;
+        let cut = match is_torn {
+            true => "; a fragment that was not whole was cut there",
+            false => "",
+        };
+        write!(
+            formatter,
+            "recording {recording_id} was not stopped: it ends at position {stop_position}{cut}"
+        )
     }
 }
 
@@ -87,17 +131,22 @@ fn open_catalog<S: Storage>(storage: &S, capacity: u64) -> Result<Catalog<S>, Ca
     }
 }
 
-/// Ends of the recordings that have no stop position. Changes nothing.
+/// Finds the ends of the recordings that have no stop position. Changes nothing.
 fn find_ends<S: Storage>(
+    storage: &S,
     catalog: &Catalog<S>,
-    recovery: &mut Recovery<'_, S>,
+    files: &LastSegments,
+    policy: RecoveryPolicy,
+    boot_id: Option<BootId>,
 ) -> Result<Vec<(RecordedStream, FoundEnd)>, StoreError> {
+    let mut recovery = Recovery::new(storage, files, policy);
     catalog
         .recordings()
         .filter(|descriptor| descriptor.is_unfinished())
         .map(|descriptor| {
             let stream = recorded_stream(descriptor)?;
-            let end = recovery.find_end(&stream, descriptor.start_position)?;
+            let prove = |base| IndexProof::read(storage, descriptor, &stream, base, boot_id);
+            let end = recovery.find_end_with(&stream, descriptor.start_position, prove)?;
             Ok((stream, end))
         })
         .collect()

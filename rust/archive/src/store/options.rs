@@ -1,28 +1,35 @@
-//! [`StoreOptions`]: the configuration of a store.
+//! [`StoreOptions`]: configuration of a store.
 
 use super::StoreError;
 use crate::catalog::DEFAULT_CAPACITY;
 use crate::checksum::Checksum;
+use crate::ownership::BootId;
 use crate::recovery::OnTornFragment;
 use crate::storage::SyncLevel;
 use aeron_memory::log::position::{MAX_TERM_LENGTH, MIN_TERM_LENGTH};
 
-/// Configuration of a store. The default is that of Aeron's archive.
+/// Configuration of a store. The defaults are those of Aeron's archive, which has no index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// Length in bytes of a catalog that is created; a shorter one is made this long.
+    /// Length in bytes of a new catalog. A catalog that is shorter is extended to this length.
     pub catalog_capacity: u64,
-    /// Length in bytes of the segment files of new recordings: a power of two from 64 KiB to 1 GiB. Longer terms have longer segments.
+    /// Length in bytes of the segment files of new recordings: a power of two from 64 KiB to 1 GiB. If a stream's terms
+    /// are longer, its segments have the length of a term.
     pub segment_length: i32,
-    /// How much of each block is forced to the disk before the block counts as recorded.
+    /// How much of each block is forced to the disk before the recorded position moves.
     pub file_sync_level: SyncLevel,
     /// How much of each change of the catalog is forced to the disk; at least `file_sync_level`.
     pub catalog_sync_level: SyncLevel,
     /// Checksum of recorded frames and of catalog entries, if any are written.
     pub record_checksum: Option<Checksum>,
-    /// Decision about a last frame that may not be whole, of a recording whose recorder was killed.
+    /// Decision about a last frame that may be torn, in a recording whose recorder was killed.
     pub on_torn_fragment: OnTornFragment,
-    /// No recording begins while the file system has this many bytes free or fewer.
+    /// Whether an index is written beside each segment: see [`crate::index`].
+    pub is_indexed: bool,
+    /// The current boot of the machine, if it is known. Bytes that a recorder wrote since this boot are in the files,
+    /// even without a sync.
+    pub boot_id: Option<BootId>,
+    /// No recording begins if at most this number of bytes is free in the file system.
     pub low_storage_space_threshold: u64,
 }
 
@@ -35,6 +42,8 @@ impl Default for StoreOptions {
             catalog_sync_level: SyncLevel::None,
             record_checksum: None,
             on_torn_fragment: OnTornFragment::Refuse,
+            is_indexed: false,
+            boot_id: None,
             low_storage_space_threshold: 128 * 1024 * 1024,
         }
     }

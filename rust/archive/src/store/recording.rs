@@ -1,14 +1,18 @@
-//! Recordings that begin, go on and end.
+//! Starts, extends and stops recordings in the catalog and the segment files. The archive server calls these methods of
+//! the store.
+
+use std::io;
 
 use super::deletion::SegmentFile;
 use super::open::recorded_stream;
 use super::{ArchiveStore, StoreError};
 use crate::catalog::{Extension, NULL_VALUE, RecordingDescriptor};
+use crate::index::{IndexError, IndexFile, IndexRecorder, SparseIndex, repair_last};
 use crate::recorder::RecorderSession;
-use crate::storage::Storage;
+use crate::storage::{Access, Storage};
 use crate::stream::RecordedStream;
 
-/// An image that is to be recorded from where it was joined.
+/// An image that is to be recorded from its join position on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRecording {
     /// Time in epoch milliseconds.
@@ -25,7 +29,7 @@ pub struct NewRecording {
     pub session_id: i32,
     /// Stream id.
     pub stream_id: i32,
-    /// Channel without the parameters that do not identify it.
+    /// Channel with only the parameters that identify the stream.
     pub stripped_channel: String,
     /// Channel of the request.
     pub original_channel: String,
@@ -33,7 +37,7 @@ pub struct NewRecording {
     pub source_identity: String,
 }
 
-/// An image that continues a recording.
+/// An image that extends a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Continuation {
     /// Position at which the image was joined.
@@ -53,8 +57,8 @@ pub struct Continuation {
 }
 
 impl<S: Storage + Clone> ArchiveStore<S> {
-    /// Checks that the file system has more free bytes than the threshold. The server asks when a request comes; recordings that begin later
-    /// are checked again.
+    /// Checks that the file system has more free bytes than the threshold. The server checks this for each request, and
+    /// again when a recording begins.
     ///
     /// # Errors
     /// [`StoreError::LowSpace`], [`StoreError::Storage`].
@@ -73,8 +77,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Begins a recording: adds it to the catalog and creates its first segment file.
     ///
     /// # Errors
-    /// The file system has too little space or refuses, or a value of the image is impossible. No recording runs then; if its segment file
-    /// could not be created, an empty recording remains.
+    /// The file system has too little space or returns an error, or a value of the image is not valid. Then no
+    /// recording is active; if the segment file could not be created, an empty recording remains.
     pub fn start_recording(
         &mut self,
         recording: NewRecording,
@@ -85,16 +89,17 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let recording_id = self.catalog.add(descriptor)?;
         let begun = self.create_session(recording_id);
         if begun.is_err() {
-            // The first error tells more. An entry without an end gets one when the store is opened.
+            // The first error is the more useful one. If this call fails too, the entry gets a stop position when the
+            // store is opened again.
             let _ = self.catalog.stop(recording_id, start, now_ms);
         }
         begun
     }
 
-    /// Checks whether a stream may be recorded behind the end of a recording, before its image is there.
+    /// Checks whether an image of a stream may extend a recording, before the image is available.
     ///
     /// # Errors
-    /// The recording does not exist, is of another stream, is recorded, or its end is being deleted; or space is low.
+    /// The recording does not exist, has another stream, is active, or its end is being deleted; or space is low.
     pub fn check_extension(&self, recording_id: i64, stream_id: i32) -> Result<(), StoreError> {
         let descriptor = self.recording(recording_id)?;
         if descriptor.stream_id != stream_id {
@@ -108,11 +113,11 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         self.check_storage_space()
     }
 
-    /// Continues a recording with an image that begins where the recording ends.
+    /// Extends a recording by an image that begins where the recording ends.
     ///
     /// # Errors
-    /// The recording does not exist, is recorded, or its end is being deleted; the image does not continue it; or the file system has too
-    /// little space or refuses. The recording is as it was then.
+    /// The recording does not exist, is active, or its end is being deleted. The image does not continue the
+    /// recording. The file system has too little space or returns an error. Then the recording is unchanged.
     pub fn extend_recording(
         &mut self,
         recording_id: i64,
@@ -133,7 +138,9 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             image.join_position,
             self.options.file_sync_level,
         )?;
-        // From now on recovery looks for the end in the last file: those that a truncation has deleted must not come back.
+        let index = self.reopen_index(descriptor, &extended, image)?;
+        // From now on, recovery searches the end in the last file. Files that a truncation has deleted must not come
+        // back after a power loss.
         self.sync_directory()?;
         let extension = Extension {
             session_id: image.session_id,
@@ -141,14 +148,16 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             correlation_id: image.correlation_id,
         };
         self.catalog.extend(recording_id, &extension)?;
-        Ok(session.with_checksum(self.options.record_checksum))
+        Ok(session
+            .with_checksum(self.options.record_checksum)
+            .with_index(index))
     }
 
-    /// Notes where and when a recording ended.
+    /// Sets the position and the time at which a recording ended.
     ///
     /// # Errors
-    /// The recording does not exist, the position cannot be its end, or the file system refuses; then the recording counts as running, until
-    /// it is stopped or the store is opened again.
+    /// The recording does not exist, the position cannot be its end, or the file system returns an error. Then the
+    /// recording is active until it is stopped or the store is opened again.
     pub fn stop_recording(
         &mut self,
         recording_id: i64,
@@ -160,10 +169,103 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     }
 
     fn create_session(&self, recording_id: i64) -> Result<RecorderSession<S>, StoreError> {
-        let stream = RecordedStream::new(&self.recording(recording_id)?.into())?;
+        let descriptor = self.recording(recording_id)?;
+        let stream = RecordedStream::new(&descriptor.into())?;
         let level = self.options.file_sync_level;
         let session = RecorderSession::create(self.storage.clone(), stream, level)?;
-        Ok(session.with_checksum(self.options.record_checksum))
+        let recorder = self.index_recorder(descriptor, descriptor.start_position);
+        let create = || {
+            SparseIndex::create(
+                self.storage.clone(),
+                stream,
+                recorder,
+                self.arrivals.clone(),
+            )
+        };
+        let index = self.options.is_indexed.then(create).transpose()?;
+        Ok(session
+            .with_checksum(self.options.record_checksum)
+            .with_index(index))
+    }
+
+    /// Continues the index of a recording for the recorder of an extension, which is not in the catalog yet.
+    fn reopen_index(
+        &self,
+        descriptor: &RecordingDescriptor,
+        extended: &RecordingDescriptor,
+        image: &Continuation,
+    ) -> Result<Option<SparseIndex<S>>, StoreError> {
+        if !self.options.is_indexed {
+            return Ok(None);
+        }
+        let recorder = IndexRecorder {
+            control_session_id: image.control_session_id,
+            correlation_id: image.correlation_id,
+            ..self.index_recorder(extended, image.join_position)
+        };
+        let index = SparseIndex::reopen(
+            self.storage.clone(),
+            RecordedStream::of_recording(extended)?,
+            recorder,
+            self.arrivals.clone(),
+            self.is_index_trusted(descriptor, image.join_position)?,
+        );
+        match index {
+            // The index of a damaged segment cannot be repaired. The recording is extended without an index.
+            Err(IndexError::Read(_)) => Ok(None),
+            index => Ok(Some(index?)),
+        }
+    }
+
+    /// Repairs the index of the last segment of a recording whose recorder was killed.
+    pub(super) fn repair_index(
+        &self,
+        stream: &RecordedStream,
+        end_position: i64,
+    ) -> Result<(), StoreError> {
+        let descriptor = self.recording(stream.recording_id())?;
+        let base = stream.segment_base(end_position);
+        let has_segment = match self.storage.open(&stream.segment_name(base), Access::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            opened => opened
+                .map(|_| true)
+                .map_err(|source| StoreError::storage(".", "open a segment", source))?,
+        };
+        if self.options.is_indexed && has_segment {
+            let recorder = self.index_recorder(descriptor, end_position);
+            let is_trusted = self.is_index_trusted(descriptor, end_position)?;
+            repair_last(&self.storage, stream, end_position, &recorder, is_trusted)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the index of the last segment is complete for a recording that ends at `end_position`.
+    fn is_index_trusted(
+        &self,
+        descriptor: &RecordingDescriptor,
+        end_position: i64,
+    ) -> Result<bool, StoreError> {
+        let base = descriptor.segment_base(end_position);
+        let id = descriptor.recording_id;
+        let file = IndexFile::open(&self.storage, id, base, Access::Read)
+            .map_err(|source| StoreError::storage(".", "read an index", source))?;
+        let recorder = file.as_ref().and_then(IndexFile::recorder);
+        Ok(recorder.is_some_and(|recorder| recorder.is_last_of(descriptor, end_position)))
+    }
+
+    fn index_recorder(
+        &self,
+        descriptor: &RecordingDescriptor,
+        begin_position: i64,
+    ) -> IndexRecorder {
+        IndexRecorder {
+            session_id: descriptor.session_id,
+            control_session_id: descriptor.control_session_id,
+            correlation_id: descriptor.correlation_id,
+            begin_position,
+            boot_id: self.options.boot_id,
+            sync_level: self.options.file_sync_level,
+        }
     }
 
     fn check_is_extensible(&self, descriptor: &RecordingDescriptor) -> Result<(), StoreError> {
@@ -180,7 +282,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         }
     }
 
-    /// A deletion that was killed may have left files, which a recorder must never take for its own.
+    /// Checks that no segment file after the recording's end exists. An interrupted deletion may have left such files,
+    /// and a recorder must not use them.
     fn check_no_file_follows(&self, descriptor: &RecordingDescriptor) -> Result<(), StoreError> {
         let stream = recorded_stream(descriptor)?;
         let last = stream.segment_base(descriptor.stop_position);
@@ -222,7 +325,8 @@ impl NewRecording {
 }
 
 impl Continuation {
-    /// Checks that the image goes on where the recording ends, in terms and datagrams of the same lengths.
+    /// Checks that the image continues at the end of the recording, with the same initial term id and lengths of terms
+    /// and datagrams.
     fn check(&self, recording: &RecordingDescriptor) -> Result<(), StoreError> {
         let fields = [
             (

@@ -1,35 +1,40 @@
-//! Operations that give up a part of a recording, or all of it: truncate, purge, detach, purge segments, delete detached segments.
+//! Operations of the store that remove a part of a recording or the whole recording: truncate, purge, detach, purge
+//! segments, delete detached segments.
 //!
-//! Everything is checked first. Then the catalog changes, then files go: a kill in between leaves files that no recording counts.
+//! Each operation first checks its arguments. Then it changes the catalog, and then it deletes files. If the process is
+//! killed before all files are deleted, some files belong to no recording.
 
 use super::deletion::SegmentFile;
 use super::open::recorded_stream;
 use super::{ArchiveStore, DeleteOperation, StoreError};
 use crate::catalog::RecordingDescriptor;
 use crate::frame::FrameFault;
+use crate::index::cut_index;
 use crate::purge::{PurgeError, check_new_start};
 use crate::recorder::cut;
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::{RecordedStream, is_aligned};
 use aeron_memory::log::frame::HEADER_LENGTH;
 
-/// Use of a recording that only the caller knows.
+/// Current use of a recording. Only the caller has this information.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordingActivity {
-    /// How far the recording has come, while it is recorded.
+    /// Recorded position, if the recording is active.
     pub recorded_position: Option<i64>,
     /// The lowest position that a replay may still read.
     pub lowest_replay_position: Option<i64>,
 }
 
 impl<S: Storage + Clone> ArchiveStore<S> {
-    /// Gives up all that is recorded from `position` on, which becomes the stop position. The caller ends replays of the recording before it
-    /// deletes the files. Files that an earlier truncation left after the stop position are deleted too, and not counted.
+    /// Ends a recording at `position`: the new stop position. The caller must stop the replays of the recording before
+    /// the caller deletes the files.
+    ///
+    /// Files after the stop position that remain from an earlier truncation are also deleted. They are not counted.
     ///
     /// # Errors
-    /// The recording does not exist, is recorded, or has files that are being deleted; `position` is not in it or no frame begins there; or
-    /// the file system refuses. Nothing changed then, unless the file of `position` could not be cut: what the file has too much does no
-    /// harm.
+    /// The recording does not exist, is active, or has files that are being deleted. `position` is not in the
+    /// recording, or no frame begins at `position`. The file system returns an error. Then nothing has changed. If only
+    /// the file of `position` could not be cut, the bytes after the stop position remain. They are not used.
     pub fn truncate(
         &mut self,
         recording_id: i64,
@@ -59,21 +64,24 @@ impl<S: Storage + Clone> ArchiveStore<S> {
                 cut_file = Some(self.open_at_frame(&descriptor, position)?);
             }
         }
+        self.check_deleted(&files)?;
         self.catalog.truncate(recording_id, position)?;
         if let Some(file) = cut_file {
             let length = descriptor.segment_length as u64;
-            cut(&file, (position - base) as u64, length).map_err(|source| {
-                StoreError::storage(&segment_name(&descriptor, base), "cut it", source)
-            })?;
+            cut(&file, (position - base) as u64, length)
+                .and_then(|()| cut_index(&self.storage, recording_id, base, position))
+                .map_err(|source| {
+                    StoreError::storage(&segment_name(&descriptor, base), "cut it", source)
+                })?;
         }
         Ok(self.delete_files(recording_id, count, files))
     }
 
-    /// Gives up a whole recording. Its id is never used again.
+    /// Deletes a whole recording. The recording id is never used again.
     ///
     /// # Errors
-    /// The recording does not exist, is recorded or replayed, or has files that are being deleted; or the file system refuses. Nothing
-    /// changed then.
+    /// The recording does not exist, is active or being replayed, or has files that are being deleted; or the file
+    /// system returns an error. Nothing changed then.
     pub fn purge_recording(
         &mut self,
         recording_id: i64,
@@ -89,15 +97,17 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         }
         self.check_not_deleting(recording_id)?;
         let files = self.segment_files(recording_id)?;
+        self.check_deleted(&files)?;
         self.catalog.delete(recording_id, stop_position)?;
         Ok(self.delete_files(recording_id, files.len(), files))
     }
 
-    /// Makes `new_start` the start position. The files before it stay, and can be [attached](Self::attach_segments) again.
+    /// Changes the start position to `new_start`. The files before `new_start` are not deleted. They can be
+    /// [attached](Self::attach_segments) again.
     ///
     /// # Errors
-    /// The recording does not exist, `new_start` is not the base of a segment after the first and up to the last one, a replay reads before
-    /// it, or the file system refuses. Nothing changed then.
+    /// The recording does not exist. `new_start` is not the base of a segment after the first segment and up to the
+    /// last segment. A replay reads before `new_start`. The file system returns an error. Then nothing has changed.
     pub fn detach_segments(
         &mut self,
         recording_id: i64,
@@ -108,7 +118,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Ok(self.catalog.set_start_position(recording_id, new_start)?)
     }
 
-    /// Makes `new_start` the start position, and deletes the files between the old and the new one.
+    /// Changes the start position to `new_start`. Deletes the files between the old and the new start position.
     ///
     /// # Errors
     /// As [`detach_segments`](Self::detach_segments); also if files of the recording are being deleted.
@@ -123,14 +133,16 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let count = self.count_segments(recording_id, first, new_start)?;
         let mut files = self.segment_files(recording_id)?;
         files.retain(|file| (first..new_start).contains(&file.base));
+        self.check_deleted(&files)?;
         self.catalog.set_start_position(recording_id, new_start)?;
         Ok(self.delete_files(recording_id, count, files))
     }
 
-    /// Deletes the files before the start position. The operation also counts files that are missing between them.
+    /// Deletes the files before the start position. The reported number of files includes missing files
+    /// between others.
     ///
     /// # Errors
-    /// The recording does not exist, files of it are being deleted, or the file system refuses.
+    /// The recording does not exist, files of it are being deleted, or the file system returns an error.
     pub fn delete_detached_segments(
         &mut self,
         recording_id: i64,
@@ -141,10 +153,11 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         files.retain(|file| file.base < first);
         let lowest = files.first().map_or(first, |file: &SegmentFile| file.base);
         let count = self.count_segments(recording_id, lowest, first)?;
+        self.check_deleted(&files)?;
         Ok(self.delete_files(recording_id, count, files))
     }
 
-    /// Checks a new start position. Returns the base of the first segment as it is now.
+    /// Checks a new start position. Returns the base of the current first segment.
     fn check_detach(
         &self,
         recording_id: i64,
@@ -174,7 +187,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         }
     }
 
-    /// Number of segments from one base to another.
+    /// Returns the number of segments from one base to another.
     fn count_segments(&self, recording_id: i64, from: i64, to: i64) -> Result<usize, StoreError> {
         let segment_length = i64::from(self.recording(recording_id)?.segment_length);
         Ok(((to - from) / segment_length) as usize)
@@ -205,7 +218,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     }
 }
 
-/// Says why the header is not that of a frame at this place of the stream, if it is not.
+/// Returns why a header is not valid at this position of the stream; `None` if it is valid.
 pub(super) fn header_fault(
     stream: &RecordedStream,
     position: i64,
@@ -219,7 +232,8 @@ pub(super) fn header_fault(
     }
 }
 
-/// Number of segments that begin at `position` or later, up to the one of the stop position, whether they have files or not.
+/// Returns the number of segments that begin at `position` or later, up to the segment of the stop position. Missing
+/// files are included.
 fn count_segments_from(descriptor: &RecordingDescriptor, position: i64) -> usize {
     let last = descriptor.segment_base(descriptor.stop_position);
     let segment_length = i64::from(descriptor.segment_length);

@@ -1,22 +1,23 @@
-//! Entries of recordings that are copied from another archive.
+//! Adds and changes the catalog entries of recordings that a replication copies from another archive.
 
 use super::{ArchiveStore, StoreError};
 use crate::catalog::RecordingDescriptor;
 use crate::storage::Storage;
 
 impl<S: Storage + Clone> ArchiveStore<S> {
-    /// Adds an empty recording that a copy of `source` will extend. Returns its id.
+    /// Adds an empty recording, which a copy of `source` will extend. Returns the recording id.
     ///
     /// # Errors
-    /// The descriptor is impossible, or the file system refuses.
+    /// The descriptor is not valid, or the file system returns an error.
     pub fn add_replica(&mut self, source: &RecordingDescriptor) -> Result<i64, StoreError> {
         Ok(self.catalog.add(empty_copy(source))?)
     }
 
-    /// Makes an empty recording one that a copy of `source` will extend.
+    /// Turns an empty recording into one that a copy of `source` will extend.
     ///
     /// # Errors
-    /// The recording does not exist, the descriptor is impossible, or the file system refuses; then nothing changed.
+    /// The recording does not exist, the descriptor is not valid, or the file system returns an error; then nothing
+    /// changed.
     pub fn replace_by_replica(
         &mut self,
         recording_id: i64,
@@ -28,7 +29,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     }
 }
 
-/// The descriptor of a recording of the same stream that has no bytes yet.
+/// Returns the descriptor of an empty recording of the same stream.
 fn empty_copy(source: &RecordingDescriptor) -> RecordingDescriptor {
     RecordingDescriptor {
         control_session_id: 0,

@@ -1,4 +1,4 @@
-//! Checksums of recordings that were recorded without, or with other ones.
+//! Writes new checksums into the frames and catalog entries of recordings, for the checksum command of `ArchiveTool`.
 
 use std::ops::ControlFlow;
 
@@ -12,16 +12,16 @@ use crate::stream::RecordedStream;
 /// Bytes of frames that are written at once.
 const BLOCK_LENGTH: usize = 1024 * 1024;
 
-/// What was written for a recording.
+/// The numbers of files and frames of a recording into which checksums were written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ChecksumReport {
-    /// Segment files whose frames have checksums now.
+    /// Number of segment files.
     pub segments: usize,
-    /// Data frames in them.
+    /// Number of data frames in them.
     pub frames: u64,
 }
 
-/// Frames that follow each other in a segment file and are not written yet.
+/// Consecutive frames of a segment file that are not written yet.
 struct Block<'a, F> {
     file: &'a F,
     checksum: Checksum,
@@ -30,13 +30,15 @@ struct Block<'a, F> {
 }
 
 impl<S: Storage + Clone> ArchiveFiles<S> {
-    /// Writes the checksum of each data frame of a recording, of the last segment file or of all, and that of its catalog entry.
+    /// Writes the checksum of the catalog entry of a recording. Then writes the checksum of each data frame, in the
+    /// last segment file or in all segment files.
     ///
-    /// A deleted recording has only its entry. A recording without a stop position is taken to end after its last whole frame. `on_progress` is called with the number of bytes after
-    /// each segment file, and may break the work off.
+    /// A deleted recording has only its entry. A recording without a stop position ends after its last whole frame.
+    /// `on_progress` is called after each segment file with the number of its bytes, and may stop the work.
     ///
     /// # Errors
-    /// The recording is unknown, its frames cannot be read, or the file system refuses. Then some of the checksums may be written.
+    /// The recording is unknown, its frames cannot be read, or the file system returns an error. Then some of the
+    /// checksums may be written.
     pub fn write_checksums(
         &mut self,
         recording_id: i64,

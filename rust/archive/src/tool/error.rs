@@ -1,4 +1,4 @@
-//! [`ToolError`]: why a command cannot do its work.
+//! [`ToolError`]: why a command of `ArchiveTool` fails.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::recovery::RecoveryError;
 use crate::store::StoreError;
 use crate::stream::StreamError;
 
-/// A command on the files of an archive that cannot do its work.
+/// Why a command on the files of an archive fails.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
     /// The catalog has the layout of an archive before version 3.
@@ -26,29 +26,30 @@ pub enum ToolError {
     /// The catalog cannot be used.
     #[error(transparent)]
     Catalog(CatalogError),
-    /// The catalog has no entry of this id, or the entry is of a deleted recording and the command needs another one.
+    /// The catalog has no entry with this id, or the recording is deleted and the command needs an existing one.
     #[error("no recording found with recordingId: {recording_id}")]
     UnknownRecording {
-        /// The id.
+        /// Recording id.
         recording_id: i64,
     },
-    /// A migration of segments has not been finished; which recording a segment file is of is only known to an archive.
+    /// A migration of segments is unfinished. Only an archive can decide which of its two recordings a segment file
+    /// belongs to.
     #[error(
         "(recordingId={recording_id}) a migration of its segments was interrupted, see {note}: start the archive once, which finishes \
          it; a recording of it that is INVALID has to be marked as valid before"
     )]
     HalfMigrated {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
-        /// Name of the file that tells of the migration.
+        /// Name of the migration's note file.
         note: String,
     },
-    /// A deleted recording was to be marked.
+    /// A deleted recording cannot be marked.
     #[error("(recordingId={recording_id}) state transition DELETED -> {to} is not allowed")]
     Deleted {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
-        /// Name of the state that was asked for.
+        /// Name of the requested state.
         to: &'static str,
     },
     /// The entry of a recording has values that no recording can have.
@@ -74,7 +75,7 @@ pub enum ToolError {
         /// Error of the file system.
         source: io::Error,
     },
-    /// The caller ended the work before its end.
+    /// The caller stopped the work.
     #[error("interrupted")]
     Interrupted,
 }
@@ -102,7 +103,7 @@ impl ToolError {
 }
 
 impl RecordingState {
-    /// Name of the state, as Aeron's tools print it.
+    /// Returns the name of the state, as Aeron's tools print it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -15,9 +15,9 @@ use crate::stream::RecordedStream;
 pub struct ArchiveFiles<S: Storage> {
     pub(super) storage: S,
     pub(super) catalog: Catalog<S>,
-    /// Bases of the segment files of each recording when the files were opened, in order.
+    /// Bases of each recording's segment files when the files were opened, in ascending order.
     bases: HashMap<i64, Vec<i64>>,
-    /// Migrations that were not finished when the files were opened.
+    /// Migrations that were unfinished when the files were opened.
     migrations: Vec<MigrationNote>,
 }
 
@@ -25,7 +25,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     /// Opens the archive in a directory. With [`Access::Read`] every change fails.
     ///
     /// # Errors
-    /// There is no catalog, it is damaged or of another version, or the file system refuses.
+    /// There is no catalog, it is damaged or of another version, or the file system returns an error.
     pub fn open(storage: S, access: Access) -> Result<Self, ToolError> {
         let catalog = Catalog::open_unchecked(&storage, access)?;
         let names = storage
@@ -42,7 +42,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         })
     }
 
-    /// The catalog.
+    /// Returns the catalog.
     pub fn catalog(&self) -> &Catalog<S> {
         &self.catalog
     }
@@ -57,18 +57,18 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             .ok_or(ToolError::UnknownRecording { recording_id })
     }
 
-    /// Makes the catalog `capacity` bytes long if it is shorter.
+    /// Extends the catalog to `capacity` bytes, if the catalog is shorter.
     ///
     /// # Errors
-    /// The capacity is out of range, or the file system refuses.
+    /// The capacity is out of range, or the file system returns an error.
     pub fn grow(&mut self, capacity: u64) -> Result<(), ToolError> {
         Ok(self.catalog.grow(capacity)?)
     }
 
-    /// Marks a recording as broken, or lets a recording that was marked exist again. Returns whether the state has changed.
+    /// Marks a recording as broken, or lifts that mark. Returns whether the state has changed.
     ///
     /// # Errors
-    /// The recording is unknown or deleted, its values are impossible, or the file system refuses.
+    /// The recording is unknown or deleted, its values are not valid, or the file system returns an error.
     pub fn mark(&mut self, recording_id: i64, is_valid: bool) -> Result<bool, ToolError> {
         let to = match is_valid {
             true => RecordingState::Valid,
@@ -86,7 +86,9 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         Ok(from != to)
     }
 
-    /// Bytes of the segment files that a command on a recording reads: of all, or of the last one. 0 if the recording is deleted.
+    /// Returns the length of the segment files that a command on a recording reads: all of them, or only the last one.
+    ///
+    /// Returns 0 if the recording is deleted.
     ///
     /// # Errors
     /// The recording is unknown.
@@ -104,7 +106,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         Ok(length.saturating_mul(count as u64))
     }
 
-    /// Position at which a recording ends: its stop position, or the end of its last whole frame if it has none.
+    /// Returns the position at which a recording ends: the stop position. If the recording has no stop position,
+    /// returns the end of the last whole frame.
     pub(super) fn end_of(
         &self,
         descriptor: &RecordingDescriptor,
@@ -118,7 +121,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         Ok(find_end_from(&self.storage, stream, start, last, &policy)?.position)
     }
 
-    /// Refuses a recording with a migration that the next start of an archive finishes.
+    /// Returns an error if the recording has an unfinished migration: the next start of an archive finishes it.
     pub(super) fn check_not_half_migrated(&self, recording_id: i64) -> Result<(), ToolError> {
         let exists = |id: &i64| {
             let entry = self.catalog.entry(*id);
@@ -136,7 +139,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         }
     }
 
-    /// Bases of the segment files of a recording, in order. Files before the segment of its start position are not of it any more.
+    /// Returns the bases of a recording's segment files, in ascending order. Files before the segment of the start
+    /// position are left out.
     pub(super) fn segments(&self, descriptor: &RecordingDescriptor) -> &[i64] {
         let term_length = i64::from(descriptor.term_length);
         let first = descriptor.start_position & !(term_length - 1);

@@ -1,8 +1,8 @@
-//! [`RecordedFrames`]: the frames of one recording, for a dump.
+//! [`RecordedFrames`]: reads the frames of one recording, for the dump of `ArchiveTool`.
 
 use super::{ArchiveFiles, ToolError};
 use crate::catalog::RecordingState;
-use crate::frame::Frame;
+use crate::frame::CheckedFrame;
 use crate::reader::RecordingReader;
 use crate::storage::Storage;
 use crate::stream::RecordedStream;
@@ -14,10 +14,11 @@ pub struct RecordedFrames<S: Storage> {
 }
 
 impl<S: Storage + Clone> ArchiveFiles<S> {
-    /// Begins to read the frames of a recording, up to its stop position. A recording without one ends after its last whole frame.
+    /// Creates a reader of the frames of a recording, up to the stop position. If the recording has no stop position,
+    /// the reader ends after the last whole frame.
     ///
     /// # Errors
-    /// The recording is unknown or deleted, its values are impossible, or its end cannot be found.
+    /// The recording is unknown or deleted, its values are not valid, or its end cannot be found.
     pub fn frames(&self, recording_id: i64) -> Result<RecordedFrames<S>, ToolError> {
         let entry = self.entry(recording_id)?;
         if entry.state == RecordingState::Deleted {
@@ -37,7 +38,7 @@ impl<S: Storage> RecordedFrames<S> {
     ///
     /// # Errors
     /// [`ToolError::Read`]: the next bytes cannot be read, or are not a frame of the recording.
-    pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, ToolError> {
+    pub fn next_frame(&mut self) -> Result<Option<CheckedFrame<'_>>, ToolError> {
         Ok(self.reader.next_frame()?)
     }
 }

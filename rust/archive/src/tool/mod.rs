@@ -1,8 +1,8 @@
-//! The work of the archive tools on the files of an archive: look at them, verify and repair them, compute checksums, delete what no
-//! recording needs.
+//! The operations of `ArchiveTool` on the files of an archive: describe, verify and repair recordings, compute
+//! checksums, delete unused files.
 //!
-//! Looking ([`ArchiveFiles::open`] with [`Access::Read`]) is possible beside a running archive. For changes the caller holds the directory:
-//! see [`Maintenance`](crate::ownership::Maintenance).
+//! Reading ([`ArchiveFiles::open`] with [`Access::Read`]) is possible while an archive runs. For changes the caller
+//! owns the directory: see [`Maintenance`](crate::ownership::Maintenance).
 
 mod checksums;
 mod error;
@@ -17,7 +17,7 @@ pub use error::ToolError;
 pub use files::ArchiveFiles;
 pub use frames::RecordedFrames;
 pub use removal::Compaction;
-pub use repair::{Repair, TornDecision};
+pub use repair::{RecordingRepair, TornDecision};
 pub use verification::{BrokenRecording, TornFragment, Verification, VerifyOptions};
 
 #[cfg(doc)]

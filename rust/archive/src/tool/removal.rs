@@ -1,29 +1,30 @@
-//! Files and entries that no recording needs: segments outside of their recording, and recordings that do not exist any more.
+//! Deletes unused files and entries: segments outside of their recording, and recordings that no longer exist.
 
 use super::{ArchiveFiles, ToolError};
 use crate::catalog::{CatalogEntry, RecordingDescriptor, RecordingState};
-use crate::purge::remove;
 use crate::segments::{SEGMENT_EXTENSION, SegmentFileName};
 use crate::storage::Storage;
-use crate::store::remove_segment_files;
+use crate::store::{remove_segment, remove_segment_files};
 
-/// What a compaction has removed.
+/// The entries and files that a compaction has removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compaction {
-    /// Entries of the catalog.
+    /// Number of catalog entries.
     pub entries: usize,
     /// Bytes of these entries.
     pub bytes: u64,
-    /// Segment files.
+    /// Number of segment files.
     pub files: usize,
 }
 
 impl<S: Storage + Clone> ArchiveFiles<S> {
-    /// Returns the names of segment files before the segment of the start position or after that of the stop position, of one recording or of
-    /// all. Files of deleted recordings are not among them: [`compact`](Self::compact) deletes those.
+    /// Returns the names of segment files before the segment of the start position or after that of the stop position.
+    ///
+    /// Covers one recording, or all if there is no id. Files of deleted recordings are not included:
+    /// [`compact`](Self::compact) deletes those.
     ///
     /// # Errors
-    /// The recording is unknown, a migration of its segments is not finished, or the file system refuses to list.
+    /// The recording is unknown, a migration of its segments is not finished, or the file system cannot list the files.
     pub fn orphans(&self, recording_id: Option<i64>) -> Result<Vec<String>, ToolError> {
         if let Some(recording_id) = recording_id {
             self.entry(recording_id)?;
@@ -48,25 +49,26 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         Ok(orphans)
     }
 
-    /// Deletes a file that [`orphans`](Self::orphans) has named.
+    /// Deletes a file that [`orphans`](Self::orphans) has returned.
     ///
     /// # Errors
-    /// A migration of segments of its recording is not finished, or the file system refuses.
+    /// A migration of segments of its recording is not finished, or the file system returns an error.
     pub fn delete_orphan(&self, name: &str) -> Result<(), ToolError> {
         if let Some(file) = SegmentFileName::parse(name) {
             self.check_not_half_migrated(file.recording_id)?;
         }
         match self.is_orphan(name, None) {
-            true => Ok(remove(&self.storage, name.to_owned())?),
+            true => Ok(remove_segment(&self.storage, name.to_owned())?),
             false => Ok(()),
         }
     }
 
-    /// Deletes the segment files of recordings that are `INVALID` or `DELETED`, then their entries, and makes the catalog as short as its
-    /// other entries are. The next start of an archive makes it longer again.
+    /// Deletes the segment files of recordings that are `INVALID` or `DELETED`, then their entries, and shortens the
+    /// catalog to the length of the other entries. The next start of an archive makes the catalog longer again.
     ///
     /// # Errors
-    /// A migration of segments of such a recording is not finished: nothing is deleted. The file system refuses: the entries are still there unless only the last step failed.
+    /// A migration of segments of such a recording is not finished: nothing is deleted. The file system returns an
+    /// error: the entries still exist, unless only the last step failed.
     pub fn compact(&mut self) -> Result<Compaction, ToolError> {
         let is_dropped = |entry: &CatalogEntry| entry.state != RecordingState::Valid;
         let dropped: Vec<CatalogEntry> = self
@@ -99,7 +101,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             return false;
         }
         self.catalog.entry(file.recording_id).is_some_and(|entry| {
-            // With impossible values there is no telling which files are those of the recording.
+            // If the values are not valid, it is unknown which files belong to the recording.
             entry.state != RecordingState::Deleted
                 && entry.descriptor.check().is_ok()
                 && is_outside(file.base, &entry.descriptor)
@@ -107,7 +109,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     }
 }
 
-/// Whether a segment at `base` is before the recording's first or after its last.
+/// Returns whether a segment at `base` is before the recording's first or after its last.
 fn is_outside(base: i64, descriptor: &RecordingDescriptor) -> bool {
     let is_after =
         !descriptor.is_unfinished() && base > descriptor.segment_base(descriptor.stop_position);

@@ -1,34 +1,35 @@
-//! [`Repair`]: what a verification found is written into the catalog.
+//! [`RecordingRepair`]: writes the result of a verification into the catalog.
 
 use super::{ArchiveFiles, BrokenRecording, ToolError, TornFragment, Verification};
 use crate::catalog::RecordingState;
 use crate::checksum::Checksum;
+use crate::index::cut_index;
 use crate::recovery::cut_at;
 use crate::storage::Storage;
 use crate::stream::RecordedStream;
 
-/// What is done with a last fragment that may not be whole.
+/// Decision about a last fragment that may be torn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TornDecision {
-    /// Cut the fragment: the recording ends before it.
+    /// Remove the fragment: the recording ends before it.
     Truncate,
-    /// Leave the fragment: the recording ends after it.
+    /// Keep the fragment: the recording ends after it.
     Keep,
 }
 
-/// The changes of one recording.
+/// The result of a repair of one recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Repair {
-    /// State from now on.
+pub struct RecordingRepair {
+    /// State after the repair.
     pub state: RecordingState,
-    /// Stop position from now on.
+    /// Stop position after the repair.
     pub stop_position: i64,
     /// Whether anything was changed.
     pub is_changed: bool,
 }
 
 impl Verification {
-    /// Returns the stop position that the recording has by a decision on its last fragment.
+    /// Returns the stop position of the recording after a decision on its last fragment.
     #[must_use]
     pub fn stop_position_by(&self, decision: TornDecision) -> i64 {
         match (&self.torn, decision) {
@@ -37,7 +38,7 @@ impl Verification {
         }
     }
 
-    /// Returns why the recording is broken by a decision on its last fragment, in words; `None` if it is sound.
+    /// Returns why the recording is broken after a decision on its last fragment. Returns `None` if it is not broken.
     #[must_use]
     pub fn problem_by(&self, decision: TornDecision) -> Option<String> {
         if let Some(broken) = &self.broken {
@@ -61,24 +62,26 @@ impl Verification {
 }
 
 impl<S: Storage + Clone> ArchiveFiles<S> {
-    /// Corrects the catalog by a verification of the same files: a broken recording is marked as `INVALID`; a sound recording gets the stop
-    /// position that its files have, and exists again if it was marked as `INVALID` and has files. A deleted recording stays as it is.
+    /// Corrects the catalog according to a verification of the same files.
     ///
-    /// An entry with a checksum gets a new one with each change, by `checksum` or else by the algorithm of the one it has.
+    /// A broken recording is marked as `INVALID`. A sound recording gets the stop position of its files; if it was
+    /// marked as `INVALID` and has files, it becomes valid again. A deleted recording stays as it is. If an entry has a
+    /// checksum, each change writes a new one: with the algorithm `checksum`, or if that is `None`, with the algorithm
+    /// of the previous one.
     ///
     /// # Errors
-    /// A migration of its segments is not finished, or the file system refuses.
+    /// A migration of its segments is not finished, or the file system returns an error.
     pub fn repair(
         &mut self,
         verification: &Verification,
         decision: TornDecision,
         checksum: Option<Checksum>,
         now_ms: i64,
-    ) -> Result<Repair, ToolError> {
+    ) -> Result<RecordingRepair, ToolError> {
         let recording_id = verification.recording_id;
         let entry = self.entry(recording_id)?;
         if entry.state == RecordingState::Deleted {
-            return Ok(Repair {
+            return Ok(RecordingRepair {
                 state: entry.state,
                 stop_position: entry.descriptor.stop_position,
                 is_changed: false,
@@ -93,7 +96,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             None => self.confirm(verification, decision, now_ms)?,
         }
         let entry = self.entry(recording_id)?;
-        Ok(Repair {
+        Ok(RecordingRepair {
             state: entry.state,
             stop_position: entry.descriptor.stop_position,
             is_changed: *entry != before,
@@ -113,6 +116,9 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         if verification.torn.is_some() && decision == TornDecision::Truncate {
             let stream = RecordedStream::of_recording(descriptor)?;
             cut_at(&self.storage, &stream, stop_position)?;
+            let base = stream.segment_base(stop_position);
+            cut_index(&self.storage, recording_id, base, stop_position)
+                .map_err(|source| ToolError::storage(stream.segment_name(base), source))?;
         }
         if recorded != stop_position {
             self.catalog

@@ -1,4 +1,4 @@
-//! [`Verification`]: whether a recording is as its catalog entry says. Changes nothing.
+//! [`Verification`]: whether the files of a recording agree with its catalog entry. Changes nothing.
 
 use std::ops::ControlFlow;
 
@@ -13,7 +13,7 @@ use crate::stream::{RecordedStream, StreamError};
 use crate::window::Window;
 use aeron_memory::log::frame::HEADER_LENGTH;
 
-/// What is verified of each recording.
+/// Scope of a verification.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct VerifyOptions {
     /// Read all segment files, not just the last one.
@@ -25,28 +25,28 @@ pub struct VerifyOptions {
 /// The result for one recording.
 #[derive(Debug)]
 pub struct Verification {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
     /// State in the catalog. A deleted recording is not verified.
     pub state: RecordingState,
-    /// Stop position in the catalog, -1 if there is none.
+    /// Stop position in the catalog; -1 if the entry has no stop position.
     pub recorded_stop_position: i64,
     /// Stop position that the segment files have; a torn fragment counts as not recorded.
     pub stop_position: i64,
     /// Whether the recording has a segment file.
     pub has_segments: bool,
-    /// A last fragment that may not be whole.
+    /// The last fragment, if it may be torn.
     pub torn: Option<TornFragment>,
     /// Why the recording is broken, `None` if it is sound.
     pub broken: Option<BrokenRecording>,
 }
 
-/// A last fragment that may not be whole: it goes over the end of a page, and nothing is in one of its further pages.
+/// A last fragment that may be torn: it crosses the end of a page, and one of its later pages is all zeros.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TornFragment {
     /// Name of the segment file.
     pub name: String,
-    /// Position at which the fragment begins.
+    /// Position of the fragment.
     pub position: i64,
     /// Stop position if the fragment is kept.
     pub kept_position: i64,
@@ -57,13 +57,13 @@ pub struct TornFragment {
 /// Why a recording is broken.
 #[derive(Debug, thiserror::Error)]
 pub enum BrokenRecording {
-    /// The entry has a value that no recording can have.
+    /// The entry has a field with an invalid value.
     #[error("{field}={value}, expected {expected}", field = .0.field, value = .0.value, expected = .0.expected)]
     Descriptor(Damage),
-    /// The lengths of the entry are impossible.
+    /// The lengths of the entry are not valid.
     #[error(transparent)]
     Stream(StreamError),
-    /// The entry says that there is more than the segment files hold.
+    /// The entry's positions are not within those of the segment files.
     #[error(
         "Invariant violation: startPosition={start_position} and/or stopPosition={stop_position} exceed max segment file position={max_position}"
     )]
@@ -75,18 +75,19 @@ pub enum BrokenRecording {
         /// Last position in the last segment file.
         max_position: i64,
     },
-    /// The entry has another checksum.
+    /// The checksum in the entry is wrong.
     #[error("invalid Catalog checksum: expected={expected}, actual={actual}")]
     CatalogChecksum {
-        /// Checksum of the bytes that are there.
+        /// Checksum of the entry's bytes.
         expected: i32,
         /// Checksum in the entry.
         actual: i32,
     },
-    /// The end of the recording cannot be found: the last segment file is none of the recording.
+    /// The end of the recording cannot be found: the name of the last segment file is not one that the recording can
+    /// have.
     #[error(transparent)]
     End(RecoveryError),
-    /// No segment of the recording begins at the position in the name of a file.
+    /// The position in the name of a file is not a segment base of the recording.
     #[error("{name}: no segment of the recording begins at this position")]
     SegmentBase {
         /// Name of the file.
@@ -100,12 +101,13 @@ pub enum BrokenRecording {
         /// Length of the file.
         length: u64,
     },
-    /// The last segment file ends amid a frame. No kill of a recorder leaves that: files have their whole length from the first.
+    /// The last segment file ends within a frame. A killed recorder cannot cause this, because it creates files with
+    /// their full length.
     #[error("{name}: the file ends within the fragment at position {position}")]
     CutOff {
         /// Name of the file.
         name: String,
-        /// Position at which the fragment begins.
+        /// Position of the fragment.
         position: i64,
     },
     /// A segment file holds bytes that are not a frame of the recording.
@@ -113,12 +115,12 @@ pub enum BrokenRecording {
     Frame {
         /// Name of the file.
         name: String,
-        /// Where in the stream.
+        /// Position in the stream.
         position: i64,
-        /// What is wrong there.
+        /// Fault at this position.
         fault: FrameFault,
     },
-    /// A frame has another checksum.
+    /// The checksum in a frame is wrong.
     #[error("{name}: {mismatch}")]
     FrameChecksum {
         /// Name of the file.
@@ -128,25 +130,27 @@ pub enum BrokenRecording {
     },
 }
 
-/// The end of a verification before its end.
-enum Stop {
+/// Why a verification ended early.
+enum VerificationStop {
     Broken(BrokenRecording),
     Failed(ToolError),
 }
 
-impl<T: Into<ToolError>> From<T> for Stop {
+impl<T: Into<ToolError>> From<T> for VerificationStop {
     fn from(error: T) -> Self {
         Self::Failed(error.into())
     }
 }
 
 impl<S: Storage + Clone> ArchiveFiles<S> {
-    /// Verifies a recording and changes nothing. Segment files that are missing between others are no error, as for Aeron's tool.
+    /// Verifies a recording and changes nothing. Missing segment files between others are not an error, as in Aeron's
+    /// tool.
     ///
-    /// `on_progress` is called with the number of bytes after each segment file, and may break the work off.
+    /// `on_progress` is called after each segment file with the number of its bytes, and may stop the work.
     ///
     /// # Errors
-    /// The recording is unknown, or the file system refuses; [`ToolError::Interrupted`] if `on_progress` says so.
+    /// The recording is unknown, or the file system returns an error; [`ToolError::Interrupted`] if `on_progress` stops
+    /// the work.
     pub fn verify(
         &self,
         recording_id: i64,
@@ -168,8 +172,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         }
         match self.verify_entry(entry, options, &mut verification, on_progress) {
             Ok(()) => {}
-            Err(Stop::Broken(broken)) => verification.broken = Some(broken),
-            Err(Stop::Failed(error)) => return Err(error),
+            Err(VerificationStop::Broken(broken)) => verification.broken = Some(broken),
+            Err(VerificationStop::Failed(error)) => return Err(error),
         }
         Ok(verification)
     }
@@ -180,13 +184,13 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         options: &VerifyOptions,
         verification: &mut Verification,
         on_progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), VerificationStop> {
         let descriptor = &entry.descriptor;
         descriptor
             .check()
-            .map_err(|damage| Stop::Broken(BrokenRecording::Descriptor(damage)))?;
+            .map_err(|damage| VerificationStop::Broken(BrokenRecording::Descriptor(damage)))?;
         let stream = RecordedStream::of_recording(descriptor)
-            .map_err(|error| Stop::Broken(BrokenRecording::Stream(error)))?;
+            .map_err(|error| VerificationStop::Broken(BrokenRecording::Stream(error)))?;
         let segments = self.segments(descriptor);
         verification.has_segments = !segments.is_empty();
         if let Some(&last) = segments.last() {
@@ -208,7 +212,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         for &base in read {
             self.verify_segment(&stream, base, &end, options)?;
             if on_progress(stream.segment_length() as u64).is_break() {
-                return Err(Stop::Failed(ToolError::Interrupted));
+                return Err(VerificationStop::Failed(ToolError::Interrupted));
             }
         }
         Ok(())
@@ -219,7 +223,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         stream: &RecordedStream,
         last: Option<i64>,
         options: &VerifyOptions,
-    ) -> Result<RecordingEnd, Stop> {
+    ) -> Result<RecordingEnd, VerificationStop> {
         let by = |on_torn_fragment| {
             let policy = RecoveryPolicy {
                 on_torn_fragment,
@@ -237,7 +241,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             Ok(end) => return Ok(end),
             Err(RecoveryError::Torn { name, position }) => {
                 let end = by(OnTornFragment::Truncate)?;
-                // A fragment with all its bytes is for the caller to decide on.
+                // A fragment with all its bytes may be kept: the caller decides.
                 if end.kept_position > end.position {
                     return Ok(end);
                 }
@@ -255,16 +259,17 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             Err(error @ RecoveryError::Storage { .. }) => return Err(error.into()),
             Err(error) => BrokenRecording::End(error),
         };
-        Err(Stop::Broken(broken))
+        Err(VerificationStop::Broken(broken))
     }
 
-    /// The fragment at the end of the recording. With a checksum it is in doubt because it has another one.
+    /// Returns the last fragment, which may be torn. If a checksum is verified, the fragment is in doubt because its
+    /// checksum is wrong.
     fn torn_fragment(
         &self,
         stream: &RecordedStream,
         end: &RecordingEnd,
         options: &VerifyOptions,
-    ) -> Result<TornFragment, Stop> {
+    ) -> Result<TornFragment, VerificationStop> {
         let name = stream.segment_name(stream.segment_base(end.position));
         let mut window = Window::new(&self.storage, *stream);
         let read = window
@@ -282,7 +287,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         })
     }
 
-    fn check_not_short(&self, stream: &RecordedStream, base: i64) -> Result<(), Stop> {
+    fn check_not_short(&self, stream: &RecordedStream, base: i64) -> Result<(), VerificationStop> {
         let name = stream.segment_name(base);
         let length = self
             .storage
@@ -291,22 +296,27 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             .map_err(|source| ToolError::storage(name.clone(), source))?;
         let first = (stream.start_position() - base).max(0) as u64;
         match length < first + HEADER_LENGTH as u64 {
-            true => Err(Stop::Broken(BrokenRecording::Short { name, length })),
+            true => Err(VerificationStop::Broken(BrokenRecording::Short {
+                name,
+                length,
+            })),
             false => Ok(()),
         }
     }
 
-    /// Walks over the frames of a segment file. A length of 0 or less ends it.
+    /// Walks over the frames of a segment file, up to a length of 0 or less.
     fn verify_segment(
         &self,
         stream: &RecordedStream,
         base: i64,
         end: &RecordingEnd,
         options: &VerifyOptions,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), VerificationStop> {
         let name = stream.segment_name(base);
         if stream.segment_base(base.max(stream.start_position())) != base {
-            return Err(Stop::Broken(BrokenRecording::SegmentBase { name }));
+            return Err(VerificationStop::Broken(BrokenRecording::SegmentBase {
+                name,
+            }));
         }
         let limit = base
             .saturating_add(stream.segment_length())
@@ -321,7 +331,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
                 Ok(frame) => frame,
                 Err(FrameFault::Nothing | FrameFault::Length { length: ..=0, .. }) => break,
                 Err(fault) => {
-                    return Err(Stop::Broken(BrokenRecording::Frame {
+                    return Err(VerificationStop::Broken(BrokenRecording::Frame {
                         name,
                         position,
                         fault,
@@ -331,7 +341,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             if let Some(checksum) = options.checksum {
                 checksum.verify(&frame).map_err(|mismatch| {
                     let name = name.clone();
-                    Stop::Broken(BrokenRecording::FrameChecksum { name, mismatch })
+                    VerificationStop::Broken(BrokenRecording::FrameChecksum { name, mismatch })
                 })?;
             }
             position = frame.end_position();
@@ -340,11 +350,14 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     }
 }
 
-/// Checks that the last segment file can hold the positions of the entry.
-fn check_bounds(descriptor: &RecordingDescriptor, max_position: i64) -> Result<(), Stop> {
+/// Checks that the last segment file can contain the positions of the entry.
+fn check_bounds(
+    descriptor: &RecordingDescriptor,
+    max_position: i64,
+) -> Result<(), VerificationStop> {
     let (start_position, stop_position) = (descriptor.start_position, descriptor.stop_position);
     match start_position > max_position || stop_position > max_position {
-        true => Err(Stop::Broken(BrokenRecording::BeyondSegments {
+        true => Err(VerificationStop::Broken(BrokenRecording::BeyondSegments {
             start_position,
             stop_position,
             max_position,
@@ -353,12 +366,12 @@ fn check_bounds(descriptor: &RecordingDescriptor, max_position: i64) -> Result<(
     }
 }
 
-fn check_entry(entry: &CatalogEntry, checksum: Checksum) -> Result<(), Stop> {
+fn check_entry(entry: &CatalogEntry, checksum: Checksum) -> Result<(), VerificationStop> {
     let expected = entry.compute_checksum(checksum);
     let actual = entry.stored_checksum();
     match expected == actual {
         true => Ok(()),
-        false => Err(Stop::Broken(BrokenRecording::CatalogChecksum {
+        false => Err(VerificationStop::Broken(BrokenRecording::CatalogChecksum {
             expected,
             actual,
         })),

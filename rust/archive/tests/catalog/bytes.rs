@@ -1,4 +1,4 @@
-//! The bytes of header and entries, against files that a real archive wrote.
+//! Compares the bytes of header and entries with files that a real archive wrote.
 
 use aeron_archive::catalog::{Catalog, NULL_VALUE, RecordingDescriptor, RecordingState};
 use aeron_archive::memory_storage::MemoryStorage;
@@ -15,7 +15,7 @@ fn real(bytes: &[u8]) -> Catalog<MemoryStorage> {
     Catalog::open_read_only(&storage).expect("a real archive wrote it")
 }
 
-/// Lets our catalog go through what the real one recorded, as its own entries tell it.
+/// Applies the changes that the real archive made, according to its entries, to our catalog.
 fn replay(real: &Catalog<MemoryStorage>, capacity: u64) -> MemoryStorage {
     let storage = MemoryStorage::new();
     let mut ours = Catalog::create(&storage, capacity).unwrap();
@@ -100,7 +100,7 @@ fn an_entry_is_padded_to_64_bytes_and_has_no_checksum() {
     let storage = MemoryStorage::new();
     let mut catalog = Catalog::create(&storage, 1024).unwrap();
     let texts = |length| "x".repeat(length);
-    // Header, block, three lengths: 124 bytes, so that 4 bytes of text fill two units of 64.
+    // Header, block and three lengths are 124 bytes, so that 4 bytes of text fill two units of 64.
     for (length, frame) in [(4, 128), (5, 192)] {
         let before = used(&storage);
         catalog
@@ -119,7 +119,7 @@ fn an_entry_is_padded_to_64_bytes_and_has_no_checksum() {
     }
 }
 
-/// Where the entries end.
+/// Returns the offset at which the entries end.
 fn used(storage: &MemoryStorage) -> usize {
     let bytes = storage.bytes(CATALOG).unwrap();
     let mut end = 32;

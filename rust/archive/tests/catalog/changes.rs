@@ -1,11 +1,11 @@
-//! What a catalog does when recordings come, change and go.
+//! Changes of a catalog: recordings are added, changed and removed.
 
 use std::io;
 
 use aeron_archive::catalog::{
     Catalog, CatalogError, MAX_CAPACITY, NULL_VALUE, RecordingDescriptor, RecordingState,
 };
-use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::storage::{Access, Directory, Storage, StorageFile};
 
 use crate::common::{CAPACITY, CATALOG, TERM_LENGTH, empty, open, recording, recordings};
@@ -206,7 +206,7 @@ fn a_change_that_fails_did_not_happen_and_can_be_tried_again() {
     let (storage, mut catalog) = empty();
     let id = catalog.add(recording(1)).unwrap();
     let before = catalog.entries().to_vec();
-    let full = Fault::Error(io::ErrorKind::StorageFull);
+    let full = StorageFault::Error(io::ErrorKind::StorageFull);
     for attempt in 0..4 {
         storage.fail_at(storage.steps(), full);
         let failure = match attempt {
@@ -233,9 +233,9 @@ fn an_addition_that_fails_at_any_step_leaves_no_trace_in_the_next_one() {
     for step in 0..3 {
         let (storage, mut catalog) = empty();
         catalog.add(recording(1)).unwrap();
-        storage.fail_at(storage.steps() + step, Fault::Short(150));
+        storage.fail_at(storage.steps() + step, StorageFault::Short(150));
         let failing = storage.steps() + step + 1;
-        storage.fail_at(failing, Fault::Error(io::ErrorKind::StorageFull));
+        storage.fail_at(failing, StorageFault::Error(io::ErrorKind::StorageFull));
         let long = RecordingDescriptor {
             original_channel: "\u{1}".repeat(1000),
             ..recording(2)

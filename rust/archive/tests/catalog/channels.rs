@@ -1,4 +1,4 @@
-//! Extended recordings, other channels, states and checksums.
+//! Extends recordings and changes their channels, states and checksums.
 
 use aeron_archive::catalog::{Catalog, Extension, NULL_VALUE, RecordingDescriptor, RecordingState};
 use aeron_archive::checksum::Checksum;

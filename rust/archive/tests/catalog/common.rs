@@ -1,4 +1,4 @@
-//! What the tests of the catalog share.
+//! Helpers of the catalog tests.
 
 use aeron_archive::catalog::{Catalog, NULL_VALUE, RecordingDescriptor};
 use aeron_archive::memory_storage::MemoryStorage;
@@ -8,7 +8,7 @@ pub const CAPACITY: u64 = 64 * 1024;
 pub const TERM_LENGTH: i32 = 64 * 1024;
 pub const SEGMENT_LENGTH: i32 = 128 * 1024;
 
-/// An archive directory without recordings.
+/// Returns an archive directory without recordings.
 pub fn empty() -> (MemoryStorage, Catalog<MemoryStorage>) {
     let storage = MemoryStorage::new();
     let catalog = Catalog::create(&storage, CAPACITY).expect("an empty disk takes a catalog");
@@ -19,7 +19,7 @@ pub fn open(storage: &MemoryStorage) -> Catalog<MemoryStorage> {
     Catalog::open(storage, 0).expect("a catalog that opens")
 }
 
-/// A running recording from position 0 on.
+/// Returns an active recording from position 0 on.
 pub fn recording(session_id: i32) -> RecordingDescriptor {
     RecordingDescriptor {
         control_session_id: 0,
@@ -41,7 +41,7 @@ pub fn recording(session_id: i32) -> RecordingDescriptor {
     }
 }
 
-/// The descriptors of all that exist.
+/// Returns the descriptors of all recordings that exist.
 pub fn recordings(catalog: &Catalog<MemoryStorage>) -> Vec<RecordingDescriptor> {
     catalog.recordings().cloned().collect()
 }

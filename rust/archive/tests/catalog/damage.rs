@@ -1,11 +1,11 @@
-//! Files that no archive wrote: refused by name, offset and value.
+//! Files that no archive wrote are refused, with the field's name, offset and value.
 
 use aeron_archive::catalog::{Catalog, RecordingDescriptor};
 use aeron_archive::memory_storage::MemoryStorage;
 
 use crate::common::{CATALOG, TERM_LENGTH, empty, open, recording};
 
-/// A catalog of two recordings of which the bytes at `offset` are other ones.
+/// Returns a catalog of two recordings whose bytes at `offset` are replaced by `bytes`.
 fn with(offset: usize, bytes: &[u8]) -> MemoryStorage {
     let (storage, mut catalog) = empty();
     catalog.add(recording(1)).unwrap();

@@ -1,11 +1,13 @@
-//! Kills at every step of any run of changes, against a model: what was answered for is there, the change in which the process died is
-//! there or not, and the catalog goes on.
+//! Kills the process at every step of random changes, and compares the catalog with a model.
+//!
+//! Each change whose call returned is present. The change during which the process died is present or not. The catalog
+//! can be used further.
 
 use aeron_archive::catalog::{
     Catalog, CatalogEntry, CatalogError, Extension, NULL_VALUE, RecordingDescriptor, RecordingState,
 };
 use aeron_archive::checksum::Checksum;
-use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::storage::Storage;
 use proptest::prelude::*;
 
@@ -25,7 +27,7 @@ pub enum Change {
     Compact,
 }
 
-/// What the catalog must hold: state and descriptor by id.
+/// The expected content of the catalog: state and descriptor, ordered by id.
 pub type Model = Vec<(RecordingState, RecordingDescriptor)>;
 
 pub fn changes() -> impl Strategy<Value = Vec<Change>> {
@@ -46,7 +48,7 @@ pub fn changes() -> impl Strategy<Value = Vec<Change>> {
     prop::collection::vec(change, 1..12)
 }
 
-/// Makes a change, and answers with what it should have made of `model`.
+/// Makes a change. Returns the `model` as it should be after the change, and the result.
 pub fn apply(
     storage: &MemoryStorage,
     catalog: &mut Catalog<MemoryStorage>,
@@ -159,7 +161,10 @@ pub fn held(catalog: &Catalog<MemoryStorage>) -> Model {
     catalog.entries().iter().map(pair).collect()
 }
 
-/// Over a page's end, a deletion may have got as far as its stop position, and an extension as far as its session id.
+/// Returns whether `held` is a permitted partial change.
+///
+/// If the fields are on two pages, a deletion may have changed only the stop position, and an extension only the
+/// session id.
 fn is_partial(change: &Change, held: &Model, before: &Model, after: &Model) -> bool {
     let mut expected = before.clone();
     for (was, becomes) in expected.iter_mut().zip(after) {
@@ -174,7 +179,7 @@ fn is_partial(change: &Change, held: &Model, before: &Model, after: &Model) -> b
     *held == expected
 }
 
-/// The checksums of all entries that are not what the entries' bytes have.
+/// Returns the checksums in entries that do not match the entries' bytes.
 pub fn wrong_checksums(storage: &MemoryStorage) -> Vec<i32> {
     let bytes = storage.bytes(CATALOG).unwrap();
     let mut wrong = Vec::new();
@@ -194,7 +199,7 @@ pub fn wrong_checksums(storage: &MemoryStorage) -> Vec<i32> {
     wrong
 }
 
-/// Runs all changes, the process dying at `step`. Answers whether it got there.
+/// Makes all changes, and kills the process at `step`. Returns whether that step was reached.
 fn survives_a_kill(
     changes: &[Change],
     step: u64,
@@ -203,7 +208,7 @@ fn survives_a_kill(
 ) -> Result<bool, TestCaseError> {
     let (storage, mut catalog) = empty();
     catalog.set_checksum(checksum);
-    storage.fail_at(storage.steps() + step, Fault::Kill { progress });
+    storage.fail_at(storage.steps() + step, StorageFault::Kill { progress });
     let mut model = Model::new();
     for change in changes {
         let (after, result) = apply(&storage, &mut catalog, &model, change);
@@ -260,7 +265,7 @@ proptest! {
         }
     }
 
-    /// Twice: what the first kill left is in the way of what the second process writes.
+    /// The process is killed twice: the second one must cope with the bytes that the first kill left.
     #[test]
     fn a_second_kill_amid_an_addition_over_the_remains_of_the_first_is_survived(
         first in 0..3000usize, second in 0..3000usize, progress in 0..3usize,
@@ -270,7 +275,7 @@ proptest! {
             catalog.add(recording(0)).unwrap();
             for (step, text_length) in [(first_step, first), (second_step, second)] {
                 let mut catalog = open(&storage);
-                storage.fail_at(storage.steps() + step, Fault::Kill { progress });
+                storage.fail_at(storage.steps() + step, StorageFault::Kill { progress });
                 let text = "\u{7F}".repeat(text_length);
                 let long = RecordingDescriptor { original_channel: text, ..recording(1) };
                 prop_assert!(catalog.add(long).is_err());
@@ -291,7 +296,7 @@ fn a_kill_amid_the_creation_leaves_none_or_a_whole_catalog() {
     for step in 0..4 {
         for progress in 0..3 {
             let storage = MemoryStorage::new();
-            storage.fail_at(step, Fault::Kill { progress });
+            storage.fail_at(step, StorageFault::Kill { progress });
             let created = Catalog::create(&storage, CAPACITY).is_ok();
             storage.restart();
             let catalog = match Catalog::open(&storage, 0) {
@@ -317,7 +322,7 @@ fn a_deletion_over_a_page_end_is_never_seen_without_its_stop_position() {
                 catalog.add(recording(session_id)).unwrap();
             }
             catalog.stop(21, 1024, 5).unwrap();
-            storage.fail_at(storage.steps() + step, Fault::Kill { progress });
+            storage.fail_at(storage.steps() + step, StorageFault::Kill { progress });
             let _ = catalog.delete(21, 960);
             storage.restart();
             let catalog = open(&storage);
@@ -347,7 +352,7 @@ fn a_kill_amid_an_extension_leaves_an_ended_or_an_extended_recording() {
                     catalog.add(recording(session_id)).unwrap();
                 }
                 catalog.stop(i64::from(before), 1024, 5).unwrap();
-                storage.fail_at(storage.steps() + step, Fault::Kill { progress });
+                storage.fail_at(storage.steps() + step, StorageFault::Kill { progress });
                 let done = catalog.extend(i64::from(before), &extension).is_ok();
                 storage.restart();
                 let found = open(&storage);

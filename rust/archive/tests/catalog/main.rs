@@ -1,4 +1,4 @@
-//! The catalog: its bytes, what of them is refused, and that every kill leaves a catalog that opens.
+//! Tests of the catalog: its bytes, the errors for damaged files, and that it can be opened after every kill.
 
 mod bytes;
 mod changes;

@@ -1,15 +1,15 @@
-//! Losses of power at every step of any run of changes, against a model: at [`SyncLevel::Data`] what counted as done is there, and the
-//! change that was under way is there or not.
+//! Losses of power at every step of random changes, compared with a model. At [`SyncLevel::Data`] each change whose
+//! call returned is present, and the change in progress is present or not.
 
 use aeron_archive::catalog::{Catalog, RecordingState};
-use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::storage::SyncLevel;
 use proptest::prelude::*;
 
 use crate::common::{CAPACITY, empty, open, recording};
 use crate::kills::{Change, Model, apply, changes, held};
 
-/// Which unsynced changes survive, in turn.
+/// Generates which unsynced changes survive, in order.
 fn coins() -> impl Strategy<Value = Vec<bool>> {
     prop::collection::vec(any::<bool>(), 1..40)
 }
@@ -19,7 +19,7 @@ fn lose_power(storage: &MemoryStorage, coins: &[bool]) {
     storage.lose_power(|| coins.next() == Some(&true));
 }
 
-/// Whether a deletion or an extension may have left this: its fields can lie on two pages.
+/// Returns whether a deletion or an extension may have left this state, because its fields can be on two pages.
 fn is_part_of_change(found: &Model, before: &Model, after: &Model) -> bool {
     found.len() == before.len()
         && found
@@ -35,11 +35,11 @@ fn is_part_of_change(found: &Model, before: &Model, after: &Model) -> bool {
             })
 }
 
-/// Runs all changes, the power failing at `step`. Returns whether that step was reached.
+/// Makes all changes; the power fails at `step`. Returns whether that step was reached.
 fn survives(changes: &[Change], step: u64, coins: &[bool]) -> Result<bool, TestCaseError> {
     let (storage, mut catalog) = empty();
     catalog.set_sync_level(SyncLevel::Data);
-    storage.fail_at(storage.steps() + step, Fault::Kill { progress: 9 });
+    storage.fail_at(storage.steps() + step, StorageFault::Kill { progress: 9 });
     let mut model = Model::new();
     for change in changes {
         let (after, result) = apply(&storage, &mut catalog, &model, change);
@@ -123,7 +123,7 @@ fn an_addition_that_could_not_be_synced_does_not_exist() {
         catalog.set_sync_level(SyncLevel::Data);
         storage.fail_at(
             storage.steps() + failing,
-            Fault::Error(std::io::ErrorKind::Other),
+            StorageFault::Error(std::io::ErrorKind::Other),
         );
         let refusal = catalog.add(recording(1)).unwrap_err();
         assert!(refusal.to_string().contains("sync it"), "{refusal}");

@@ -1,7 +1,7 @@
-//! Purging segments and recordings: bounds, order, and what a kill leaves.
+//! Purges segments and recordings: bounds, order, and the state after a kill.
 
 use aeron_archive::catalog::{Catalog, NULL_VALUE, RecordingDescriptor, RecordingState};
-use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::purge::{Deletion, purge_recording, purge_segments, remove_orphans};
 use aeron_archive::segments::{SegmentFileName, segment_base, segment_name, sidecar_name};
 use aeron_archive::storage::Storage;
@@ -11,7 +11,7 @@ use crate::common::{SEGMENT_LENGTH, TERM_LENGTH, empty, open, recording};
 const SEGMENT: i64 = SEGMENT_LENGTH as i64;
 const SIDECARS: [&str; 1] = ["idx"];
 
-/// A recording that starts inside a term, and has five segments with their sidecars.
+/// Returns a recording that starts inside a term, and has five segments with their sidecars.
 fn five_segments() -> (MemoryStorage, Catalog<MemoryStorage>, RecordingDescriptor) {
     let (storage, mut catalog) = empty();
     catalog.add(recording(1)).unwrap();
@@ -35,7 +35,7 @@ fn five_segments() -> (MemoryStorage, Catalog<MemoryStorage>, RecordingDescripto
     (storage, catalog, descriptor)
 }
 
-/// Bases of the segments that are there; a segment and its sidecar must be there both.
+/// Returns the bases of the segments that exist; a segment must exist together with its sidecar.
 fn bases(storage: &MemoryStorage, recording_id: i64) -> Vec<i64> {
     let names = storage.names().unwrap();
     let of = |extension: &str| {
@@ -61,7 +61,7 @@ fn finish(storage: &MemoryStorage, mut deletion: Deletion) -> usize {
 
 #[test]
 fn segments_begin_at_the_term_of_the_start_position_and_are_named_by_their_base() {
-    // The example that was seen with a real archive.
+    // A position that was observed in a real archive.
     let start = 132_096;
     let base = |position| segment_base(position, start, TERM_LENGTH, SEGMENT_LENGTH);
     assert_eq!(base(start), 131_072);
@@ -168,7 +168,7 @@ fn a_recording_is_purged_wholly_once_it_has_ended() {
         "recording 1 is active: stop it before it is purged"
     );
 
-    // It ended exactly where the last segment begins, which is then an empty file.
+    // The recording ends exactly where the last segment begins, so that this segment is an empty file.
     let stop = recording.first_segment_base() + 4 * SEGMENT;
     catalog.stop(1, stop, 9).unwrap();
     let deletion = purge_recording(&mut catalog, 1, stop - 64).unwrap();
@@ -193,7 +193,7 @@ fn a_file_that_is_gone_already_is_no_error_and_one_that_stays_is_tried_again() {
     storage.remove(&segment_name(1, first)).unwrap();
     assert!(deletion.step(&storage, &SIDECARS).unwrap());
 
-    let busy = Fault::Error(std::io::ErrorKind::ResourceBusy);
+    let busy = StorageFault::Error(std::io::ErrorKind::ResourceBusy);
     storage.fail_at(storage.steps(), busy);
     let failure = deletion.step(&storage, &SIDECARS).unwrap_err().to_string();
     let name = segment_name(1, first + SEGMENT);
@@ -238,7 +238,7 @@ fn kill_in_purge(whole: bool, step: u64, progress: usize) {
     let new_start = first + 3 * SEGMENT;
     let stop = first + 4 * SEGMENT + 64;
     catalog.stop(1, stop, 9).unwrap();
-    storage.fail_at(storage.steps() + step, Fault::Kill { progress });
+    storage.fail_at(storage.steps() + step, StorageFault::Kill { progress });
     let deletion = match whole {
         true => purge_recording(&mut catalog, 1, stop),
         false => purge_segments(&mut catalog, 1, new_start, stop),

@@ -1,4 +1,4 @@
-//! Checksums of frames: written while a stream is recorded, checked when it is read.
+//! Checksums of frames: written during recording, verified during reading.
 
 use crate::stream::*;
 use aeron_archive::checksum::Checksum;
@@ -9,7 +9,7 @@ use aeron_archive::storage::SyncLevel;
 
 const CHECKSUMS: [Checksum; 2] = [Checksum::Crc32, Checksum::Crc32c];
 
-/// Records data and padding, and returns where the recording ends.
+/// Records data and padding, and returns the end position of the recording.
 fn record(storage: &MemoryStorage, checksum: Checksum) -> i64 {
     let stream = recorded_stream(0);
     let mut session = RecorderSession::create(storage, stream, SyncLevel::None)
@@ -53,7 +53,7 @@ fn the_session_id_of_a_data_frame_is_the_checksum_of_its_aligned_payload_07_51()
 fn a_changed_byte_of_a_payload_is_found_07_51() {
     let storage = MemoryStorage::new();
     let end = record(&storage, Checksum::Crc32c);
-    // In the alignment of the last frame with a payload, which has one byte.
+    // A byte in the alignment of the last data frame, whose payload has one byte.
     let at = end - 64 + 32 + 20 - 32;
     storage.flip_bit("3-0.rec", at as u64, 3);
     let stream = recorded_stream(0).any_session();
@@ -88,7 +88,7 @@ fn checksums_are_known_by_the_names_of_aeron() {
     );
 }
 
-/// The check values of the two algorithms.
+/// The published check values of the two algorithms.
 #[test]
 fn checksums_have_the_values_that_everybody_computes() {
     assert_eq!(Checksum::Crc32.compute(b"123456789") as u32, 0xCBF4_3926);

@@ -1,7 +1,8 @@
-//! A recorder on a disk that fails or kills it at each of its steps, against the list of what it was given.
+//! A recorder on a disk that fails, or kills the process, at each step. The result is compared with the list of frames
+//! that it was given.
 
 use crate::stream::*;
-use aeron_archive::memory_storage::{Fault, MemoryStorage, PAGE_LENGTH};
+use aeron_archive::memory_storage::{MemoryStorage, PAGE_LENGTH, StorageFault};
 use aeron_archive::reader::RecordingReader;
 use aeron_archive::recorder::{RecorderError, RecorderSession};
 use aeron_archive::recovery::{find_end, recover};
@@ -10,12 +11,12 @@ use aeron_archive::stream::RecordedStream;
 use proptest::prelude::*;
 use std::io::ErrorKind;
 
-/// What a publisher does next.
+/// The next action of a publisher.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// Messages of these lengths in one block, as far as they fit in the term.
+    /// Messages of these lengths in one block, as far as they fit into the term.
     Offer(Vec<u16>),
-    /// Padding of so many times 32 bytes.
+    /// Padding of this many times 32 bytes.
     Pad(u16),
 }
 
@@ -26,14 +27,14 @@ struct LastBlock {
     length: usize,
 }
 
-/// A recorder's life up to its end, as seen from outside.
+/// The observable events of a recorder's life.
 #[derive(Debug, Default)]
 struct Life {
-    /// Each frame that was handed to the recorder: position, and its bytes.
+    /// Each frame that the recorder was given: position and bytes.
     frames: Vec<(i64, Vec<u8>)>,
-    /// The last block that was handed to it.
+    /// The last block that the recorder was given.
     block: LastBlock,
-    /// What others were told of: the end of the last block that was appended, or published.
+    /// End of the last block that was appended. Other processes may have read up to here.
     appended: i64,
     published: i64,
     error: Option<RecorderError>,
@@ -48,7 +49,7 @@ pub fn actions() -> impl Strategy<Value = Vec<Action>> {
     prop::collection::vec(action, 1..12)
 }
 
-/// The blocks of all actions, from `start` on.
+/// Returns the blocks of all actions, from `start` on.
 pub fn blocks(start: i64, actions: &[Action]) -> Vec<Vec<u8>> {
     let mut publisher = Publisher::new(start);
     let mut blocks = Vec::new();
@@ -79,7 +80,7 @@ pub fn blocks(start: i64, actions: &[Action]) -> Vec<Vec<u8>> {
     blocks
 }
 
-/// Records the blocks until all are recorded or an error ends it.
+/// Records the blocks until all are recorded or an error occurs.
 fn live(storage: &MemoryStorage, stream: RecordedStream, blocks: &[Vec<u8>]) -> Life {
     let start = stream.start_position();
     let mut life = Life {
@@ -118,7 +119,8 @@ fn run(
     Ok(())
 }
 
-/// Where frames of `life` end of which no byte is missing when its last block has only its first `written` bytes.
+/// Returns the end of the last whole frame of `life`, if only the first `written` bytes of its last block are in the
+/// file.
 fn expected_end(life: &Life, written: usize) -> i64 {
     let begin = life.block.position;
     let whole = life
@@ -140,7 +142,7 @@ fn end_of(life: &Life, index: usize) -> i64 {
     position + i64::from((length + 31) / 32 * 32)
 }
 
-/// Checks that the recording is exactly the frames up to `end`, and zeros behind them.
+/// Checks that the recording consists exactly of the frames up to `end`, followed by zeros.
 fn check_contents(storage: &MemoryStorage, stream: RecordedStream, life: &Life, end: i64) {
     let mut reader = RecordingReader::new(storage, stream, stream.start_position(), end).unwrap();
     let mut expected = life.frames.iter();
@@ -157,12 +159,12 @@ fn check_contents(storage: &MemoryStorage, stream: RecordedStream, life: &Life, 
         let used = (end - base).clamp(0, SEGMENT_LENGTH) as usize;
         assert!(
             file[used..].iter().all(|byte| *byte == 0),
-            "behind {end} in {base}"
+            "after {end} in {base}"
         );
     }
 }
 
-/// Bytes of a block that a kill leaves when it is allowed so many pages.
+/// Returns the number of bytes of a block that a kill leaves if it allows this many pages.
 fn left_by_kill(block: LastBlock, pages: usize) -> usize {
     let within = block.position as usize % PAGE_LENGTH;
     pages
@@ -175,7 +177,7 @@ pub fn stream_of(start_units: u16) -> RecordedStream {
     recorded_stream(TERM_LENGTH + i64::from(start_units) * 32)
 }
 
-/// How many steps recording all blocks takes.
+/// Returns the number of steps for recording all blocks.
 fn steps(stream: RecordedStream, blocks: &[Vec<u8>]) -> u64 {
     let storage = MemoryStorage::new();
     let life = live(&storage, stream, blocks);
@@ -196,7 +198,7 @@ proptest! {
         for step in 0..steps(stream, &blocks) {
             for progress in [0, 1, 2, 3, usize::MAX] {
                 let storage = MemoryStorage::new();
-                storage.fail_at(step, Fault::Kill { progress });
+                storage.fail_at(step, StorageFault::Kill { progress });
                 let life = live(&storage, stream, &blocks);
                 assert!(life.error.is_some());
                 storage.restart();
@@ -220,8 +222,8 @@ proptest! {
         let failure = if is_full { ErrorKind::StorageFull } else { ErrorKind::Other };
         for step in 1..steps(stream, &blocks) {
             let storage = MemoryStorage::new();
-            storage.fail_at(step, Fault::Short(short));
-            storage.fail_at(step + 1, Fault::Error(failure));
+            storage.fail_at(step, StorageFault::Short(short));
+            storage.fail_at(step + 1, StorageFault::Error(failure));
             let life = live(&storage, stream, &blocks);
             check_contents(&storage, stream, &life, life.published);
             let end = find_end(&storage, &stream, life.published).unwrap();
@@ -263,10 +265,10 @@ proptest! {
         if live(&storage, stream, &blocks).error.is_none() {
             return Ok(());
         }
-        // Its last two steps cut the file and set its length again.
+        // The last two steps of an undo: they cut the file and set its length again.
         for (before_end, progress) in [(2, 0), (2, 1), (1, 0), (1, 1)] {
             let killed = full_disk();
-            killed.fail_at(storage.steps() - before_end, Fault::Kill { progress });
+            killed.fail_at(storage.steps() - before_end, StorageFault::Kill { progress });
             let life = live(&killed, stream, &blocks);
             let is_undo = matches!(life.error, Some(RecorderError::Undo { .. }));
             prop_assert!(is_undo, "{:?}", life.error);
@@ -297,14 +299,14 @@ proptest! {
     }
 }
 
-/// Recovers in a process that is killed at each step that takes, and then in one that is not.
+/// Recovers in processes that are killed at each of its steps, and then in one that is not killed.
 fn recover_through_kills(storage: &MemoryStorage, stream: &RecordedStream, known: i64) {
     let mut ends = Vec::new();
     for (steps, progress) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         ends.push(find_end(storage, stream, known).unwrap().position);
         let before = storage.steps();
-        storage.fail_at(before + steps, Fault::Kill { progress });
-        // A recording that needs no cut is recovered without a step.
+        storage.fail_at(before + steps, StorageFault::Kill { progress });
+        // A recording that needs no cut is recovered without a change of its files.
         let is_recovered = recover(storage, stream, known).is_ok();
         assert!(!is_recovered || storage.steps() <= before + steps);
         storage.forget_faults();

@@ -1,4 +1,4 @@
-//! Sessions that continue a recording where it was stopped.
+//! Sessions that continue a recording at its stop position.
 
 use crate::stream::*;
 use aeron_archive::memory_storage::MemoryStorage;
@@ -6,7 +6,7 @@ use aeron_archive::recorder::{RecorderError, RecorderSession};
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
 use aeron_archive::stream::{RecordedStream, StreamDescription};
 
-/// Records messages of 1000 bytes, and returns where they end.
+/// Records messages of 1000 bytes, and returns their end position.
 fn record(session: &mut RecorderSession<&MemoryStorage>, publisher: &mut Publisher, count: usize) {
     for _ in 0..count {
         for block in publisher.offer(&payload(1000)) {

@@ -1,4 +1,5 @@
-//! Recorder session, reader and recovery: what is recorded, what is read, and where a recording ends after any death.
+//! Tests of recorder session, reader and recovery: the recorded bytes, the frames that are read, and the end after any
+//! death.
 
 mod checksums;
 mod deaths;

@@ -1,8 +1,8 @@
-//! A recorder on a disk that loses its power at each step: at [`SyncLevel::Data`] all that was published is there, byte by byte.
+//! A recorder on a disk that loses power at each step. At [`SyncLevel::Data`] all published bytes survive.
 
 use crate::deaths::{actions, blocks, stream_of};
 use crate::stream::*;
-use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::reader::RecordingReader;
 use aeron_archive::recorder::{RecorderError, RecorderSession};
 use aeron_archive::recovery::recover;
@@ -11,7 +11,7 @@ use aeron_archive::stream::RecordedStream;
 use proptest::prelude::*;
 use std::io::ErrorKind;
 
-/// The frames of a recording that ends early, and where what was published ends.
+/// The frames of a recording that ends early, and the end of the published ones.
 #[derive(Default)]
 struct Life {
     frames: Vec<(i64, Vec<u8>)>,
@@ -73,7 +73,7 @@ proptest! {
         prop_assert!(error.is_none());
         for step in 0..=storage.steps() {
             let storage = MemoryStorage::new();
-            storage.fail_at(step, Fault::Kill { progress: 9 });
+            storage.fail_at(step, StorageFault::Kill { progress: 9 });
             let (life, _) = record(&storage, stream, &blocks);
             let mut coins = coins.iter().cycle();
             storage.lose_power(|| coins.next() == Some(&true));
@@ -112,7 +112,7 @@ fn a_block_that_cannot_be_synced_is_not_recorded() {
     session
         .append(&publisher.offer(&payload(100))[0], |_| {})
         .unwrap();
-    storage.fail_at(storage.steps(), Fault::Error(ErrorKind::Other));
+    storage.fail_at(storage.steps(), StorageFault::Error(ErrorKind::Other));
     let error = session.publish().unwrap_err();
     assert!(
         matches!(error, RecorderError::Sync { position: 0, .. }),

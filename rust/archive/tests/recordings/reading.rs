@@ -1,4 +1,4 @@
-//! What a reader hands out, and what it refuses.
+//! The frames that a reader returns, and the errors for ranges and bytes that it refuses.
 
 use crate::stream::*;
 use aeron_archive::frame::FrameFault;

@@ -1,4 +1,4 @@
-//! Where recordings end whose recorder died, for each thing that a death can leave.
+//! The end of a recording after the death of its recorder, for each state that a death can leave.
 
 use crate::stream::*;
 use aeron_archive::checksum::Checksum;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const NAME: &str = "3-0.rec";
 
-/// A directory in which recording 3 has a segment with these bytes from its start on.
+/// A directory in which the first segment of recording 3 has these bytes.
 struct Left {
     _place: TempDir,
     storage: Directory,
@@ -40,7 +40,9 @@ impl Left {
         file.write_all_at(bytes, offset as u64).unwrap();
     }
 
-    /// What is found, after a recovery was seen to find the same, to leave zeros behind it, and to change nothing again.
+    /// Returns the end that `find_end` finds.
+    ///
+    /// Also checks that a recovery finds the same end, leaves zeros after it, and changes nothing when it runs again.
     fn end(&self, known: i64) -> (i64, bool) {
         let found = find_end(&self.storage, &self.stream, known).unwrap();
         assert_eq!(recover(&self.storage, &self.stream, known).unwrap(), found);
@@ -52,7 +54,7 @@ impl Left {
     }
 }
 
-/// Frames of these payloads, from position 0 on.
+/// Returns the frames of these payloads, from position 0 on.
 fn frames(payloads: &[&[u8]]) -> Vec<u8> {
     let mut publisher = Publisher::new(0);
     payloads
@@ -84,7 +86,7 @@ fn a_file_with_nothing_after_its_frames_is_not_written() {
         let end = recover(&storage, &stream, 0).unwrap();
         assert_eq!((end.position, end.is_torn), (block.len() as i64, false));
         assert_eq!(storage.steps(), steps);
-        // A bit anywhere behind the end is zeroed.
+        // A bit that is set anywhere after the end is zeroed.
         assert!(storage.flip_bit(NAME, block.len() as u64 + 40, 3));
         recover(&storage, &stream, 0).unwrap();
         assert!(is_zero_from(&storage, NAME, end.position));
@@ -96,7 +98,7 @@ fn a_frame_without_its_further_page_is_torn_and_cut_without_asking_08_23() {
     let block = frames(&[&payload(4000), &payload(1000)]);
     let left = Left::new(&block[..4096]);
     assert_eq!(left.end(0), (4032, true));
-    // The same frame, of which a little came: nobody can know that it is not all.
+    // The same frame with some more bytes: it is unknown whether the rest is missing.
     let left = Left::new(&block[..4097]);
     assert_eq!(left.end(0), (block.len() as i64, false));
 }
@@ -207,7 +209,7 @@ fn the_last_of_several_segments_decides_08_16() {
     let end = find_end(&storage, &stream, start).unwrap();
     assert_eq!((end.position, end.is_torn), (publisher.position(), false));
     assert!(end.modified.is_some());
-    // Stopped exactly at the end of a segment: the empty file behind it is the last.
+    // Stopped exactly at the end of a segment: the last file is the empty one after it.
     let base = session.segment_base();
     storage
         .open(&stream.segment_name(base), Access::Write)
@@ -218,7 +220,7 @@ fn the_last_of_several_segments_decides_08_16() {
         recover(&storage, &stream, last.min(base)).unwrap().position,
         base
     );
-    // Killed before that file was there.
+    // Killed before that file was created.
     storage.remove(&stream.segment_name(base)).unwrap();
     let error = recover(&storage, &stream, base + 32).unwrap_err();
     assert!(matches!(error, RecoveryError::Lost { .. }), "{error}");
@@ -304,7 +306,7 @@ fn a_frame_with_an_empty_page_is_accepted_by_its_checksum_07_80() {
         let found = find_end_by(&storage, &stream, 0, &policy).unwrap();
         assert_eq!((found.position, found.is_torn), (end, false));
 
-        // One bit of it is another.
+        // One bit of the frame is changed.
         let file = storage.open(NAME, Access::Write).unwrap();
         file.write_all_at(&[1], 100).unwrap();
         let torn = find_end_by(&storage, &stream, 0, &policy).unwrap_err();

@@ -1,4 +1,4 @@
-//! A publisher's stream as blocks of frames, as an image would hand them out.
+//! Builds a publisher's stream as blocks of frames, as a block poll of an image would return them.
 
 use aeron_archive::reader::{ReadError, RecordingReader};
 use aeron_archive::storage::{Access, Storage, StorageFile};
@@ -12,7 +12,7 @@ pub const INITIAL_TERM_ID: i32 = i32::MAX;
 pub const SESSION_ID: i32 = -7;
 pub const STREAM_ID: i32 = 1001;
 
-/// A stream whose recording 3 starts at `start_position`.
+/// Returns a stream whose recording 3 starts at `start_position`.
 pub fn description(start_position: i64) -> StreamDescription {
     StreamDescription {
         recording_id: 3,
@@ -29,7 +29,7 @@ pub fn recorded_stream(start_position: i64) -> RecordedStream {
     RecordedStream::new(&description(start_position)).unwrap()
 }
 
-/// Publishes from a position on, in terms of 64 KiB unless told otherwise.
+/// Publishes from a position on. Terms have 64 KiB unless another length is set.
 #[derive(Debug, Clone)]
 pub struct Publisher {
     position: i64,
@@ -50,7 +50,7 @@ impl Publisher {
         }
     }
 
-    /// The same stream of another session.
+    /// Returns the same stream of another session.
     pub fn of_session(self, session_id: i32) -> Self {
         Self { session_id, ..self }
     }
@@ -59,7 +59,7 @@ impl Publisher {
         self.position
     }
 
-    /// The blocks of a message: perhaps padding to the end of the term, then its frames.
+    /// Returns the blocks of a message: padding to the end of the term if necessary, then its frames.
     pub fn offer(&mut self, payload: &[u8]) -> Vec<Vec<u8>> {
         let max_payload = MTU_LENGTH - HEADER_LENGTH;
         let lengths = payload
@@ -86,7 +86,7 @@ impl Publisher {
         blocks
     }
 
-    /// The header of a padding frame over `length` bytes.
+    /// Returns the header of a padding frame over `length` bytes.
     pub fn pad(&mut self, length: i64) -> Vec<u8> {
         let flags = flags::UNFRAGMENTED;
         let header = self.header(length as usize, frame_type::PADDING, flags, 0);
@@ -94,7 +94,7 @@ impl Publisher {
         header
     }
 
-    /// One frame of data.
+    /// Returns one data frame.
     pub fn data(&mut self, flags: u8, payload: &[u8]) -> Vec<u8> {
         let length = HEADER_LENGTH + payload.len();
         let mut frame = self.header(length, frame_type::DATA, flags, -self.position);
@@ -118,12 +118,12 @@ impl Publisher {
     }
 }
 
-/// A payload whose bytes are not zero and tell where they belong.
+/// Returns a payload without zero bytes, in which each byte depends on its index.
 pub fn payload(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index % 251) as u8 + 1).collect()
 }
 
-/// A file's bytes.
+/// Returns a file's bytes.
 pub fn bytes<S: Storage>(storage: &S, name: &str) -> Vec<u8> {
     let file = storage.open(name, Access::Read).unwrap();
     let mut bytes = vec![0; file.length().unwrap() as usize];
@@ -131,14 +131,14 @@ pub fn bytes<S: Storage>(storage: &S, name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Whether all bytes of a file from `offset` on are zeros.
+/// Returns whether all bytes of a file from `offset` on are zeros.
 pub fn is_zero_from<S: Storage>(storage: &S, name: &str, offset: i64) -> bool {
     bytes(storage, name)[offset as usize..]
         .iter()
         .all(|byte| *byte == 0)
 }
 
-/// Position, payload, flags, reserved value, and whether it is padding, of each frame in a range.
+/// Position, payload, flags, reserved value, and whether it is padding, for each frame in a range.
 pub type Seen = (i64, Vec<u8>, u8, i64, bool);
 
 pub fn read<S: Storage>(

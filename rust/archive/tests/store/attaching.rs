@@ -1,4 +1,4 @@
-//! Segment files that were detached, and are attached again.
+//! Attaches detached segment files again.
 
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::storage::Storage;
@@ -17,7 +17,7 @@ fn name(index: i64) -> String {
     format!("0-{}.rec", base(index))
 }
 
-/// A store with a recording of four segments, of which the first two are detached.
+/// Returns a store with a recording of four segments, of which the first two are detached.
 fn prepared() -> (MemoryStorage, Store) {
     let (storage, mut store) = empty();
     recorded(&mut store, START, 450);
@@ -25,7 +25,7 @@ fn prepared() -> (MemoryStorage, Store) {
     (storage, store)
 }
 
-/// Replaces the bytes of the second segment's file, and returns the refusal to attach that.
+/// Changes the bytes of the second segment's file, and returns the error of attaching it.
 fn refusal_of(change: impl FnOnce(&mut Vec<u8>)) -> String {
     let (storage, mut store) = prepared();
     let mut bytes = storage.bytes(&name(1)).unwrap();
@@ -50,7 +50,7 @@ fn attached_segments_are_part_of_the_recording_again() {
     assert_eq!(store.attach_segments(0).unwrap(), 0);
 }
 
-/// 07-110: files behind a gap stay detached.
+/// 07-110: files after a gap stay detached.
 #[test]
 fn only_the_segments_next_to_the_start_are_attached() {
     let (storage, mut store) = empty();
@@ -61,7 +61,7 @@ fn only_the_segments_next_to_the_start_are_attached() {
     assert_eq!(positions(&store, 0).0, 2 * SEGMENT_LENGTH);
 }
 
-/// 07-110: as the first file of a recording that began there.
+/// 07-110: such a file is the first one of a recording that began there.
 #[test]
 fn a_file_that_begins_with_zeros_moves_the_start_to_its_first_frame() {
     let (storage, mut store) = prepared();

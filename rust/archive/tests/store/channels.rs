@@ -1,4 +1,4 @@
-//! Recordings whose channels change.
+//! Changes the channels of recordings.
 
 use aeron_archive::checksum::Checksum;
 use aeron_archive::memory_storage::MemoryStorage;
@@ -6,7 +6,7 @@ use aeron_archive::store::{ArchiveStore, StoreOptions};
 
 use crate::common::*;
 
-/// A store with a small catalog and three recordings.
+/// Returns a store with a small catalog and three recordings.
 fn prepared() -> (MemoryStorage, Store) {
     let storage = MemoryStorage::new();
     let options = StoreOptions {

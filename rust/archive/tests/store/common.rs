@@ -1,6 +1,6 @@
-//! What the tests of the store share.
+//! Helpers of the store tests.
 
-use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::recorder::RecorderSession;
 use aeron_archive::segments::SegmentFileName;
 use aeron_archive::storage::Storage;
@@ -18,7 +18,7 @@ use crate::stream::{
 pub type Store = ArchiveStore<MemoryStorage>;
 pub type Session = RecorderSession<MemoryStorage>;
 
-/// When a store was opened and a recording stopped.
+/// Time at which a store is opened and recordings are stopped, in milliseconds.
 pub const OPENED_MS: i64 = 5_000;
 pub const STOPPED_MS: i64 = 2_000;
 
@@ -35,7 +35,7 @@ pub fn open(storage: &MemoryStorage) -> (Store, Vec<RecoveredRecording>) {
     ArchiveStore::open(storage.clone(), options(), OPENED_MS).expect("a store that opens")
 }
 
-/// A store in an empty directory.
+/// Returns a store in an empty directory.
 pub fn empty() -> (MemoryStorage, Store) {
     let storage = MemoryStorage::new();
     let (store, recovered) = open(&storage);
@@ -43,7 +43,7 @@ pub fn empty() -> (MemoryStorage, Store) {
     (storage, store)
 }
 
-/// An image that was joined at `join_position`.
+/// Returns an image that was joined at `join_position`.
 pub fn image(join_position: i64) -> NewRecording {
     NewRecording {
         start_timestamp_ms: 1_000,
@@ -59,7 +59,7 @@ pub fn image(join_position: i64) -> NewRecording {
     }
 }
 
-/// An image of the same session that goes on at `join_position`.
+/// Returns an image of the same session that continues at `join_position`.
 pub fn continuation(join_position: i64) -> Continuation {
     Continuation {
         join_position,
@@ -72,7 +72,7 @@ pub fn continuation(join_position: i64) -> Continuation {
     }
 }
 
-/// Records `count` messages of 1000 bytes from where the session stands.
+/// Records `count` messages of 1000 bytes from the session's position on.
 pub fn record(session: &mut Session, count: usize) {
     let mut publisher = Publisher::new(session.recorded_position());
     for _ in 0..count {
@@ -90,7 +90,7 @@ pub fn recorded(store: &mut Store, start: i64, count: usize) -> i64 {
     stop(store, &session)
 }
 
-/// Stops a recording where its session stands. Returns the id.
+/// Stops a recording at its session's position. Returns the id.
 pub fn stop(store: &mut Store, session: &Session) -> i64 {
     let id = session.stream().recording_id();
     store
@@ -99,13 +99,13 @@ pub fn stop(store: &mut Store, session: &Session) -> i64 {
     id
 }
 
-/// Start and stop position.
+/// Returns the start and stop position.
 pub fn positions(store: &Store, id: i64) -> (i64, i64) {
     let recording = store.recording(id).unwrap();
     (recording.start_position, recording.stop_position)
 }
 
-/// All frames of a recording that has ended.
+/// Returns all frames of a recording that has ended.
 pub fn frames(storage: &MemoryStorage, store: &Store, id: i64) -> Vec<Seen> {
     let recording = store.recording(id).unwrap();
     let stream = RecordedStream::new(&recording.into())
@@ -115,19 +115,19 @@ pub fn frames(storage: &MemoryStorage, store: &Store, id: i64) -> Vec<Seen> {
     read(storage, stream, start, stop).expect("every frame of the recording is there")
 }
 
-/// Code and text of a refusal.
+/// Returns the code and text of an error.
 pub fn refusal<T: std::fmt::Debug>(result: Result<T, StoreError>) -> (i32, String) {
     let error = result.expect_err("a refusal");
     (error.archive_error_code().value(), error.to_string())
 }
 
-/// No replay and no recorder.
+/// The recording is neither active nor being replayed.
 pub const IDLE: RecordingActivity = RecordingActivity {
     recorded_position: None,
     lowest_replay_position: None,
 };
 
-/// A replay that is at this position.
+/// Returns the activity of a replay at this position.
 pub fn replayed_at(position: i64) -> RecordingActivity {
     RecordingActivity {
         lowest_replay_position: Some(position),
@@ -135,7 +135,7 @@ pub fn replayed_at(position: i64) -> RecordingActivity {
     }
 }
 
-/// Bases of the segment files of a recording, the lowest first.
+/// Returns the bases of a recording's segment files, the lowest first.
 pub fn bases(storage: &MemoryStorage, id: i64) -> Vec<i64> {
     let names = storage.names().unwrap();
     let files = names.iter().filter_map(|name| SegmentFileName::parse(name));
@@ -147,7 +147,7 @@ pub fn bases(storage: &MemoryStorage, id: i64) -> Vec<i64> {
     bases
 }
 
-/// Deletes all files of an operation. Returns the number that the operation counts.
+/// Deletes all files of an operation. Returns the number of files that the operation reports.
 pub fn delete_all(
     store: &mut Store,
     operation: Result<DeleteOperation, StoreError>,
@@ -157,8 +157,10 @@ pub fn delete_all(
     Ok(operation.count())
 }
 
-/// Runs `operation` on what `prepare` makes, killing the process at each step that writes, and once without a kill. Calls `check` with the
-/// store that is opened after that, and whether `operation` had reported success.
+/// Runs `operation` on the store that `prepare` creates: once for each step, at which the process is killed, and once
+/// without a kill.
+///
+/// After each run, opens a new store and calls `check` with it and with whether `operation` returned success.
 pub fn killed_at_each_step(
     prepare: impl Fn() -> (MemoryStorage, Store),
     operation: impl Fn(&mut Store) -> Result<(), StoreError>,
@@ -168,7 +170,7 @@ pub fn killed_at_each_step(
         let mut step = 0;
         loop {
             let (storage, mut store) = prepare();
-            storage.fail_at(storage.steps() + step, Fault::Kill { progress });
+            storage.fail_at(storage.steps() + step, StorageFault::Kill { progress });
             let is_done = operation(&mut store).is_ok();
             let is_killed = storage.is_killed();
             assert!(is_done || is_killed, "a refusal without a kill");

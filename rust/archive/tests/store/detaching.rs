@@ -1,4 +1,4 @@
-//! Recordings whose first segments are given up.
+//! Detaches and purges the first segments of recordings.
 
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::storage::Storage;
@@ -9,12 +9,12 @@ use crate::stream::{SEGMENT_LENGTH, Seen, TERM_LENGTH};
 
 const START: i64 = TERM_LENGTH + 1024;
 
-/// Base of a segment of the recording, which begins amid what would be the first segment of a recording from 0 on.
+/// Returns the base of a segment. The recording begins within the range of the first segment of a recording from 0 on.
 const fn base(index: i64) -> i64 {
     TERM_LENGTH + index * SEGMENT_LENGTH
 }
 
-/// A store with a recording of four segments.
+/// Returns a store with a recording of four segments.
 fn prepared() -> (MemoryStorage, Store) {
     let (storage, mut store) = empty();
     recorded(&mut store, START, 450);
@@ -32,7 +32,7 @@ fn delete_detached(store: &mut Store) -> Result<usize, StoreError> {
     delete_all(store, operation)
 }
 
-/// The frames from `position` on.
+/// Returns the frames from `position` on.
 fn since(position: i64, frames: &[Seen]) -> Vec<Seen> {
     let later = frames.iter().filter(|frame| frame.0 >= position);
     later.cloned().collect()
@@ -118,7 +118,7 @@ fn a_new_start_that_is_no_segment_base_or_out_of_bounds_is_refused() {
     assert_eq!(bases(&storage, 0).len(), 4);
 }
 
-/// 07-110: an active recording ends where its recorder is.
+/// 07-110: an active recording ends at its recorded position.
 #[test]
 fn segments_of_a_running_recording_are_detached_up_to_the_recorded_position() {
     let (_, mut store) = empty();
@@ -163,7 +163,7 @@ fn segments_that_a_replay_reads_are_not_detached() {
         .unwrap();
 }
 
-/// 07-110: what is left of the files is detached, and can be deleted or attached.
+/// 07-110: the remaining files are detached, and can be deleted or attached.
 #[test]
 fn a_kill_amid_a_purge_of_segments_leaves_the_old_start_or_the_new_one() {
     let (storage, store) = prepared();

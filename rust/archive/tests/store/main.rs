@@ -1,9 +1,11 @@
-//! The store: recordings that begin, go on, end and are recovered, and the operations that move their ends.
+//! Tests of the store: recordings that start, are extended, stop and are recovered, and the operations that change
+//! their start or end.
 
 mod attaching;
 mod channels;
 mod common;
 mod detaching;
+mod indexing;
 mod migrating;
 mod opening;
 mod purging;

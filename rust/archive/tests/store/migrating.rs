@@ -1,7 +1,7 @@
-//! Recordings whose segments move to another recording.
+//! Migrates the segments of a recording to another one.
 
 use aeron_archive::catalog::Catalog;
-use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::storage::Storage;
 use aeron_archive::store::{ArchiveStore, Migration, NewRecording, StoreError};
 
@@ -11,7 +11,7 @@ use crate::stream::{INITIAL_TERM_ID, MTU_LENGTH, SEGMENT_LENGTH, STREAM_ID, TERM
 /// Position at which the recordings meet.
 const JOIN: i64 = 2 * SEGMENT_LENGTH;
 
-/// A store with recording 0 up to `JOIN`, and recording 1 from there on.
+/// Returns a store with recording 0 up to `JOIN`, and recording 1 from there on.
 fn prepared() -> (MemoryStorage, Store) {
     let (storage, mut store) = empty();
     recorded(&mut store, 1024, 300);
@@ -30,7 +30,7 @@ fn migrate(store: &mut Store, source: i64, destination: i64) -> Result<Migration
     Ok(Migration { moved, deletion })
 }
 
-/// All data frames of both recordings: position and payload.
+/// Returns all data frames of both recordings: position and payload.
 fn messages(storage: &MemoryStorage, store: &Store) -> Vec<(i64, Vec<u8>)> {
     let mut all: Vec<_> = [0, 1]
         .iter()
@@ -98,7 +98,7 @@ fn the_empty_last_file_of_the_destination_is_in_the_way() {
     assert_eq!(migrate(&mut store, 1, 0).unwrap().moved, 2);
 }
 
-/// 07-111: the recorder of the destination is not disturbed.
+/// 07-111: the destination may be active.
 #[test]
 fn segments_come_before_a_destination_that_is_recorded() {
     let (storage, mut store) = empty();
@@ -225,7 +225,7 @@ fn nothing_moves_if_a_file_is_missing_or_in_the_way() {
     }
 }
 
-/// 07-111: nothing of either recording is lost, and no file stands in the way of what is recorded next.
+/// 07-111: no bytes of either recording are lost, and no remaining file blocks the next recording.
 #[test]
 fn a_kill_amid_a_migration_leaves_both_recordings_as_before_or_as_after() {
     let (storage, store) = prepared();
@@ -253,17 +253,17 @@ fn a_kill_amid_a_migration_leaves_both_recordings_as_before_or_as_after() {
     }
 }
 
-/// 07-111: a second kill, while the store is opened.
+/// 07-111: the process is killed again while it opens the store.
 #[test]
 fn a_migration_is_finished_by_the_store_that_opens_next_even_if_that_is_killed() {
     let (storage, store) = prepared();
     let before = messages(&storage, &store);
     for (first, second) in (0..6).flat_map(|first| (0..8).map(move |second| (first, second))) {
         let (storage, mut store) = prepared();
-        storage.fail_at(storage.steps() + first, Fault::Kill { progress: 1 });
+        storage.fail_at(storage.steps() + first, StorageFault::Kill { progress: 1 });
         let _ = migrate(&mut store, 0, 1);
         storage.restart();
-        storage.fail_at(storage.steps() + second, Fault::Kill { progress: 1 });
+        storage.fail_at(storage.steps() + second, StorageFault::Kill { progress: 1 });
         let _ = ArchiveStore::open(storage.clone(), options(), OPENED_MS);
         storage.restart();
         let (store, _) = open(&storage);
@@ -272,14 +272,14 @@ fn a_migration_is_finished_by_the_store_that_opens_next_even_if_that_is_killed()
     }
 }
 
-/// 07-111: until the store is opened again, nothing moves an end of either recording.
+/// 07-111: until the store is opened again, no operation changes the end of either recording.
 #[test]
 fn a_migration_that_fails_midway_is_finished_at_the_next_opening() {
     let (storage, store) = prepared();
     let before = messages(&storage, &store);
     for step in 1..6 {
         let (storage, mut store) = prepared();
-        let denied = Fault::Error(std::io::ErrorKind::PermissionDenied);
+        let denied = StorageFault::Error(std::io::ErrorKind::PermissionDenied);
         storage.fail_at(storage.steps() + step, denied);
         assert!(migrate(&mut store, 0, 1).is_err(), "step {step}");
         let half = "has failed midway: start the archive again to finish it";
@@ -300,12 +300,12 @@ fn a_migration_that_fails_midway_is_finished_at_the_next_opening() {
     }
 }
 
-/// 07-66, 07-111: a tool may mark the recording between the two lives of the archive.
+/// 07-66, 07-111: a tool may mark the recording as invalid before the archive is started again.
 #[test]
 fn a_half_made_migration_waits_for_a_recording_that_is_invalid() {
     let (storage, mut store) = prepared();
     let before = messages(&storage, &store);
-    storage.fail_at(storage.steps() + 2, Fault::Kill { progress: 1 });
+    storage.fail_at(storage.steps() + 2, StorageFault::Kill { progress: 1 });
     assert!(migrate(&mut store, 0, 1).is_err());
     storage.restart();
     Catalog::open(&storage, 0).unwrap().invalidate(0).unwrap();

@@ -1,8 +1,8 @@
-//! Stores of processes that were killed.
+//! Opens stores of processes that were killed.
 
 use aeron_archive::catalog::NULL_VALUE;
 use aeron_archive::checksum::Checksum;
-use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::recovery::OnTornFragment;
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
 use aeron_archive::store::{ArchiveStore, RecoveredRecording, StoreOptions};
@@ -10,7 +10,8 @@ use aeron_archive::store::{ArchiveStore, RecoveredRecording, StoreOptions};
 use crate::common::*;
 use crate::stream::{Publisher, TERM_LENGTH, payload};
 
-/// A store with a recording that has ended, one that was killed within a frame of two pages, and one that was killed after 20 messages.
+/// Returns a store with three recordings: one has ended, one was killed within a frame of two pages, one was killed
+/// after 20 messages.
 fn torn() -> (MemoryStorage, i64) {
     let (storage, mut store) = empty();
     recorded(&mut store, 0, 10);
@@ -152,7 +153,7 @@ fn a_recording_without_a_file_ends_where_it_starts() {
     assert_eq!(positions(&store, 0).1, TERM_LENGTH + 96);
 }
 
-/// Unlike the real archive, which does not start then.
+/// The real archive does not start then.
 #[test]
 fn names_that_no_archive_gives_are_skipped() {
     let (storage, mut store) = empty();
@@ -212,7 +213,7 @@ fn a_kill_amid_the_recovery_changes_nothing_of_the_ends() {
     for step in 0..16 {
         for progress in 0..3 {
             let (storage, position) = torn();
-            storage.fail_at(storage.steps() + step, Fault::Kill { progress });
+            storage.fail_at(storage.steps() + step, StorageFault::Kill { progress });
             let _ = open_with(&storage, OnTornFragment::Truncate);
             storage.restart();
             let (store, _) = open_with(&storage, OnTornFragment::Truncate).unwrap();

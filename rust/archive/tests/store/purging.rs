@@ -1,14 +1,14 @@
-//! Recordings that are given up as a whole.
+//! Purges whole recordings.
 
 use aeron_archive::catalog::{Catalog, RecordingState};
-use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::storage::Storage;
 use aeron_archive::store::StoreError;
 
 use crate::common::*;
 use crate::stream::SEGMENT_LENGTH;
 
-/// A store with a recording of three segments, and one after it.
+/// Returns a store with a recording of three segments, and one after it.
 fn prepared() -> (MemoryStorage, Store) {
     let (storage, mut store) = empty();
     recorded(&mut store, 1024, 300);
@@ -89,12 +89,12 @@ fn a_recording_in_use_is_not_purged() {
     drop(active);
 }
 
-/// 07-109: a file that cannot be deleted stays; the others go.
+/// 07-109: a file that cannot be deleted stays; the others are deleted.
 #[test]
 fn a_file_that_cannot_be_deleted_is_told_and_the_others_go() {
     let (storage, mut store) = prepared();
     let mut operation = store.purge_recording(0, &IDLE).unwrap();
-    let denied = Fault::Error(std::io::ErrorKind::PermissionDenied);
+    let denied = StorageFault::Error(std::io::ErrorKind::PermissionDenied);
     storage.fail_at(storage.steps(), denied);
     let (code, text) = refusal(operation.step(&mut store));
     assert_eq!(code, 0);
@@ -109,7 +109,7 @@ fn a_file_that_cannot_be_deleted_is_told_and_the_others_go() {
     assert_eq!(bases(&storage, 0), []);
 }
 
-/// 07-109: what is left of the files goes when the store is opened.
+/// 07-109: the remaining files are deleted when the store is opened.
 #[test]
 fn a_kill_amid_a_purge_leaves_the_whole_recording_or_nothing_of_it() {
     let (storage, store) = prepared();

@@ -1,8 +1,8 @@
-//! Recordings that begin, go on and end.
+//! Starts, extends and stops recordings.
 
 use aeron_archive::catalog::NULL_VALUE;
 use aeron_archive::checksum::Checksum;
-use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::storage::Storage;
 use aeron_archive::store::{ArchiveStore, Continuation, StoreOptions};
 
@@ -140,7 +140,7 @@ fn an_extended_recording_goes_on_in_the_same_file_under_another_session() {
     }
 }
 
-/// 07-59, 07-77: the first frames are of one session, the others of the next one.
+/// 07-59, 07-77: the frames before the extension have one session id, those after it another one.
 #[test]
 fn a_recording_of_two_sessions_is_recovered_as_a_whole() {
     let (storage, mut store) = empty();
@@ -273,7 +273,7 @@ fn frames_and_entries_get_the_checksum_that_the_options_name() {
     );
 }
 
-/// 07-59: what was acknowledged before is there after a kill at any step of an extension.
+/// 07-59: acknowledged frames survive a kill at any step of an extension.
 #[test]
 fn a_kill_amid_an_extension_loses_nothing() {
     for step in 0..12 {
@@ -282,7 +282,7 @@ fn a_kill_amid_an_extension_loses_nothing() {
             let id = recorded(&mut store, 1024, 150);
             let stop_position = positions(&store, id).1;
             let before = frames(&storage, &store, id);
-            storage.fail_at(storage.steps() + step, Fault::Kill { progress });
+            storage.fail_at(storage.steps() + step, StorageFault::Kill { progress });
             if let Ok(mut session) = store.extend_recording(id, &continuation(stop_position)) {
                 let mut publisher = Publisher::new(stop_position);
                 let block = publisher.offer(b"one more").concat();

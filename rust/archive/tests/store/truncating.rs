@@ -1,6 +1,8 @@
-//! Recordings whose end is given up.
+//! Truncates recordings.
 
-use aeron_archive::memory_storage::MemoryStorage;
+use std::io::ErrorKind;
+
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::storage::SyncLevel;
 use aeron_archive::store::{ArchiveStore, StoreError, StoreOptions};
 
@@ -8,10 +10,10 @@ use crate::common::*;
 use crate::stream::{SEGMENT_LENGTH, TERM_LENGTH, is_zero_from};
 
 const START: i64 = 1024;
-/// Length of the frames that `record` records.
+/// Frame length of the messages that `record` records.
 const FRAME: i64 = 1056;
 
-/// A store with a recording of three segments.
+/// Returns a store with a recording of three segments.
 fn prepared() -> (MemoryStorage, Store) {
     let (storage, mut store) = empty();
     recorded(&mut store, START, 300);
@@ -50,7 +52,7 @@ fn a_recording_is_truncated_to_any_frame_and_to_both_of_its_ends() {
     assert_eq!(bases(&storage, 0).len(), 3);
     assert_eq!(truncate(&mut store, SEGMENT_LENGTH).unwrap(), 2);
     assert_eq!(bases(&storage, 0), [0]);
-    // The real archive counts the file that would begin there, too.
+    // The count includes the file that would begin there, as in the real archive.
     assert_eq!(truncate(&mut store, SEGMENT_LENGTH).unwrap(), 1);
     let padding = START + (TERM_LENGTH - START) / FRAME * FRAME;
     assert_eq!(truncate(&mut store, padding).unwrap(), 1);
@@ -91,7 +93,7 @@ fn a_position_that_cannot_be_an_end_is_refused_and_nothing_changes() {
     drop(active);
 }
 
-/// 07-108: one delete operation of a recording at a time; other recordings are free.
+/// 07-108: a recording has at most one delete operation; other recordings are not affected.
 #[test]
 fn nothing_else_is_deleted_or_extended_until_the_files_are_gone() {
     let (_, mut store) = prepared();
@@ -124,7 +126,7 @@ fn nothing_else_is_deleted_or_extended_until_the_files_are_gone() {
     store.extend_recording(0, &continuation(stop)).unwrap();
 }
 
-/// 07-108: the same request again finishes what the kill interrupted, and the recording can go on.
+/// 07-108: the same request again completes the interrupted truncation, and the recording can be extended.
 #[test]
 fn a_kill_amid_a_truncation_leaves_the_old_end_or_the_new_one() {
     for position in [
@@ -181,4 +183,49 @@ fn what_was_truncated_does_not_come_back_when_power_is_lost_then_or_after_an_ext
         let (store, _) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();
         assert_eq!(positions(&store, 0), (START, position));
     }
+}
+
+#[test]
+fn a_repeated_truncation_keeps_files_deleted_that_the_first_one_did_not_force_to_the_disk() {
+    let synced = StoreOptions {
+        catalog_sync_level: SyncLevel::Data,
+        ..options()
+    };
+    let storage = MemoryStorage::new();
+    let (mut store, _) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();
+    recorded(&mut store, START, 300);
+    let mut deletion = store.truncate(0, SEGMENT_LENGTH).unwrap();
+    assert!(deletion.step(&mut store).unwrap(), "one more file is left");
+    // The removals of the index, of a new index and of the segment are three steps. The fourth one forces them to the
+    // disk.
+    storage.fail_at(
+        storage.steps() + 3,
+        StorageFault::Error(ErrorKind::StorageFull),
+    );
+    deletion.step(&mut store).unwrap_err();
+    assert_eq!(bases(&storage, 0), [0]);
+    truncate(&mut store, SEGMENT_LENGTH).unwrap();
+    storage.lose_power(|| false);
+    assert_eq!(bases(&storage, 0), [0], "no deleted file comes back");
+}
+
+#[test]
+fn a_truncation_that_cannot_be_forced_to_the_disk_changes_nothing() {
+    let synced = StoreOptions {
+        catalog_sync_level: SyncLevel::Data,
+        ..options()
+    };
+    let storage = MemoryStorage::new();
+    let (mut store, _) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();
+    recorded(&mut store, START, 300);
+    let old = positions(&store, 0);
+    // The first step writes the entry of the catalog.
+    storage.fail_at(
+        storage.steps() + 1,
+        StorageFault::Error(ErrorKind::StorageFull),
+    );
+    store.truncate(0, SEGMENT_LENGTH).unwrap_err();
+    assert_eq!(positions(&store, 0), old);
+    let (store, _) = ArchiveStore::open(storage, synced, OPENED_MS).unwrap();
+    assert_eq!(positions(&store, 0), old);
 }

@@ -1,9 +1,9 @@
-//! What is deleted and what is marked, and what kills leave of that.
+//! Commands that delete files or mark recordings, and the state after a kill.
 
 use std::ops::ControlFlow;
 
 use aeron_archive::catalog::{CATALOG_FILE, CatalogError, RecordingState};
-use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::storage::{Access, Storage};
 use aeron_archive::store::ArchiveStore;
 use aeron_archive::tool::{ArchiveFiles, ToolError, TornDecision, VerifyOptions};
@@ -17,7 +17,7 @@ fn change(storage: &MemoryStorage) -> ArchiveFiles<MemoryStorage> {
     ArchiveFiles::open(storage.clone(), Access::Write).unwrap()
 }
 
-/// A sound recording, one that is deleted but for its entry and a file, an invalid one, and another sound one.
+/// Returns a valid recording, a deleted one with its entry and one file, an invalid one, and another valid one.
 fn mixed() -> MemoryStorage {
     let (storage, mut store) = empty();
     for _ in 0..4 {
@@ -61,7 +61,7 @@ fn a_kill_at_any_step_of_a_compaction_leaves_an_archive_that_opens() {
     loop {
         let storage = mixed();
         let mut files = change(&storage);
-        storage.fail_at(storage.steps() + step, Fault::Kill { progress: 1 });
+        storage.fail_at(storage.steps() + step, StorageFault::Kill { progress: 1 });
         let done = files.compact();
         let is_killed = storage.is_killed();
         assert!(done.is_ok() || is_killed);
@@ -97,7 +97,7 @@ fn a_kill_at_any_step_of_a_repair_leaves_what_the_next_repair_takes() {
             })?;
             files.repair(&found, TornDecision::Truncate, None, 0)
         };
-        storage.fail_at(storage.steps() + step, Fault::Kill { progress: 1 });
+        storage.fail_at(storage.steps() + step, StorageFault::Kill { progress: 1 });
         let done = repair(&mut files);
         let is_killed = storage.is_killed();
         assert!(done.is_ok() || is_killed);
@@ -124,7 +124,7 @@ fn the_segments_of_a_migration_that_was_killed_are_left_to_the_archive() {
     delete_all(&mut store, end).unwrap();
     recorded(&mut store, SEGMENT_LENGTH, 20);
     let before = [0, 1].map(|id| frames(&storage, &store, id).len());
-    storage.fail_at(storage.steps() + 2, Fault::Kill { progress: 1 });
+    storage.fail_at(storage.steps() + 2, StorageFault::Kill { progress: 1 });
     assert!(store.migrate_segments(0, 1).is_err());
     drop(store);
     storage.restart();

@@ -1,4 +1,4 @@
-//! The work of the tools on the files of an archive: verification, repair, checksums, compaction, orphans.
+//! Tests of the tools' operations on the files of an archive: verification, repair, checksums, compaction, orphans.
 
 mod changing;
 #[path = "../store/common.rs"]

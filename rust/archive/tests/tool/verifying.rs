@@ -1,4 +1,4 @@
-//! Verification and repair.
+//! Verification and repair of recordings.
 
 use std::ops::ControlFlow;
 
@@ -112,7 +112,7 @@ fn impossible_values_of_one_entry_stop_no_other() {
     assert!(aeron_archive::catalog::Catalog::open(&storage, 0).is_ok());
 }
 
-/// 07-79: a fragment that may not be whole is cut or kept, as the caller decides.
+/// 07-79: the caller decides whether a fragment that may be torn is removed or kept.
 #[test]
 fn a_torn_fragment_is_for_the_caller_to_decide_on() {
     let torn = || {
@@ -120,7 +120,7 @@ fn a_torn_fragment_is_for_the_caller_to_decide_on() {
         let mut session = store.start_recording(image(0)).unwrap();
         record(&mut session, 10);
         let (name, mut bytes) = segment(&storage, 0);
-        // The last fragment goes over the end of a page, of which nothing was written.
+        // The last fragment crosses the end of a page, and the page after that is all zeros.
         let end = session.recorded_position() as usize;
         bytes[end / 4096 * 4096..].fill(0);
         storage.put(&name, &bytes);
@@ -153,7 +153,7 @@ fn a_torn_fragment_is_for_the_caller_to_decide_on() {
     }
 }
 
-/// 07-133: what was recorded would be given up without a word.
+/// 07-133: a repair must not silently drop recorded bytes.
 #[test]
 fn a_segment_file_that_ends_amid_a_frame_is_broken() {
     let (storage, mut store) = empty();
@@ -189,7 +189,7 @@ fn checksums_that_were_written_later_are_verified() {
     assert_eq!(progress, vec![SEGMENT_LENGTH as u64; report.segments]);
     assert!(verify(&storage, 0, &by(Checksum::Crc32c)).broken.is_none());
     assert!(verify(&storage, 0, &by(Checksum::Crc32)).broken.is_some());
-    // A repair without a checksum keeps the one of the entry right.
+    // A repair without a checksum option keeps the checksum of the entry correct.
     change(&storage).mark(0, false).unwrap();
     assert_eq!(repair(&storage, 0), RecordingState::Valid);
     assert!(verify(&storage, 0, &by(Checksum::Crc32c)).broken.is_none());
@@ -206,7 +206,7 @@ fn the_caller_may_break_a_verification_off() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Bytes of any content are judged, or refused with an error.
+    /// Bytes with any content give a result or an error, but no panic.
     #[test]
     fn flipped_bits_are_judged(
         flips in prop::collection::vec((any::<bool>(), 0..4096u64, 0..8u32), 1..8),

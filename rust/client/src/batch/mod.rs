@@ -1,7 +1,7 @@
-//! [`Batch`]: whole messages of many fragments, copied once into one buffer, with what is known of them in columns.
+//! [`Batch`]: whole messages, copied once into one buffer, with their header fields in columns.
 //!
-//! A message whose fragments did not all arrive within one poll is kept aside by the subscription and completed by a later
-//! one. As long as a batch holds nothing but the beginning of such a message, keeping it aside costs no copy.
+//! If not all fragments of a message arrive within one poll, the subscription sets the message aside, and a later poll
+//! completes it. If a batch contains only the beginning of such a message, setting it aside needs no copy.
 
 mod partial;
 mod polling;
@@ -10,19 +10,20 @@ use crate::error::{Error, Result};
 
 pub(crate) use self::partial::PartialMessages;
 
-/// How much a poll adds to a batch at most.
+/// Limits for the messages that one poll adds to a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchLimits {
-    /// Messages.
+    /// Maximum number of messages.
     pub messages: usize,
-    /// Bytes of payload in the whole batch at which no further message is begun, so the last one may end beyond.
+    /// A poll starts no further message when the whole batch has this many payload bytes. So the last message may end
+    /// beyond this limit.
     pub bytes: usize,
 }
 
 /// Whole messages: their payloads one after the other, and one entry per message in each column.
 #[derive(Debug)]
 pub struct Batch {
-    /// Payloads, then bytes without meaning.
+    /// Payloads, followed by unused bytes.
     data: Vec<u8>,
     /// Bytes of `data` that are in use.
     used: usize,
@@ -31,19 +32,20 @@ pub struct Batch {
     session_ids: Vec<i32>,
     stream_ids: Vec<i32>,
     reserved_values: Vec<i64>,
-    /// Messages for which every column has memory.
+    /// Number of messages for which every column has memory.
     room: usize,
 }
 
-/// Bytes of payload that a batch holds at most, whatever its limits: offsets are 32-bit, and one message may go beyond.
+/// Maximum number of payload bytes in a batch, for any limits. Offsets have 32 bits, and one message may end beyond
+/// this limit.
 pub const MAX_BATCH_BYTES: usize = 1 << 30;
 
-/// The columns of a batch, taken out of it.
+/// The columns of a batch.
 #[derive(Debug, Clone)]
 pub struct Columns {
     /// Payloads, one after the other.
     pub data: Vec<u8>,
-    /// Where each message begins in `data`, and where the last one ends.
+    /// Start of each message in `data`, and the end of the last one.
     pub offsets: Vec<i32>,
     /// Stream position after each message.
     pub positions: Vec<i64>,
@@ -71,14 +73,14 @@ impl Clone for Batch {
             session_ids: self.session_ids.clone(),
             stream_ids: self.stream_ids.clone(),
             reserved_values: self.reserved_values.clone(),
-            // Cloned columns have memory for what is in them, and need not have more.
+            // The columns' clones have memory for their entries, and perhaps no more.
             room: self.len(),
         }
     }
 }
 
 impl Batch {
-    /// A batch with room for so many messages and bytes of payload before it has to grow.
+    /// Creates a batch with room for this many messages and bytes of payload.
     pub fn with_capacity(messages: usize, bytes: usize) -> Self {
         let mut offsets = Vec::with_capacity(messages + 1);
         offsets.push(0);
@@ -94,11 +96,11 @@ impl Batch {
         }
     }
 
-    /// A batch of these columns, as [`into_columns`](Self::into_columns) takes them out.
+    /// Creates a batch from columns, the reverse of [`into_columns`](Self::into_columns).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if the offsets do not ascend from 0 to the end of the data, or if a column has not one entry per
-    /// message.
+    /// [`Error::InvalidArgument`] if the offsets do not ascend from 0 to the end of the data, or if a column does not
+    /// have one entry per message.
     pub fn from_columns(columns: Columns) -> Result<Self> {
         let Columns {
             data,
@@ -137,7 +139,7 @@ impl Batch {
         })
     }
 
-    /// Number of messages.
+    /// Returns the number of messages.
     pub fn len(&self) -> usize {
         self.positions.len()
     }
@@ -147,7 +149,7 @@ impl Batch {
         self.positions.is_empty()
     }
 
-    /// Forgets all messages, keeping the memory.
+    /// Removes all messages but keeps the memory.
     pub fn clear(&mut self) {
         self.used = 0;
         self.offsets.truncate(1);
@@ -157,43 +159,44 @@ impl Batch {
         self.reserved_values.clear();
     }
 
-    /// All payloads, one after the other.
+    /// Returns all payloads, one after the other.
     pub fn data(&self) -> &[u8] {
         &self.data[..self.used]
     }
 
-    /// Where each message begins in [`data`](Self::data), and where the last one ends: one entry more than messages.
+    /// Returns the start of each message in [`data`](Self::data), and the end of the last one: one more entry than
+    /// messages.
     pub fn offsets(&self) -> &[i32] {
         &self.offsets
     }
 
-    /// Stream position after each message.
+    /// Returns the stream position after each message.
     pub fn positions(&self) -> &[i64] {
         &self.positions
     }
 
-    /// Session id of each message.
+    /// Returns the session id of each message.
     pub fn session_ids(&self) -> &[i32] {
         &self.session_ids
     }
 
-    /// Stream id of each message.
+    /// Returns the stream id of each message.
     pub fn stream_ids(&self) -> &[i32] {
         &self.stream_ids
     }
 
-    /// Reserved value of each message's first fragment.
+    /// Returns the reserved value of each message's first fragment.
     pub fn reserved_values(&self) -> &[i64] {
         &self.reserved_values
     }
 
-    /// The message at this place.
+    /// Returns the message with this index.
     pub fn message(&self, index: usize) -> Option<&[u8]> {
         let (start, end) = (*self.offsets.get(index)?, *self.offsets.get(index + 1)?);
         self.data.get(start as usize..end as usize)
     }
 
-    /// The length of all messages, if they have the same.
+    /// Returns the common length of all messages; `None` if they differ.
     pub fn uniform_length(&self) -> Option<usize> {
         let length = self.offsets.get(1).copied()?;
         let uniform = self
@@ -203,7 +206,7 @@ impl Batch {
         uniform.then_some(length as usize)
     }
 
-    /// The columns, without a copy.
+    /// Returns the columns, without a copy.
     pub fn into_columns(mut self) -> Columns {
         self.data.truncate(self.used);
         Columns {

@@ -1,10 +1,10 @@
-//! [`PartialMessages`]: messages that later polls complete.
+//! [`PartialMessages`]: unfinished messages that later polls complete.
 
 use std::collections::HashMap;
 
 use crate::error::OutOfMemory;
 
-/// Messages whose last fragments have yet to arrive, by session.
+/// Unfinished messages, by session.
 #[derive(Debug, Default)]
 pub(crate) struct PartialMessages {
     pub(super) by_session: HashMap<i32, PartialMessage>,
@@ -20,7 +20,7 @@ pub(super) struct PartialMessage {
 }
 
 impl PartialMessages {
-    /// The message of a session, empty if there was none.
+    /// Returns the unfinished message of a session; creates an empty one if necessary.
     pub(super) fn entry(&mut self, session_id: i32) -> Result<&mut PartialMessage, OutOfMemory> {
         if !self.by_session.contains_key(&session_id) {
             let reserved = self.by_session.try_reserve(1);
@@ -29,14 +29,14 @@ impl PartialMessages {
         Ok(self.by_session.entry(session_id).or_default())
     }
 
-    /// Forgets the message of a session: it is complete, or lost.
+    /// Removes the message of a session after it was completed or lost.
     pub(super) fn forget(&mut self, session_id: i32) {
         if !self.by_session.is_empty() {
             self.by_session.remove(&session_id);
         }
     }
 
-    /// Forgets the sessions that are gone.
+    /// Removes the messages of sessions without an image.
     pub(crate) fn retain(&mut self, is_there: impl Fn(i32) -> bool) {
         self.by_session
             .retain(|session_id, _| is_there(*session_id));

@@ -1,10 +1,10 @@
-//! Filling a batch with what an image has.
+//! Fills a batch with the messages of an image.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::frame::{
     FRAME_ALIGNMENT, HEADER_LENGTH, MAX_MESSAGE_LENGTH, aligned_length, flags,
 };
-use aeron_memory::log::reader::{Cursor, Fragment as LogFragment};
+use aeron_memory::log::reader::{Cursor, LogFragment};
 use aeron_memory::words::Words;
 
 use super::partial::PartialMessages;
@@ -13,34 +13,35 @@ use crate::error::{Error, OutOfMemory, Result};
 use crate::fragment::Fragment as Message;
 use crate::image::Image;
 
-/// The result of something that needs memory.
+/// Result of an operation that allocates memory.
 type Fallible<T> = std::result::Result<T, OutOfMemory>;
 
-/// The message that is being put together at the end of a batch's data.
+/// The unfinished message at the end of a batch's data.
 struct Open {
     start: usize,
-    /// Position of the first fragment that this poll has read of it.
+    /// Position of the first fragment of the message that this poll has read.
     begin_position: i64,
     next_position: i64,
     reserved_value: i64,
-    origin: Origin,
+    origin: MessageOrigin,
 }
 
-/// Where the beginning of a message came from.
+/// Source of the beginning of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
-    /// This poll has read it.
+enum MessageOrigin {
+    /// Read by this poll.
     Read,
-    /// It was kept aside, and is still there.
+    /// Copied from the kept message, which still exists.
     Copied,
-    /// It was kept aside, and its memory is the batch's now.
+    /// Swapped: the memory of the kept message now belongs to the batch.
     Swapped,
 }
 
 impl Batch {
-    /// Adds what one image has, up to the end of its term; answers the number of messages.
+    /// Adds the available messages of one image, up to the end of its term. Returns the number of messages.
     ///
-    /// If there is no memory for a message, it is not consumed. The messages before it are in the batch and are consumed.
+    /// If there is no memory for a message, this message is not consumed. The messages before it are in the batch and
+    /// are consumed.
     pub(crate) fn poll_image(
         &mut self,
         image: &Image,
@@ -112,7 +113,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Adds what a fragment holds; after a whole message also those that follow and are like it.
+    /// Adds a fragment. After a whole message, also adds the messages that follow and have the same header fields.
     #[inline(always)]
     fn add<'a>(
         &mut self,
@@ -133,10 +134,10 @@ impl Batch {
         }
     }
 
-    /// Adds the messages that follow at once and have the same length, flags and type, and no reserved value.
+    /// Adds the directly following messages that have the same length, flags and type, and no reserved value.
     ///
-    /// They are what a stream of records is made of. One compare tells them apart from others, nothing but their payloads
-    /// is copied one by one, and the columns are filled for many at a time.
+    /// Streams of records consist of such messages. One comparison finds them, only their payloads are copied one by
+    /// one, and the columns are filled for many messages at a time.
     #[inline(always)]
     fn add_alike<'a>(
         &mut self,
@@ -157,7 +158,7 @@ impl Batch {
             .min(MAX_ALIKE);
         let needed = most * length + FRAME_ALIGNMENT;
         if self.make_room(needed, most).is_err() {
-            // One after the other they need less.
+            // Not an error: the caller then adds the messages one by one, which needs less memory at a time.
             return;
         }
         let begin_position = cursor.position();
@@ -176,7 +177,7 @@ impl Batch {
         self.finish_alike(count, length, begin_position);
     }
 
-    /// Ends `count` messages of `length` bytes, the first of which begins at `begin_position` in the stream.
+    /// Ends `count` messages of `length` bytes each. The first one begins at the stream position `begin_position`.
     fn finish_alike(&mut self, count: usize, length: usize, begin_position: i64) {
         let framed = aligned_length(length + HEADER_LENGTH) as i64;
         let used = self.used as i32;
@@ -202,7 +203,7 @@ impl Batch {
                 begin_position: fragment.begin_position(),
                 next_position: fragment.position(),
                 reserved_value: fragment.reserved_value(),
-                origin: Origin::Read,
+                origin: MessageOrigin::Read,
             });
             return Ok(());
         }
@@ -210,7 +211,7 @@ impl Batch {
             let length = self.used - open.start + fragment.payload_length();
             open.next_position == fragment.begin_position() && length <= MAX_MESSAGE_LENGTH
         }) {
-            // A fragment is missing, or no publisher sent this: the message is lost.
+            // A fragment is missing, or the fragment did not come from a publisher: the message is lost.
             self.drop_open(open);
             return Ok(());
         }
@@ -227,7 +228,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Drops what there is of a message that will not be completed.
+    /// Drops a message that cannot be completed.
     #[inline(always)]
     fn drop_open(&mut self, open: &mut Option<Open>) {
         if let Some(open) = open.take() {
@@ -235,7 +236,7 @@ impl Batch {
         }
     }
 
-    /// Copies a payload after what is in use, with room for one message that ends there.
+    /// Copies a payload to the end of the used data, with room for one message that ends there.
     #[inline(always)]
     fn copy(&mut self, fragment: &LogFragment<'_, SharedBuffer>) -> Fallible<()> {
         let length = fragment.payload_length();
@@ -250,7 +251,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Makes room for so many more bytes of payload and so many more messages, or changes nothing that counts.
+    /// Makes room for additional payload bytes and messages. If memory runs out, the contents do not change.
     #[inline(always)]
     fn make_room(&mut self, bytes: usize, messages: usize) -> Fallible<()> {
         if self.data.len() - self.used < bytes || self.room - self.len() < messages {
@@ -286,9 +287,9 @@ impl Batch {
         self.reserved_values.push(reserved_value);
     }
 
-    /// Copies the beginning of a message that was kept aside to the end of the data. The reading begins at `begin_position`.
+    /// Copies the kept beginning of a message to the end of the data. The poll starts to read at `begin_position`.
     ///
-    /// The kept fragments stay where they are until the poll ends, so that it is still there if memory runs out.
+    /// The kept fragments stay until the poll ends, so they are not lost if memory runs out.
     fn resume(
         &mut self,
         partial: &mut PartialMessages,
@@ -313,15 +314,15 @@ impl Batch {
             next_position: message.next_position,
             reserved_value: message.reserved_value,
             origin: match is_swapped {
-                true => Origin::Swapped,
-                false => Origin::Copied,
+                true => MessageOrigin::Swapped,
+                false => MessageOrigin::Copied,
             },
         }))
     }
 
-    /// Keeps the beginning of a message aside until its other fragments have arrived.
+    /// Sets the beginning of a message aside until its other fragments have arrived.
     ///
-    /// If there is no memory for that, nothing of it was read.
+    /// If there is no memory for the beginning, the poll has read nothing of the message.
     fn set_aside(
         &mut self,
         open: Option<Open>,
@@ -354,7 +355,7 @@ impl Batch {
         kept
     }
 
-    /// Takes back what this poll has read of a message that is not complete: its fragments come again.
+    /// Reverts the reading of an incomplete message: the next poll delivers its fragments again.
     fn unread(
         &mut self,
         open: Option<Open>,
@@ -362,12 +363,14 @@ impl Batch {
         session_id: i32,
         cursor: &mut Cursor<'_, SharedBuffer>,
     ) {
-        let origin = open.as_ref().map_or(Origin::Read, |open| open.origin);
+        let origin = open
+            .as_ref()
+            .map_or(MessageOrigin::Read, |open| open.origin);
         match origin {
-            // Fragments that were kept aside before are complete or lost by now.
-            Origin::Read => partial.forget(session_id),
-            Origin::Copied => {}
-            Origin::Swapped => {
+            // Fragments that were kept before are now complete or lost.
+            MessageOrigin::Read => partial.forget(session_id),
+            MessageOrigin::Copied => {}
+            MessageOrigin::Swapped => {
                 if let Some(message) = partial.by_session.get_mut(&session_id) {
                     std::mem::swap(&mut self.data, &mut message.data);
                 }
@@ -396,7 +399,8 @@ fn reserve<T>(column: &mut Vec<T>, length: usize) -> Fallible<()> {
         .map_err(|_| OutOfMemory(length.saturating_mul(size_of::<T>())))
 }
 
-/// Copies the payloads that follow `like` and are like it one behind the other into `target`, at most `most`; answers how many.
+/// Copies the payloads of the fragments that follow `like` and have the same header fields to `target`, at most `most`.
+/// Returns the number of payloads.
 #[inline(always)]
 fn copy_alike<'a>(
     like: &LogFragment<'a, SharedBuffer>,
@@ -421,7 +425,7 @@ fn copy_alike<'a>(
     count
 }
 
-/// As [`copy_in_blocks`] where the blocks are known to have `N` bytes: most records are that short.
+/// Like [`copy_in_blocks`], with a block size known at compile time: most records are that short.
 #[inline(always)]
 fn copy_chunk<const N: usize>(fragment: &LogFragment<'_, SharedBuffer>, target: &mut [u8]) {
     let chunk = target.first_chunk_mut::<N>();
@@ -431,8 +435,8 @@ fn copy_chunk<const N: usize>(fragment: &LogFragment<'_, SharedBuffer>, target: 
 
 /// Copies a payload to the start of `target` in whole blocks of 32 bytes, which compile to a few moves.
 ///
-/// The log is laid out in such blocks, so nothing behind the frame's own is read; what lies behind the payload in `target` is
-/// overwritten by the next message.
+/// Frames in the log are aligned to such blocks, so nothing after the frame is read. Bytes in `target` after the
+/// payload are overwritten by the next message.
 #[inline(always)]
 fn copy_in_blocks(fragment: &LogFragment<'_, SharedBuffer>, target: &mut [u8]) {
     let blocks = fragment.payload_length().div_ceil(FRAME_ALIGNMENT);
@@ -443,13 +447,13 @@ fn copy_in_blocks(fragment: &LogFragment<'_, SharedBuffer>, target: &mut [u8]) {
     }
 }
 
-/// Messages that are added before the columns are filled and the image is looked at again.
+/// Maximum number of messages that are added before the columns are filled and the image's state is read again.
 const MAX_ALIKE: usize = 256;
-/// Payloads up to this length are copied in blocks.
+/// Payloads up to this length in bytes are copied in blocks.
 const MAX_BLOCKWISE_LENGTH: usize = 256;
-/// Smallest data that is allocated, in bytes.
+/// Minimum allocation for the data, in bytes.
 const MIN_DATA_LENGTH: usize = 4096;
-/// Messages that columns have memory for once they have any.
+/// Minimum number of messages for which the columns allocate memory.
 const MIN_MESSAGES: usize = 64;
 
 const _: () = assert!(

@@ -1,4 +1,4 @@
-//! Commands that were sent, until their answers have come and were fetched.
+//! Commands that were sent, until the application has fetched their responses.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,14 +14,14 @@ pub(crate) enum ResourceKind {
     Counter,
 }
 
-/// What the answer of a command makes.
+/// Purpose of a command: decides what its response creates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A publication on this channel and stream.
     AddPublication { channel: String, stream_id: i32 },
     /// An exclusive publication on this channel and stream.
     AddExclusivePublication { channel: String, stream_id: i32 },
-    /// A subscription; its object exists already.
+    /// A subscription. Its object exists already.
     AddSubscription,
     /// A counter.
     AddCounter,
@@ -31,19 +31,19 @@ pub(crate) enum Purpose {
     NextSessionId,
     /// A destination of this publication; the correlation id is its registration id.
     AddDestination { publication_id: i64 },
-    /// A destination that this subscription receives from.
+    /// A destination from which this subscription receives.
     AddReceiveDestination {
         subscription_id: i64,
         channel: String,
     },
-    /// Nothing but success or an error, which the application asks for.
+    /// A command with no result except success or an error, which the application fetches.
     Operation,
     /// The removal of the resource with this registration id.
     Removal { registration_id: i64 },
 }
 
 impl Purpose {
-    /// The kind of resource that the command adds, if it adds one.
+    /// Returns the kind of resource that the command adds, if it adds one.
     pub(crate) fn adds(&self) -> Option<ResourceKind> {
         match self {
             Self::AddPublication { .. } => Some(ResourceKind::Publication),
@@ -58,7 +58,7 @@ impl Purpose {
         }
     }
 
-    /// Whether the driver's success leaves something that a client can remove.
+    /// Whether a successful command adds something that a client can remove.
     fn can_be_undone(&self) -> bool {
         !matches!(
             self,
@@ -71,12 +71,13 @@ impl Purpose {
 }
 
 #[derive(Debug)]
-enum State {
+enum CommandState {
     Awaiting {
         purpose: Purpose,
         deadline_ns: i64,
     },
-    /// The application has cancelled the operation. If the driver adds a resource, the client removes it as soon as the reply comes.
+    /// The application has cancelled the operation. If the driver adds a resource, the client removes it as soon as the
+    /// response comes.
     Abandoned {
         purpose: Purpose,
     },
@@ -87,38 +88,38 @@ enum State {
     Failed(Error),
 }
 
-/// The commands of one client that are not yet done with, by correlation id.
+/// The pending commands of one client, by correlation id.
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
-    states: HashMap<i64, State>,
+    states: HashMap<i64, CommandState>,
 }
 
-/// A command whose answer has come.
+/// A command whose response has come.
 #[derive(Debug)]
 pub(crate) enum Answered {
     /// The application waits for it.
     Wanted(Purpose),
-    /// The application gave it up.
+    /// The application has abandoned it.
     Abandoned(Purpose),
 }
 
-/// A command that the application gave up.
+/// A command that the application has abandoned.
 #[derive(Debug)]
-pub(crate) enum GivenUp {
-    /// Before its answer came.
+pub(crate) enum AbandonedCommand {
+    /// Abandoned before its response came.
     Unanswered(Purpose),
-    /// After it succeeded.
+    /// Abandoned after it succeeded.
     Succeeded(Purpose),
 }
 
 /// Outcome of a command so far.
 #[derive(Debug)]
-pub(crate) enum Progress {
-    /// No answer yet.
+pub(crate) enum CommandProgress {
+    /// No response yet.
     Awaiting,
-    /// Done, with the value of the answer (0 where it has none); said once.
+    /// Succeeded, with the value of the response (0 if it has none). Returned once.
     Succeeded(i32),
-    /// Never sent, fetched already, or not of interest.
+    /// Never sent, already fetched, or not tracked.
     Unknown,
 }
 
@@ -126,18 +127,18 @@ impl Commands {
     pub(crate) fn await_answer(&mut self, correlation_id: i64, purpose: Purpose, deadline_ns: i64) {
         self.states.insert(
             correlation_id,
-            State::Awaiting {
+            CommandState::Awaiting {
                 purpose,
                 deadline_ns,
             },
         );
     }
 
-    /// Takes out a command whose answer has come; `None` if it was not sent by this client, or was answered before.
+    /// Removes a command whose response has come. `None` if this client did not send it, or if a response came before.
     pub(crate) fn answered(&mut self, correlation_id: i64) -> Option<Answered> {
         match self.states.remove(&correlation_id)? {
-            State::Awaiting { purpose, .. } => Some(Answered::Wanted(purpose)),
-            State::Abandoned { purpose } => Some(Answered::Abandoned(purpose)),
+            CommandState::Awaiting { purpose, .. } => Some(Answered::Wanted(purpose)),
+            CommandState::Abandoned { purpose } => Some(Answered::Abandoned(purpose)),
             done => {
                 self.states.insert(correlation_id, done);
                 None
@@ -147,22 +148,22 @@ impl Commands {
 
     pub(crate) fn succeed(&mut self, correlation_id: i64, purpose: Purpose, value: i32) {
         self.states
-            .insert(correlation_id, State::Succeeded { purpose, value });
+            .insert(correlation_id, CommandState::Succeeded { purpose, value });
     }
 
-    /// Gives a command up. `None` if there is nothing left to undo.
-    pub(crate) fn abandon(&mut self, correlation_id: i64) -> Option<GivenUp> {
+    /// Abandons a command. Returns `None` if nothing is left to undo.
+    pub(crate) fn abandon(&mut self, correlation_id: i64) -> Option<AbandonedCommand> {
         match self.states.remove(&correlation_id)? {
-            State::Awaiting { purpose, .. } => {
+            CommandState::Awaiting { purpose, .. } => {
                 self.await_abandoned(correlation_id, &purpose);
-                Some(GivenUp::Unanswered(purpose))
+                Some(AbandonedCommand::Unanswered(purpose))
             }
-            abandoned @ State::Abandoned { .. } => {
+            abandoned @ CommandState::Abandoned { .. } => {
                 self.states.insert(correlation_id, abandoned);
                 None
             }
-            State::Succeeded { purpose, .. } => Some(GivenUp::Succeeded(purpose)),
-            State::Failed(_) => None,
+            CommandState::Succeeded { purpose, .. } => Some(AbandonedCommand::Succeeded(purpose)),
+            CommandState::Failed(_) => None,
         }
     }
 
@@ -170,20 +171,21 @@ impl Commands {
         if purpose.can_be_undone() {
             let purpose = purpose.clone();
             self.states
-                .insert(correlation_id, State::Abandoned { purpose });
+                .insert(correlation_id, CommandState::Abandoned { purpose });
         }
     }
 
     pub(crate) fn fail(&mut self, correlation_id: i64, error: Error) {
-        self.states.insert(correlation_id, State::Failed(error));
+        self.states
+            .insert(correlation_id, CommandState::Failed(error));
     }
 
-    /// Whether a removal of this resource was sent and is not answered.
+    /// Whether a removal of this resource was sent and has no response yet.
     pub(crate) fn is_removing(&self, registration_id: i64) -> bool {
         let removal = Purpose::Removal { registration_id };
-        self.states
-            .values()
-            .any(|state| matches!(state, State::Awaiting { purpose, .. } if *purpose == removal))
+        self.states.values().any(
+            |state| matches!(state, CommandState::Awaiting { purpose, .. } if *purpose == removal),
+        )
     }
 
     /// Returns the outcome of a command so far.
@@ -196,61 +198,61 @@ impl Commands {
         correlation_id: i64,
         now_ns: i64,
         timeout: Duration,
-    ) -> Result<Progress> {
+    ) -> Result<CommandProgress> {
         match self.states.get(&correlation_id) {
-            None => return Ok(Progress::Unknown),
-            Some(State::Awaiting { deadline_ns, .. }) if now_ns - deadline_ns <= 0 => {
-                return Ok(Progress::Awaiting);
+            None => return Ok(CommandProgress::Unknown),
+            Some(CommandState::Awaiting { deadline_ns, .. }) if now_ns - deadline_ns <= 0 => {
+                return Ok(CommandProgress::Awaiting);
             }
             Some(_) => {}
         }
         match self.states.remove(&correlation_id) {
-            Some(State::Awaiting { purpose, .. }) => {
+            Some(CommandState::Awaiting { purpose, .. }) => {
                 self.await_abandoned(correlation_id, &purpose);
                 Err(DriverTimeout::NoResponse(timeout).into())
             }
-            Some(State::Failed(error)) => Err(error),
-            Some(State::Succeeded { value, .. }) => Ok(Progress::Succeeded(value)),
-            None => Ok(Progress::Unknown),
-            Some(abandoned @ State::Abandoned { .. }) => {
+            Some(CommandState::Failed(error)) => Err(error),
+            Some(CommandState::Succeeded { value, .. }) => Ok(CommandProgress::Succeeded(value)),
+            None => Ok(CommandProgress::Unknown),
+            Some(abandoned @ CommandState::Abandoned { .. }) => {
                 self.states.insert(correlation_id, abandoned);
-                Ok(Progress::Unknown)
+                Ok(CommandProgress::Unknown)
             }
         }
     }
 
-    /// What a command that was sent and not answered is for.
+    /// Returns the purpose of a command without a response.
     pub(crate) fn purpose(&self, correlation_id: i64) -> Option<&Purpose> {
         match self.states.get(&correlation_id) {
-            Some(State::Awaiting { purpose, .. }) => Some(purpose),
+            Some(CommandState::Awaiting { purpose, .. }) => Some(purpose),
             _ => None,
         }
     }
 
-    /// Forgets a command, whatever its state.
+    /// Removes a command in any state.
     pub(crate) fn forget(&mut self, correlation_id: i64) -> bool {
         self.states.remove(&correlation_id).is_some()
     }
 
-    /// Forgets removals whose answers are overdue: nobody asks for them, so nobody else would.
+    /// Removes removal commands whose responses are overdue: no application call fetches them.
     pub(crate) fn forget_overdue_removals(&mut self, now_ns: i64) {
         self.states.retain(|_, state| {
-            !matches!(state, State::Awaiting { purpose: Purpose::Removal { .. }, deadline_ns } if now_ns - *deadline_ns > 0)
+            !matches!(state, CommandState::Awaiting { purpose: Purpose::Removal { .. }, deadline_ns } if now_ns - *deadline_ns > 0)
         });
     }
 
-    /// Whether the command was sent and is not answered.
+    /// Whether the command was sent and has no response yet.
     pub(crate) fn is_active(&self, correlation_id: i64) -> bool {
         matches!(
             self.states.get(&correlation_id),
-            Some(State::Awaiting { .. })
+            Some(CommandState::Awaiting { .. })
         )
     }
 
-    /// Whether any command was sent and is not answered.
+    /// Whether any command was sent and has no response yet.
     pub(crate) fn has_active(&self) -> bool {
         self.states
             .values()
-            .any(|state| matches!(state, State::Awaiting { .. }))
+            .any(|state| matches!(state, CommandState::Awaiting { .. }))
     }
 }

@@ -1,4 +1,4 @@
-//! What the conductor does with each event of the driver. Events that concern other clients are passed over.
+//! Handles the events of the driver, in the duty cycle of the conductor. Events of other clients are ignored.
 
 use std::sync::{Arc, Weak};
 
@@ -19,11 +19,11 @@ use crate::publication::core::{ConcurrentCore, ExclusiveCore, PublicationBase, P
 use crate::subscription::core::SubscriptionCore;
 
 impl Conductor {
-    /// Decodes and handles one record of the driver.
+    /// Decodes and handles one event record of the driver.
     pub(super) fn on_record(&mut self, client: &Arc<Client>, type_id: i32, body: &[u8]) {
         match Event::decode(type_id, body) {
             Ok(event) => self.on_event(client, &event),
-            // A newer driver may announce what this client does not know.
+            // A newer driver may send events that this client does not know.
             Err(DecodeError::UnknownTypeId { .. }) => {}
             Err(error) => client.dispatcher.report(Error::MalformedEvent(error)),
         }
@@ -89,7 +89,7 @@ impl Conductor {
         self.commands.fail(correlation_id, error);
     }
 
-    /// Closes a subscription whose add was refused; its object was made when the command was sent.
+    /// Closes a subscription that the driver refused to add. The subscription was created when the command was sent.
     fn abandon_subscription(&mut self, client: &Arc<Client>, registration_id: i64, error: &Error) {
         if let Some(core) = self.subscriptions.remove(&registration_id) {
             core.close(&CloseCause::error(error.clone()));
@@ -318,7 +318,7 @@ impl Conductor {
         }))
     }
 
-    /// The log with this id: mapped already, or to be mapped now. The driver may delete the file at any time later.
+    /// Returns the log with this id; maps it if necessary. The driver may delete the file at any later time.
     fn open_log(
         &mut self,
         client: &Client,
@@ -348,7 +348,7 @@ fn error_frame(error: &event::PublicationError<'_>) -> PublicationErrorFrame {
     }
 }
 
-/// Text of a peer, whatever its bytes are.
+/// Converts text of a peer, which may be invalid UTF-8.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -1,4 +1,4 @@
-//! Two heartbeats: the driver's, which the client watches, and the client's own, a counter that the driver watches.
+//! Two heartbeats: the client checks the driver's heartbeat, and the driver checks the client's heartbeat counter.
 
 use aeron_agent::version;
 use aeron_memory::buffer::SharedBuffer;
@@ -8,11 +8,11 @@ use aeron_memory::counters::{AtomicCounter, types};
 use crate::client::Client;
 use crate::error::{Error, Result};
 
-/// When the heartbeats were looked at last, and the client's own counter once it is found.
+/// Time of the last heartbeat check, and the client's heartbeat counter once it is found.
 pub(super) struct Heartbeat {
     last_keepalive_ns: i64,
     counter: Option<AtomicCounter<SharedBuffer>>,
-    /// Looked for, but the driver has not made it yet.
+    /// The client has searched for the counter, but the driver has not created it yet.
     missing: bool,
 }
 
@@ -25,9 +25,9 @@ impl Heartbeat {
         }
     }
 
-    /// Every keepalive interval: checks the driver's heartbeat and writes the client's own.
+    /// Every keepalive interval, checks the driver's heartbeat and updates the client's heartbeat counter.
     ///
-    /// A client that has added nothing has no counter; that is not an error, and is looked at again at each timer.
+    /// A client that has added nothing has no counter. That is not an error; each timer searches again.
     pub(super) fn check(&mut self, client: &Client, now_ns: i64) -> Result<()> {
         if now_ns - self.last_keepalive_ns > client.settings.keepalive_interval_ns as i64 {
             self.last_keepalive_ns = now_ns;
@@ -59,7 +59,7 @@ impl Heartbeat {
         };
         let counter_id = counter.id();
         if !is_heartbeat_of(client, counter_id, client_id) {
-            // A driver that ends says so before it frees the counters: perhaps just now.
+            // The driver may be closing. It then marks its CnC file as closed before it frees the counters.
             client.check_driver()?;
             return Err(Error::HeartbeatCounterClosed { counter_id });
         }
@@ -68,7 +68,7 @@ impl Heartbeat {
     }
 }
 
-/// The counter that the driver made for this client.
+/// Finds the counter that the driver created for this client.
 fn find(client: &Client, client_id: i64) -> Option<AtomicCounter<SharedBuffer>> {
     let id = client
         .counters
@@ -78,7 +78,7 @@ fn find(client: &Client, client_id: i64) -> Option<AtomicCounter<SharedBuffer>> 
     client.counters.counter(id)
 }
 
-/// Whether the counter still is the one that the driver made for this client.
+/// Whether the counter is still the one that the driver created for this client.
 fn is_heartbeat_of(client: &Client, counter_id: i32, client_id: i64) -> bool {
     let record = client.counters.record(counter_id);
     record.is_some_and(|record| {

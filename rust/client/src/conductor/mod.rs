@@ -1,7 +1,7 @@
-//! The conductor: takes the driver's events, keeps the client alive, and knows everything that is open.
+//! The conductor: processes the driver's events, keeps the client alive, and tracks all open resources.
 //!
-//! It does no I/O of its own and reads no clock but the client's, so a test drives it in virtual time. It runs under the
-//! client's lock, on whatever thread calls [`Client::service`]; handlers are queued, never called here.
+//! [`Client::service`] runs the conductor on the calling thread, under the client's lock. The conductor does no I/O and
+//! reads only the client's clocks, so a test can run it in virtual time. It queues handlers and never calls them.
 
 mod commands;
 mod events;
@@ -29,13 +29,13 @@ use crate::image::{Image, ImageHandler};
 use crate::publication::core::{ConcurrentCore, ExclusiveCore, PublicationBase};
 use crate::subscription::core::SubscriptionCore;
 
-pub(crate) use self::commands::{Progress, ResourceKind};
+pub(crate) use self::commands::{CommandProgress, ResourceKind};
 pub(crate) use self::removal::RemovalById;
 
-/// Events taken in one duty cycle at most, so that timers are never kept waiting.
+/// Maximum number of events in one duty cycle, so that timers are not delayed.
 const EVENTS_PER_CYCLE: usize = 16;
 
-/// Handlers that concern the whole client.
+/// Handlers for the whole client.
 #[derive(Default)]
 pub(crate) struct ClientHandlers {
     pub(crate) available_image: Option<ImageHandler>,
@@ -52,7 +52,7 @@ pub(crate) type Registry<T> = HashMap<i64, Arc<T>>;
 /// The state of one client's conductor.
 pub(crate) struct Conductor {
     events: BroadcastReceiver<SharedBuffer>,
-    /// The event being handled; kept for its memory.
+    /// Buffer for the current event; kept to reuse its memory.
     record: Vec<u8>,
     pub(crate) commands: Commands,
     pub(crate) publications: Registry<ConcurrentCore>,
@@ -62,17 +62,18 @@ pub(crate) struct Conductor {
     pub(crate) handlers: ClientHandlers,
     logs: HashMap<i64, Weak<LogBuffers<SharedBuffer>>>,
     lingering: Vec<(i64, Arc<LogBuffers<SharedBuffer>>)>,
-    /// Removals that met a full ring, in the order in which they were asked for; at most one for each resource.
+    /// Removals that could not be sent because the ring was full, in the order of the requests; at most one for each
+    /// resource.
     unsent_removals: VecDeque<Removal>,
-    /// The client is closed, and the driver is not told yet.
+    /// The client is closed, but the driver has not received the close yet.
     close_is_unsent: bool,
     heartbeat: Heartbeat,
     last_service_ns: i64,
     last_timer_ns: i64,
 }
 
-/// What a closed client held. It is dropped outside the conductor's lock: handlers may own handles, which lock the conductor when they
-/// are dropped.
+/// Objects that a closed client held. Dropped outside the conductor's lock: handlers may own handles, and dropping
+/// those locks the conductor.
 pub(crate) struct Released {
     _publications: Registry<ConcurrentCore>,
     _exclusive_publications: Registry<ExclusiveCore>,
@@ -107,7 +108,7 @@ impl Conductor {
         }
     }
 
-    /// One duty cycle of an open client; answers a work count.
+    /// Runs one duty cycle of an open client. Returns a work count.
     pub(crate) fn do_work(&mut self, client: &Arc<Client>) -> usize {
         let mut work = 0;
         while work < EVENTS_PER_CYCLE && self.receive_event(client) {
@@ -151,7 +152,7 @@ impl Conductor {
         })
     }
 
-    /// Takes one event; answers whether there was one.
+    /// Processes one event. Returns whether there was one.
     fn receive_event(&mut self, client: &Arc<Client>) -> bool {
         if client.state.is_closed() {
             return false;
@@ -172,17 +173,17 @@ impl Conductor {
         received != Ok(false)
     }
 
-    /// Ends the client because of `error`.
+    /// Closes the client because of `error`.
     fn terminate(&mut self, client: &Arc<Client>, error: Error) {
         let cause = CloseCause::error(error.clone());
         client.dispatcher.report(error);
         if let Some(released) = self.close(client, cause) {
-            // This runs under the conductor's lock.
+            // Dropped later, because this function runs under the conductor's lock.
             client.dispatcher.push(move || drop(released));
         }
     }
 
-    /// Closes everything and tells the driver; `None` when the client was closed before.
+    /// Closes everything and tells the driver. Returns `None` if the client was already closed.
     pub(crate) fn close(&mut self, client: &Arc<Client>, cause: CloseCause) -> Option<Released> {
         if !client.state.close(cause.clone()) {
             return None;
@@ -211,7 +212,7 @@ impl Conductor {
         for (_, handler) in self.handlers.close.drain(..) {
             client.dispatcher.push(move || handler());
         }
-        // The driver then removes everything that the client has, so removals that wait are not needed any more.
+        // The driver removes everything that the client has, so pending removals are not needed any more.
         self.unsent_removals.clear();
         self.close_is_unsent = true;
         self.announce_close(client);
@@ -304,7 +305,7 @@ impl Conductor {
         client.dispatcher.push(move || drop(handlers));
     }
 
-    /// Closes an image that has been taken out of its subscription, and tells the application.
+    /// Closes an image that was removed from its subscription, and queues its unavailable handler.
     fn retire_image(
         &mut self,
         client: &Arc<Client>,
@@ -320,7 +321,7 @@ impl Conductor {
         }
     }
 
-    /// Keeps a log mapped for a while: unmapping takes long, and is better done here than by the last reader.
+    /// Keeps a log mapped for some time: unmapping is slow, and the conductor should do it rather than the last reader.
     fn linger(&mut self, client: &Client, log: &Arc<LogBuffers<SharedBuffer>>) {
         let deadline_ns = client.now_ns() + client.settings.resource_linger_duration_ns as i64;
         self.lingering.push((deadline_ns, Arc::clone(log)));

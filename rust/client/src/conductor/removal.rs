@@ -1,9 +1,9 @@
-//! [`Removal`]: a resource that the driver is to remove.
+//! [`Removal`]: a resource that the driver must remove.
 
 use crate::error::Result;
 use crate::proxy::{DestinationCommand, DriverProxy};
 
-/// A resource that the driver is to remove.
+/// A resource that the driver must remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Removal {
     /// A publication of either kind.
@@ -17,7 +17,7 @@ pub(super) enum Removal {
         publication_id: i64,
         destination_id: i64,
     },
-    /// A destination that a subscription receives from.
+    /// A destination from which a subscription receives.
     ReceiveDestination {
         subscription_id: i64,
         channel: String,
@@ -29,9 +29,9 @@ pub(super) enum Removal {
 pub(crate) enum RemovalById {
     /// The client has no such resource.
     Unknown,
-    /// The driver has not answered the add; what it adds is removed when its answer comes.
+    /// The add has no response yet; the resource is removed when the response comes.
     Unanswered,
-    /// The driver is asked to remove it.
+    /// The removal was requested from the driver.
     Asked,
 }
 
@@ -55,7 +55,7 @@ impl Removal {
         }
     }
 
-    /// Id of the resource that is removed.
+    /// Returns the id of the resource to remove.
     pub(super) fn registration_id(&self) -> i64 {
         match self {
             Self::Publication {

@@ -1,7 +1,7 @@
-//! Removals and the close of the client, which are repeated until the driver has taken them.
+//! Sends removals and the close of the client. If the ring to the driver is full, later duty cycles try again.
 //!
-//! A removal that was lost would leave the resource with the driver for as long as the client lives: its log in shared memory, its
-//! counters, and for a subscription the flow control of every publisher.
+//! If a removal were lost, the driver would keep the resource as long as the client lives. The log would stay in shared
+//! memory, the counters would stay allocated, and an unread subscription would block its publishers.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::client::Client;
 use crate::error::Error;
 
 impl Conductor {
-    /// Asks the driver for a removal. If the ring to the driver is full, the next duty cycles ask again.
+    /// Sends a removal to the driver. If the ring to the driver is full, later duty cycles try again.
     pub(super) fn send_removal(&mut self, client: &Client, removal: Removal) {
         self.unsent_removals.push_back(removal);
         self.send_removals(client);
     }
 
-    /// Sends the removals that wait, in order, until one meets a full ring. Returns the number that left the queue.
+    /// Sends the pending removals in order, until the ring is full. Returns the number of removals that were sent.
     pub(super) fn send_removals(&mut self, client: &Client) -> usize {
         let mut sent = 0;
         while let Some(removal) = self.unsent_removals.front() {
@@ -43,7 +43,7 @@ impl Conductor {
         self.unsent_removals.iter().any(is_unsent) || self.commands.is_removing(registration_id)
     }
 
-    /// Tells the driver of the client's close if it was not told yet. Returns whether nothing is left to be told.
+    /// Sends the client's close to the driver if that was not done yet. Returns whether nothing is left to send.
     pub(crate) fn announce_close(&mut self, client: &Arc<Client>) -> bool {
         if self.close_is_unsent {
             let sent = client.proxy.client_close();

@@ -1,4 +1,4 @@
-//! Requests of the application: each sends a command and remembers what its answer is for.
+//! Requests of the application: each one sends a command and records the command's purpose.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aeron_protocol::CONTROL_PROTOCOL_VERSION;
 
 use super::Conductor;
-use super::commands::{Answered, GivenUp, Progress, Purpose, ResourceKind};
+use super::commands::{AbandonedCommand, Answered, CommandProgress, Purpose, ResourceKind};
 use super::removal::{Removal, RemovalById};
 use crate::client::Client;
 use crate::error::{CloseCause, Error, Result};
@@ -48,7 +48,7 @@ impl Conductor {
         Ok(registration_id)
     }
 
-    /// The handlers of subscriptions that are added without any.
+    /// Returns the handlers of subscriptions that are added without handlers.
     pub(crate) fn default_image_handlers(&self) -> SubscriptionHandlers {
         SubscriptionHandlers {
             available_image: self.handlers.available_image.clone(),
@@ -129,7 +129,7 @@ impl Conductor {
         Ok(correlation_id)
     }
 
-    /// Asks for a session id; chooses one by chance when the driver is too old to know the command.
+    /// Requests a session id from the driver. If the driver is too old for this command, chooses a random one.
     pub(crate) fn request_session_id(&mut self, client: &Client, stream_id: i32) -> Result<i64> {
         if client.counters.control_protocol_version() < CONTROL_PROTOCOL_VERSION {
             let correlation_id = client.proxy.next_correlation_id();
@@ -142,12 +142,13 @@ impl Conductor {
         Ok(correlation_id)
     }
 
-    /// Returns the outcome of a command so far; the driver's refusal and a missing answer are errors, each returned once.
+    /// Returns the outcome of a command so far. A refusal by the driver and a missing response are errors; each is
+    /// returned once.
     pub(crate) fn poll_command(
         &mut self,
         client: &Arc<Client>,
         correlation_id: i64,
-    ) -> Result<Progress> {
+    ) -> Result<CommandProgress> {
         let timeout = client.settings.driver_timeout();
         let progress = self.commands.poll(correlation_id, client.now_ns(), timeout);
         if let Err(Error::DriverTimeout(_)) = &progress {
@@ -156,7 +157,7 @@ impl Conductor {
         progress
     }
 
-    /// Removes a resource by its registration id, also one whose add the driver has not answered.
+    /// Removes a resource by its registration id, even if its add has no response yet.
     pub(crate) fn remove_by_id(
         &mut self,
         client: &Arc<Client>,
@@ -175,18 +176,22 @@ impl Conductor {
         RemovalById::Asked
     }
 
-    /// Gives up a command that nobody waits for any more. What it adds is removed: now, or when the driver's answer comes.
+    /// Abandons a command whose result is not needed any more. The resource that it adds is removed now, or when the
+    /// driver's response comes.
     pub(crate) fn abandon(&mut self, client: &Arc<Client>, correlation_id: i64) {
         match self.commands.abandon(correlation_id) {
-            Some(GivenUp::Unanswered(Purpose::AddSubscription)) => {
+            Some(AbandonedCommand::Unanswered(Purpose::AddSubscription)) => {
                 self.close_unanswered_subscription(client, correlation_id);
             }
-            Some(GivenUp::Succeeded(purpose)) => self.undo(client, correlation_id, &purpose),
-            Some(GivenUp::Unanswered(_)) | None => {}
+            Some(AbandonedCommand::Succeeded(purpose)) => {
+                self.undo(client, correlation_id, &purpose)
+            }
+            Some(AbandonedCommand::Unanswered(_)) | None => {}
         }
     }
 
-    /// The purpose of a command whose answer has come, if the application still waits. If not, the command is undone.
+    /// Returns the purpose of a command whose response has come, if the application still waits. Otherwise undoes the
+    /// command.
     pub(super) fn wanted(&mut self, client: &Arc<Client>, correlation_id: i64) -> Option<Purpose> {
         match self.commands.answered(correlation_id)? {
             Answered::Wanted(purpose) => Some(purpose),
@@ -197,16 +202,16 @@ impl Conductor {
         }
     }
 
-    /// Closes a subscription without a word to the driver, which has not answered its add.
+    /// Closes a subscription without a message to the driver, because its add has no response yet.
     fn close_unanswered_subscription(&mut self, client: &Arc<Client>, registration_id: i64) {
         if let Some(core) = self.subscriptions.remove(&registration_id) {
             core.close(&CloseCause::default());
-            // Its handlers may own handles, which lock the conductor when they are dropped.
+            // Dropped later: the handlers may own handles, and dropping those locks the conductor.
             client.dispatcher.push(move || drop(core));
         }
     }
 
-    /// Removes what a command has added.
+    /// Removes the resource that a command has added.
     fn undo(&mut self, client: &Arc<Client>, id: i64, purpose: &Purpose) {
         let was_open = |kind| self.remove(client, kind, id, false);
         if purpose.adds().is_some_and(was_open) {
@@ -245,7 +250,7 @@ impl Conductor {
     }
 }
 
-/// A number by chance: the standard library seeds each of its hash states with one.
+/// Returns a random number: the standard library seeds each of its hash states with one.
 fn random_session_id() -> i32 {
     RandomState::new().build_hasher().finish() as i32
 }

@@ -1,4 +1,4 @@
-//! [`CounterCore`]: a counter as the conductor knows it.
+//! [`CounterCore`]: the conductor's view of a counter.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
@@ -6,7 +6,7 @@ use aeron_memory::counters::AtomicCounter;
 use crate::error::CloseCause;
 use crate::state::OpenState;
 
-/// A counter as the conductor knows it.
+/// The conductor's view of a counter.
 pub(crate) struct CounterCore {
     pub(super) value: AtomicCounter<SharedBuffer>,
     pub(super) registration_id: i64,

@@ -13,11 +13,11 @@ use crate::lifetime::Lifetime;
 
 use self::core::CounterCore;
 
-/// A counter that the client added, whose value it reads and writes through [`AtomicCounter`]. Clones are the same counter;
-/// it is closed by [`close`](Self::close), or when the last clone is dropped. Usable from any thread.
+/// A counter that the client added. [`AtomicCounter`] reads and writes its value. Clones are the same counter; it is
+/// closed by [`close`](Self::close), or when the last clone is dropped. Usable from any thread.
 ///
-/// A static counter stays in the driver when it is closed; any other is freed, and its id may be given to another counter:
-/// do not write it after that.
+/// A static counter stays in the driver when it is closed. Any other counter is freed, and its id may be reused for
+/// another counter: do not write to it after the close.
 #[derive(Clone)]
 pub struct Counter {
     core: Arc<CounterCore>,
@@ -29,12 +29,12 @@ impl Counter {
         Self { core, lifetime }
     }
 
-    /// Names the counter to the driver; chosen by the application for a static one.
+    /// Returns the id that identifies the counter to the driver. The application chooses it for a static counter.
     pub fn registration_id(&self) -> i64 {
         self.core.registration_id
     }
 
-    /// Correlation id of the command that added the counter.
+    /// Returns the correlation id of the command that added the counter.
     pub fn correlation_id(&self) -> i64 {
         self.core.correlation_id
     }
@@ -44,12 +44,12 @@ impl Counter {
         self.core.is_static
     }
 
-    /// The counter's label; `None` once it was freed.
+    /// Returns the counter's label; `None` after it was freed.
     pub fn label(&self) -> Option<String> {
         self.lifetime.client().counters.label(self.id())
     }
 
-    /// State of the counter's record: 1 allocated, −1 reclaimed.
+    /// Returns the state of the counter's record: 1 allocated, −1 reclaimed.
     pub fn state(&self) -> i32 {
         self.lifetime
             .client()
@@ -63,12 +63,12 @@ impl Counter {
         self.core.state.is_closed()
     }
 
-    /// What closed the counter.
+    /// Returns the cause of the close.
     pub fn close_cause(&self) -> CloseCause {
         self.core.state.cause()
     }
 
-    /// Closes the counter without waiting for the driver; does nothing when it is closed already.
+    /// Closes the counter without waiting for the driver. Does nothing if it is already closed.
     pub fn close(&self) {
         self.lifetime.close();
     }
@@ -94,7 +94,7 @@ impl std::fmt::Debug for Counter {
     }
 }
 
-/// Checks what the driver would cut off.
+/// Refuses a key or label that the driver would truncate.
 pub(crate) fn check_lengths(key: &[u8], label: &str) -> Result<()> {
     let check = |what: &str, length: usize, limit: usize| match length <= limit {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! [`Image`]: one publisher's stream as one subscription sees it.
+//! [`Image`]: one publisher's stream as one subscription receives it.
 
 mod polling;
 mod rejection;
@@ -16,19 +16,19 @@ use crate::error::CloseCause;
 use crate::error::Error;
 use crate::state::OpenState;
 
-/// Called with an image that became available, or is closed and gone.
+/// Called with an image that became available, or that is closed.
 pub type ImageHandler = Arc<dyn Fn(&Image) + Send + Sync>;
 
-/// One publisher's stream as one subscription sees it. Clones are the same image.
+/// One publisher's stream as one subscription receives it. Clones are the same image.
 ///
-/// It is polled through its subscription, or directly, by one thread at a time: a second poll meanwhile, also from inside
-/// a handler, is refused with [`Error::InUse`]. Everything else may be called from any thread.
+/// Poll it through its subscription, or directly, from one thread at a time. A concurrent poll, also from inside a
+/// handler, fails with [`Error::InUse`]. All other methods may be called from any thread.
 #[derive(Clone)]
 pub struct Image {
     core: Arc<Core>,
 }
 
-/// What the driver said of an image.
+/// Properties of an image as the driver announced them.
 pub(crate) struct ImageParts {
     pub(crate) client: Arc<Client>,
     pub(crate) correlation_id: i64,
@@ -45,7 +45,7 @@ struct Core {
     parts: ImageParts,
     join_position: i64,
     state: OpenState,
-    /// What the image looked like when it was closed.
+    /// State of the image when it was closed.
     last: LastSeen,
     polling: AtomicBool,
 }
@@ -73,7 +73,7 @@ impl Image {
         }
     }
 
-    /// Remembers what the image looks like and closes it; it is never polled again.
+    /// Saves the state of the image and closes it. It is never polled again.
     pub(crate) fn close(&self, cause: &CloseCause) {
         if self.is_closed() {
             return;
@@ -81,7 +81,7 @@ impl Image {
         let (metadata, last) = (self.log().metadata(), &self.core.last);
         let position = match self.has_position_counter() {
             true => self.core.parts.position.get(),
-            // Somebody else's value; what was consumed is not known any more.
+            // The counter belongs to another client; the consumed position is not known any more.
             false => self.core.join_position,
         };
         let end = metadata.end_of_stream_position();
@@ -98,72 +98,73 @@ impl Image {
         &self.core.parts.log
     }
 
-    /// Whether the position counter is still the one of this image.
+    /// Whether the position counter still belongs to this image.
     ///
-    /// A driver that has removed the subscription without being asked to by this client frees the counter, and gives it to the
-    /// next who needs one. Its value and its registration id lie in one cache line.
+    /// If the driver removed the subscription without a request of this client, it has freed the counter and may have
+    /// reused it. The counter's value and its registration id are in one cache line.
     #[inline(always)]
     fn has_position_counter(&self) -> bool {
         let parts = &self.core.parts;
         parts.position.registration_id() == parts.subscription_registration_id
     }
 
-    /// Id of the image: the publication's original registration id for IPC and spies, else chosen by the driver.
+    /// Returns the id of the image: for IPC and spies the publication's original registration id, else an id that the
+    /// driver chose.
     pub fn correlation_id(&self) -> i64 {
         self.core.parts.correlation_id
     }
 
-    /// Session id of the stream.
+    /// Returns the session id of the stream.
     pub fn session_id(&self) -> i32 {
         self.core.parts.session_id
     }
 
-    /// Stream id.
+    /// Returns the stream id.
     pub fn stream_id(&self) -> i32 {
         self.core.parts.stream_id
     }
 
-    /// Registration id of the image's subscription.
+    /// Returns the registration id of the image's subscription.
     pub fn subscription_registration_id(&self) -> i64 {
         self.core.parts.subscription_registration_id
     }
 
-    /// Where the stream comes from: `aeron:ipc`, or the sender's address and port.
+    /// Returns the source of the stream: `aeron:ipc`, or the sender's address and port.
     pub fn source_identity(&self) -> &str {
         &self.core.parts.source_identity
     }
 
-    /// Counter id of the subscriber's position.
+    /// Returns the counter id of the subscriber's position.
     pub fn subscriber_position_id(&self) -> i32 {
         self.core.parts.position.id()
     }
 
-    /// Id of the stream's first term.
+    /// Returns the id of the stream's first term.
     pub fn initial_term_id(&self) -> i32 {
         self.log().positions().initial_term_id()
     }
 
-    /// Length of a term, in bytes.
+    /// Returns the length of a term, in bytes.
     pub fn term_buffer_length(&self) -> usize {
         self.log().term_length()
     }
 
-    /// Base-two logarithm of the term length.
+    /// Returns the base-two logarithm of the term length.
     pub fn position_bits_to_shift(&self) -> u32 {
         self.log().positions().bits_to_shift()
     }
 
-    /// Largest frame of the stream, in bytes.
+    /// Returns the maximum length of a frame of the stream, in bytes.
     pub fn mtu_length(&self) -> usize {
         self.log().framing().mtu_length()
     }
 
-    /// Position at which the subscription joined the stream.
+    /// Returns the position at which the subscription joined the stream.
     pub fn join_position(&self) -> i64 {
         self.core.join_position
     }
 
-    /// Position up to which the stream was consumed; the last one, once closed.
+    /// Returns the position up to which the stream was consumed. After the close, the last such position.
     pub fn position(&self) -> i64 {
         if self.is_closed() {
             return self.core.last.position.load(Ordering::Relaxed);
@@ -177,12 +178,13 @@ impl Image {
         self.core.state.is_closed()
     }
 
-    /// What closed the image.
+    /// Returns the cause of the close.
     pub fn close_cause(&self) -> CloseCause {
         self.core.state.cause()
     }
 
-    /// Whether everything that the publisher sent before it ended the stream was consumed; as it was, once closed.
+    /// Whether the stream has ended and everything that the publisher sent before was consumed. After the close, the
+    /// last such value.
     pub fn is_end_of_stream(&self) -> bool {
         if self.is_closed() {
             return self.core.last.is_end_of_stream.load(Ordering::Relaxed);
@@ -192,7 +194,7 @@ impl Image {
             .is_end_of_stream(self.core.parts.position.get())
     }
 
-    /// Position at which the stream ended, 2^63 − 1 while it has not; as it was, once closed.
+    /// Returns the position at which the stream ended; 2^63 − 1 if it has not. After the close, the last such value.
     pub fn end_of_stream_position(&self) -> i64 {
         if self.is_closed() {
             return self
@@ -204,7 +206,7 @@ impl Image {
         self.log().metadata().end_of_stream_position()
     }
 
-    /// Transports that the stream is received from; 0 for IPC and once closed.
+    /// Returns the number of transports from which the stream is received; 0 for IPC and after the close.
     pub fn active_transport_count(&self) -> i32 {
         if self.is_closed() {
             0
@@ -213,7 +215,7 @@ impl Image {
         }
     }
 
-    /// Whether the publisher revoked the publication; as it was, once closed.
+    /// Whether the publisher revoked the publication. After the close, the last such value.
     pub fn is_publication_revoked(&self) -> bool {
         if self.is_closed() {
             return self.core.last.is_revoked.load(Ordering::Relaxed);

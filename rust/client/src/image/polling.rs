@@ -1,4 +1,4 @@
-//! Polling one image: the loop over its fragments, and what each poll does with the position.
+//! Polls one image: the loop over its fragments, and the update of its position.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,8 +14,9 @@ use crate::fragment::Fragment;
 impl Image {
     /// Calls `handler` for up to `limit` fragments. Returns the number of fragments.
     ///
-    /// The handler returns `()`, an [`Action`], or a `Result` of either; an error consumes the fragment and ends the poll. One
-    /// call does not cross the end of a term. If the handler panics, what it was given counts as consumed.
+    /// The handler returns `()`, an [`Action`], or a `Result` of either; an error consumes the fragment and ends the
+    /// poll. One call does not cross the end of a term. If the handler panics, the fragments passed to the handler
+    /// are consumed.
     ///
     /// # Errors
     /// [`Error::InUse`]; [`Error::CorruptLog`], which closes the image; the handler's error.
@@ -41,7 +42,7 @@ impl Image {
         self.poll(handler, limit)
     }
 
-    /// As [`poll`](Self::poll), only fragments that begin before `limit_position`.
+    /// Like [`poll`](Self::poll), but only fragments that begin before `limit_position`.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -69,8 +70,8 @@ impl Image {
 
     /// Calls `handler` with one block of whole frames with their headers, at most `limit` bytes. Returns its length.
     ///
-    /// Padding is a block of its own, and only its header counts. Returns 0 if the next frame is longer than `limit`. After an
-    /// error of the handler or [`Action::Abort`] the block is not consumed.
+    /// Padding is a separate block, and only the length of its header counts. Returns 0 if the next frame is longer
+    /// than `limit`. After an error of the handler or [`Action::Abort`] the block is not consumed.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -97,7 +98,7 @@ impl Image {
         })
     }
 
-    /// As [`block_poll`](Self::block_poll); `handler` is also given the block's offset in the log's file.
+    /// Like [`block_poll`](Self::block_poll); `handler` also receives the block's offset in the log's file.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -132,8 +133,8 @@ impl Image {
         !matches!(cursor.next_fragment(), Ok(None)) || cursor.position() != position
     }
 
-    /// Runs a poll unless one runs already. Loads and stores are enough to keep a handler from polling its own image; two
-    /// threads that enter at the same instant would both read, which harms nothing but their own order.
+    /// Runs a poll unless one runs already. Plain loads and stores are enough to keep a handler from polling its own
+    /// image. If two threads enter at the same instant, both read the same fragments; only their order is affected.
     #[inline(always)]
     pub(crate) fn exclusively<E: From<Error>>(
         &self,
@@ -148,7 +149,7 @@ impl Image {
         poll()
     }
 
-    /// The loop of every poll that calls a handler for each fragment.
+    /// Runs the loop of all polls that call a handler for each fragment.
     #[inline(always)]
     fn read<O: HandlerOutcome>(
         &self,
@@ -185,7 +186,7 @@ impl Image {
         })
     }
 
-    /// Begins to read at the subscriber's position; `None` when the image is closed or the limit is reached.
+    /// Starts a read at the subscriber's position. Returns `None` if the image is closed or the limit is reached.
     #[inline(always)]
     pub(crate) fn begin(&self, limit_position: Option<i64>) -> Result<Option<Reading<'_>>> {
         if self.is_closed() {
@@ -213,7 +214,7 @@ impl Image {
         }))
     }
 
-    /// Closes the image because of what was found in its log.
+    /// Closes the image because its log is corrupt.
     #[cold]
     fn corrupt(&self, reason: CorruptLog) -> Error {
         self.fail(Error::CorruptLog {
@@ -222,7 +223,7 @@ impl Image {
         })
     }
 
-    /// Closes the image because its position counter is somebody else's.
+    /// Closes the image because the position counter of the image belongs to another client.
     #[cold]
     fn position_counter_closed(&self) -> Error {
         self.fail(Error::PositionCounterClosed {
@@ -238,7 +239,7 @@ impl Image {
     }
 }
 
-/// A poll under way; what it has read is published when it ends, however it ends.
+/// A poll in progress. Publishes the position that it has read up to when it ends, also by a panic.
 pub(crate) struct Reading<'a> {
     image: &'a Image,
     pub(crate) cursor: Cursor<'a, SharedBuffer>,
@@ -259,11 +260,11 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// Publishes the position of the cursor as the subscriber's, unless the image was closed meanwhile.
+    /// Publishes the cursor's position as the subscriber's position, unless the image was closed in between.
     #[inline(always)]
     fn publish(&mut self) {
         let position = self.cursor.position();
-        // A handler may have closed the image, or forked: then the position is the parent's to publish.
+        // A handler may have closed the image, or forked. After a fork, only the parent may publish the position.
         let is_ours = || !self.image.is_closed() && !self.image.core.parts.client.is_foreign();
         if position != self.published && is_ours() {
             self.image.core.parts.position.set(position);

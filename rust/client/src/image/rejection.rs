@@ -1,15 +1,15 @@
-//! Rejecting an image, which the conductor asks the driver for.
+//! Rejects an image through the conductor and the driver.
 
 use super::Image;
 use crate::error::{Error, Result};
 use crate::operation::{CommandSteps, PendingOperation};
 
 impl Image {
-    /// Asks the driver to reject the image, telling the publisher `reason` (at most 1023 bytes), and waits for its answer.
-    /// The image then becomes unavailable.
+    /// Asks the driver to reject the image, with `reason` (at most 1023 bytes) for the publisher, and waits for the
+    /// response. The image then becomes unavailable.
     ///
     /// # Errors
-    /// [`Error::SpyCannotReject`], [`Error::ResourceClosed`], the driver's refusal, no answer.
+    /// [`Error::SpyCannotReject`], [`Error::ResourceClosed`], the driver's refusal, or no response.
     pub fn reject(&self, reason: &str) -> Result<()> {
         self.core.parts.client.check_may_wait()?;
         self.async_reject(reason)?.wait()
@@ -18,8 +18,8 @@ impl Image {
     /// As [`reject`](Self::reject), without waiting. The operation cannot be cancelled.
     ///
     /// # Errors
-    /// [`Error::SpyCannotReject`], [`Error::ResourceClosed`], or the command could not be sent; the rest comes with the
-    /// operation.
+    /// [`Error::SpyCannotReject`], [`Error::ResourceClosed`], or the command could not be sent. The operation returns
+    /// all other errors.
     pub fn async_reject(&self, reason: &str) -> Result<PendingOperation<()>> {
         if self.core.parts.is_spy {
             return Err(Error::SpyCannotReject);

@@ -1,10 +1,10 @@
-//! [`Publication`]: a stream that several threads, and several clients of the driver, may write.
+//! [`Publication`]: a stream to which several threads and several clients of the driver may write.
 
 use std::sync::Arc;
 
 use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::log::append::{Appended, ClaimedFrame, Messages};
-use aeron_memory::log::{AppendError, Claim, Fragment};
+use aeron_memory::log::append::{Appended, ClaimedFrame, MessageBatch};
+use aeron_memory::log::{AppendError, Claim, LogFragment};
 
 use super::core::ConcurrentCore;
 use crate::lifetime::Lifetime;
@@ -21,7 +21,7 @@ impl Publication {
         Self { core, lifetime }
     }
 
-    /// Appends a message; answers the stream position after it.
+    /// Appends a message. Returns the stream position after the message.
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
@@ -41,7 +41,7 @@ impl Publication {
             .offer_parts(self.core.base.limit()?, parts)
     }
 
-    /// As [`offer`](Self::offer), asking `reserved_value` for the value in the header of each fragment.
+    /// Like [`offer`](Self::offer). Calls `reserved_value` for the value in the header of each fragment.
     ///
     /// # Errors
     /// As [`offer`](Self::offer).
@@ -49,19 +49,19 @@ impl Publication {
     pub fn offer_with_reserved_value(
         &self,
         message: &[u8],
-        reserved_value: impl FnMut(Fragment<'_, SharedBuffer>) -> i64,
+        reserved_value: impl FnMut(LogFragment<'_, SharedBuffer>) -> i64,
     ) -> Result<i64, AppendError> {
         self.core
             .appender
             .offer_with(self.core.base.limit()?, message, reserved_value)
     }
 
-    /// Appends the messages from index `first` on, as many as fit now; resume behind them.
+    /// Appends messages from index `first` on, as many as fit now. Resume after the last one that was appended.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer); not even the first of them was appended.
+    /// As [`offer`](Self::offer); not even the first message was appended.
     #[inline]
-    pub fn offer_batch<M: Messages + ?Sized>(
+    pub fn offer_batch<M: MessageBatch + ?Sized>(
         &self,
         messages: &M,
         first: usize,
@@ -71,10 +71,10 @@ impl Publication {
             .offer_batch(self.core.base.limit()?, messages, first)
     }
 
-    /// Claims a frame with a payload of `length` bytes, to be filled in place and committed soon: subscribers wait for it.
+    /// Claims a frame with a payload of `length` bytes. Fill and commit it soon: subscribers wait for it.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer); a length above [`max_payload_length`](Self::max_payload_length) is refused even when
+    /// As [`offer`](Self::offer). A length above [`max_payload_length`](Self::max_payload_length) is refused even if
     /// the publication is closed.
     #[inline]
     pub fn try_claim(&self, length: usize) -> Result<Claim<'_, SharedBuffer>, AppendError> {
@@ -87,7 +87,7 @@ impl Publication {
             .try_claim(self.core.base.limit()?, length)
     }
 
-    /// The claim of a frame of this publication that was detached, to be filled and finished.
+    /// Attaches a detached claim of this publication again, to fill and finish it.
     #[inline]
     pub fn attach(&self, frame: ClaimedFrame) -> Claim<'_, SharedBuffer> {
         frame.attach(self.core.base.log())

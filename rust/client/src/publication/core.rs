@@ -1,4 +1,4 @@
-//! Publications as the conductor knows them.
+//! The conductor's view of publications.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use spin::mutex::SpinMutex;
 use crate::error::{CloseCause, Error, Result};
 use crate::state::OpenState;
 
-/// What the driver said of a publication.
+/// Properties of a publication as the driver announced them.
 pub(crate) struct PublicationParts {
     pub(crate) channel: String,
     pub(crate) stream_id: i32,
@@ -22,7 +22,7 @@ pub(crate) struct PublicationParts {
     pub(crate) log: Arc<LogBuffers<SharedBuffer>>,
 }
 
-/// What both kinds of publications have.
+/// Fields that both kinds of publications have.
 pub(crate) struct PublicationBase {
     pub(super) parts: PublicationParts,
     pub(super) state: OpenState,
@@ -56,7 +56,7 @@ impl PublicationBase {
         self.parts.channel_status_id
     }
 
-    /// The position limit of an open publication.
+    /// Returns the position limit of an open publication.
     #[inline(always)]
     pub(super) fn limit(&self) -> std::result::Result<i64, AppendError> {
         if self.state.is_closed() {
@@ -69,7 +69,8 @@ impl PublicationBase {
         !self.state.is_closed() && self.parts.log.metadata().is_connected()
     }
 
-    /// The id by which the driver knows the destinations: the original registration id, also of a shared publication.
+    /// Returns the id that the driver uses for destinations: the original registration id, also for a shared
+    /// publication.
     pub(super) fn open_id(&self) -> Result<i64> {
         if self.state.is_closed() {
             return Err(Error::ResourceClosed {
@@ -81,7 +82,7 @@ impl PublicationBase {
     }
 }
 
-/// A publication as the conductor knows it.
+/// The conductor's view of a publication.
 pub(crate) struct ConcurrentCore {
     pub(super) base: PublicationBase,
     pub(super) appender: ConcurrentAppender<SharedBuffer>,
@@ -101,10 +102,10 @@ impl ConcurrentCore {
     }
 }
 
-/// An exclusive publication as the conductor knows it.
+/// The conductor's view of an exclusive publication.
 pub(crate) struct ExclusiveCore {
     pub(super) base: PublicationBase,
-    /// Only ever tried, never waited for: taking it is one atomic instruction, giving it back a plain store.
+    /// The lock is only tried, never waited for: acquiring is one atomic instruction, releasing a plain store.
     pub(super) appender: SpinMutex<ExclusiveAppender<SharedBuffer>>,
 }
 

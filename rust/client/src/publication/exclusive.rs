@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::log::append::{Appended, ClaimedFrame, Messages};
-use aeron_memory::log::{AppendError, Claim, ExclusiveAppender, Fragment};
+use aeron_memory::log::append::{
+    Appended, BlockSpace, ClaimedFrame, FillBlockError, FilledBlock, MessageBatch,
+};
+use aeron_memory::log::{AppendError, Claim, ExclusiveAppender, LogFragment};
 use spin::mutex::SpinMutexGuard;
 
 use super::core::{ExclusiveCore, PublicationBase};
@@ -13,9 +15,9 @@ use crate::lifetime::Lifetime;
 
 /// A publication that is the only writer of its stream.
 ///
-/// It serves one thread at a time. It may be handed from thread to thread, and every method but those that append may be
-/// called from any thread; a second thread inside an appending method gets [`OfferError::InUse`]. A loop that appends much
-/// takes a [`writer`](Self::writer) once and saves that check.
+/// One thread at a time may append; the object may move between threads. All other methods may be called from any
+/// thread. If a second thread calls an appending method, the method returns [`OfferError::InUse`]. A loop that appends
+/// often should acquire a [`writer`](Self::writer) once, to save the check for other threads.
 #[derive(Clone)]
 pub struct ExclusivePublication {
     pub(super) core: Arc<ExclusiveCore>,
@@ -33,10 +35,10 @@ impl ExclusivePublication {
         Self { core, lifetime }
     }
 
-    /// Takes the right to append.
+    /// Acquires the right to append.
     ///
     /// # Errors
-    /// [`OfferError::InUse`] as long as another writer lives.
+    /// [`OfferError::InUse`] while another writer exists.
     #[inline]
     pub fn writer(&self) -> std::result::Result<ExclusiveWriter<'_>, OfferError> {
         let appender = self.core.appender.try_lock().ok_or(OfferError::InUse)?;
@@ -46,7 +48,7 @@ impl ExclusivePublication {
         })
     }
 
-    /// Appends a message; answers the stream position after it.
+    /// Appends a message. Returns the stream position after the message.
     ///
     /// # Errors
     /// See [`OfferError`]; nothing was appended.
@@ -64,7 +66,7 @@ impl ExclusivePublication {
         Ok(self.writer()?.offer_parts(parts)?)
     }
 
-    /// As [`offer`](Self::offer), asking `reserved_value` for the value in the header of each fragment.
+    /// Like [`offer`](Self::offer). Calls `reserved_value` for the value in the header of each fragment.
     ///
     /// # Errors
     /// As [`offer`](Self::offer).
@@ -72,19 +74,19 @@ impl ExclusivePublication {
     pub fn offer_with_reserved_value(
         &self,
         message: &[u8],
-        reserved_value: impl FnMut(Fragment<'_, SharedBuffer>) -> i64,
+        reserved_value: impl FnMut(LogFragment<'_, SharedBuffer>) -> i64,
     ) -> std::result::Result<i64, OfferError> {
         Ok(self
             .writer()?
             .offer_with_reserved_value(message, reserved_value)?)
     }
 
-    /// Appends the messages from index `first` on, as many as fit now; resume behind them.
+    /// Appends messages from index `first` on, as many as fit now. Resume after the last one that was appended.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer); not even the first of them was appended.
+    /// As [`offer`](Self::offer); not even the first message was appended.
     #[inline]
-    pub fn offer_batch<M: Messages + ?Sized>(
+    pub fn offer_batch<M: MessageBatch + ?Sized>(
         &self,
         messages: &M,
         first: usize,
@@ -92,11 +94,11 @@ impl ExclusivePublication {
         Ok(self.writer()?.offer_batch(messages, first)?)
     }
 
-    /// Claims a frame with a payload of `length` bytes, to be filled in place and committed soon: subscribers wait for it.
-    /// More may be appended behind a claim.
+    /// Claims a frame with a payload of `length` bytes. Fill and commit it soon: subscribers wait for it. Further
+    /// messages may be appended after a claim.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer); a length above [`max_payload_length`](Self::max_payload_length) is refused even when
+    /// As [`offer`](Self::offer). A length above [`max_payload_length`](Self::max_payload_length) is refused even if
     /// the publication is closed.
     #[inline]
     pub fn try_claim(
@@ -107,7 +109,7 @@ impl ExclusivePublication {
         Ok(frame.attach(self.core.base.log()))
     }
 
-    /// Appends a frame of `length` payload bytes that subscribers skip; answers the stream position after it.
+    /// Appends a frame of `length` payload bytes that subscribers skip. Returns the stream position after it.
     ///
     /// # Errors
     /// As [`offer`](Self::offer).
@@ -115,7 +117,7 @@ impl ExclusivePublication {
         Ok(self.writer()?.append_padding(length)?)
     }
 
-    /// Appends ready-made frames that continue the stream, such as a part of a recording of it.
+    /// Appends ready-made frames that continue the stream, such as a part of a recording of the stream.
     ///
     /// # Errors
     /// As [`offer`](Self::offer), and when the frames do not fit the stream.
@@ -123,7 +125,27 @@ impl ExclusivePublication {
         Ok(self.writer()?.offer_block(block)?)
     }
 
-    /// Id of the active term.
+    /// Appends frames that `fill` writes directly into the log, in a space of at most `max_length` bytes.
+    ///
+    /// Returns the position after the frames. [`BlockSpace`] and [`FilledBlock`] describe what `fill` must write.
+    ///
+    /// # Errors
+    /// As [`offer`](Self::offer), or the error of `fill`; nothing was appended.
+    pub fn fill_block<E>(
+        &self,
+        max_length: usize,
+        fill: impl FnOnce(&BlockSpace<'_, SharedBuffer>) -> std::result::Result<FilledBlock, E>,
+    ) -> std::result::Result<i64, FillBlockError<OfferError, E>> {
+        let mut writer = self.writer().map_err(FillBlockError::Append)?;
+        let limit = writer.base.limit().map_err(OfferError::from);
+        let limit = limit.map_err(FillBlockError::Append)?;
+        writer
+            .appender
+            .fill_block(limit, max_length, fill)
+            .map_err(FillBlockError::map_append)
+    }
+
+    /// Returns the id of the active term.
     ///
     /// # Errors
     /// [`OfferError::InUse`].
@@ -131,7 +153,7 @@ impl ExclusivePublication {
         Ok(self.writer()?.appender.term_id())
     }
 
-    /// Offset of the next frame in the active term.
+    /// Returns the offset of the next frame in the active term.
     ///
     /// # Errors
     /// [`OfferError::InUse`].
@@ -139,7 +161,7 @@ impl ExclusivePublication {
         Ok(self.writer()?.appender.term_offset())
     }
 
-    /// The claimed frame of [`ExclusiveWriter::try_claim`], to be filled.
+    /// Attaches the claimed frame of [`ExclusiveWriter::try_claim`] to this publication, to fill it.
     #[inline]
     pub fn attach(&self, frame: ClaimedFrame) -> Claim<'_, SharedBuffer> {
         frame.attach(self.core.base.log())
@@ -173,7 +195,7 @@ impl ExclusiveWriter<'_> {
     pub fn offer_with_reserved_value(
         &mut self,
         message: &[u8],
-        reserved_value: impl FnMut(Fragment<'_, SharedBuffer>) -> i64,
+        reserved_value: impl FnMut(LogFragment<'_, SharedBuffer>) -> i64,
     ) -> std::result::Result<i64, AppendError> {
         self.appender
             .offer_with(self.base.limit()?, message, reserved_value)
@@ -184,7 +206,7 @@ impl ExclusiveWriter<'_> {
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
     #[inline]
-    pub fn offer_batch<M: Messages + ?Sized>(
+    pub fn offer_batch<M: MessageBatch + ?Sized>(
         &mut self,
         messages: &M,
         first: usize,

@@ -1,4 +1,4 @@
-//! Whether what was published has left the publisher, by the driver's counters; works on any Aeron driver.
+//! Checks in the driver's counters whether published data has left the publisher. Works with any Aeron driver.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::keys::StreamKey;
@@ -18,14 +18,14 @@ impl PublicationBase {
             true => self
                 .positions(counters, types::SUBSCRIBER_POSITION)
                 .all(|consumed| consumed >= position),
-            // Without the counter the driver has not announced the publication, or has given it up.
+            // Without the counter, the driver has not announced the publication yet, or has already removed it.
             false => self
                 .positions(counters, types::SENDER_POSITION)
                 .any(|sent| sent >= position),
         }
     }
 
-    /// Values of the counters of this type that belong to the stream.
+    /// Returns the values of the counters of this type that belong to the stream.
     fn positions(
         &self,
         counters: &CountersReader<SharedBuffer>,
@@ -45,7 +45,7 @@ impl PublicationBase {
     fn is_counted_by(&self, key: &StreamKey, type_id: i32) -> bool {
         let parts = &self.parts;
         let is_stream = (key.session_id, key.stream_id) == (parts.session_id, parts.stream_id);
-        // A subscriber's position has the registration id of its subscription.
+        // The key of a subscriber position has the registration id of its subscription.
         is_stream
             && match type_id {
                 types::SENDER_POSITION => key.registration_id == parts.original_registration_id,

@@ -1,8 +1,8 @@
-//! Publications: what an application sends through.
+//! Publications: the sending side of a stream.
 //!
-//! [`Publication`] may be shared by threads; [`ExclusivePublication`] is the only writer of its stream and serves one
-//! thread at a time, which makes it faster. Offering never blocks, locks or allocates. Both are handles: clones are the
-//! same publication, and dropping the last one closes it.
+//! Several threads may share a [`Publication`]. An [`ExclusivePublication`] is the only writer of its stream and serves
+//! one thread at a time, which makes it faster. Offering never blocks, locks or allocates. Both are handles: all
+//! clones share one publication, and dropping the last clone closes it.
 
 mod concurrent;
 pub(crate) mod core;
@@ -32,67 +32,67 @@ use self::core::PublicationBase;
 macro_rules! publication_methods {
     ($publication:ident) => {
         impl $publication {
-            /// Channel URI as the application gave it.
+            /// Returns the channel URI as the application gave it.
             pub fn channel(&self) -> &str {
                 &self.base().parts.channel
             }
 
-            /// Stream id.
+            /// Returns the stream id.
             pub fn stream_id(&self) -> i32 {
                 self.base().parts.stream_id
             }
 
-            /// Session id of the stream.
+            /// Returns the session id of the stream.
             pub fn session_id(&self) -> i32 {
                 self.base().parts.session_id
             }
 
-            /// Names this publication to the driver.
+            /// Returns the id that identifies this publication to the driver.
             pub fn registration_id(&self) -> i64 {
                 self.base().registration_id()
             }
 
-            /// Registration id of the first add of a shared publication.
+            /// Returns the registration id of the first add of a shared publication.
             pub fn original_registration_id(&self) -> i64 {
                 self.base().original_registration_id()
             }
 
-            /// Whether this add made the publication, rather than sharing one that existed.
+            /// Whether this add created the publication, instead of sharing an existing one.
             pub fn is_original(&self) -> bool {
                 self.registration_id() == self.original_registration_id()
             }
 
-            /// Id of the stream's first term.
+            /// Returns the id of the stream's first term.
             pub fn initial_term_id(&self) -> i32 {
                 self.base().log().positions().initial_term_id()
             }
 
-            /// Length of a term, in bytes.
+            /// Returns the length of a term, in bytes.
             pub fn term_buffer_length(&self) -> usize {
                 self.base().log().term_length()
             }
 
-            /// Base-two logarithm of the term length.
+            /// Returns the base-two logarithm of the term length.
             pub fn position_bits_to_shift(&self) -> u32 {
                 self.base().log().positions().bits_to_shift()
             }
 
-            /// Largest message, in bytes; longer ones are refused.
+            /// Returns the maximum length of a message in bytes; longer ones are refused.
             pub fn max_message_length(&self) -> usize {
                 self.base().log().framing().max_message_length()
             }
 
-            /// Largest payload of one frame, in bytes; longer messages are sent as several fragments.
+            /// Returns the maximum payload of one frame in bytes; longer messages are sent as several fragments.
             pub fn max_payload_length(&self) -> usize {
                 self.base().log().framing().max_payload_length()
             }
 
-            /// Position at which the stream ends.
+            /// Returns the maximum position that the stream can reach.
             pub fn max_possible_position(&self) -> i64 {
                 self.base().log().positions().max_position()
             }
 
-            /// Position up to which the driver lets the stream grow.
+            /// Returns the position up to which the driver lets the stream grow.
             ///
             /// # Errors
             /// [`AppendError::Closed`].
@@ -100,12 +100,12 @@ macro_rules! publication_methods {
                 self.base().limit()
             }
 
-            /// Counter id of the position limit.
+            /// Returns the counter id of the position limit.
             pub fn position_limit_id(&self) -> i32 {
                 self.base().parts.limit.id()
             }
 
-            /// Position up to which the stream is written.
+            /// Returns the position up to which the stream is written.
             ///
             /// # Errors
             /// [`AppendError::Closed`].
@@ -116,7 +116,7 @@ macro_rules! publication_methods {
                 Ok(self.base().log().producer_position())
             }
 
-            /// Bytes that may be offered before the limit, 0 or less when there are none.
+            /// Returns the number of bytes that may be offered before the limit; 0 or less at the limit.
             ///
             /// # Errors
             /// [`AppendError::Closed`].
@@ -124,16 +124,16 @@ macro_rules! publication_methods {
                 Ok(self.position_limit()? - self.position()?)
             }
 
-            /// Whether everything before `position` has left the publisher: a network publication's sender has sent it, an IPC
-            /// publication's subscribers have consumed it. Says nothing of receipt over a network. `true` without subscribers
-            /// over IPC.
+            /// Whether everything before `position` has left the publisher. For a network publication, the sender has
+            /// sent this data. For an IPC publication, the subscribers have consumed it. Over a network, the result
+            /// `true` does not mean that receivers have the data. Over IPC without subscribers: `true`.
             ///
-            /// Reads all counters: for the end of a stream, not for each message.
+            /// Reads all counters: use it at the end of a stream, not for each message.
             pub fn is_flushed(&self, position: i64) -> bool {
                 self.base().is_flushed(&self.client().counters, position)
             }
 
-            /// Whether anybody receives the stream; `false` once closed.
+            /// Whether the stream has a subscriber; `false` after the close.
             pub fn is_connected(&self) -> bool {
                 self.base().is_connected()
             }
@@ -143,12 +143,12 @@ macro_rules! publication_methods {
                 self.base().state.is_closed()
             }
 
-            /// What closed the publication.
+            /// Returns the cause of the close.
             pub fn close_cause(&self) -> CloseCause {
                 self.base().state.cause()
             }
 
-            /// Counter id of the channel's status; −1 where the channel has none (IPC).
+            /// Returns the counter id of the channel's status; −1 where the channel has none (IPC).
             pub fn channel_status_id(&self) -> i32 {
                 self.base().channel_status_id()
             }
@@ -162,7 +162,7 @@ macro_rules! publication_methods {
                 )
             }
 
-            /// Addresses that the channel sends from, while it is active; none for IPC.
+            /// Returns the addresses from which the channel sends, while the channel is active; empty for IPC.
             pub fn local_socket_addresses(&self) -> Vec<String> {
                 channel_status::local_addresses(
                     &self.client().counters,
@@ -184,7 +184,7 @@ macro_rules! publication_methods {
             /// As [`add_destination`](Self::add_destination), without waiting.
             ///
             /// # Errors
-            /// [`Error::ResourceClosed`], or the command could not be sent; the rest comes with the operation.
+            /// [`Error::ResourceClosed`], or the command could not be sent. The operation returns all other errors.
             pub fn async_add_destination(&self, channel: &str) -> Result<PendingOperation<i64>> {
                 let publication_id = self.base().open_id()?;
                 let channel = channel.to_owned();
@@ -258,13 +258,13 @@ macro_rules! publication_methods {
                 Ok(steps.irrevocable().into_operation())
             }
 
-            /// Closes the publication without waiting for the driver; does nothing when it is closed already. From any
-            /// thread.
+            /// Closes the publication without waiting for the driver. Does nothing if it is already closed. May be
+            /// called from any thread.
             pub fn close(&self) {
                 self.lifetime.close();
             }
 
-            /// Closes the publication and ends its stream at once, for everyone who shares it.
+            /// Closes the publication and ends its stream at once, for all clients that share it.
             pub fn revoke(&self) {
                 self.lifetime.revoke();
             }

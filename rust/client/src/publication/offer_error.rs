@@ -1,20 +1,21 @@
-//! [`OfferError`]: why a publication took nothing, and the numbers that other clients have for it.
+//! [`OfferError`]: the reason why a publication accepted nothing, with the numbers that other Aeron clients use.
 
 use aeron_memory::log::AppendError;
 
-/// Why a publication took nothing.
+/// Reason why a publication accepted nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OfferError {
-    /// The stream takes nothing now, or not this.
+    /// The stream cannot accept data now, or cannot accept this message.
     #[error(transparent)]
     Append(#[from] AppendError),
-    /// Another thread is inside an exclusive publication, or this call comes from a reserved value supplier of it.
+    /// Another thread uses the exclusive publication, or this call comes from one of its reserved value suppliers.
     #[error("exclusive publication is in use by another call; it serves one thread at a time")]
     InUse,
 }
 
 impl OfferError {
-    /// The number that other Aeron clients return for this: −1 to −5, or −6 for an error of the arguments or the log.
+    /// Returns the number that other Aeron clients return for this error: −1 to −5, or −6 for an error of the arguments
+    /// or the log.
     pub fn code(self) -> i64 {
         match self {
             Self::Append(error) => error.code(),
@@ -23,7 +24,7 @@ impl OfferError {
     }
 }
 
-/// Name of a result of other Aeron clients' `offer`: `NONE` for a position, `UNKNOWN` below −5.
+/// Returns the name of a result of other Aeron clients' `offer`: `NONE` for a position, `UNKNOWN` below −5.
 pub fn error_string(position: i64) -> &'static str {
     match position {
         0.. => "NONE",

@@ -1,4 +1,4 @@
-//! [`SubscriptionCore`]: a subscription as the conductor knows it.
+//! [`SubscriptionCore`]: the conductor's view of a subscription.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -16,36 +16,36 @@ use crate::state::OpenState;
 /// Handlers of one subscription.
 #[derive(Clone, Default)]
 pub struct SubscriptionHandlers {
-    /// Told of each new image, once it can be polled.
+    /// Called with each new image, once it can be polled.
     pub available_image: Option<ImageHandler>,
-    /// Told of each image that is gone, once it is closed.
+    /// Called with each image that went away, after it is closed.
     pub unavailable_image: Option<ImageHandler>,
 }
 
-/// A subscription as the conductor knows it.
+/// The conductor's view of a subscription.
 pub(crate) struct SubscriptionCore {
     pub(super) registration_id: i64,
     pub(super) channel: String,
     pub(super) stream_id: i32,
     channel_status_id: AtomicI32,
-    /// Let go when the subscription closes: handlers may refer to objects that refer to the subscription.
+    /// Dropped when the subscription closes: handlers may refer to objects that refer to the subscription.
     handlers: Mutex<SubscriptionHandlers>,
     pub(super) state: OpenState,
-    /// Changed by the conductor, which then raises `version`; pollers look at the version alone as long as it stays.
+    /// Changed by the conductor, which then increments `version`. Pollers read only the version while it is unchanged.
     pub(super) images: Mutex<Arc<[Image]>>,
     pub(super) version: AtomicU64,
-    /// Set before the state, if anything but the application closes the subscription.
+    /// Set before the state changes, if the close does not come from the application.
     pub(super) last_positions: OnceLock<Vec<LastPosition>>,
     pub(super) last_ended: Mutex<Option<EndedImage>>,
     pub(super) idle_part: Option<IdlePart>,
-    /// Only ever tried, never waited for: taking it is one atomic instruction, giving it back a plain store.
+    /// The lock is only tried, never waited for: acquiring is one atomic instruction, releasing a plain store.
     pub(super) poll_state: SpinMutex<PollState>,
 }
 
-/// Where a subscription stood in an image that ended with the client.
+/// Position of a subscription in an image that ended with the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastPosition {
-    /// Session of the image.
+    /// Session id of the image.
     pub session_id: i32,
     /// Position up to which the stream was consumed, in bytes.
     pub position: i64,
@@ -60,16 +60,16 @@ impl LastPosition {
     }
 }
 
-/// How far the program had received the image that went away last.
+/// Final state of the image that went away last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndedImage {
-    /// Session of the image.
+    /// Session id of the image.
     pub session_id: i32,
     /// Position up to which the stream was consumed, in bytes.
     pub position: i64,
-    /// Whether that was everything that the publisher had sent before it ended the stream.
+    /// Whether the program has consumed everything that the publisher sent before it ended the stream.
     pub is_end_of_stream: bool,
-    /// Whether the publisher revoked the publication, so that the stream may lack an end.
+    /// Whether the publisher revoked the publication; then the end of the stream may be missing.
     pub is_publication_revoked: bool,
 }
 
@@ -84,7 +84,7 @@ impl EndedImage {
     }
 }
 
-/// Channel status id before the driver has answered.
+/// Channel status id before the driver has responded.
 const NOT_READY: i32 = 0;
 
 impl SubscriptionCore {
@@ -132,7 +132,7 @@ impl SubscriptionCore {
         lock(&self.handlers).unavailable_image.clone()
     }
 
-    /// Takes the handlers out; drop them where handlers run, after the last call of one.
+    /// Takes the handlers out. Drop them where handlers run, after the last call of a handler.
     pub(crate) fn release_handlers(&self) -> SubscriptionHandlers {
         std::mem::take(&mut *lock(&self.handlers))
     }
@@ -143,7 +143,7 @@ impl SubscriptionCore {
             .any(|image| image.correlation_id() == correlation_id)
     }
 
-    /// Adds an image, which can be polled from now on; not to a closed subscription.
+    /// Adds an image, which can then be polled. Does nothing if the subscription is closed.
     pub(crate) fn add_image(&self, image: Image) -> bool {
         if self.state.is_closed() {
             return false;
@@ -152,7 +152,7 @@ impl SubscriptionCore {
         true
     }
 
-    /// Takes an image out.
+    /// Removes an image.
     pub(crate) fn remove_image(&self, correlation_id: i64) -> Option<Image> {
         let removed = self
             .images()
@@ -169,16 +169,16 @@ impl SubscriptionCore {
         Some(removed)
     }
 
-    /// Takes note of an image that was taken out and closed.
+    /// Stores the final state of an image that was removed and closed.
     pub(crate) fn note_ended(&self, image: &Image) {
         *lock(&self.last_ended) = Some(EndedImage::of(image));
     }
 
-    /// Closes the subscription; returns the images that it had.
+    /// Closes the subscription. Returns its images.
     pub(crate) fn close(&self, cause: &CloseCause) -> Arc<[Image]> {
         let images = self.images();
         if cause.0.is_some() {
-            // If the subscription is closed already, its first positions stay.
+            // If the subscription is already closed, its first positions are kept.
             let _ = self
                 .last_positions
                 .set(images.iter().map(LastPosition::of).collect());

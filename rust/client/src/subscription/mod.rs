@@ -1,4 +1,4 @@
-//! [`Subscription`]: what an application receives through.
+//! [`Subscription`]: the receiving side of a stream.
 
 pub(crate) mod core;
 mod poller;
@@ -22,17 +22,17 @@ use crate::operation::{CommandSteps, PendingOperation};
 use crate::proxy::DestinationCommand;
 
 pub use self::core::{EndedImage, LastPosition, SubscriptionHandlers};
-pub use self::poller::Poller;
+pub use self::poller::SubscriptionPoller;
 
 use self::core::SubscriptionCore;
 
-/// A subscription to a channel and stream, with an image for each publisher. Clones are the same subscription; it is closed
-/// by [`close`](Self::close), or when the last clone is dropped.
+/// A subscription to a channel and stream, with an image for each publisher. All clones share one subscription. The
+/// subscription is closed by [`close`](Self::close), or when the last clone is dropped.
 ///
-/// It is polled by one thread at a time: a second poll meanwhile, also from inside a handler, is refused with
-/// [`Error::InUse`]. A loop that polls much takes a [`poller`](Self::poller) once and saves that check. Everything else may be
-/// called from any thread. A closed subscription has no images, and polling it returns 0;
-/// [`close_cause`](Self::close_cause) tells why it is closed.
+/// One thread at a time may poll it. A concurrent poll, also from inside a handler, fails with [`Error::InUse`]. A loop
+/// that polls often should use a [`poller`](Self::poller), to save this check. All other methods may be called
+/// from any thread. A closed subscription has no images, and polling it returns 0; [`close_cause`](Self::close_cause)
+/// returns the reason.
 #[derive(Clone)]
 pub struct Subscription {
     core: Arc<SubscriptionCore>,
@@ -44,17 +44,17 @@ impl Subscription {
         Self { core, lifetime }
     }
 
-    /// Channel URI as the application gave it.
+    /// Returns the channel URI as the application gave it.
     pub fn channel(&self) -> &str {
         &self.core.channel
     }
 
-    /// Stream id.
+    /// Returns the stream id.
     pub fn stream_id(&self) -> i32 {
         self.core.stream_id
     }
 
-    /// Names this subscription to the driver.
+    /// Returns the id that identifies this subscription to the driver.
     pub fn registration_id(&self) -> i64 {
         self.core.registration_id
     }
@@ -64,13 +64,13 @@ impl Subscription {
         self.core.state.is_closed()
     }
 
-    /// What closed the subscription. A loop that polls must look here when [`is_closed`](Self::is_closed): polling a closed
-    /// subscription returns 0, also if the driver or the client has died.
+    /// Returns the cause of the close. A poll loop must check it when [`is_closed`](Self::is_closed) is true: polling a
+    /// closed subscription returns 0, even if the driver or the client has died.
     pub fn close_cause(&self) -> CloseCause {
         self.core.state.cause()
     }
 
-    /// Where the subscription stood in each image when it was closed, if anything but the application closed it; else empty.
+    /// Returns the position in each image at the close. Empty if the subscription is open or the application closed it.
     pub fn last_positions(&self) -> &[LastPosition] {
         match self.close_cause().0 {
             Some(_) => self.core.last_positions.get().map_or(&[], Vec::as_slice),
@@ -78,13 +78,14 @@ impl Subscription {
         }
     }
 
-    /// The image that went away last, if one did: a program that did not look at the images meanwhile sees by it that there was one.
+    /// Returns the final state of the image that went away last. So a program that did not check the images in
+    /// between can detect that an image existed.
     pub fn last_ended_image(&self) -> Option<EndedImage> {
         *lock(&self.core.last_ended)
     }
 
-    /// Closes the subscription and its images without waiting for the driver; does nothing when it is closed already. From
-    /// any thread, handlers included.
+    /// Closes the subscription and its images without waiting for the driver. Does nothing if it is already closed. May
+    /// be called from any thread and from handlers.
     pub fn close(&self) {
         self.lifetime.close();
     }
@@ -99,22 +100,22 @@ impl Subscription {
         self.image_count() == 0
     }
 
-    /// Number of images.
+    /// Returns the number of images.
     pub fn image_count(&self) -> usize {
         self.core.images().len()
     }
 
-    /// The images as they are now.
+    /// Returns the current images.
     pub fn images(&self) -> Arc<[Image]> {
         self.core.images()
     }
 
-    /// The image at this place of the list.
+    /// Returns the image with this index in the list.
     pub fn image_at(&self, index: usize) -> Option<Image> {
         self.core.images().get(index).cloned()
     }
 
-    /// The first image of this session.
+    /// Returns the first image of this session.
     pub fn image_by_session_id(&self, session_id: i32) -> Option<Image> {
         self.core
             .images()
@@ -123,7 +124,7 @@ impl Subscription {
             .cloned()
     }
 
-    /// Whether a poll would find anything. Consumes nothing, so that an event loop can look before it takes.
+    /// Whether a poll would find data. Consumes nothing, so an event loop can check first.
     pub fn is_readable(&self) -> bool {
         if let Some(part) = &self.core.idle_part {
             part.before_poll();
@@ -135,7 +136,7 @@ impl Subscription {
         is_readable
     }
 
-    /// Counter id of the channel's status; −1 where the channel has none (IPC and spies).
+    /// Returns the counter id of the channel's status; −1 where the channel has none (IPC and spies).
     pub fn channel_status_id(&self) -> i32 {
         self.core.channel_status_id()
     }
@@ -149,7 +150,7 @@ impl Subscription {
         )
     }
 
-    /// Addresses that the channel receives on, while it is active; none for IPC.
+    /// Returns the addresses on which the channel receives, while the channel is active; empty for IPC.
     pub fn local_socket_addresses(&self) -> Vec<String> {
         channel_status::local_addresses(
             &self.client().counters,
@@ -158,13 +159,13 @@ impl Subscription {
         )
     }
 
-    /// The first address that the channel receives on.
+    /// Returns the first address on which the channel receives.
     pub fn resolved_endpoint(&self) -> Option<String> {
         self.local_socket_addresses().into_iter().next()
     }
 
-    /// The channel with the bound address in place of an endpoint with port 0, `None` until it is known; a channel without
-    /// port 0, or with `control-mode=manual`, is answered as it is.
+    /// Replaces an endpoint with port 0 by the bound address; `None` while the address is unknown. A channel without
+    /// port 0, or with `control-mode=manual`, is returned unchanged.
     pub fn try_resolve_channel_endpoint_port(&self) -> Option<String> {
         channel_status::resolve_endpoint_port(self.channel(), || self.resolved_endpoint())
     }
@@ -181,7 +182,7 @@ impl Subscription {
     /// As [`add_destination`](Self::add_destination), without waiting.
     ///
     /// # Errors
-    /// [`Error::ResourceClosed`], or the command could not be sent; the rest comes with the operation.
+    /// [`Error::ResourceClosed`], or the command could not be sent. The operation returns all other errors.
     pub fn async_add_destination(&self, channel: &str) -> Result<PendingOperation<()>> {
         let steps = self.send_destination(DestinationCommand::AddReceive, channel)?;
         Ok(steps.into_operation())
@@ -233,14 +234,14 @@ impl Subscription {
 
 /// Polling.
 impl Subscription {
-    /// Takes the right to poll.
+    /// Acquires the right to poll.
     ///
     /// # Errors
-    /// [`Error::InUse`] as long as another poller lives.
+    /// [`Error::InUse`] while another poller exists.
     #[inline]
-    pub fn poller(&self) -> Result<Poller<'_>> {
+    pub fn poller(&self) -> Result<SubscriptionPoller<'_>> {
         match self.core.poll_state.try_lock() {
-            Some(state) => Ok(Poller {
+            Some(state) => Ok(SubscriptionPoller {
                 core: &self.core,
                 state,
             }),
@@ -248,11 +249,11 @@ impl Subscription {
         }
     }
 
-    /// Calls `handler` for up to `limit` fragments of all images, which take turns in being first. Returns the number of
-    /// fragments.
+    /// Calls `handler` for up to `limit` fragments of all images. Each call starts with another image. Returns the
+    /// number of fragments.
     ///
-    /// The handler returns `()`, an [`Action`](crate::Action), or a `Result` of either; an error consumes the fragment and ends
-    /// the poll. If the handler panics, what it was given counts as consumed.
+    /// The handler returns `()`, an [`Action`](crate::Action), or a `Result` of either; an error consumes the fragment
+    /// and ends the poll. If the handler panics, the fragments passed to the handler are consumed.
     ///
     /// # Errors
     /// [`Error::InUse`]; [`Error::CorruptLog`], which closes the image concerned; the handler's error.
@@ -265,8 +266,8 @@ impl Subscription {
         self.poller()?.poll(handler, limit)
     }
 
-    /// As [`poll`](Self::poll), under Aeron's name for a handler that returns an [`Action`](crate::Action). The action concerns
-    /// the image that the fragment came from.
+    /// As [`poll`](Self::poll), under Aeron's name for a handler that returns an [`Action`](crate::Action). The action
+    /// applies to the image of the fragment.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -279,7 +280,8 @@ impl Subscription {
         self.poll(handler, limit)
     }
 
-    /// Calls `handler` with one block of at most `limit` bytes of each image, see [`Image::block_poll`]. Returns the bytes.
+    /// Calls `handler` with one block of at most `limit` bytes of each image, see [`Image::block_poll`]. Returns the
+    /// number of bytes.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -291,7 +293,8 @@ impl Subscription {
         self.poller()?.block_poll(handler, limit)
     }
 
-    /// As [`block_poll`](Self::block_poll); `handler` is also given the image and the block's offset in its log's file.
+    /// Like [`block_poll`](Self::block_poll); `handler` also receives the image, and the block's offset in the log's
+    /// file.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -303,7 +306,7 @@ impl Subscription {
         self.poller()?.raw_poll(handler, limit)
     }
 
-    /// As [`poll`](Self::poll), only fragments of this image of the subscription.
+    /// Like [`poll`](Self::poll), but only fragments of this image of the subscription.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -316,7 +319,7 @@ impl Subscription {
         self.poller()?.poll_image(image, handler, limit)
     }
 
-    /// As [`poll_batch`](Self::poll_batch), only messages of this image of the subscription.
+    /// Like [`poll_batch`](Self::poll_batch), but only messages of this image of the subscription.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -329,7 +332,7 @@ impl Subscription {
         self.poller()?.poll_image_batch(image, batch, limits)
     }
 
-    /// Copies whole messages, their fragments joined, to the end of `batch`; answers how many.
+    /// Copies whole messages, with their fragments joined, to the end of `batch`. Returns the number of messages.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).

@@ -1,4 +1,4 @@
-//! [`Poller`]: the loop over a subscription's images.
+//! [`SubscriptionPoller`]: the loop over a subscription's images.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,13 +16,13 @@ use crate::fragment::Fragment;
 use crate::image::Image;
 use crate::lock::lock;
 
-/// The exclusive right to poll a subscription, until it is dropped.
-pub struct Poller<'a> {
+/// The exclusive right to poll a subscription. The right ends when this value is dropped.
+pub struct SubscriptionPoller<'a> {
     pub(super) core: &'a SubscriptionCore,
     pub(super) state: SpinMutexGuard<'a, PollState>,
 }
 
-impl Poller<'_> {
+impl SubscriptionPoller<'_> {
     /// See [`Subscription::poll`](super::Subscription::poll).
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl Poller<'_> {
         self.look(|state| batch.poll_image(image, &mut state.partial, limits))
     }
 
-    /// Polls the images as they are after idle work of the client, if it was time for that.
+    /// Does the client's idle work if it is due, then polls the current images.
     #[inline(always)]
     fn look<E>(
         &mut self,
@@ -145,7 +145,7 @@ impl Poller<'_> {
         Ok(found)
     }
 
-    /// Takes over the list of images when it has changed.
+    /// Updates the list of images if it has changed.
     #[inline(always)]
     fn refresh(&mut self) {
         if self.core.version.load(Ordering::Acquire) != self.state.version {

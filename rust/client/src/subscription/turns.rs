@@ -1,11 +1,11 @@
-//! [`Turns`]: which image is polled next.
+//! [`Turns`]: decides which image is polled next.
 
 use std::sync::Arc;
 
 use crate::batch::PartialMessages;
 use crate::image::Image;
 
-/// What belongs to whoever polls.
+/// State of the poll, protected by the poll lock.
 #[derive(Default)]
 pub(super) struct PollState {
     pub(super) turns: Turns,
@@ -13,7 +13,7 @@ pub(super) struct PollState {
     pub(super) partial: PartialMessages,
 }
 
-/// The images, and which of them is next.
+/// The images, and the index of the image to poll first.
 #[derive(Default)]
 pub(super) struct Turns {
     pub(super) images: Arc<[Image]>,
@@ -21,7 +21,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Polls one image after the other until the limit is used up, beginning one further than the time before.
+    /// Polls one image after the other until the limit is used up. Each call starts with the next image.
     #[inline(always)]
     pub(super) fn take<E>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Putting fragmented messages together.
+//! Joining fragmented messages.
 
 use std::sync::Arc;
 

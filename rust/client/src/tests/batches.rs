@@ -64,7 +64,7 @@ fn a_batch_holds_whole_messages_one_behind_the_other_with_what_is_known_of_them(
     ];
     let mut ends = Vec::new();
     for message in &messages {
-        let first = |f: aeron_memory::log::Fragment<'_, _>| f.begin_position() * 2;
+        let first = |f: aeron_memory::log::LogFragment<'_, _>| f.begin_position() * 2;
         ends.push(
             streams
                 .publication
@@ -146,7 +146,7 @@ fn a_message_whose_fragments_come_in_several_polls_is_completed_in_whichever_bat
     let streams = streams();
     let sent = message(4000, 9);
     streams.publication.offer(b"small").unwrap();
-    // The fragments of a message in three parts, made visible one poll after the other.
+    // Three fragments of one message; each becomes visible before another poll.
     let claims: Vec<_> = [1376, 1376, 1248]
         .iter()
         .map(|n| streams.publication.try_claim(*n).unwrap())
@@ -232,7 +232,7 @@ fn partial_messages_of_images_that_are_gone_are_forgotten() {
     assert_eq!(streams.poll(&mut batch, 100), 0);
 }
 
-/// A message of a stream: its length, and its reserved value.
+/// A message of a stream: its length and its reserved value.
 fn any_message() -> impl Strategy<Value = (usize, i64)> {
     let length = prop_oneof![4 => Just(32), 1 => Just(0), 1 => Just(256), 1 => 0..40usize, 1 => Just(257), 1 => Just(2000)];
     (length, prop_oneof![5 => Just(0), 1 => 1..3i64])

@@ -1,4 +1,4 @@
-//! How a client finds its driver, with real files.
+//! Connecting to a driver, with real files.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn directory() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap()
 }
 
-/// A CnC file as a driver leaves it, with this version and heartbeat.
+/// Writes a CnC file with this version and heartbeat, as a driver would.
 fn write_cnc(directory: &Path, version: i32, heartbeat_ms: i64) -> CncFile {
     let lengths = CncLengths {
         counters_values: CncLengths::MIN_COUNTERS_VALUES,
@@ -65,7 +65,7 @@ fn connect(directory: &Path) -> Result<Aeron, crate::error::Error> {
     })
 }
 
-/// Connects, and checks that it fails with this code and text after the driver timeout.
+/// Connects, and checks that this fails with this code and text after the driver timeout.
 fn assert_times_out(directory: &Path, code: i32, expected: &str) {
     let start = Instant::now();
     let error = connect(directory).map(drop).unwrap_err();

@@ -1,4 +1,4 @@
-//! When a client runs the network of a driver in its own process.
+//! Times at which a client runs the network of a driver in its own process.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// A client that counts the turns it takes, in each of which `turn` runs.
+    /// Creates a client that counts its turns; each runs `turn`.
     fn new(turn: impl Fn() + Send + Sync + 'static) -> Self {
         let driver = FakeDriver::new();
         let turns = Arc::new(AtomicUsize::new(0));
@@ -39,7 +39,7 @@ impl Rig {
         }
     }
 
-    /// A stream of messages, whatever the channel.
+    /// Opens a stream of messages on a channel.
     fn stream(&self, channel: &str, stream_id: i32) -> (Subscription, ExclusivePublication) {
         let subscription = self.aeron.add_subscription(channel, stream_id).unwrap();
         let publication = self
@@ -50,7 +50,7 @@ impl Rig {
         (subscription, publication)
     }
 
-    /// Turns since it was asked last.
+    /// Returns the number of turns since the last call.
     fn turns(&self) -> usize {
         self.turns.swap(0, Ordering::Relaxed)
     }
@@ -108,12 +108,12 @@ fn a_client_that_has_anything_else_to_do_takes_no_turn() {
         assert_eq!([&quiet, &also_quiet, &ipc].map(poll), [0, 0, 1]);
     }
     assert_eq!(rig.turns(), 0);
-    // With nothing over IPC either, from the second round on there is one turn before each poll of the network.
+    // If IPC has no data either, one turn runs before each poll of the network, from the second round on.
     for expected in [0, 2, 2] {
         assert_eq!([&quiet, &also_quiet, &ipc].map(poll), [0, 0, 0]);
         assert_eq!(rig.turns(), expected);
     }
-    // A subscription that is gone is not waited for.
+    // A dropped subscription does not count any more.
     drop(also_quiet);
     publication.offer(b"x").unwrap();
     poll(&ipc);

@@ -62,7 +62,7 @@ impl Stream {
     }
 }
 
-/// Remembers the first byte of each fragment.
+/// Returns a handler that stores the first byte of each fragment.
 fn first_bytes(seen: &mut Vec<u8>) -> impl FnMut(Fragment<'_>) + '_ {
     |fragment| seen.push(fragment.to_vec()[0])
 }
@@ -630,7 +630,7 @@ fn an_image_whose_position_counter_went_to_somebody_else_is_closed_and_leaves_it
     let image = stream.subscription.image_at(0).unwrap();
     let id = image.subscriber_position_id();
     stream.driver.free_counter(id);
-    // The counter rests for a while before it is given away.
+    // A freed counter is reused only after some time.
     stream.driver.run_ms(&stream.aeron, 2_000);
     let heartbeat = stream.driver.allocate_counter(&NewCounter {
         type_id: types::CLIENT_HEARTBEAT,

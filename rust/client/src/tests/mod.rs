@@ -1,4 +1,4 @@
-//! How a client behaves, against a driver in virtual time.
+//! Behaviour of a client, tested with a driver in virtual time.
 
 mod assembling;
 mod batches;
@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::lock::lock;
 
-/// What handlers were called with, in order.
+/// Log of the handler calls, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -25,12 +25,12 @@ impl Log {
         lock(&self.0).push(line.into());
     }
 
-    /// Everything since the last call.
+    /// Returns the entries since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.0))
     }
 
-    /// Has all handlers of a context write here.
+    /// Sets all handlers of a context to write to this log.
     pub(crate) fn attach(&self, context: &mut Context) {
         let log = self.clone();
         context.error_handler = Arc::new(move |error| log.add(format!("error {}", error.code())));
@@ -61,7 +61,7 @@ impl Log {
     }
 }
 
-/// The text of an error, with its code in front.
+/// Returns the text of an error, with its code in front.
 pub(crate) fn text<T>(result: Result<T, Error>) -> String {
     match result {
         Ok(_) => "ok".to_owned(),

@@ -1,7 +1,7 @@
 //! Publishing.
 
 use aeron_memory::log::AppendError;
-use aeron_memory::log::append::{InvalidBlock, Records};
+use aeron_memory::log::append::{FixedLengthMessages, InvalidBlock};
 
 use crate::aeron::Aeron;
 use crate::fragment::Fragment;
@@ -19,7 +19,7 @@ struct Streams {
     subscription: Subscription,
 }
 
-/// A client with a subscription; publications on its stream are connected as soon as they are there.
+/// A client with a subscription. Publications on its stream are connected as soon as they are added.
 fn streams() -> Streams {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
@@ -47,7 +47,7 @@ impl Streams {
         publication
     }
 
-    /// The payloads and flags of all fragments that are there.
+    /// Returns the payloads and flags of all available fragments.
     fn receive(&self) -> Vec<(Vec<u8>, u8)> {
         let mut fragments = Vec::new();
         let mut take =
@@ -263,7 +263,7 @@ fn a_claim_is_seen_when_it_is_committed_with_its_header_values() {
     assert_eq!(
         exclusive.offer(b"behind").unwrap(),
         128,
-        "more may be appended behind a claim"
+        "more may be appended after a claim"
     );
     assert!(streams.receive().is_empty());
     claim.put(0, b"hello");
@@ -435,7 +435,7 @@ fn a_batch_is_taken_as_far_as_the_limit_allows_and_resumed() {
     let streams = streams();
     let (concurrent, exclusive) = (streams.concurrent(), streams.exclusive());
     let bytes: Vec<u8> = (0..32 * 2000).map(|i| i as u8).collect();
-    let records = Records::new(&bytes, 32, 32, 2000).unwrap();
+    let records = FixedLengthMessages::new(&bytes, 32, 32, 2000).unwrap();
     for offer in [
         &(|first| {
             concurrent

@@ -1,4 +1,4 @@
-//! What a client asks of the driver, and how it learns the answer.
+//! Requests of a client to the driver, and their responses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Life and death of a client.
+//! Start and end of a client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -72,7 +72,7 @@ fn a_heartbeat_counter_that_comes_late_is_found_at_the_next_timer() {
     );
 }
 
-/// What a client has open when it dies.
+/// The open resources of a client at its end.
 struct Open {
     aeron: Aeron,
     publication: Publication,
@@ -207,7 +207,7 @@ fn a_client_ends_when_the_driver_was_closed() {
     assert_dead(&open, "error 1000");
 }
 
-/// The client's clock, which it reads between the driver's heartbeat and its own counter: the driver ends at that moment.
+/// A clock that the client reads between the driver's heartbeat and its own counter: the driver ends at that moment.
 struct LastMoment {
     driver: Arc<FakeDriver>,
     is_near: Arc<AtomicBool>,

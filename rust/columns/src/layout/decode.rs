@@ -1,8 +1,8 @@
-//! From records to columns: per field a loop that gathers its values out of a block of records.
+//! Decodes records into columns: for each field, a loop collects its values from a block of records.
 //!
-//! A block is small enough for the innermost cache, so that each record comes from memory once however many fields it has, and
-//! what could be wrong with it is asked once per block: a value that no column can hold raises a flag, and only then somebody
-//! looks for the record.
+//! A block fits into the innermost cache, so that each record is read from memory once, however many fields it has.
+//! Malformed values are checked once per block: such a value sets a flag, and the block is searched for the record only
+//! if the flag is set.
 
 use std::sync::Arc;
 
@@ -14,32 +14,32 @@ use arrow_array::{ArrayRef, BinaryArray, BooleanArray, PrimitiveArray, StringArr
 use arrow_buffer::{BooleanBuffer, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 
-use super::{DEC64_PRECISION, FieldType, Layout, LayoutField, MalformedRecord};
+use super::{DEC64_PRECISION, FieldType, LayoutField, MalformedRecord, RecordLayout};
 
-/// Bytes of a block; a longer record is a block of its own.
+/// Length of a block in bytes; a longer record is its own block.
 const BLOCK_LENGTH: usize = 16 * 1024;
 
-/// Above every mantissa of a `dec64`.
+/// Every mantissa of a `dec64` is below this value.
 const DEC64_LIMIT: u64 = 10_u64.pow(DEC64_PRECISION as u32);
 
-/// Makes columns of some fields of a layout, in any order. Immutable.
+/// Decodes records into columns of some fields of a layout, in any order. Immutable.
 #[derive(Debug, Clone)]
-pub struct Decoder {
+pub struct RecordDecoder {
     fields: Vec<LayoutField>,
     record_length: usize,
 }
 
-impl Decoder {
-    /// A decoder of all fields.
-    pub fn new(layout: &Layout) -> Self {
+impl RecordDecoder {
+    /// Creates a decoder of all fields.
+    pub fn new(layout: &RecordLayout) -> Self {
         Self::of_fields(layout, 0..layout.fields.len())
     }
 
-    /// A decoder of the fields with these numbers. The others are not looked at: nothing in them is malformed.
+    /// Creates a decoder of the fields with these indexes. Other fields are not checked for malformed values.
     ///
     /// # Panics
-    /// When there is no such field.
-    pub fn of_fields(layout: &Layout, fields: impl IntoIterator<Item = usize>) -> Self {
+    /// If a field does not exist.
+    pub fn of_fields(layout: &RecordLayout, fields: impl IntoIterator<Item = usize>) -> Self {
         let field = |number: usize| layout.fields[number].clone();
         Self {
             fields: fields.into_iter().map(field).collect(),
@@ -47,13 +47,13 @@ impl Decoder {
         }
     }
 
-    /// The columns of `records`, one after the other in memory: a row each, and no nulls.
+    /// Decodes `records`, which are consecutive in memory, into columns: one row for each record, and no nulls.
     ///
     /// # Errors
-    /// Names the first record and field with a value that no column can hold.
+    /// The first record and field with a value that no column can hold.
     ///
     /// # Panics
-    /// When the length is no multiple of the record length, or 2 GiB and more.
+    /// If the length is not a multiple of the record length, or is 2 GiB or more.
     pub fn decode(&self, records: &[u8]) -> Result<Vec<ArrayRef>, MalformedRecord> {
         assert!(
             records.len().is_multiple_of(self.record_length)
@@ -75,7 +75,7 @@ impl Decoder {
         Ok(columns.into_iter().map(|column| column.finish()).collect())
     }
 
-    /// The first value in `records`, as for [`decode`](Self::decode), that no column can hold.
+    /// Returns the first value in `records` that no column can hold. Panics as [`decode`](Self::decode).
     pub fn first_malformed(&self, records: &[u8]) -> Option<MalformedRecord> {
         let mut records = records.chunks_exact(self.record_length).enumerate();
         records.find_map(|(record, bytes)| {
@@ -90,14 +90,14 @@ impl Decoder {
         })
     }
 
-    fn empty_columns(&self, rows: usize) -> Vec<Box<dyn Column>> {
+    fn empty_columns(&self, rows: usize) -> Vec<Box<dyn ColumnDecoder>> {
         let columns = self.fields.iter();
         columns.map(|field| column(field, rows)).collect()
     }
 }
 
 impl LayoutField {
-    /// What is wrong with the field's value in a whole record, if anything is.
+    /// Returns why the value of the field in a whole record is malformed; `None` if the value is valid.
     fn what_is_malformed(&self, record: &[u8]) -> Option<String> {
         let bytes = &record[self.offset..self.end()];
         match self.kind {
@@ -120,7 +120,7 @@ impl LayoutField {
         }
     }
 
-    /// The integer of a field of 8 bytes.
+    /// Returns the integer of a field of 8 bytes.
     fn int64(&self, bytes: &[u8]) -> i64 {
         let bytes = *bytes
             .first_chunk()
@@ -133,25 +133,26 @@ impl LayoutField {
 }
 
 /// A column that grows block by block.
-trait Column {
-    /// Adds the field's values in a block of whole records; false when one of them is malformed.
+trait ColumnDecoder {
+    /// Adds the field's values in a block of whole records. Returns `false` if any of the values is
+    /// malformed.
     fn append(&mut self, block: &[u8], record_length: usize) -> bool;
 
-    /// The column. None of the values is malformed.
+    /// Returns the column. Must not be called after a malformed value.
     fn finish(self: Box<Self>) -> ArrayRef;
 }
 
-/// An empty column with room for so many rows.
-fn column(field: &LayoutField, rows: usize) -> Box<dyn Column> {
-    /// A column of numbers made by `$convert` from a `$number` in the record.
+/// Creates an empty column with room for `rows` rows.
+fn column(field: &LayoutField, rows: usize) -> Box<dyn ColumnDecoder> {
+    /// A column of numbers that `$convert` makes from a `$number` in the record.
     macro_rules! numbers {
         ($number:ty => $column:ty, $convert:expr) => {
             if field.is_big_endian {
-                Numbers::<$column, _, _>::boxed(field, rows, |bytes| {
+                NumberDecoder::<$column, _, _>::boxed(field, rows, |bytes| {
                     $convert(<$number>::from_be_bytes(bytes))
                 })
             } else {
-                Numbers::<$column, _, _>::boxed(field, rows, |bytes| {
+                NumberDecoder::<$column, _, _>::boxed(field, rows, |bytes| {
                     $convert(<$number>::from_le_bytes(bytes))
                 })
             }
@@ -179,38 +180,38 @@ fn column(field: &LayoutField, rows: usize) -> Box<dyn Column> {
         FieldType::Dec64(_) => numbers!(i64 => Decimal128Type, |mantissa: i64| {
             (i128::from(mantissa), mantissa.unsigned_abs() < DEC64_LIMIT)
         }),
-        FieldType::Bool => Box::new(Bools {
+        FieldType::Bool => Box::new(BoolDecoder {
             offset: field.offset,
             values: Vec::with_capacity(rows),
         }),
-        FieldType::Bytes(length) => Box::new(Bytes {
+        FieldType::Bytes(length) => Box::new(ByteDecoder {
             offset: field.offset,
             length,
             values: Vec::with_capacity(rows * length),
         }),
-        FieldType::Char(length) => Box::new(Texts::new(field.offset, length, rows)),
+        FieldType::Char(length) => Box::new(TextDecoder::new(field.offset, length, rows)),
     }
 }
 
-/// A value that is what it is, in the column's width.
+/// Converts a value to the column's type. It is never malformed.
 fn sound<T: From<U>, U>(value: U) -> (T, bool) {
     (value.into(), true)
 }
 
-struct Numbers<T: ArrowPrimitiveType, F, const LENGTH: usize> {
+struct NumberDecoder<T: ArrowPrimitiveType, F, const LENGTH: usize> {
     offset: usize,
     values: Vec<T::Native>,
     data_type: DataType,
-    /// The value of the field's bytes, and whether it is one.
+    /// Converts the field's bytes. Returns the value, and whether the bytes are well-formed.
     value: F,
 }
 
-impl<T, F, const LENGTH: usize> Numbers<T, F, LENGTH>
+impl<T, F, const LENGTH: usize> NumberDecoder<T, F, LENGTH>
 where
     T: ArrowPrimitiveType,
     F: Fn([u8; LENGTH]) -> (T::Native, bool) + 'static,
 {
-    fn boxed(field: &LayoutField, rows: usize, value: F) -> Box<dyn Column> {
+    fn boxed(field: &LayoutField, rows: usize, value: F) -> Box<dyn ColumnDecoder> {
         Box::new(Self {
             offset: field.offset,
             values: Vec::with_capacity(rows),
@@ -220,7 +221,7 @@ where
     }
 }
 
-impl<T, F, const LENGTH: usize> Column for Numbers<T, F, LENGTH>
+impl<T, F, const LENGTH: usize> ColumnDecoder for NumberDecoder<T, F, LENGTH>
 where
     T: ArrowPrimitiveType,
     F: Fn([u8; LENGTH]) -> (T::Native, bool),
@@ -242,13 +243,13 @@ where
     }
 }
 
-/// The `LENGTH` bytes at `offset` of each record of a block.
+/// Returns the `LENGTH` bytes at `offset` of each record of a block.
 fn fields<const LENGTH: usize>(
     block: &[u8],
     record_length: usize,
     offset: usize,
 ) -> impl ExactSizeIterator<Item = [u8; LENGTH]> {
-    // Said once, so that the compiler need not ask for each record.
+    // Asserted once, so that the compiler can omit the check for each record.
     assert!(offset <= record_length && LENGTH <= record_length - offset);
     block.chunks_exact(record_length).map(move |record| {
         let field = &record[offset..offset + LENGTH];
@@ -256,12 +257,12 @@ fn fields<const LENGTH: usize>(
     })
 }
 
-struct Bools {
+struct BoolDecoder {
     offset: usize,
     values: Vec<u8>,
 }
 
-impl Column for Bools {
+impl ColumnDecoder for BoolDecoder {
     fn append(&mut self, block: &[u8], record_length: usize) -> bool {
         let mut seen = 0;
         let values = fields::<1>(block, record_length, self.offset);
@@ -279,13 +280,13 @@ impl Column for Bools {
     }
 }
 
-struct Bytes {
+struct ByteDecoder {
     offset: usize,
     length: usize,
     values: Vec<u8>,
 }
 
-impl Column for Bytes {
+impl ColumnDecoder for ByteDecoder {
     fn append(&mut self, block: &[u8], record_length: usize) -> bool {
         for record in block.chunks_exact(record_length) {
             let field = &record[self.offset..self.offset + self.length];
@@ -305,15 +306,15 @@ impl Column for Bytes {
     }
 }
 
-struct Texts {
+struct TextDecoder {
     offset: usize,
     length: usize,
-    /// Where each text ends in `values`, behind a 0.
+    /// End of each text in `values`, after a first 0.
     ends: Vec<i32>,
     values: Vec<u8>,
 }
 
-impl Texts {
+impl TextDecoder {
     fn new(offset: usize, length: usize, rows: usize) -> Self {
         let mut ends = Vec::with_capacity(rows + 1);
         ends.push(0);
@@ -326,7 +327,7 @@ impl Texts {
     }
 }
 
-impl Column for Texts {
+impl ColumnDecoder for TextDecoder {
     fn append(&mut self, block: &[u8], record_length: usize) -> bool {
         let mut is_sound = true;
         for record in block.chunks_exact(record_length) {
@@ -348,7 +349,7 @@ impl Column for Texts {
     }
 }
 
-/// A text without the zeros and spaces that fill its field.
+/// Returns a text without the zeros and spaces at its end.
 fn trimmed(field: &[u8]) -> &[u8] {
     let last = field.iter().rposition(|byte| !matches!(byte, 0 | b' '));
     &field[..last.map_or(0, |last| last + 1)]

@@ -1,4 +1,4 @@
-//! From columns to records: per field a loop that scatters its values over a block of records.
+//! Encodes columns as records: for each field, a loop distributes its values over a block of records.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -11,37 +11,43 @@ use arrow_array::types::{
 use arrow_array::{Array, BooleanArray, GenericByteArray, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 
-use super::{DEC64_PRECISION, EncodeError, FieldType, Layout, LayoutField};
+use super::{DEC64_PRECISION, FieldType, LayoutField, RecordEncodeError, RecordLayout};
 
-/// Bytes of a block, which is to stay in the innermost cache while all fields are written; a longer record is one of its own.
+/// Length of a block in bytes. It stays in the innermost cache while all fields are written; a longer record is its own
+/// block.
 const BLOCK_LENGTH: usize = 16 * 1024;
 
-/// The mantissas that `dec64` takes are closer to 0 than this.
+/// The absolute value of a `dec64` mantissa is below this value.
 const DEC64_LIMIT: u128 = 10_u128.pow(DEC64_PRECISION as u32);
 
-/// Makes records of the rows of one record batch.
-pub struct Encoder<'a> {
-    columns: Vec<(&'a str, Box<dyn Column + 'a>)>,
+/// Encodes the rows of one record batch as records.
+pub struct RecordEncoder<'a> {
+    columns: Vec<(&'a str, Box<dyn ColumnEncoder + 'a>)>,
     record_length: usize,
 }
 
-impl Layout {
-    /// Whether columns of this schema can become records: each field has a column of its name and type. Others are left out.
+impl RecordLayout {
+    /// Checks that columns of this schema can become records: each field needs a column with its name and type. Other
+    /// columns are ignored.
     ///
-    /// The type is that of [`columns`](Self::columns); large strings and binaries will do too, and times in any zone.
+    /// The type is that of [`columns`](Self::columns). Large strings and binaries are also accepted, and timestamps
+    /// with any time zone.
     ///
     /// # Errors
-    /// [`EncodeError::Missing`] or [`EncodeError::Type`].
-    pub fn check_columns(&self, schema: &Schema) -> Result<(), EncodeError> {
+    /// [`RecordEncodeError::Missing`] or [`RecordEncodeError::Type`].
+    pub fn check_columns(&self, schema: &Schema) -> Result<(), RecordEncodeError> {
         let check = |field: &LayoutField| check_type(field, column_of(field, schema)?.1);
         self.fields.iter().try_for_each(check)
     }
 
-    /// An encoder for the rows of `batch`.
+    /// Creates an encoder for the rows of `batch`.
     ///
     /// # Errors
-    /// As [`check_columns`](Self::check_columns), or [`EncodeError::Null`] for the first null of a column.
-    pub fn encoder<'a>(&'a self, batch: &'a RecordBatch) -> Result<Encoder<'a>, EncodeError> {
+    /// As [`check_columns`](Self::check_columns), or [`RecordEncodeError::Null`] for the first null of a column.
+    pub fn encoder<'a>(
+        &'a self,
+        batch: &'a RecordBatch,
+    ) -> Result<RecordEncoder<'a>, RecordEncodeError> {
         let mut columns = Vec::with_capacity(self.fields.len());
         for field in &self.fields {
             let (number, column) = column_of(field, batch.schema_ref())?;
@@ -50,22 +56,27 @@ impl Layout {
             check_nulls(field, values)?;
             columns.push((field.name.as_str(), writer(field, values)));
         }
-        Ok(Encoder {
+        Ok(RecordEncoder {
             columns,
             record_length: self.record_length,
         })
     }
 }
 
-impl Encoder<'_> {
-    /// Appends the records of `rows`, one after the other; bytes that belong to no field are zero.
+impl RecordEncoder<'_> {
+    /// Appends the records of `rows`, one after the other. Bytes that belong to no field are zero.
     ///
     /// # Errors
-    /// [`EncodeError::Value`] for a row of the first block with a value that does not fit; what was appended is to be thrown away.
+    /// [`RecordEncodeError::Value`] for a row of the first block with a value that does not fit. Then the caller must
+    /// discard the appended bytes.
     ///
     /// # Panics
-    /// When the record batch has no such rows.
-    pub fn encode(&self, rows: Range<usize>, records: &mut Vec<u8>) -> Result<(), EncodeError> {
+    /// If the record batch has no such rows.
+    pub fn encode(
+        &self,
+        rows: Range<usize>,
+        records: &mut Vec<u8>,
+    ) -> Result<(), RecordEncodeError> {
         let begin = records.len();
         records.resize(begin + rows.len() * self.record_length, 0);
         let rows_per_block = (BLOCK_LENGTH / self.record_length).max(1);
@@ -73,7 +84,7 @@ impl Encoder<'_> {
         for (block, first_row) in blocks.zip(rows.step_by(rows_per_block)) {
             for (name, column) in &self.columns {
                 if let Err(row) = column.write(first_row, block, self.record_length) {
-                    return Err(EncodeError::Value {
+                    return Err(RecordEncodeError::Value {
                         row,
                         column: (*name).to_owned(),
                         reason: column.what_does_not_fit(row),
@@ -88,16 +99,17 @@ impl Encoder<'_> {
 fn column_of<'s>(
     field: &LayoutField,
     schema: &'s Schema,
-) -> Result<(usize, &'s Field), EncodeError> {
-    let missing = || EncodeError::Missing(field.name.clone());
+) -> Result<(usize, &'s Field), RecordEncodeError> {
+    let missing = || RecordEncodeError::Missing(field.name.clone());
     schema.column_with_name(&field.name).ok_or_else(missing)
 }
 
-fn check_type(field: &LayoutField, column: &Field) -> Result<(), EncodeError> {
+fn check_type(field: &LayoutField, column: &Field) -> Result<(), RecordEncodeError> {
     let is_accepted = match (field.kind, column.data_type()) {
         (FieldType::Char(_), DataType::LargeUtf8)
         | (FieldType::Bytes(_), DataType::LargeBinary) => true,
-        // A zone says how times are shown, the values are those of UTC; Spark gives them the zone of its session.
+        // The time zone only affects how timestamps are displayed; their values are in UTC. Spark sets the zone of its
+        // session.
         (
             FieldType::TimestampMs | FieldType::TimestampUs | FieldType::TimestampNs,
             DataType::Timestamp(TimeUnit::Microsecond, Some(_)),
@@ -107,7 +119,7 @@ fn check_type(field: &LayoutField, column: &Field) -> Result<(), EncodeError> {
     if is_accepted {
         return Ok(());
     }
-    Err(EncodeError::Type {
+    Err(RecordEncodeError::Type {
         column: field.name.clone(),
         kind: field.kind.to_string(),
         found: column.data_type().clone(),
@@ -115,27 +127,28 @@ fn check_type(field: &LayoutField, column: &Field) -> Result<(), EncodeError> {
     })
 }
 
-fn check_nulls(field: &LayoutField, values: &dyn Array) -> Result<(), EncodeError> {
+fn check_nulls(field: &LayoutField, values: &dyn Array) -> Result<(), RecordEncodeError> {
     if values.null_count() == 0 {
         return Ok(());
     }
     let row = (0..values.len()).find(|row| values.is_null(*row));
     let column = field.name.clone();
-    row.map_or(Ok(()), |row| Err(EncodeError::Null { row, column }))
+    row.map_or(Ok(()), |row| Err(RecordEncodeError::Null { row, column }))
 }
 
-/// A column whose values become a field. It has no nulls.
-trait Column {
-    /// Writes the rows from `first_row` on into a block of records; the number of a row whose value does not fit is an error.
+/// A column whose values are written into a field. It has no nulls.
+trait ColumnEncoder {
+    /// Writes the rows from `first_row` on into a block of records. The error is the index of a row whose value does
+    /// not fit.
     fn write(&self, first_row: usize, block: &mut [u8], record_length: usize) -> Result<(), usize>;
 
-    /// Why the value of this row does not fit.
+    /// Returns why the value of this row does not fit.
     fn what_does_not_fit(&self, row: usize) -> String;
 }
 
-/// The writer of a column whose type was checked.
-fn writer<'a>(field: &'a LayoutField, values: &'a dyn Array) -> Box<dyn Column + 'a> {
-    /// Values of `$column` that become a `$number` by `$convert`, if they fit.
+/// Returns the writer of a column whose type was checked.
+fn writer<'a>(field: &'a LayoutField, values: &'a dyn Array) -> Box<dyn ColumnEncoder + 'a> {
+    /// Values of `$column` that `$convert` converts to a `$number`, if they fit.
     macro_rules! numbers {
         ($column:ty => $number:ty, $convert:expr) => {{
             let values = values.as_primitive::<$column>().values();
@@ -175,7 +188,7 @@ fn writer<'a>(field: &'a LayoutField, values: &'a dyn Array) -> Box<dyn Column +
             let is_in_range = mantissa.unsigned_abs() < DEC64_LIMIT;
             is_in_range.then_some(mantissa as i64)
         }),
-        FieldType::Bool => Box::new(Bools {
+        FieldType::Bool => Box::new(BoolEncoder {
             field,
             values: values.as_boolean(),
         }),
@@ -190,10 +203,10 @@ fn writer<'a>(field: &'a LayoutField, values: &'a dyn Array) -> Box<dyn Column +
     }
 }
 
-struct Numbers<'a, T: ArrowPrimitiveType, F> {
+struct NumberEncoder<'a, T: ArrowPrimitiveType, F> {
     field: &'a LayoutField,
     values: &'a [T::Native],
-    /// The field's bytes for a value that fits.
+    /// Converts a value to the bytes of the field, if the value fits.
     bytes: F,
 }
 
@@ -201,26 +214,26 @@ fn numbers<'a, T, F, const LENGTH: usize>(
     field: &'a LayoutField,
     values: &'a [T::Native],
     bytes: F,
-) -> Box<dyn Column + 'a>
+) -> Box<dyn ColumnEncoder + 'a>
 where
     T: ArrowPrimitiveType<Native: Display>,
     F: Fn(T::Native) -> Option<[u8; LENGTH]> + 'a,
 {
-    Box::new(Numbers::<T, F> {
+    Box::new(NumberEncoder::<T, F> {
         field,
         values,
         bytes,
     })
 }
 
-impl<T, F, const LENGTH: usize> Column for Numbers<'_, T, F>
+impl<T, F, const LENGTH: usize> ColumnEncoder for NumberEncoder<'_, T, F>
 where
     T: ArrowPrimitiveType<Native: Display>,
     F: Fn(T::Native) -> Option<[u8; LENGTH]>,
 {
     fn write(&self, first_row: usize, block: &mut [u8], record_length: usize) -> Result<(), usize> {
         let offset = self.field.offset;
-        // Said once, so that the compiler need not ask for each record.
+        // Asserted once, so that the compiler can omit the check for each record.
         assert!(offset <= record_length && LENGTH <= record_length - offset);
         let records = block.chunks_exact_mut(record_length);
         for (index, (record, value)) in records.zip(&self.values[first_row..]).enumerate() {
@@ -236,12 +249,12 @@ where
     }
 }
 
-struct Bools<'a> {
+struct BoolEncoder<'a> {
     field: &'a LayoutField,
     values: &'a BooleanArray,
 }
 
-impl Column for Bools<'_> {
+impl ColumnEncoder for BoolEncoder<'_> {
     fn write(&self, first_row: usize, block: &mut [u8], record_length: usize) -> Result<(), usize> {
         for (index, record) in block.chunks_exact_mut(record_length).enumerate() {
             record[self.field.offset] = self.values.value(first_row + index).into();
@@ -254,7 +267,7 @@ impl Column for Bools<'_> {
     }
 }
 
-struct Texts<'a, T: ByteArrayType> {
+struct TextEncoder<'a, T: ByteArrayType> {
     field: &'a LayoutField,
     values: &'a GenericByteArray<T>,
 }
@@ -262,16 +275,17 @@ struct Texts<'a, T: ByteArrayType> {
 fn texts<'a, T: ByteArrayType<Native: AsRef<[u8]>>>(
     field: &'a LayoutField,
     values: &'a GenericByteArray<T>,
-) -> Box<dyn Column + 'a> {
-    Box::new(Texts { field, values })
+) -> Box<dyn ColumnEncoder + 'a> {
+    Box::new(TextEncoder { field, values })
 }
 
-impl<T: ByteArrayType<Native: AsRef<[u8]>>> Texts<'_, T> {
+impl<T: ByteArrayType<Native: AsRef<[u8]>>> TextEncoder<'_, T> {
     fn value(&self, row: usize) -> &[u8] {
         self.values.value(row).as_ref()
     }
 
-    /// Texts may be shorter than the field, bytes not: a reader could not tell where they ended.
+    /// Returns whether a value of this length fits. A text may be shorter than its field, bytes may not: the decoder
+    /// could not find their end.
     fn fits(&self, length: usize) -> bool {
         match self.field.kind {
             FieldType::Char(room) => length <= room,
@@ -280,7 +294,7 @@ impl<T: ByteArrayType<Native: AsRef<[u8]>>> Texts<'_, T> {
     }
 }
 
-impl<T: ByteArrayType<Native: AsRef<[u8]>>> Column for Texts<'_, T> {
+impl<T: ByteArrayType<Native: AsRef<[u8]>>> ColumnEncoder for TextEncoder<'_, T> {
     fn write(&self, first_row: usize, block: &mut [u8], record_length: usize) -> Result<(), usize> {
         for (index, record) in block.chunks_exact_mut(record_length).enumerate() {
             let row = first_row + index;

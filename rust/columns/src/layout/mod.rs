@@ -1,13 +1,15 @@
-//! Layouts of fixed binary records: a text that names the fields, and the way of their values into Arrow columns and back.
+//! Layouts of fixed-length binary records: a text that describes the fields, and their conversion to and from Arrow
+//! columns.
 //!
-//! The text is the same for source and sink: fields separated by commas, `name type` each, packed in order and little-endian.
-//! `>` before a type makes it big-endian, `@n` before a name sets the offset of that field, `=n` at the end fixes the length of
-//! the record; what no field covers is skipped by the decoder and zero in what the encoder writes.
+//! The text is the same for source and sink: fields separated by commas, each `name type`, packed in order and
+//! little-endian. `>` before a type makes it big-endian. `@n` before a name sets the offset of that field. `=n` at the
+//! end sets the length of the record. The decoder skips bytes that belong to no field; the encoder writes them as
+//! zeros.
 //!
 //! ```
-//! use aeron_columns::layout::Layout;
+//! use aeron_columns::layout::RecordLayout;
 //!
-//! let layout: Layout = "time ts_ns, price f64, @20 side i8, venue char[4] =32".parse()?;
+//! let layout: RecordLayout = "time ts_ns, price f64, @20 side i8, venue char[4] =32".parse()?;
 //! assert_eq!(layout.record_length(), 32);
 //! assert_eq!(layout.field("side").unwrap().offset(), 20);
 //! # Ok::<(), aeron_columns::layout::LayoutError>(())
@@ -22,24 +24,24 @@ use std::fmt;
 
 use arrow_schema::{DataType, Field, TimeUnit};
 
-pub use decode::Decoder;
-pub use encode::Encoder;
-pub use error::{EncodeError, LayoutError, MalformedRecord};
+pub use decode::RecordDecoder;
+pub use encode::RecordEncoder;
+pub use error::{LayoutError, MalformedRecord, RecordEncodeError};
 
 /// Longest record, in bytes.
 pub const MAX_RECORD_LENGTH: usize = 64 * 1024;
 
-/// Digits of the decimal that `dec64` becomes.
+/// Digits of the decimal type for `dec64`.
 pub const DEC64_PRECISION: u8 = 18;
 
-/// Digits of the decimal that `u64` becomes.
+/// Digits of the decimal type for `u64`.
 pub const U64_PRECISION: u8 = 20;
 
 /// A parsed layout: fields that do not overlap, in the order of the text, within a record of fixed length. Immutable.
 ///
-/// Its text by [`Display`](fmt::Display) gives every offset and the length, and parses to an equal layout.
+/// Its text by [`Display`](fmt::Display) contains every offset and the length, and parses to an equal layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct RecordLayout {
     fields: Vec<LayoutField>,
     record_length: usize,
 }
@@ -53,7 +55,7 @@ pub struct LayoutField {
     offset: usize,
 }
 
-/// What the bytes of a field mean.
+/// Type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldType {
     /// Signed integer of 1 byte.
@@ -78,37 +80,37 @@ pub enum FieldType {
     F64,
     /// One byte that is 0 or 1.
     Bool,
-    /// UTF-8 text in so many bytes; zeros and spaces at its end do not belong to it.
+    /// UTF-8 text in this many bytes; zeros and spaces at its end are padding.
     Char(usize),
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
     /// Milliseconds since the epoch, 8 bytes.
     TimestampMs,
     /// Microseconds since the epoch, 8 bytes.
     TimestampUs,
-    /// Nanoseconds since the epoch, 8 bytes; columns keep microseconds.
+    /// Nanoseconds since the epoch, 8 bytes; columns have microseconds.
     TimestampNs,
-    /// Integer of 8 bytes with so many decimal places.
+    /// Integer of 8 bytes with this many decimal places.
     Dec64(u8),
 }
 
-impl Layout {
-    /// All fields, in the order of the text.
+impl RecordLayout {
+    /// Returns all fields, in the order of the text.
     pub fn fields(&self) -> &[LayoutField] {
         &self.fields
     }
 
-    /// The field of this name.
+    /// Returns the field of this name.
     pub fn field(&self, name: &str) -> Option<&LayoutField> {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// Bytes of a record, 1 to [`MAX_RECORD_LENGTH`].
+    /// Returns the length of a record in bytes, 1 to [`MAX_RECORD_LENGTH`].
     pub fn record_length(&self) -> usize {
         self.record_length
     }
 
-    /// The columns that records become, each nullable though no value ever is null.
+    /// Returns the columns for the records. They are nullable, although no value is null.
     pub fn columns(&self) -> Vec<Field> {
         let column = |field: &LayoutField| Field::new(&field.name, field.kind.column_type(), true);
         self.fields.iter().map(column).collect()
@@ -116,34 +118,34 @@ impl Layout {
 }
 
 impl LayoutField {
-    /// Its name, which no other field of the layout has, in whatever case.
+    /// Returns the name. No other field of the layout has the same name, even in another case.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What its bytes mean.
+    /// Returns the type.
     pub fn kind(&self) -> FieldType {
         self.kind
     }
 
-    /// Whether its most significant byte comes first.
+    /// Returns whether the most significant byte is the first.
     pub fn is_big_endian(&self) -> bool {
         self.is_big_endian
     }
 
-    /// Where in the record it begins, in bytes.
+    /// Returns the offset in the record, in bytes.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Where in the record it ends.
+    /// Returns the offset of the field's end in the record.
     fn end(&self) -> usize {
         self.offset + self.kind.length()
     }
 }
 
 impl FieldType {
-    /// Bytes in the record.
+    /// Returns the number of bytes in the record.
     pub fn length(self) -> usize {
         match self {
             Self::I8 | Self::U8 | Self::Bool => 1,
@@ -155,7 +157,8 @@ impl FieldType {
         }
     }
 
-    /// The type of the column: of an unsigned integer the next wider signed one, of a time microseconds in UTC.
+    /// Returns the type of the column: for an unsigned integer the next wider signed one, for a timestamp microseconds
+    /// in UTC.
     pub fn column_type(self) -> DataType {
         match self {
             Self::I8 => DataType::Int8,
@@ -173,18 +176,18 @@ impl FieldType {
         }
     }
 
-    /// Whether the order of the bytes matters.
+    /// Returns whether the type has a byte order.
     fn has_byte_order(self) -> bool {
         self.length() > 1 && !matches!(self, Self::Char(_) | Self::Bytes(_))
     }
 }
 
-/// The type of every column of times.
+/// Returns the type of all timestamp columns.
 pub fn timestamp_type() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }
 
-impl fmt::Display for Layout {
+impl fmt::Display for RecordLayout {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for field in &self.fields {
             let order = if field.is_big_endian { ">" } else { "" };

@@ -1,9 +1,11 @@
-//! From the text of a layout to its fields.
+//! Parses the text of a record layout.
 
 use std::collections::HashSet;
 use std::str::FromStr;
 
-use super::{DEC64_PRECISION, FieldType, Layout, LayoutError, LayoutField, MAX_RECORD_LENGTH};
+use super::{
+    DEC64_PRECISION, FieldType, LayoutError, LayoutField, MAX_RECORD_LENGTH, RecordLayout,
+};
 
 /// Types without a parameter.
 pub(super) const PLAIN_TYPES: [(&str, FieldType); 14] = [
@@ -23,12 +25,13 @@ pub(super) const PLAIN_TYPES: [(&str, FieldType); 14] = [
     ("ts_ns", FieldType::TimestampNs),
 ];
 
-impl Layout {
-    /// The layout that `text` describes, in the language of the [module](super).
+impl RecordLayout {
+    /// Parses a text in the language of the [module](super).
     ///
     /// # Errors
-    /// Names the field and its offset: no field at all, unknown type, length or scale out of range, two fields of one name
-    /// (whatever the case) or over the same bytes, a record longer than [`MAX_RECORD_LENGTH`].
+    /// The text has no field, or a field has an unknown type, or its length or scale is out of range. Also if two
+    /// fields have the same name (ignoring case) or overlap, or if the record is longer than [`MAX_RECORD_LENGTH`].
+    /// The error names the field.
     pub fn parse(text: &str) -> Result<Self, LayoutError> {
         let mut parser = Parser::default();
         for item in text.split(',') {
@@ -38,7 +41,7 @@ impl Layout {
     }
 }
 
-impl FromStr for Layout {
+impl FromStr for RecordLayout {
     type Err = LayoutError;
 
     fn from_str(text: &str) -> Result<Self, LayoutError> {
@@ -49,14 +52,15 @@ impl FromStr for Layout {
 #[derive(Default)]
 struct Parser {
     fields: Vec<LayoutField>,
-    /// Names in lower case: Spark tells columns apart without regard to it.
+    /// Names in lower case, because Spark ignores case in column names.
     names: HashSet<String>,
     next_offset: usize,
     record_length: Option<usize>,
 }
 
 impl Parser {
-    /// What stands between two commas: `@offset` or not, a field, and `=length` or not. Both may also stand alone.
+    /// Parses the text between two commas: an optional `@offset`, a field, and an optional `=length`. If the offset or
+    /// the length is there, the field may be missing.
     fn item(&mut self, item: &str) -> Result<(), LayoutError> {
         let mut tokens: Vec<&str> = item.split_whitespace().collect();
         if self.record_length.is_some() {
@@ -148,7 +152,7 @@ impl Parser {
         )
     }
 
-    /// A number of bytes from `least` to the longest record.
+    /// Parses a number of bytes from `least` to the longest record.
     fn number(&self, place: &str, text: &str, least: usize) -> Result<usize, LayoutError> {
         match digits(text).filter(|number| (least..=MAX_RECORD_LENGTH).contains(number)) {
             Some(number) => Ok(number),
@@ -160,7 +164,7 @@ impl Parser {
         }
     }
 
-    fn finish(self) -> Result<Layout, LayoutError> {
+    fn finish(self) -> Result<RecordLayout, LayoutError> {
         if self.fields.is_empty() {
             return self.refuse("", "a layout needs a field");
         }
@@ -172,10 +176,10 @@ impl Parser {
             return Err(LayoutError {
                 field: field.name.clone(),
                 offset: field.offset,
-                reason: format!("ends at {end}, behind the record length {record_length}"),
+                reason: format!("ends at {end}, beyond the record length {record_length}"),
             });
         }
-        Ok(Layout {
+        Ok(RecordLayout {
             fields: self.fields,
             record_length,
         })
@@ -190,7 +194,7 @@ impl Parser {
     }
 }
 
-/// A number of decimal digits alone: no sign, no blanks.
+/// Parses decimal digits without a sign and without blanks.
 fn digits(text: &str) -> Option<usize> {
     text.bytes()
         .all(|byte| byte.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! From staged messages to columns.
+//! Builds Arrow columns from staged messages.
 
 use std::borrow::Cow;
 use std::io;
@@ -14,10 +14,10 @@ use arrow_array::{
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
 
 use super::frames::ArrivalTimes;
-use super::projection::{Column, Payload};
+use super::projection::{ColumnSource, Payload};
 use super::staged::{Message, row_count};
 
-/// What all rows of a recording have in common.
+/// The values that all rows of a recording share.
 #[derive(Debug)]
 pub struct Recording {
     /// Recording id.
@@ -26,16 +26,16 @@ pub struct Recording {
     pub stream_id: i32,
     /// Session id of its frames.
     pub session_id: i32,
-    /// Positions of its stream.
+    /// Geometry of the stream's terms and positions.
     pub positions: Positions,
-    /// What rows show as their channel, if it is known.
+    /// Channel that the rows show, if it is known.
     pub channel: Option<String>,
 }
 
 /// Messages with the columns of their payloads.
-pub(super) struct Rows<'a> {
+pub(super) struct MessageRows<'a> {
     pub(super) messages: Cow<'a, [Message]>,
-    /// Rows of all messages.
+    /// Number of rows of all messages.
     pub(super) count: usize,
     pub(super) payload: Vec<ArrayRef>,
 }
@@ -43,13 +43,14 @@ pub(super) struct Rows<'a> {
 /// A payload that no column can hold.
 #[derive(Debug)]
 pub(super) struct BadValue {
-    /// Number of the message.
+    /// Index of the message.
     pub(super) message: usize,
     pub(super) reason: String,
 }
 
 impl Payload {
-    /// The columns that show the payloads of `messages`, which lie at `range` of `values`. They may take the bytes with them.
+    /// Returns the columns for the payloads of `messages`, which are at `range` of `values`. They may take over the
+    /// bytes of `values`.
     pub(super) fn columns(
         &self,
         values: &mut Vec<u8>,
@@ -77,7 +78,7 @@ impl Payload {
         }
     }
 
-    /// The rows of `messages` that a column can hold, with their payloads one after the other.
+    /// Returns the rows of `messages` whose values a column can hold, with their payloads one after the other.
     pub(super) fn sound_rows(
         &self,
         values: &[u8],
@@ -116,7 +117,7 @@ struct SoundRows {
 }
 
 impl SoundRows {
-    /// Adds a row of `message`; rows that follow each other stay together.
+    /// Adds a row of `message`. Adjacent rows form one message.
     fn add(&mut self, message: &Message, row: usize, value: &[u8]) {
         self.values.extend_from_slice(value);
         let value_end = self.values.len();
@@ -138,7 +139,7 @@ impl SoundRows {
     }
 }
 
-impl<'a> Rows<'a> {
+impl<'a> MessageRows<'a> {
     pub(super) fn new(messages: Cow<'a, [Message]>, payload: Vec<ArrayRef>) -> Self {
         Self {
             count: row_count(&messages),
@@ -147,10 +148,10 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// A column, in the order of the rows. One of payloads is at hand.
+    /// Returns a column, in the order of the rows. `self.payload` has the columns of payloads.
     pub(super) fn column<A: ArrivalTimes>(
         &self,
-        column: Column,
+        column: ColumnSource,
         recording: &Recording,
         arrivals: &mut Option<A>,
     ) -> io::Result<ArrayRef> {
@@ -158,34 +159,38 @@ impl<'a> Rows<'a> {
         let positions = recording.positions;
         let beginning = |message: &Message| message.beginning.position;
         Ok(match column {
-            Column::Value => self.payload[0].clone(),
-            Column::Field(number) => self.payload[number].clone(),
-            Column::StreamId => Arc::new(Int32Array::from_value(recording.stream_id, count)),
-            Column::SessionId => Arc::new(Int32Array::from_value(recording.session_id, count)),
-            Column::RecordingId => Arc::new(Int64Array::from_value(recording.id, count)),
-            Column::Channel => match &recording.channel {
+            ColumnSource::Value => self.payload[0].clone(),
+            ColumnSource::Field(number) => self.payload[number].clone(),
+            ColumnSource::StreamId => Arc::new(Int32Array::from_value(recording.stream_id, count)),
+            ColumnSource::SessionId => {
+                Arc::new(Int32Array::from_value(recording.session_id, count))
+            }
+            ColumnSource::RecordingId => Arc::new(Int64Array::from_value(recording.id, count)),
+            ColumnSource::Channel => match &recording.channel {
                 Some(channel) => Arc::new(StringArray::new_repeated(channel, count)),
                 None => Arc::new(StringArray::new_null(count)),
             },
-            Column::Position => int64s(self.per_row(|message| message.end_position)),
-            Column::ReservedValue => {
+            ColumnSource::Position => int64s(self.per_row(|message| message.end_position)),
+            ColumnSource::ReservedValue => {
                 int64s(self.per_row(|message| message.beginning.reserved_value))
             }
-            Column::TermId => int32s(self.per_row(|message| positions.term_id(beginning(message)))),
-            Column::TermOffset => {
+            ColumnSource::TermId => {
+                int32s(self.per_row(|message| positions.term_id(beginning(message))))
+            }
+            ColumnSource::TermOffset => {
                 let offset = |message: &Message| positions.term_offset(beginning(message)) as i32;
                 int32s(self.per_row(offset))
             }
-            Column::Flags => {
+            ColumnSource::Flags => {
                 let flags = self.per_row(|message| i16::from(message.beginning.flags));
                 Arc::new(Int16Array::new(flags.into(), None))
             }
-            Column::RecordIndex => int32s(self.record_indexes()),
-            Column::Timestamp => self.timestamps(arrivals)?,
+            ColumnSource::RecordIndex => int32s(self.record_indexes()),
+            ColumnSource::Timestamp => self.timestamps(arrivals)?,
         })
     }
 
-    /// A value of each row's message.
+    /// Returns a value for each row, taken from its message.
     fn per_row<T: Copy>(&self, value: impl Fn(&Message) -> T) -> Vec<T> {
         if self.count == self.messages.len() {
             return self.messages.iter().map(value).collect();
@@ -206,7 +211,7 @@ impl<'a> Rows<'a> {
         indexes
     }
 
-    /// When each message was complete; nulls where that is not known.
+    /// Returns the arrival time of each message; null if it is not known.
     fn timestamps<A: ArrivalTimes>(&self, arrivals: &mut Option<A>) -> io::Result<ArrayRef> {
         let mut times = Vec::with_capacity(self.count);
         let mut is_known = Vec::with_capacity(self.count);
@@ -234,13 +239,13 @@ fn int64s(values: Vec<i64>) -> ArrayRef {
     Arc::new(Int64Array::new(values.into(), None))
 }
 
-/// All bytes for a column, in exchange for as much room.
+/// Moves all bytes out for a column, and leaves an empty vector with the same capacity.
 fn take(values: &mut Vec<u8>) -> Buffer {
     let room = Vec::with_capacity(values.len());
     Buffer::from_vec(std::mem::replace(values, room))
 }
 
-/// Where the payloads of messages begin and end; together they are shorter than 2 GiB.
+/// Returns the offsets of the messages' payloads, which together are shorter than 2 GiB.
 fn value_offsets(messages: &[Message]) -> OffsetBuffer<i32> {
     let ends = messages.iter().map(|message| message.value_end as i32);
     let offsets: Vec<i32> = std::iter::once(0).chain(ends).collect();
@@ -265,7 +270,7 @@ fn check_texts(values: &[u8], messages: &[Message]) -> Result<(), BadValue> {
     Ok(())
 }
 
-/// The message that gave this row, and the row's number within the whole message.
+/// Returns the message of a row, and the index of the row within the whole message.
 fn message_of_row(messages: &[Message], row: usize) -> (usize, usize) {
     let mut first = 0;
     for (number, message) in messages.iter().enumerate() {

@@ -1,30 +1,30 @@
-//! What rows are read from: frames in the order of their positions, and when they came.
+//! The input of a [`RowReader`](super::RowReader): frames in the order of their positions, and arrival times.
 
 use std::io;
 
 /// Frames of one stream in the order of their positions.
 pub trait Frames {
-    /// Why frames cannot be read.
+    /// Error of [`next_frame`](Self::next_frame).
     type Error;
 
-    /// Position of the next frame.
+    /// Returns the position of the next frame.
     fn position(&self) -> i64;
 
-    /// The next frame; `None` after the last.
+    /// Returns the next frame; `None` after the last.
     ///
     /// # Errors
     /// The frame cannot be read.
     fn next_frame(&mut self) -> Result<Option<Frame<'_>>, Self::Error>;
 }
 
-/// A frame, on loan from where it was read.
+/// A frame, borrowed from the buffer that it was read into.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
-    /// Position at which it begins.
+    /// Position of the frame.
     pub position: i64,
-    /// Position at which the next one begins.
+    /// Position of the next frame.
     pub end_position: i64,
-    /// Whether it is padding.
+    /// Whether the frame is padding.
     pub is_padding: bool,
     /// Flags of the header.
     pub flags: u8,
@@ -34,12 +34,14 @@ pub struct Frame<'a> {
     pub payload: &'a [u8],
 }
 
-/// When the messages of one recording came.
+/// The arrival times of one recording's messages.
 pub trait ArrivalTimes {
-    /// When the message that ends at `position` was complete, in microseconds since the epoch; `None` where that is not known.
-    /// Positions are asked for in ascending order.
+    /// Returns when the message that ends at `position` was complete, in microseconds since the epoch; `None` if that
+    /// is not known.
+    ///
+    /// The caller passes positions in ascending order.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// The file system returns an error.
     fn at(&mut self, position: i64) -> io::Result<Option<i64>>;
 }

@@ -1,45 +1,47 @@
-//! What becomes of messages and records that no row can show.
+//! Treatment of messages and records that cannot become rows.
 
-/// What becomes of malformed messages and records. The names are Spark's.
+/// Treatment of malformed messages and records. The names are Spark's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// The first one is an error.
+    /// The first malformed message or record is an error.
     FailFast,
-    /// They give no row, and are counted.
+    /// Malformed messages and records give no row, and are counted.
     DropMalformed,
 }
 
-/// A message that no row can show, or one of its records.
+/// A message that cannot become a row, or one of its records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "malformed message on stream {stream_id}, session {session_id}, position {position} (recording {recording_id}): {reason}"
 )]
 pub struct Malformed {
-    /// Stream of the message.
+    /// Stream id of the message.
     pub stream_id: i32,
-    /// Session of the message.
+    /// Session id of the message.
     pub session_id: i32,
-    /// Position behind the message, as its row would say.
+    /// Position after the message, as in its row.
     pub position: i64,
-    /// Recording that it lies in.
+    /// Id of its recording.
     pub recording_id: i64,
-    /// What is wrong with it.
+    /// Why it is malformed.
     pub reason: String,
 }
 
-/// Decides by the mode, and counts.
+/// Drops or reports malformed messages according to the mode, and counts them.
 #[derive(Debug)]
-pub(super) struct Judge {
+pub(super) struct MalformedPolicy {
     pub(super) mode: Mode,
     pub(super) recording_id: i64,
     pub(super) stream_id: i32,
     pub(super) session_id: i32,
-    /// Messages and records that were dropped.
+    /// Number of messages and records that were dropped.
     pub(super) dropped: u64,
 }
 
-impl Judge {
-    /// Drops `count` messages or records, the first of which is of the message that ends at `position`, or makes an error of it.
+impl MalformedPolicy {
+    /// Drops `count` messages or records, or returns an error for the first of them, according to the mode.
+    ///
+    /// `position` is the end of the first one's message.
     #[cold]
     pub(super) fn judge(
         &mut self,
@@ -56,7 +58,7 @@ impl Judge {
         }
     }
 
-    /// The error for the message that ends at `position`.
+    /// Returns the error for the message that ends at `position`.
     pub(super) fn malformed(&self, position: i64, reason: String) -> Malformed {
         Malformed {
             stream_id: self.stream_id,

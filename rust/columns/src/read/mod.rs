@@ -1,9 +1,10 @@
-//! Rows of recordings as Arrow record batches: the frames of a range are walked once, and that walk copies every message to where
-//! its column is made, fragments joined by the copy.
+//! Reads recordings as Arrow record batches. One pass over the frames of a range copies each message to its column and
+//! joins its fragments.
 //!
-//! [`Projection`] says which columns there are, [`RowReader`] reads the rows of a range of [`Frames`]. A message belongs to the range in
-//! which it begins; fragments without a beginning and messages without an end give no row. Reading depends on nothing but the range
-//! and the frames, so each attempt gives the same rows in the same record batches.
+//! [`Projection`] determines the columns, and [`RowReader`] reads the rows of a range of [`Frames`]. A message belongs
+//! to the range in which it begins. For fragments without a beginning and messages without an end, no row is returned.
+//! The result depends only on the range and the frames. So each attempt returns the same rows in the same record
+//! batches.
 
 mod build;
 mod frames;
@@ -19,10 +20,10 @@ pub use frames::{ArrivalTimes, Frame, Frames};
 pub use malformed::{Malformed, Mode};
 pub use projection::{Projection, ProjectionError, ValueFormat};
 pub use reader::RowReader;
-pub use row_error::RowError;
+pub use row_error::RowReadError;
 
-/// Messages of a record batch; in a batch of records from long messages, records.
+/// Maximum number of messages of a record batch; for payloads with records, the maximum number of records.
 pub const BATCH_ROWS: usize = 4096;
 
-/// A record batch is ended by the message with which its payloads reach so many bytes.
+/// A record batch ends with the first message at which the payloads in the batch have this many bytes or more.
 pub const BATCH_LENGTH: usize = 1024 * 1024;

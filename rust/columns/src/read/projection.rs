@@ -1,10 +1,10 @@
-//! Which columns rows have: those of a schema that is handed in, followed to the letter.
+//! [`Projection`]: the columns of rows, exactly those of a given schema.
 
 use arrow_schema::{DataType, SchemaRef};
 
-use crate::layout::{Decoder, Layout, timestamp_type};
+use crate::layout::{RecordDecoder, RecordLayout, timestamp_type};
 
-/// What a message's payload is.
+/// Content of a message's payload.
 #[derive(Debug, Clone)]
 pub enum ValueFormat {
     /// Bytes.
@@ -12,24 +12,24 @@ pub enum ValueFormat {
     /// UTF-8 text.
     Text,
     /// Records of this layout, one after the other.
-    Records(Layout),
+    Records(RecordLayout),
 }
 
-/// The columns of record batches: any of those that there are, in any order, nullable or not.
+/// The columns of record batches: some of the existing ones, in any order, nullable or not.
 #[derive(Debug, Clone)]
 pub struct Projection {
     pub(super) schema: SchemaRef,
-    pub(super) columns: Vec<Column>,
+    pub(super) columns: Vec<ColumnSource>,
     pub(super) payload: Payload,
 }
 
-/// A schema that rows cannot follow.
+/// Why a schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProjectionError {
-    /// There is no such column.
+    /// The column does not exist.
     #[error("column '{name}' does not exist; there are {existing}")]
     Unknown {
-        /// As the schema has it.
+        /// Name in the schema.
         name: String,
         /// Names of all columns.
         existing: String,
@@ -37,20 +37,20 @@ pub enum ProjectionError {
     /// The column has another type.
     #[error("column '{name}' is of type {expected}, not {found}")]
     Type {
-        /// As the schema has it.
+        /// Name in the schema.
         name: String,
-        /// The type that the schema asks for.
+        /// Type in the schema.
         found: DataType,
-        /// The type that it must have.
+        /// Required type.
         expected: DataType,
     },
 }
 
-/// Where the values of a column come from.
+/// Source of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Column {
+pub(super) enum ColumnSource {
     Value,
-    /// The one of this number among the fields that are decoded.
+    /// The decoded field with this index.
     Field(usize),
     StreamId,
     SessionId,
@@ -65,36 +65,36 @@ pub(super) enum Column {
     RecordIndex,
 }
 
-/// What is done with payloads.
+/// Treatment of payloads.
 #[derive(Debug, Clone)]
 pub(super) enum Payload {
-    /// No column shows it.
+    /// No column contains it.
     Ignored,
     Binary,
     Text,
     Records {
         record_length: usize,
-        decoder: Decoder,
+        decoder: RecordDecoder,
     },
 }
 
-/// Columns that every row has, whatever its payload is.
-const HEADER_COLUMNS: [(&str, Column); 10] = [
-    ("stream_id", Column::StreamId),
-    ("session_id", Column::SessionId),
-    ("position", Column::Position),
-    ("reserved_value", Column::ReservedValue),
-    ("timestamp", Column::Timestamp),
-    ("channel", Column::Channel),
-    ("recording_id", Column::RecordingId),
-    ("term_id", Column::TermId),
-    ("term_offset", Column::TermOffset),
-    ("flags", Column::Flags),
+/// Columns of every row, whatever its payload is.
+const HEADER_COLUMNS: [(&str, ColumnSource); 10] = [
+    ("stream_id", ColumnSource::StreamId),
+    ("session_id", ColumnSource::SessionId),
+    ("position", ColumnSource::Position),
+    ("reserved_value", ColumnSource::ReservedValue),
+    ("timestamp", ColumnSource::Timestamp),
+    ("channel", ColumnSource::Channel),
+    ("recording_id", ColumnSource::RecordingId),
+    ("term_id", ColumnSource::TermId),
+    ("term_offset", ColumnSource::TermOffset),
+    ("flags", ColumnSource::Flags),
 ];
 
 impl Projection {
-    /// The columns of `schema`, for payloads of `format`. Case does not matter in names. A field of a record hides a header column
-    /// of the same name.
+    /// Creates the projection to the columns of `schema`, for payloads of `format`. Case in names is ignored. A field
+    /// of a record hides a header column of the same name.
     ///
     /// # Errors
     /// A column that does not exist, or has another type.
@@ -106,7 +106,7 @@ impl Projection {
             let (column, expected) = match record_field(format, &name) {
                 Some((number, data_type)) => {
                     decoded.push(number);
-                    (Column::Field(decoded.len() - 1), data_type)
+                    (ColumnSource::Field(decoded.len() - 1), data_type)
                 }
                 None => plain_column(format, &name).ok_or_else(|| unknown(field.name(), format))?,
             };
@@ -122,9 +122,9 @@ impl Projection {
         let payload = match format {
             ValueFormat::Records(layout) => Payload::Records {
                 record_length: layout.record_length(),
-                decoder: Decoder::of_fields(layout, decoded),
+                decoder: RecordDecoder::of_fields(layout, decoded),
             },
-            _ if !columns.contains(&Column::Value) => Payload::Ignored,
+            _ if !columns.contains(&ColumnSource::Value) => Payload::Ignored,
             ValueFormat::Binary => Payload::Binary,
             ValueFormat::Text => Payload::Text,
         };
@@ -135,18 +135,18 @@ impl Projection {
         })
     }
 
-    /// The schema that record batches have.
+    /// Returns the schema that record batches have.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Whether rows say when they arrived.
+    /// Returns whether the columns include the arrival time.
     pub fn has_timestamp(&self) -> bool {
-        self.columns.contains(&Column::Timestamp)
+        self.columns.contains(&ColumnSource::Timestamp)
     }
 }
 
-/// Number and type of a field of the records.
+/// Returns the index and type of a field of the records.
 fn record_field(format: &ValueFormat, name: &str) -> Option<(usize, DataType)> {
     let ValueFormat::Records(layout) = format else {
         return None;
@@ -158,22 +158,24 @@ fn record_field(format: &ValueFormat, name: &str) -> Option<(usize, DataType)> {
     Some((number, fields[number].kind().column_type()))
 }
 
-/// A column that is no field of a record.
-fn plain_column(format: &ValueFormat, name: &str) -> Option<(Column, DataType)> {
+/// Returns a column that is not a field of a record.
+fn plain_column(format: &ValueFormat, name: &str) -> Option<(ColumnSource, DataType)> {
     match (name, format) {
-        ("value", ValueFormat::Binary) => return Some((Column::Value, DataType::Binary)),
-        ("value", ValueFormat::Text) => return Some((Column::Value, DataType::Utf8)),
+        ("value", ValueFormat::Binary) => return Some((ColumnSource::Value, DataType::Binary)),
+        ("value", ValueFormat::Text) => return Some((ColumnSource::Value, DataType::Utf8)),
         ("record_index", ValueFormat::Records(_)) => {
-            return Some((Column::RecordIndex, DataType::Int32));
+            return Some((ColumnSource::RecordIndex, DataType::Int32));
         }
         _ => {}
     }
     let (_, column) = HEADER_COLUMNS.iter().find(|(known, _)| *known == name)?;
     let data_type = match column {
-        Column::Position | Column::ReservedValue | Column::RecordingId => DataType::Int64,
-        Column::Timestamp => timestamp_type(),
-        Column::Channel => DataType::Utf8,
-        Column::Flags => DataType::Int16,
+        ColumnSource::Position | ColumnSource::ReservedValue | ColumnSource::RecordingId => {
+            DataType::Int64
+        }
+        ColumnSource::Timestamp => timestamp_type(),
+        ColumnSource::Channel => DataType::Utf8,
+        ColumnSource::Flags => DataType::Int16,
         _ => DataType::Int32,
     };
     Some((*column, data_type))

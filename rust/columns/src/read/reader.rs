@@ -1,29 +1,29 @@
-//! [`RowReader`]: from frames to record batches.
+//! [`RowReader`]: reads frames as record batches.
 
 use std::borrow::Cow;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 
-use super::build::{Recording, Rows};
+use super::build::{MessageRows, Recording};
 use super::frames::{ArrivalTimes, Frames};
-use super::malformed::{Judge, Malformed, Mode};
+use super::malformed::{Malformed, MalformedPolicy, Mode};
 use super::projection::{Payload, Projection};
-use super::row_error::RowError;
-use super::staged::{Staged, row_count};
+use super::row_error::RowReadError;
+use super::staged::{StagedMessages, row_count};
 use super::walk::Walk;
 
 /// Reads the rows of a range of frames. For one thread.
 pub struct RowReader<F, A> {
     walk: Walk<F>,
     projection: Projection,
-    judge: Judge,
+    judge: MalformedPolicy,
     recording: Recording,
     arrivals: Option<A>,
 }
 
 impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
-    /// A reader of the rows of `frames`: of messages that begin before position `to`. No frame is read yet. Without `arrivals`, no
-    /// arrival time is known.
+    /// Creates a reader of the messages in `frames` that begin before position `to`. No frame is read yet. Without
+    /// `arrivals`, arrival times are unknown.
     pub fn new(
         frames: F,
         to: i64,
@@ -35,7 +35,7 @@ impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
         Self {
             walk: Walk::new(frames, to, &projection.payload),
             projection,
-            judge: Judge {
+            judge: MalformedPolicy {
                 mode,
                 recording_id: recording.id,
                 stream_id: recording.stream_id,
@@ -47,16 +47,16 @@ impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
         }
     }
 
-    /// Messages and records that were dropped so far because they are malformed.
+    /// Returns the number of messages and records that were dropped because they are malformed.
     pub fn malformed(&self) -> u64 {
         self.judge.dropped
     }
 
-    /// The next record batch, which has rows; `None` after the last.
+    /// Returns the next record batch, which has at least one row; `None` after the last.
     ///
     /// # Errors
-    /// [`RowError`]; what comes after an error is not defined.
-    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, RowError<F::Error>> {
+    /// [`RowReadError`]. After an error the reader must not be used again.
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, RowReadError<F::Error>> {
         loop {
             let payload = &self.projection.payload;
             if self.walk.staged.is_drained() {
@@ -77,17 +77,17 @@ impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
     }
 }
 
-/// The rows of the next staged messages, without those that are dropped.
+/// Returns the rows of the next staged messages, without the dropped ones.
 fn take_rows<'a>(
-    staged: &'a mut Staged,
+    staged: &'a mut StagedMessages,
     row_limit: usize,
     payload: &Payload,
-    judge: &mut Judge,
-) -> Result<Rows<'a>, Malformed> {
+    judge: &mut MalformedPolicy,
+) -> Result<MessageRows<'a>, Malformed> {
     let (messages, range) = staged.take(row_limit);
     let messages = &staged.messages[messages];
     let bad = match payload.columns(&mut staged.values, range.clone(), messages) {
-        Ok(columns) => return Ok(Rows::new(Cow::Borrowed(messages), columns)),
+        Ok(columns) => return Ok(MessageRows::new(Cow::Borrowed(messages), columns)),
         Err(bad) => bad,
     };
     let (mut values, sound) = payload.sound_rows(&staged.values, range, messages);
@@ -101,29 +101,29 @@ fn take_rows<'a>(
     let columns = payload
         .columns(&mut values, range, &sound)
         .map_err(|bad| judge.malformed(sound[bad.message].end_position, bad.reason))?;
-    Ok(Rows::new(Cow::Owned(sound), columns))
+    Ok(MessageRows::new(Cow::Owned(sound), columns))
 }
 
 impl Projection {
-    /// The columns of these rows.
+    /// Returns the columns of these rows.
     fn batch<A: ArrivalTimes, E>(
         &self,
-        rows: &Rows<'_>,
+        rows: &MessageRows<'_>,
         recording: &Recording,
         arrivals: &mut Option<A>,
-    ) -> Result<RecordBatch, RowError<E>> {
+    ) -> Result<RecordBatch, RowReadError<E>> {
         let recording_id = recording.id;
         let columns = self.columns.iter();
         let arrays: Result<Vec<_>, _> = columns
             .map(|column| rows.column(*column, recording, arrivals))
             .collect();
-        let arrays = arrays.map_err(|source| RowError::Arrivals {
+        let arrays = arrays.map_err(|source| RowReadError::Arrivals {
             recording_id,
             source,
         })?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.count));
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(|source| {
-            RowError::Columns {
+            RowReadError::Columns {
                 recording_id,
                 source,
             }

@@ -1,4 +1,4 @@
-//! [`RowError`]: why rows cannot be read.
+//! [`RowReadError`]: why rows cannot be read.
 
 use std::io;
 
@@ -9,21 +9,21 @@ use super::malformed::Malformed;
 
 /// Why rows cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum RowError<E> {
+pub enum RowReadError<E> {
     /// The frames cannot be read.
     #[error(transparent)]
     Frames(E),
     /// A message is malformed, and the mode makes that an error.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// No message is that long: the recording is damaged.
+    /// A message is longer than any message may be: the recording is damaged.
     #[error(
         "recording {recording_id}: the message that begins at position {position} has no end within {MAX_MESSAGE_LENGTH} bytes"
     )]
     TooLong {
         /// Recording id.
         recording_id: i64,
-        /// Where the message begins.
+        /// Position at which the message begins.
         position: i64,
     },
     /// Arrival times cannot be read.
@@ -31,15 +31,15 @@ pub enum RowError<E> {
     Arrivals {
         /// Recording id.
         recording_id: i64,
-        /// Why.
+        /// Reason.
         source: io::Error,
     },
-    /// A column that must not have nulls has one: the arrival time of a message, or the channel, is not known.
+    /// A column that is not nullable has a null: the arrival time of a message, or the channel, is unknown.
     #[error("recording {recording_id}: {source}")]
     Columns {
         /// Recording id.
         recording_id: i64,
-        /// Names the column.
+        /// Error with the name of the column.
         source: ArrowError,
     },
 }

@@ -1,27 +1,27 @@
-//! Messages between the frames that they came in and the columns that they go to.
+//! [`StagedMessages`]: messages between reading their frames and building their columns.
 
 use std::ops::Range;
 
 use aeron_memory::log::frame::MAX_MESSAGE_LENGTH;
 
-/// Messages whose rows are in no record batch yet, with their payloads one after the other.
+/// Messages whose rows are not in a record batch yet, with their payloads one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Staged {
-    /// Payloads of the messages, then what there is of the open one.
+pub(super) struct StagedMessages {
+    /// Payloads of the messages, followed by the payload of the open message so far.
     pub(super) values: Vec<u8>,
     pub(super) messages: Vec<Message>,
-    /// Rows of all messages.
+    /// Number of rows of all messages.
     rows: usize,
-    /// Messages that were taken.
+    /// Number of messages that were taken.
     taken: usize,
-    open: Option<Beginning>,
-    /// Where the payload of the open message begins.
+    open: Option<MessageStart>,
+    /// Start of the open message's payload.
     value_begin: usize,
 }
 
-/// How a message began.
+/// Header values of a message's first frame.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Beginning {
+pub(super) struct MessageStart {
     pub(super) position: i64,
     pub(super) reserved_value: i64,
     pub(super) flags: u8,
@@ -30,54 +30,55 @@ pub(super) struct Beginning {
 /// A complete message, or some consecutive records of one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Message {
-    pub(super) beginning: Beginning,
-    /// Behind its last frame.
+    pub(super) beginning: MessageStart,
+    /// Position after its last frame.
     pub(super) end_position: i64,
-    /// Where its payload ends among all payloads.
+    /// End of its payload among all payloads.
     pub(super) value_end: usize,
-    /// Number of its first row within the whole message.
+    /// Index of its first row within the whole message.
     pub(super) first_row: usize,
-    /// At least one.
+    /// Number of rows, at least one.
     pub(super) rows: usize,
 }
 
-/// Rows of all these messages.
+/// Returns the number of rows of these messages.
 pub(super) fn row_count(messages: &[Message]) -> usize {
     messages.iter().map(|message| message.rows).sum()
 }
 
-impl Staged {
-    /// Rows of all messages.
+impl StagedMessages {
+    /// Returns the number of rows of all messages.
     #[inline]
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Whether all messages were taken.
+    /// Returns whether all messages were taken.
     pub(super) fn is_drained(&self) -> bool {
         self.taken == self.messages.len()
     }
 
-    /// Whether a message has begun and not ended.
+    /// Returns whether a message is open: it has begun and not ended.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Bytes of the open message.
+    /// Returns the length of the open message in bytes.
     #[inline]
     pub(super) fn open_length(&self) -> usize {
         self.values.len() - self.value_begin
     }
 
-    /// Begins a message; one that did not end before is gone.
+    /// Begins a message. An open message is dropped.
     #[inline]
-    pub(super) fn begin(&mut self, beginning: Beginning) {
+    pub(super) fn begin(&mut self, beginning: MessageStart) {
         self.abandon();
         self.open = Some(beginning);
     }
 
-    /// Adds a fragment's payload to the open message. When that is longer than any can be, its position is an error.
+    /// Adds a fragment's payload to the open message. The error is the position of a message that is longer than the
+    /// maximum.
     #[inline]
     pub(super) fn append(&mut self, payload: &[u8]) -> Result<(), i64> {
         self.values.extend_from_slice(payload);
@@ -110,8 +111,8 @@ impl Staged {
         }
     }
 
-    /// Ends the open message, which is one or more records of `record_length` bytes. It counts as several when they are more than
-    /// `limit`, so that no record batch gets too long.
+    /// Ends the open message, which consists of one or more records of `record_length` bytes. If it has more than
+    /// `limit` records, it is split into several messages, so that no record batch gets too long.
     pub(super) fn end_records(&mut self, end_position: i64, record_length: usize, limit: usize) {
         let Some(beginning) = self.open.take() else {
             return;
@@ -132,7 +133,7 @@ impl Staged {
         }
     }
 
-    /// Takes the messages up to the one with which they have `limit` rows; answers which, and where their payloads are.
+    /// Takes messages until they have `limit` rows. Returns their range, and the range of their payloads.
     pub(super) fn take(&mut self, limit: usize) -> (Range<usize>, Range<usize>) {
         let first = self.taken;
         let mut rows = 0;
@@ -147,7 +148,7 @@ impl Staged {
         (first..self.taken, value_end(first)..value_end(self.taken))
     }
 
-    /// Forgets all messages, the open one too.
+    /// Removes all messages, including the open one.
     pub(super) fn clear(&mut self) {
         self.open = None;
         self.values.clear();

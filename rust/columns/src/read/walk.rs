@@ -1,22 +1,22 @@
-//! The walk over the frames of a range, which stages its messages.
+//! [`Walk`]: walks over the frames of a range, and stages their messages for record batches.
 
 use aeron_memory::log::frame::flags;
 
 use super::frames::Frames;
-use super::malformed::{Judge, Malformed};
+use super::malformed::{Malformed, MalformedPolicy};
 use super::projection::Payload;
-use super::row_error::RowError;
-use super::staged::{Beginning, Staged};
+use super::row_error::RowReadError;
+use super::staged::{MessageStart, StagedMessages};
 use super::{BATCH_LENGTH, BATCH_ROWS};
 
-/// Frames of a range, on their way to messages.
+/// Walks over the frames of a range, and stages their messages.
 pub(super) struct Walk<F> {
     frames: F,
-    /// No message that begins here or later belongs to the range.
+    /// Messages that begin at this position or later do not belong to the range.
     to: i64,
     is_at_end: bool,
-    pub(super) staged: Staged,
-    /// Rows that are enough for a record batch.
+    pub(super) staged: StagedMessages,
+    /// Number of rows that are enough for a record batch.
     pub(super) row_limit: usize,
 }
 
@@ -30,17 +30,17 @@ impl<F: Frames> Walk<F> {
             frames,
             to,
             is_at_end: false,
-            staged: Staged::default(),
+            staged: StagedMessages::default(),
             row_limit,
         }
     }
 
-    /// Stages messages until there are enough for a record batch, or no more. All that were staged before are forgotten.
+    /// Removes all staged messages, and stages new ones until there are enough for a record batch, or no more frames.
     pub(super) fn fill(
         &mut self,
         payload: &Payload,
-        judge: &mut Judge,
-    ) -> Result<(), RowError<F::Error>> {
+        judge: &mut MalformedPolicy,
+    ) -> Result<(), RowReadError<F::Error>> {
         self.staged.clear();
         while !self.is_at_end && !self.is_full() {
             self.is_at_end = !self.step(payload, judge)?;
@@ -53,18 +53,22 @@ impl<F: Frames> Walk<F> {
         !self.staged.is_open() && (self.staged.rows() >= self.row_limit || bytes >= BATCH_LENGTH)
     }
 
-    /// Goes one frame on; false when no more messages belong to the range.
+    /// Processes one frame. Returns `false` if no more messages belong to the range.
     #[inline(always)]
-    fn step(&mut self, payload: &Payload, judge: &mut Judge) -> Result<bool, RowError<F::Error>> {
+    fn step(
+        &mut self,
+        payload: &Payload,
+        judge: &mut MalformedPolicy,
+    ) -> Result<bool, RowReadError<F::Error>> {
         let is_behind = self.frames.position() >= self.to;
         if is_behind && !self.staged.is_open() {
             return Ok(false);
         }
-        let Some(frame) = self.frames.next_frame().map_err(RowError::Frames)? else {
+        let Some(frame) = self.frames.next_frame().map_err(RowReadError::Frames)? else {
             return Ok(false);
         };
         if frame.is_padding {
-            // What comes behind it is no part of a message from before it: such a message was given up by its publisher.
+            // Frames after padding do not continue an open message: the publisher did not complete the message.
             self.staged.abandon();
             return Ok(true);
         }
@@ -73,7 +77,7 @@ impl<F: Frames> Walk<F> {
             if is_behind {
                 return Ok(false);
             }
-            self.staged.begin(Beginning {
+            self.staged.begin(MessageStart {
                 position: frame.position,
                 reserved_value: frame.reserved_value,
                 flags: frame_flags,
@@ -88,7 +92,7 @@ impl<F: Frames> Walk<F> {
         let end_position = frame.end_position;
         if let Err(position) = self.staged.append(bytes) {
             let recording_id = judge.recording_id;
-            return Err(RowError::TooLong {
+            return Err(RowReadError::TooLong {
                 recording_id,
                 position,
             });
@@ -104,7 +108,7 @@ impl<F: Frames> Walk<F> {
         &mut self,
         end_position: i64,
         payload: &Payload,
-        judge: &mut Judge,
+        judge: &mut MalformedPolicy,
     ) -> Result<(), Malformed> {
         let Payload::Records { record_length, .. } = *payload else {
             self.staged.end_row(end_position);

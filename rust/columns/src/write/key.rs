@@ -1,23 +1,24 @@
-//! [`MessageKey`]: the reserved value by which a receiver recognises a message that was sent twice.
+//! [`MessageKey`]: a reserved value by which a receiver recognizes a message that was sent twice.
 
-/// Partitions that a batch may have when its messages get keys.
+/// Maximum number of partitions of a batch whose messages get keys.
 pub const MAX_PARTITIONS: u32 = 1 << PARTITION_BITS;
-/// Messages that a partition may have when they get keys.
+/// Maximum number of messages of a partition whose messages get keys.
 pub const MAX_MESSAGES: u64 = 1 << MESSAGE_BITS;
 
 const PARTITION_BITS: u32 = 12;
 const MESSAGE_BITS: u32 = 28;
 const BATCH_BITS: u32 = 24;
 
-/// The keys of one partition of one batch: from the highest bit on 24 bits of the batch, 12 of the partition, 28 of the
-/// message within it.
+/// The keys of one partition of one batch. From the highest bit on: 24 bits of the batch, 12 of the partition, 28 of
+/// the message within it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageKey {
     high: u64,
 }
 
 impl MessageKey {
-    /// Keys of a partition of a batch, of whose id the lower 24 bits count; `None` for a partition from [`MAX_PARTITIONS`] on.
+    /// Creates the keys for a partition of a batch, whose id is used modulo 2^24. Returns `None` if `partition` is not
+    /// below [`MAX_PARTITIONS`].
     pub fn new(batch: u64, partition: u32) -> Option<Self> {
         let batch = batch & ((1 << BATCH_BITS) - 1);
         (partition < MAX_PARTITIONS).then_some(Self {
@@ -25,7 +26,7 @@ impl MessageKey {
         })
     }
 
-    /// The key of the message with this number, which is below [`MAX_MESSAGES`].
+    /// Returns the key of the message with this number, which is below [`MAX_MESSAGES`].
     #[inline(always)]
     pub fn of(self, number: u64) -> i64 {
         debug_assert!(number < MAX_MESSAGES);

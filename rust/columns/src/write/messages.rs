@@ -1,6 +1,6 @@
-//! Columns as messages: what appending a batch asks for, answered by Arrow memory without a copy.
+//! Columns as messages: the input of a batch append, in Arrow memory, without a copy.
 
-use aeron_memory::log::append::Records;
+use aeron_memory::log::append::FixedLengthMessages;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
 use arrow_array::{Array, FixedSizeBinaryArray, GenericByteArray};
@@ -8,30 +8,30 @@ use arrow_schema::DataType;
 
 use super::key::MessageKey;
 
-/// The values of a column, each the payload of one message.
+/// The values of a column, each of which is the payload of one message.
 #[derive(Debug, Clone, Copy)]
 pub enum Payloads<'a> {
-    /// Of `binary` or `string`.
+    /// The values of a `binary` or `string` column.
     Small(Slices<'a, i32>),
-    /// Of `large_binary` or `large_string`.
+    /// The values of a `large_binary` or `large_string` column.
     Large(Slices<'a, i64>),
-    /// Of `fixed_size_binary`, or records.
-    Fixed(Records<'a>),
+    /// The values of a `fixed_size_binary` column, or records.
+    Fixed(FixedLengthMessages<'a>),
 }
 
-/// Values that lie one behind the other, each ending where the next one begins.
+/// Consecutive values, each of which ends where the next one begins.
 #[derive(Debug, Clone, Copy)]
 pub struct Slices<'a, O> {
     data: &'a [u8],
     offsets: &'a [O],
 }
 
-/// What the reserved values of the frames are.
+/// The reserved values of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReservedValue {
-    /// 0.
+    /// The reserved value is 0.
     Zero,
-    /// The column [`RESERVED_VALUE`](super::RESERVED_VALUE).
+    /// The values of the column [`RESERVED_VALUE`](super::RESERVED_VALUE).
     Column,
     /// Keys of the messages.
     Keys(MessageKey),
@@ -40,11 +40,11 @@ pub enum ReservedValue {
 /// The reserved values of messages.
 #[derive(Debug, Clone, Copy)]
 pub enum Reserved<'a> {
-    /// 0.
+    /// The reserved value is 0.
     Zero,
-    /// One per message.
+    /// One value for each message.
     Column(&'a [i64]),
-    /// Keys, from that of message `first` on.
+    /// Keys, beginning with that of message `first`.
     Keys {
         /// Keys of the partition.
         key: MessageKey,
@@ -53,19 +53,19 @@ pub enum Reserved<'a> {
     },
 }
 
-/// Messages for a publication, out of columns.
+/// Messages for a publication, from columns.
 #[derive(Debug, Clone, Copy)]
 pub struct ArrowMessages<'a> {
-    /// Their payloads.
+    /// Payloads of the messages.
     pub payloads: Payloads<'a>,
-    /// Their reserved values.
+    /// Reserved values of the messages.
     pub reserved: Reserved<'a>,
-    /// Which of the payloads and reserved values are messages, in this order; all if there is none.
+    /// Indexes of the payloads and reserved values to send, in this order; `None` for all.
     pub order: Option<&'a [u32]>,
 }
 
 impl<'a> Payloads<'a> {
-    /// The values of a column of bytes or text; `None` for one of another type. Nulls count as empty.
+    /// Returns the values of a column of bytes or text; `None` for another type. Nulls count as empty.
     pub fn of(column: &'a dyn Array) -> Option<Self> {
         Some(match column.data_type() {
             DataType::Binary => Self::Small(slices::<BinaryType>(column.as_bytes())),
@@ -77,29 +77,31 @@ impl<'a> Payloads<'a> {
         })
     }
 
-    /// Records of this length, one behind the other.
+    /// Creates payloads from consecutive records of this length.
     pub fn records(bytes: &'a [u8], length: usize) -> Self {
         let count = bytes.len().checked_div(length).unwrap_or_default();
-        let records = Records::new(bytes, length, length, count);
+        let records = FixedLengthMessages::new(bytes, length, length, count);
         Self::Fixed(records.expect("so many are there"))
     }
 
-    /// How many there are.
+    /// Returns the number of payloads.
     pub fn count(&self) -> usize {
         match self {
             Self::Small(slices) => slices.offsets.len() - 1,
             Self::Large(slices) => slices.offsets.len() - 1,
-            Self::Fixed(records) => aeron_memory::log::append::Messages::count(records),
+            Self::Fixed(records) => aeron_memory::log::append::MessageBatch::count(records),
         }
     }
 
-    /// The one at this place, which is below their number.
+    /// Returns the payload at `index`, which is below [`count`](Self::count).
     #[inline(always)]
     pub fn at(&self, index: usize) -> &[u8] {
         match self {
             Self::Small(slices) => slices.at(index),
             Self::Large(slices) => slices.at(index),
-            Self::Fixed(records) => aeron_memory::log::append::Messages::message(records, index),
+            Self::Fixed(records) => {
+                aeron_memory::log::append::MessageBatch::message(records, index)
+            }
         }
     }
 }
@@ -111,22 +113,23 @@ fn slices<T: ByteArrayType>(array: &GenericByteArray<T>) -> Slices<'_, T::Offset
     }
 }
 
-fn records(array: &FixedSizeBinaryArray) -> Option<Records<'_>> {
+fn records(array: &FixedSizeBinaryArray) -> Option<FixedLengthMessages<'_>> {
     let length = usize::try_from(array.value_length()).ok()?;
-    Records::new(array.value_data(), length, length, array.len())
+    FixedLengthMessages::new(array.value_data(), length, length, array.len())
 }
 
 impl<O: Copy + TryInto<usize>> Slices<'_, O> {
     #[inline(always)]
     fn at(&self, index: usize) -> &[u8] {
-        // Whoever hands the array over has checked that offsets ascend and lie within the data.
+        // Valid arrays have ascending offsets within the data.
         let offset = |index: usize| self.offsets[index].try_into().unwrap_or_default();
         &self.data[offset(index)..offset(index + 1)]
     }
 }
 
 impl ArrowMessages<'_> {
-    /// Where among payloads and reserved values the message at `index` is; `index` may be the number of messages.
+    /// Returns the index, among payloads and reserved values, of the message at `index`, which may be the number of
+    /// messages.
     #[inline(always)]
     pub fn place(&self, index: usize) -> usize {
         match self.order {
@@ -138,7 +141,7 @@ impl ArrowMessages<'_> {
     }
 }
 
-impl aeron_memory::log::append::Messages for ArrowMessages<'_> {
+impl aeron_memory::log::append::MessageBatch for ArrowMessages<'_> {
     #[inline]
     fn count(&self) -> usize {
         self.order

@@ -1,4 +1,5 @@
-//! Columns as messages: what a record batch says is sent where, and its values as the messages of a publication without a copy.
+//! Columns as messages: routes the rows of a record batch to streams, and lends their values to a publication without a
+//! copy.
 
 mod key;
 mod messages;
@@ -9,5 +10,5 @@ pub use key::{MAX_MESSAGES, MAX_PARTITIONS, MessageKey};
 pub use messages::{ArrowMessages, Payloads, Reserved, ReservedValue};
 pub use packing::Packing;
 pub use rows::{
-    Headers, RESERVED_VALUE, RowError, Rows, RowsOfStream, STREAM_ID, VALUE, by_stream,
+    Headers, RESERVED_VALUE, RowSendError, Rows, RowsOfStream, STREAM_ID, VALUE, by_stream,
 };

@@ -1,25 +1,25 @@
-//! [`Packing`]: several records in one message.
+//! [`Packing`]: packs several records into one message.
 
-use aeron_memory::log::append::Records;
+use aeron_memory::log::append::FixedLengthMessages;
 
 use super::messages::{Payloads, Reserved, ReservedValue};
 use super::rows::Rows;
 
-/// Records of a stream on their way into messages of several.
+/// Records of a stream that are packed into messages.
 #[derive(Debug)]
 pub struct Packing {
     record_length: usize,
     records_per_message: usize,
-    /// Records that are not sent yet, the first of which begins a message.
+    /// Records that are not sent yet. The first record begins a message.
     pending: Vec<u8>,
-    /// The reserved value of the first record of each message that is begun.
+    /// The reserved value of the first record of each message in `pending`.
     reserved_values: Vec<i64>,
-    /// Messages that were sent before.
+    /// Number of messages that were sent.
     sent: u64,
 }
 
 impl Packing {
-    /// No records yet; messages will have so many of this length, in bytes.
+    /// Creates the packing without records. A message has `records_per_message` records of `record_length` bytes.
     pub fn new(record_length: usize, records_per_message: usize) -> Self {
         Self {
             record_length,
@@ -30,7 +30,7 @@ impl Packing {
         }
     }
 
-    /// Adds a row; its reserved value counts if it begins a message.
+    /// Adds a row. Its reserved value is used if the row begins a message.
     #[inline]
     pub fn push(&mut self, rows: &Rows<'_>, row: usize) {
         if self.pending.len().is_multiple_of(self.message_length()) {
@@ -41,24 +41,25 @@ impl Packing {
         self.pending.extend_from_slice(rows.payloads.at(row));
     }
 
-    /// Messages that have all their records.
+    /// Returns the messages that are complete.
     pub fn complete(&self) -> Payloads<'_> {
         let length = self.message_length();
         self.messages(length, self.pending.len() / length)
     }
 
-    /// The last message, which may have fewer records than others; to be asked for when the complete ones are sent.
+    /// Returns the last message, which may have fewer records than others. To be called after the complete ones are
+    /// sent.
     pub fn last(&self) -> Payloads<'_> {
         let length = self.pending.len();
         self.messages(length, usize::from(length > 0))
     }
 
     fn messages(&self, length: usize, count: usize) -> Payloads<'_> {
-        let records = Records::new(&self.pending, length, length, count);
+        let records = FixedLengthMessages::new(&self.pending, length, length, count);
         Payloads::Fixed(records.expect("so many are pending"))
     }
 
-    /// Reserved values of the messages that are not sent yet, which are numbered as they are sent.
+    /// Returns the reserved values of the messages that are not sent yet. Message numbers are in the order of sending.
     pub fn reserved(&self, kind: ReservedValue) -> Reserved<'_> {
         match kind {
             ReservedValue::Zero => Reserved::Zero,
@@ -70,7 +71,7 @@ impl Packing {
         }
     }
 
-    /// Takes away the first messages, which are sent; answers how many records they have.
+    /// Removes the first `messages` messages, which were sent. Returns their number of records.
     pub fn remove(&mut self, messages: usize) -> usize {
         let length = (messages * self.message_length()).min(self.pending.len());
         self.pending.drain(..length);

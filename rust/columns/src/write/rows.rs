@@ -1,4 +1,4 @@
-//! The columns of a record batch that say what is sent where.
+//! [`Rows`]: the columns of a record batch that determine the payload, stream and reserved value of each message.
 
 use std::collections::HashMap;
 
@@ -8,51 +8,51 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 
 use super::messages::Payloads;
-use crate::layout::EncodeError;
+use crate::layout::RecordEncodeError;
 
-/// The column of payloads: bytes or text.
+/// Name of the column of payloads: bytes or text.
 pub const VALUE: &str = "value";
-/// The column that routes rows to streams: 32-bit integers. Optional.
+/// Name of the optional column of stream ids: 32-bit integers.
 pub const STREAM_ID: &str = "stream_id";
-/// The column of the frames' reserved values: 64-bit integers. Optional.
+/// Name of the optional column of reserved values: 64-bit integers.
 pub const RESERVED_VALUE: &str = "reserved_value";
 
 /// The rows of a record batch, each one message.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
-    /// What is sent.
+    /// Payloads of the messages.
     pub payloads: Payloads<'a>,
-    /// How.
+    /// Stream ids and reserved values of the messages.
     pub headers: Headers<'a>,
 }
 
-/// What rows say about how they are sent.
+/// The stream ids and reserved values of rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Headers<'a> {
-    /// On which stream, if they say so.
+    /// Stream ids, if the record batch has them.
     pub stream_ids: Option<&'a [i32]>,
-    /// With which reserved values, if they say so.
+    /// Reserved values, if the record batch has them.
     pub reserved_values: Option<&'a [i64]>,
 }
 
 /// Why rows cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub struct RowError {
-    /// Which row of the record batch, if one is to blame.
+pub struct RowSendError {
+    /// Index of the row that is the reason, if there is one.
     pub row: Option<usize>,
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
 }
 
-impl From<EncodeError> for RowError {
-    fn from(error: EncodeError) -> Self {
+impl From<RecordEncodeError> for RowSendError {
+    fn from(error: RecordEncodeError) -> Self {
         let (row, reason) = match error {
-            EncodeError::Null { row, column } => (
+            RecordEncodeError::Null { row, column } => (
                 Some(row),
                 format!("column '{column}' is null, which a record cannot hold"),
             ),
-            EncodeError::Value {
+            RecordEncodeError::Value {
                 row,
                 column,
                 reason,
@@ -64,12 +64,12 @@ impl From<EncodeError> for RowError {
 }
 
 impl<'a> Rows<'a> {
-    /// The rows of a record batch with a column [`VALUE`].
+    /// Returns the rows of a record batch with a column [`VALUE`].
     ///
     /// # Errors
     /// A column is missing, of a wrong type, or has a null.
-    pub fn of(batch: &'a RecordBatch) -> Result<Self, RowError> {
-        let column = batch.column_by_name(VALUE).ok_or_else(|| RowError {
+    pub fn of(batch: &'a RecordBatch) -> Result<Self, RowSendError> {
+        let column = batch.column_by_name(VALUE).ok_or_else(|| RowSendError {
             row: None,
             reason: format!("there is no column '{VALUE}' to send"),
         })?;
@@ -83,11 +83,11 @@ impl<'a> Rows<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// The columns [`STREAM_ID`] and [`RESERVED_VALUE`] of a record batch, as far as they are there.
+    /// Returns the columns [`STREAM_ID`] and [`RESERVED_VALUE`] of a record batch, if it has them.
     ///
     /// # Errors
-    /// A column is of a wrong type, or has a null.
-    pub fn of(batch: &'a RecordBatch) -> Result<Self, RowError> {
+    /// A column has a wrong type, or a null.
+    pub fn of(batch: &'a RecordBatch) -> Result<Self, RowSendError> {
         Ok(Self {
             stream_ids: integers::<Int32Type>(batch, STREAM_ID, &DataType::Int32)?,
             reserved_values: integers::<Int64Type>(batch, RESERVED_VALUE, &DataType::Int64)?,
@@ -99,7 +99,7 @@ fn integers<'a, T: ArrowPrimitiveType>(
     batch: &'a RecordBatch,
     name: &str,
     kind: &DataType,
-) -> Result<Option<&'a [T::Native]>, RowError> {
+) -> Result<Option<&'a [T::Native]>, RowSendError> {
     let Some(column) = batch.column_by_name(name) else {
         return Ok(None);
     };
@@ -109,33 +109,33 @@ fn integers<'a, T: ArrowPrimitiveType>(
     Ok(Some(values.values()))
 }
 
-fn check_nulls(name: &str, column: &dyn Array) -> Result<(), RowError> {
+fn check_nulls(name: &str, column: &dyn Array) -> Result<(), RowSendError> {
     if column.null_count() == 0 {
         return Ok(());
     }
     let row = (0..column.len()).find(|row| column.is_null(*row));
     let reason = format!("column '{name}' is null: fill it or filter such rows out");
-    Err(RowError { row, reason })
+    Err(RowSendError { row, reason })
 }
 
-fn wrong_type(name: &str, column: &dyn Array, expected: &str) -> RowError {
+fn wrong_type(name: &str, column: &dyn Array, expected: &str) -> RowSendError {
     let reason = format!(
         "column '{name}' is {}, expected {expected}: cast it",
         column.data_type()
     );
-    RowError { row: None, reason }
+    RowSendError { row: None, reason }
 }
 
 /// Rows of one stream.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RowsOfStream {
-    /// The stream.
+    /// Stream id.
     pub stream_id: i32,
-    /// Which rows, in order; all if there is no list.
+    /// Indexes of the rows, in order; `None` for all rows.
     pub order: Option<Vec<u32>>,
 }
 
-/// The rows of each stream, streams in the order in which they first occur.
+/// Returns the rows of each stream. The streams are in the order of their first rows.
 pub fn by_stream(stream_ids: &[i32]) -> Vec<RowsOfStream> {
     let Some(&first) = stream_ids.first() else {
         return Vec::new();
@@ -164,7 +164,7 @@ pub fn by_stream(stream_ids: &[i32]) -> Vec<RowsOfStream> {
 mod tests {
     use std::sync::Arc;
 
-    use aeron_memory::log::append::Messages as _;
+    use aeron_memory::log::append::MessageBatch as _;
     use arrow_array::{
         ArrayRef, BinaryArray, Int32Array, Int64Array, LargeBinaryArray, LargeStringArray,
         StringArray,

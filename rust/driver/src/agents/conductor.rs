@@ -1,4 +1,4 @@
-//! The conductor with the machine's clocks.
+//! [`ConductorAgent`]: runs the conductor with the clocks of this machine.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,9 @@ use aeron_agent::{Agent, AgentError, EpochClock, NanoClock, SystemEpochClock, Sy
 
 use crate::conductor::Conductor;
 
-/// How often the wall clock is read at most.
+/// Minimum time between two reads of the wall clock.
 const EPOCH_CLOCK_RESOLUTION_NS: i64 = 1_000_000;
 
-/// Runs a conductor in real time.
 pub struct ConductorAgent {
     conductor: Conductor,
     now_ms: i64,
@@ -17,7 +16,7 @@ pub struct ConductorAgent {
 }
 
 impl ConductorAgent {
-    /// Runs `conductor`, which began at `now_ns` and `now_ms`.
+    /// Creates the agent. `conductor` was created at `now_ns` and `now_ms`.
     pub fn new(conductor: Conductor, now_ns: i64, now_ms: i64) -> Self {
         Self {
             conductor,

@@ -1,8 +1,8 @@
-//! Which agent gets which CPU.
+//! [`AgentCpus`]: assigns the agents to CPUs.
 
 use crate::config::{ConfigurationError, Context};
 
-/// CPUs of the agents; none means any.
+/// The CPU of each agent; `None` if the agent may run on any CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgentCpus {
     pub conductor: Option<usize>,
@@ -12,11 +12,14 @@ pub struct AgentCpus {
 }
 
 impl AgentCpus {
-    /// The CPUs that the configuration names. With the cpuset affinity the agents that it leaves out share the CPUs that the process
-    /// may use, `allowed`.
+    /// Returns the CPUs that the configuration sets.
+    ///
+    /// With the cpuset affinity, agents without a CPU in the configuration share the CPUs that the process may use,
+    /// `allowed`.
     ///
     /// # Errors
-    /// There are fewer CPUs than agents, and such a doubt shall stop the start.
+    /// There are fewer CPUs than agents. The driver does not start then, because it could not honour the requested
+    /// affinity.
     pub fn choose(context: &Context, allowed: &[usize]) -> Result<Self, ConfigurationError> {
         let configured = [
             context.conductor_cpu_affinity,

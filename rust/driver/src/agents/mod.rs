@@ -1,4 +1,4 @@
-//! The agents with their clocks: what runs on the driver's threads.
+//! The agents as they run on the driver's threads, with the clocks of this machine.
 
 mod conductor;
 mod cpus;

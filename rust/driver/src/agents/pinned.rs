@@ -1,4 +1,4 @@
-//! An agent whose thread keeps to one CPU.
+//! [`Pinned`]: an agent whose thread is bound to one CPU.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,9 @@ use aeron_agent::{Agent, AgentError, thread};
 
 use crate::diagnostics::ErrorRecorder;
 
-/// Binds the thread that starts it to a CPU, if one is given; a CPU that cannot be had is written down and the agent runs anyway.
+/// Binds the thread that starts the agent to a CPU, if one is set.
+///
+/// If that fails, records an error and runs the agent anyway.
 pub struct Pinned {
     agent: Box<dyn Agent>,
     cpu: Option<usize>,
@@ -14,7 +16,7 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// `agent` on `cpu`, or on any.
+    /// Creates the agent. If the CPU is `None`, the thread may run on any CPU.
     pub fn new(agent: Box<dyn Agent>, cpu: Option<usize>, errors: ErrorRecorder) -> Self {
         Self { agent, cpu, errors }
     }

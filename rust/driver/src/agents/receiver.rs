@@ -1,4 +1,4 @@
-//! The receiver with the machine's clock.
+//! [`ReceiverAgent`]: runs the receiver with the clock of this machine.
 
 use std::borrow::Cow;
 
@@ -6,11 +6,9 @@ use aeron_agent::{Agent, AgentError, NanoClock, SystemNanoClock};
 
 use crate::receiver::Receiver;
 
-/// Runs a receiver in real time.
 pub struct ReceiverAgent(Receiver);
 
 impl ReceiverAgent {
-    /// Runs `receiver`.
     pub fn new(receiver: Receiver) -> Self {
         Self(receiver)
     }

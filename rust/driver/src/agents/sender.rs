@@ -1,4 +1,4 @@
-//! The sender with the machine's clock.
+//! [`SenderAgent`]: runs the sender with the clock of this machine.
 
 use std::borrow::Cow;
 
@@ -6,11 +6,9 @@ use aeron_agent::{Agent, AgentError, NanoClock, SystemNanoClock};
 
 use crate::sender::Sender;
 
-/// Runs a sender in real time.
 pub struct SenderAgent(Sender);
 
 impl SenderAgent {
-    /// Runs `sender`.
     pub fn new(sender: Sender) -> Self {
         Self(sender)
     }

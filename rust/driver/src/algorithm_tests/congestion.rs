@@ -1,4 +1,4 @@
-//! The window that a receiver offers.
+//! Tests of congestion control: the window that a receiver offers.
 
 use std::convert::Infallible;
 
@@ -26,7 +26,7 @@ fn indicators() -> CubicIndicators {
     }
 }
 
-/// Cubic congestion control with the image that it works for.
+/// Cubic congestion control and the state of its image.
 struct Image {
     cubic: Cubic,
     window: AtomicCounter<SharedBuffer>,
@@ -63,7 +63,7 @@ impl Image {
         update
     }
 
-    /// The window in datagrams after some time without loss.
+    /// Returns the window in datagrams after some time without loss.
     fn grows(&mut self, duration_ns: i64) -> i32 {
         self.now_ns += duration_ns;
         let update = self.rebuilds(false, 0);
@@ -81,7 +81,7 @@ impl Image {
         }
     }
 
-    /// The window in datagrams after a loss.
+    /// Returns the window in datagrams after a loss.
     fn loses(&mut self) -> i32 {
         let update = self.rebuilds(true, 0);
         assert!(update.is_forced);
@@ -131,7 +131,7 @@ fn cubic_starts_with_ten_datagrams_or_what_there_is_room_for() {
 #[test]
 fn cubic_grows_along_the_curve_and_passes_a_loss_again_after_k() {
     let mut image = Image::new(WINDOW, false);
-    // w_max = 93, K = cbrt(46.5) = 3.596 s; the curve's term is truncated: 93 - 18 at once.
+    // w_max = 93, K = cbrt(46.5) = 3.596 s. The curve's value is truncated: at once 93 - 18.
     assert_eq!(
         image.grows(INITIAL_RTT),
         10,
@@ -144,10 +144,11 @@ fn cubic_grows_along_the_curve_and_passes_a_loss_again_after_k() {
     assert_eq!(image.grows(100 * SECOND), 93);
 }
 
-/// When the window of an image was seen to reach so many datagrams, in microseconds since its creation or its last loss.
+/// Window sizes in datagrams with the time at which an image reached them, in microseconds since its creation or last
+/// loss.
 type Growth = &'static [(i32, i64)];
 
-/// 04-165: a C driver 1.53 with this window and MTU, polled every half millisecond
+/// 04-165: recorded from a C driver 1.53 with this window and MTU, polled every half millisecond.
 #[test]
 fn cubic_grows_when_the_real_driver_was_seen_to() {
     const FROM_CREATION: Growth = &[
@@ -213,13 +214,13 @@ fn a_window_of_one_datagram_is_offered_again_whenever_something_was_consumed() {
         assert_eq!(image.rebuilds(false, consumed).is_forced, is_forced);
     }
     image.now_ns += INITIAL_RTT + 1;
-    assert!(!image.rebuilds(false, 1408).is_forced, "it grows instead");
+    assert!(!image.rebuilds(false, 1408).is_forced, "the window grows");
 }
 
 #[test]
 fn in_tcp_mode_the_window_is_at_least_what_tcp_would_have_but_never_too_large() {
     let mut image = Image::new(WINDOW, true);
-    // 93 * 0.8 + t / RTT / 3 with the initial RTT: 74.4 + 3.4 after ten of them.
+    // 93 * 0.8 + t / RTT / 3 with the initial RTT: 74.4 + 3.4 after ten round trips.
     assert_eq!(image.grows(10 * INITIAL_RTT + 1), 77);
     assert_eq!(image.grows(50 * INITIAL_RTT), 93);
     let mut meter = RttMeter::new(image.rtt.clone(), counter(), image.now_ns);
@@ -228,7 +229,7 @@ fn in_tcp_mode_the_window_is_at_least_what_tcp_would_have_but_never_too_large() 
     assert_eq!(image.grows(600 * MS), 84, "74.4 + 10, the curve has 83");
     meter.on_answer(image.now_ns, 0, image.now_ns);
     assert_eq!(image.rtt.get_ns(), 0);
-    assert_eq!(image.grows(MS), 93, "a round trip of nothing");
+    assert_eq!(image.grows(MS), 93, "a round trip of zero");
 }
 
 proptest! {

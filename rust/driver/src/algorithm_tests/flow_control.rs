@@ -1,4 +1,4 @@
-//! Whose window limits a sender.
+//! Tests of the flow control strategies.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -54,7 +54,7 @@ fn group(group_tag: Option<i64>, group_min_size: usize) -> GroupConfig {
     }
 }
 
-/// A strategy with the limit and clock that its sender would keep.
+/// A strategy with the limit and the clock of its sender.
 struct Sender {
     flow_control: Box<dyn FlowControl>,
     receivers: AtomicCounter<SharedBuffer>,
@@ -339,7 +339,7 @@ fn a_flood_of_receivers_is_remembered_up_to_the_bound() {
         assert_eq!(problem, Some(FlowControlProblem::TooManyReceivers));
     }
     assert_eq!((sender.receivers(), sender.limit), (bound, 1000));
-    assert_eq!(sender.problem(status(1, 0)), None, "known ones are heard");
+    assert_eq!(sender.problem(status(1, 0)), None, "known receivers count");
     sender.now_ns += TIMEOUT + 1;
     sender.idles();
     assert_eq!(sender.receivers(), 0);
@@ -535,10 +535,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The rules of reference 04, section 10.3, one after the other.
+/// A model of the rules of reference 04, section 10.3, in their order.
 struct Model {
     config: GroupConfig,
-    /// By id: position + window, time, leaving.
+    /// By receiver id: position + window, time of the last message, and whether it is leaving.
     receivers: BTreeMap<i64, (i64, i64, bool)>,
     pin: Option<(i64, i64)>,
     is_elicited: bool,

@@ -1,4 +1,4 @@
-//! Finding what is missing, asking for it, and reporting it.
+//! Tests of loss detection, of NAK timing and of the loss report.
 
 use crate::image_loss::ImageLoss;
 use crate::loss_detector::{LossDetector, LossScan, TermGap};
@@ -19,7 +19,7 @@ const FRAME: i64 = 1408;
 const DELAY: i64 = 2 * MS;
 const RETRY: i64 = 100 * DELAY;
 
-/// An image that datagrams arrive for, one frame in each.
+/// An image that receives datagrams with one frame each.
 struct Image {
     log: LogBuffers<SharedBuffer>,
     detector: LossDetector,
@@ -49,7 +49,7 @@ impl Image {
         }
     }
 
-    /// A frame arrives.
+    /// Receives a frame.
     fn gets(&mut self, position: i64, length: i64) -> &mut Self {
         let mut frame = vec![0; length as usize];
         frame[..4].copy_from_slice(&(length as i32).to_le_bytes());
@@ -58,7 +58,7 @@ impl Image {
         self.sees(position + length)
     }
 
-    /// Padding arrives, of which only the header travels.
+    /// Receives padding, of which only the header is sent.
     fn gets_padding(&mut self, position: i64, length: i64) -> &mut Self {
         let mut header = vec![0; 32];
         header[..4].copy_from_slice(&(length as i32).to_le_bytes());
@@ -66,7 +66,7 @@ impl Image {
         self.sees(position + 32)
     }
 
-    /// A heartbeat arrives.
+    /// Receives a heartbeat.
     fn sees(&mut self, position: i64) -> &mut Self {
         self.hwm_position = self.hwm_position.max(position);
         self
@@ -219,10 +219,10 @@ fn a_gap_that_changes_is_a_new_one_02_79() {
     assert_eq!(image.scan(), found(0), "longer");
     image.now_ns += DELAY - 1;
     image.gets(3 * FRAME, FRAME);
-    assert_eq!(image.scan(), found(0), "shorter");
+    assert_eq!(image.scan(), found(0), "shorter gap");
     image.now_ns += DELAY - 1;
     image.gets(0, FRAME);
-    assert_eq!(image.scan(), found(FRAME), "elsewhere");
+    assert_eq!(image.scan(), found(FRAME), "different gap");
     assert_eq!(image.scan_after(DELAY - 1), complete_up_to(FRAME));
     assert_eq!(image.scan_after(1), due(FRAME, 2 * FRAME));
 }
@@ -341,7 +341,7 @@ fn source() -> LossSource {
     }
 }
 
-/// The report after these gaps of one image, one millisecond apart.
+/// Returns the loss report after these gaps of one image, one millisecond apart.
 fn reported(gaps: &[TermGap]) -> Vec<LossObservation> {
     let memory = SharedBuffer::heap(REPORT_LENGTH);
     let mut report = LossReport::new(memory.clone());
@@ -411,7 +411,7 @@ fn when_the_report_is_full_an_image_is_not_in_it_and_others_go_on() {
     );
 }
 
-/// 04-150: repeated NAKs of the detector add nothing
+/// 04-150: the detector's repeated reports of a gap add nothing.
 #[test]
 fn what_the_detector_reports_again_is_counted_once() {
     let memory = SharedBuffer::heap(REPORT_LENGTH);

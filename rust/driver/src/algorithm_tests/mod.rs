@@ -1,4 +1,4 @@
-//! The algorithms of sender and receiver, each beside what it promises and, where it is small, beside the simplest model of it.
+//! Tests of the algorithms of sender and receiver. Small algorithms are also compared with a simple model.
 
 mod congestion;
 mod flow_control;

@@ -1,4 +1,4 @@
-//! How long receivers wait before they ask for what is missing.
+//! Tests of the NAK delays.
 
 use crate::Context;
 use crate::nak_delay::{MulticastBackoff, NakDelay};
@@ -54,8 +54,9 @@ fn a_receiver_of_a_group_draws_each_delay_anew_from_its_seed() {
     assert!(different.len() > 90);
 }
 
-/// The largest difference between the distribution of `delays` and the one with P(delay < d) = (e^(lambda d / T) - 1) / (e^lambda - 1),
-/// which follows from the formula for the delay.
+/// Returns the largest difference between the distribution of `delays` and the expected distribution.
+///
+/// Expected is P(delay < d) = (e^(lambda d / T) - 1) / (e^lambda - 1), which follows from the formula for the delay.
 fn distance(mut delays: Vec<i64>, group_size: f64, max_backoff_ns: f64) -> f64 {
     delays.sort_unstable();
     let lambda = group_size.ln() + 1.0;
@@ -73,7 +74,7 @@ fn distance(mut delays: Vec<i64>, group_size: f64, max_backoff_ns: f64) -> f64 {
 #[test]
 fn the_delays_of_a_group_are_distributed_as_the_formula_says() {
     const COUNT: usize = 100_000;
-    // Kolmogorov and Smirnov: one in a thousand fair samples is further away.
+    // Kolmogorov and Smirnov: only one in a thousand random samples has a larger distance.
     let critical = 1.95 / (COUNT as f64).sqrt();
     for (group_size, max_backoff_ns) in
         [(1, 10 * MS), (10, 10 * MS), (10, 100 * MS), (1000, 60 * MS)]
@@ -95,7 +96,7 @@ fn few_receivers_of_a_group_ask_before_the_others_heard_the_repair_02_80() {
             group_size as usize,
         );
         earliest.sort_unstable();
-        // Those that ask within a round trip of 1 ms after the first.
+        // Receivers that send a request within a round trip of 1 ms after the first request.
         earliest
             .iter()
             .filter(|delay| **delay < earliest[0] + MS)

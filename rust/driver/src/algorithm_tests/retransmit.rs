@@ -1,4 +1,4 @@
-//! Answers to NAKs.
+//! Tests of retransmits after NAKs.
 
 use crate::retransmit::{
     FREE_RETRANSMIT_LENGTH, NakOutcome, RETRANSMIT_MULTIPLE, RetransmitBudgetExceeded,
@@ -32,10 +32,10 @@ fn group_config(max_resend: usize) -> RetransmitConfig {
     }
 }
 
-/// A range of bytes that a receiver asks for.
+/// Position and length of a range that a receiver requests.
 type Range = (i64, usize);
 
-/// A handler with the sender that it sends for.
+/// A handler and the state of its sender.
 struct Sender {
     handler: RetransmitHandler,
     position: i64,
@@ -189,7 +189,7 @@ fn an_answer_is_bounded_by_the_window_times_its_multiple_and_by_the_term() {
         });
         sender.position = term_length as i64;
         sender.tick();
-        // As much as a receiver may ask for: all up to the end of the term.
+        // The longest range that a receiver may request: everything up to the end of the term.
         let half = term_length / 2;
         assert_eq!(sender.hears(half as i64, half), NakOutcome::Accepted);
         assert_eq!(sender.resent(), [(half as i64, longest.min(half))]);
@@ -232,7 +232,9 @@ fn what_is_new_when_the_delay_is_over_can_be_sent_again_by_then() {
     assert_eq!(sender.resent(), [(1024, 32)]);
 }
 
-/// A publication that sends `new_per_ms` while a flood of NAKs asks for its latest bytes; answers new and resent bytes by millisecond.
+/// Runs a publication that sends `new_per_ms` while a flood of NAKs requests its latest bytes.
+///
+/// Returns the new and the retransmitted bytes of each millisecond.
 fn flood(new_per_ms: i64, duration_ms: usize) -> Vec<(usize, usize)> {
     const TERM: usize = 16 * 1024 * 1024;
     let mut sender = Sender::new(RetransmitConfig {
@@ -267,7 +269,7 @@ fn a_flood_of_naks_gets_no_more_than_the_budget_in_any_second() {
         for second in traffic.windows(1000) {
             let new: usize = second.iter().map(|it| it.0).sum();
             let resent: usize = second.iter().map(|it| it.1).sum();
-            // What is new in a second is known to the length of one slot.
+            // The number of new bytes in a second is only known to the length of one slot.
             let bound = (new + new / 4) * RETRANSMIT_MULTIPLE;
             assert!(resent <= bound.max(FREE_RETRANSMIT_LENGTH));
         }
@@ -332,10 +334,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The rules of reference 04, section 9, for an immediate answer; too slow a sender for the budget to matter.
+/// A model of the rules of reference 04, section 9, for immediate retransmits.
+///
+/// The sender is too slow for the budget to matter.
 struct Model {
     max_resend: Option<usize>,
-    /// Begin, end, and when it stops to linger.
+    /// Begin, end, and the end of the linger time.
     lingering: Vec<(i64, i64, i64)>,
 }
 

@@ -1,4 +1,4 @@
-//! What several of these tests need.
+//! Helpers that several of these tests use.
 
 use crate::testing::PLAIN_COUNTER;
 use aeron_memory::SharedBuffer;
@@ -8,7 +8,7 @@ pub const US: i64 = 1_000;
 pub const MS: i64 = 1_000 * US;
 pub const SECOND: i64 = 1_000 * MS;
 
-/// A counter of its own.
+/// Returns a new counter.
 pub fn counter() -> AtomicCounter<SharedBuffer> {
     let (metadata, values) = (SharedBuffer::heap(512), SharedBuffer::heap(128));
     let mut manager = CountersManager::new(metadata, values, 0).unwrap();

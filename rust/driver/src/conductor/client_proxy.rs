@@ -1,4 +1,4 @@
-//! The driver's voice: every answer and event that clients hear.
+//! [`ClientProxy`]: encodes and broadcasts all responses and events for the clients.
 
 use aeron_memory::broadcast::BroadcastTransmitter;
 use aeron_memory::buffer::SharedBuffer;
@@ -12,15 +12,14 @@ use crate::stream::StreamIdentity;
 /// Longest text of an error, in bytes.
 const MAX_ERROR_TEXT_LENGTH: usize = 8191;
 
-/// Counters that a publication's client is told of.
+/// Ids of the counters that the event for an added publication contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicationCounterIds {
     pub limit: i32,
-    /// Status of the channel, -1 for IPC.
+    /// Counter id of the channel status, -1 for IPC.
     pub channel_status: i32,
 }
 
-/// Encodes events and broadcasts them.
 #[derive(Debug)]
 pub struct ClientProxy {
     transmitter: BroadcastTransmitter<SharedBuffer>,
@@ -28,7 +27,7 @@ pub struct ClientProxy {
 }
 
 impl ClientProxy {
-    /// A proxy for all clients that read what `transmitter` sends.
+    /// Creates a proxy that sends to the readers of `transmitter`.
     pub fn new(transmitter: BroadcastTransmitter<SharedBuffer>) -> Self {
         let buffer = vec![0; transmitter.max_message_length()];
         Self {
@@ -145,7 +144,7 @@ impl ClientProxy {
         ));
     }
 
-    /// A receiver, or a subscriber of an IPC publication, refuses a publication.
+    /// Announces that a receiver, or a subscriber of an IPC publication, rejects the publication.
     pub fn on_publication_error(&mut self, report: &PublicationErrorReport) {
         self.send(&Event::PublicationError(event::PublicationError {
             registration_id: report.registration_id,
@@ -160,7 +159,7 @@ impl ClientProxy {
         }));
     }
 
-    /// Every part of an event is far shorter than the longest message, which is at least 128 KiB.
+    /// Sends an event. All parts of an event are far shorter than the longest message, which is at least 128 KiB.
     fn send(&mut self, event: &Event<'_>) {
         let sent = event.encode(&mut self.buffer).map(|length| {
             self.transmitter

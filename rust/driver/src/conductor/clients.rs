@@ -1,16 +1,15 @@
-//! The clients that the driver knows, and what each of them owns.
+//! [`Clients`]: the clients of the driver and the resources that each client owns.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::{AtomicCounter, NewCounter, keys, types};
 
-use super::outlets::Outlets;
+use super::outlets::ConductorOutlets;
 use crate::error::DriverError;
 
-/// All clients.
 #[derive(Debug, Default)]
 pub struct Clients(Vec<Client>);
 
-/// A client: known from its first resource until it closes or falls silent.
+/// A client. The entry exists from the client's first resource until the client closes or times out.
 #[derive(Debug)]
 pub struct Client {
     id: i64,
@@ -20,16 +19,16 @@ pub struct Client {
     pub counters: Vec<OwnedCounter>,
 }
 
-/// A client's claim on a publication.
+/// A client's reference to a publication, which several clients may share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicationReference {
-    /// Correlation id of the client's add.
+    /// Correlation id of the client's command that added the publication.
     pub registration_id: i64,
-    /// Registration id of the publication itself.
+    /// Registration id of the publication.
     pub publication_id: i64,
 }
 
-/// A counter that ends with its client.
+/// A counter that is freed when its client ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnedCounter {
     pub registration_id: i64,
@@ -37,16 +36,18 @@ pub struct OwnedCounter {
 }
 
 impl Clients {
-    /// The client with this id, if it has shown up.
+    /// Returns the client with this id; `None` if the client has no resources yet.
     pub fn known(&mut self, id: i64) -> Option<&mut Client> {
         self.0.iter_mut().find(|client| client.id == id)
     }
 
-    /// The client with this id; a new one is announced by its heartbeat counter.
+    /// Returns the client with this id.
+    ///
+    /// If the client is new, adds it, allocates its heartbeat counter and announces the counter to the clients.
     pub fn get_or_add(
         &mut self,
         id: i64,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) -> Result<&mut Client, DriverError> {
         let index = match self.0.iter().position(|client| client.id == id) {
             Some(index) => index,
@@ -60,19 +61,19 @@ impl Clients {
         Ok(&mut self.0[index])
     }
 
-    /// Gives a client a reference to a publication.
+    /// Adds a reference to a publication to a client.
     pub fn refer(
         &mut self,
         client_id: i64,
         reference: PublicationReference,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) -> Result<(), DriverError> {
         let client = self.get_or_add(client_id, outlets)?;
         client.publications.push(reference);
         Ok(())
     }
 
-    /// Takes out one client that is gone or has been silent for too long.
+    /// Removes and returns a client that has closed or timed out.
     pub fn take_gone(&mut self, now_ms: i64, liveness_timeout_ms: i64) -> Option<Client> {
         let is_gone = |client: &Client| client.is_gone(now_ms, liveness_timeout_ms);
         let index = self.0.iter().rposition(is_gone)?;
@@ -81,7 +82,7 @@ impl Clients {
 }
 
 impl Client {
-    /// A client whose heartbeat counter holds the time of its last sign of life in epoch milliseconds.
+    /// Creates a client. The counter `heartbeat` is the time of the client's last keepalive in epoch milliseconds.
     fn new(id: i64, heartbeat: AtomicCounter<SharedBuffer>) -> Self {
         Self {
             id,
@@ -100,12 +101,12 @@ impl Client {
         self.heartbeat.id()
     }
 
-    /// The client showed a sign of life.
+    /// Sets the time of the last keepalive.
     pub fn keep_alive(&self, now_ms: i64) {
         self.heartbeat.set(now_ms);
     }
 
-    /// The client said that it is gone.
+    /// Sets the client to closed, after its close command.
     pub fn close(&mut self) {
         self.is_closed = true;
         self.heartbeat.set(0);
@@ -115,12 +116,12 @@ impl Client {
         self.is_closed
     }
 
-    /// Whether the client is gone or has been silent for too long.
+    /// Returns whether the client has closed or timed out.
     fn is_gone(&self, now_ms: i64, liveness_timeout_ms: i64) -> bool {
         self.is_closed || now_ms > self.heartbeat.get().saturating_add(liveness_timeout_ms)
     }
 
-    /// Takes a publication reference out.
+    /// Removes and returns a publication reference.
     pub fn remove_publication(&mut self, registration_id: i64) -> Option<PublicationReference> {
         let index = self
             .publications
@@ -129,7 +130,7 @@ impl Client {
         Some(self.publications.swap_remove(index))
     }
 
-    /// Takes a counter out.
+    /// Removes and returns a counter.
     pub fn remove_counter(&mut self, registration_id: i64) -> Option<OwnedCounter> {
         let index = self
             .counters
@@ -141,7 +142,7 @@ impl Client {
 
 fn allocate_heartbeat(
     client_id: i64,
-    outlets: &mut Outlets,
+    outlets: &mut ConductorOutlets,
 ) -> Result<AtomicCounter<SharedBuffer>, DriverError> {
     outlets.allocate_counter(&NewCounter {
         type_id: types::CLIENT_HEARTBEAT,

@@ -1,5 +1,5 @@
-//! What a conductor does for a driver that is to close: it ends the network publications and
-//! the images that nobody reads, and reports what is left to do.
+//! The conductor's part of the shutdown of a driver. It ends the network publications and the images without a
+//! subscriber, and reports the remaining work.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use super::command_ring::CommandRing;
 use super::pending::PendingCommands;
 use crate::closing::{Closing, ClosingReport};
 
-/// Time for the commands that were sent before the driver was to close, in ns. Clients may send more than the conductor executes in
-/// this time; a drain that never began would lose what they published.
+/// Time limit in ns for the commands that clients sent before the shutdown. Clients may send more than the conductor
+/// can execute. Without the limit the drain might never begin, and published messages would be lost.
 const COMMANDS_TIME_NS: i64 = 500_000_000;
 
-/// The drain of a driver that is to close.
-pub(super) struct Drain {
+/// The state of the shutdown.
+pub(super) struct ConductorDrain {
     closing: Arc<Closing>,
     begin: DrainBegin,
 }
@@ -21,16 +21,16 @@ pub(super) struct Drain {
 /// When the drain begins.
 #[derive(Clone, Copy, Debug)]
 enum DrainBegin {
-    /// The driver is not to close.
+    /// No shutdown was requested yet.
     Unknown,
-    /// After the commands that were there when the driver was to close, or at the deadline.
+    /// The drain begins after the commands that clients had sent before the request, or at the deadline.
     After { commands_end: i64, deadline_ns: i64 },
-    /// It has begun.
+    /// The drain has begun.
     Begun,
 }
 
-impl Drain {
-    /// The drain that begins when `closing` is requested.
+impl ConductorDrain {
+    /// Creates a drain that begins when `closing` is requested.
     pub(super) fn new(closing: Arc<Closing>) -> Self {
         Self {
             closing,
@@ -38,7 +38,10 @@ impl Drain {
         }
     }
 
-    /// Whether the driver is to close, and the commands that clients had sent before are executed, or took too long.
+    /// Returns whether the drain has begun.
+    ///
+    /// The drain begins after the request, once the commands that clients sent earlier are executed or their time limit
+    /// is reached.
     fn is_due(&mut self, commands: &CommandRing, pending: &PendingCommands, now_ns: i64) -> bool {
         if !self.closing.is_requested() {
             return false;
@@ -64,7 +67,7 @@ impl Drain {
 }
 
 impl Conductor {
-    /// One step of the drain, in each duty cycle from its begin on.
+    /// Runs one step of the drain. Called in each duty cycle.
     pub(super) fn drain_if_due(&mut self) {
         let outlets = &mut self.outlets;
         if !self
@@ -74,7 +77,8 @@ impl Conductor {
             return;
         }
         self.publications.end_network(outlets.now_ns);
-        // At once and not at the next timer tick: closing waits for them.
+        // The checks run in each duty cycle, not only at the timer tick, because the closing driver waits for their
+        // result.
         self.publications
             .check_network(&mut self.endpoints, outlets);
         self.images.check(&mut self.endpoints, outlets);

@@ -1,15 +1,15 @@
-//! The ring of client commands.
+//! [`CommandRing`]: reads the commands of clients from the to-driver ring buffer.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::ring::RingConsumer;
 
-use super::outlets::Outlets;
+use super::outlets::ConductorOutlets;
 
-/// See the [module](self).
+/// The ring buffer of client commands.
 pub(super) struct CommandRing {
     consumer: RingConsumer<SharedBuffer>,
     blocked_timer: BlockedCommandTimer,
-    /// The memory of the newest command, to be used again.
+    /// The memory of the last command, which the next command reuses.
     body: Vec<u8>,
 }
 
@@ -19,14 +19,15 @@ pub(super) struct CommandBytes {
     pub(super) body: Vec<u8>,
 }
 
-/// Notices a command that its client will not finish: the ring stands still although something was claimed.
+/// Detects a command that a client claimed and does not complete: the consumer position does not move, although the
+/// producer position is after it.
 struct BlockedCommandTimer {
     last_consumer_position: i64,
     time_of_last_movement_ns: i64,
 }
 
 impl CommandRing {
-    /// The ring that `consumer` reads from `now_ns` on.
+    /// Creates the reader. The timer for blocked commands starts at `now_ns`.
     pub(super) fn new(consumer: RingConsumer<SharedBuffer>, now_ns: i64) -> Self {
         Self {
             blocked_timer: BlockedCommandTimer {
@@ -38,8 +39,8 @@ impl CommandRing {
         }
     }
 
-    /// Reads the next command. To be given back by [`recycle`](Self::recycle).
-    pub(super) fn read(&mut self, outlets: &Outlets) -> Option<CommandBytes> {
+    /// Reads the next command. The caller returns the memory of the command with [`recycle`](Self::recycle).
+    pub(super) fn read(&mut self, outlets: &ConductorOutlets) -> Option<CommandBytes> {
         let mut type_id_read = None;
         let body = &mut self.body;
         let result = self.consumer.read(1, |type_id, bytes| {
@@ -56,7 +57,7 @@ impl CommandRing {
         })
     }
 
-    /// Takes back the memory of a command.
+    /// Stores the memory of a command, so that the next command reuses it.
     pub(super) fn recycle(&mut self, command: CommandBytes) {
         self.body = command.body;
     }
@@ -65,22 +66,22 @@ impl CommandRing {
         self.consumer.ring().next_correlation_id()
     }
 
-    /// Where the commands end that are there now.
+    /// Returns the ring position at which the newest command ends.
     pub(super) fn end_position(&self) -> i64 {
         self.consumer.ring().producer_position()
     }
 
-    /// Whether all commands before `position` were read.
+    /// Returns whether all commands before `position` were read.
     pub(super) fn is_read_up_to(&self, position: i64) -> bool {
         self.consumer.ring().consumer_position() >= position
     }
 
-    /// Tells clients that the driver is alive.
+    /// Writes the driver's heartbeat for the clients.
     pub(super) fn keep_alive(&self, now_ms: i64) {
         self.consumer.ring().set_consumer_heartbeat_ms(now_ms);
     }
 
-    /// Skips a command that has blocked the ring for longer than `timeout_ns`; returns whether there was one.
+    /// Skips a command that has blocked the ring for longer than `timeout_ns`. Returns whether a command was skipped.
     pub(super) fn unblock(&mut self, now_ns: i64, timeout_ns: i64) -> bool {
         let ring = self.consumer.ring();
         let (consumer, producer) = (ring.consumer_position(), ring.producer_position());

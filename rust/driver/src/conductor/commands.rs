@@ -1,4 +1,4 @@
-//! One command from a client: what it asks for, and the answer.
+//! Executes one command of a client and sends the response.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::error::DriverError;
 use crate::log_storage::LogId;
 use crate::media::{ChannelRole, UdpChannel};
 use crate::receiver::ReceiverCommand;
-use crate::resources::Lookup;
+use crate::resources::LookupSubject;
 
 impl Conductor {
-    /// Executes a command; whatever its bytes are. What cannot be understood is not answered.
+    /// Executes a command with arbitrary bytes. A command that cannot be decoded has no response.
     pub(super) fn on_command(&mut self, type_id: i32, body: &[u8]) {
         match Command::decode(type_id, body) {
             Ok(command) => {
@@ -128,34 +128,36 @@ impl Conductor {
         Ok(())
     }
 
-    /// Asks for the addresses of a channel, which `command` waits for.
+    /// Requests the addresses of a channel and stores `command`, which waits for them.
     pub(super) fn resolve_channel(
         &mut self,
         channel: &[u8],
         role: ChannelRole,
         command: AwaitedChannel,
     ) {
-        let lookup_id = self.outlets.look_up(Lookup::Channel {
+        let lookup_id = self.outlets.look_up(LookupSubject::Channel {
             channel: channel.into(),
             role,
         });
         self.pending.await_channel(command, lookup_id);
     }
 
-    /// The channel that a command waits for is there, or is refused.
+    /// Continues the command that waits for this channel. `result` is an error if the channel is refused.
     pub(super) fn on_channel_resolved(
         &mut self,
         lookup_id: i64,
         result: Result<Arc<UdpChannel>, DriverError>,
     ) {
-        // Without a slot, the client has gone or does not want the channel any more.
+        // If there is no slot, the client has ended, or it has removed the resource that the command adds.
         if let Some(slot) = self.pending.channel_slot(lookup_id) {
             *slot = Some(result);
             self.resume_command_in_progress();
         }
     }
 
-    /// The address that a command or an endpoint waits for is there, or cannot be found.
+    /// Continues the command or the endpoint that waits for this address.
+    ///
+    /// `result` is an error if the name cannot be resolved.
     pub(super) fn on_address_resolved(
         &mut self,
         lookup_id: i64,
@@ -170,7 +172,7 @@ impl Conductor {
         }
     }
 
-    /// The log that a command waits for is there, or cannot be made.
+    /// Continues the command that waits for this log. `result` is an error if the log cannot be created.
     pub(super) fn on_publication_log(
         &mut self,
         registration_id: i64,
@@ -180,19 +182,19 @@ impl Conductor {
             *slot = Some(result);
             self.resume_command_in_progress();
         } else if result.is_ok() {
-            // The client has gone, or does not want the publication any more.
+            // The client has ended, or has removed the publication.
             self.outlets.remove_log(LogId::Publication(registration_id));
         }
     }
 
-    /// Goes on with the command in progress, if what it waits for is there.
+    /// Continues the command in progress if its result has arrived.
     fn resume_command_in_progress(&mut self) {
         if let Some(command) = self.pending.take_ready() {
             self.resume(command);
         }
     }
 
-    /// Goes on with a command.
+    /// Continues a command whose result has arrived.
     pub(super) fn resume(&mut self, command: ReadyCommand) {
         match command {
             ReadyCommand::Log(command, result) => {
@@ -224,8 +226,10 @@ impl Conductor {
         }
     }
 
-    /// Adds the publication that a log was created for. While the command stood aside, another may have added the same publication, or
-    /// one with the same session: the log is removed then.
+    /// Adds the publication for which the log was created.
+    ///
+    /// While the command waited, another command may have added the same publication, or one with the same session. The
+    /// new log is not needed then and is removed.
     fn use_publication_log(
         &mut self,
         command: &AwaitedLog,

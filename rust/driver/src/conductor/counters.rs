@@ -5,14 +5,14 @@ use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{AddCounter, AddStaticCounter, RemoveCounter};
 
 use super::clients::{Clients, OwnedCounter};
-use super::outlets::Outlets;
+use super::outlets::ConductorOutlets;
 use crate::error::DriverError;
 
 impl Clients {
     pub(super) fn on_add_counter(
         &mut self,
         command: &AddCounter<'_>,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) -> Result<(), DriverError> {
         let client = self.get_or_add(command.client_id, outlets)?;
         let counter = outlets.allocate_counter(&NewCounter {
@@ -38,7 +38,7 @@ impl Clients {
     pub(super) fn on_remove_counter(
         &mut self,
         command: &RemoveCounter,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) -> Result<(), DriverError> {
         let owned = self
             .known(command.client_id)
@@ -63,7 +63,7 @@ impl Clients {
     pub(super) fn on_add_static_counter(
         &mut self,
         command: &AddStaticCounter<'_>,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) -> Result<(), DriverError> {
         self.get_or_add(command.client_id, outlets)?;
         let reader = outlets.counters.reader();

@@ -1,4 +1,4 @@
-//! Commands that add destinations to publications with manual control, and remove them.
+//! Executes the commands that add and remove destinations of publications with manual control.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use super::Conductor;
 use super::requests::{Change, DestinationChange};
 use crate::error::DriverError;
 use crate::media::destination::send_destination_endpoint;
-use crate::resources::Lookup;
-use crate::sender::{EndpointId, ManualDestination, SenderCommand};
+use crate::resources::LookupSubject;
+use crate::sender::{ManualDestination, SendEndpointId, SenderCommand};
 
 impl Conductor {
     pub(super) fn on_change_destination(
@@ -24,7 +24,7 @@ impl Conductor {
             let channel = String::from_utf8_lossy(command.channel);
             error.context(format_args!("channel={channel}"))
         })?;
-        let lookup_id = self.outlets.look_up(Lookup::Name {
+        let lookup_id = self.outlets.look_up(LookupSubject::Name {
             name: name.clone(),
             parameter: key::ENDPOINT,
         });
@@ -38,7 +38,8 @@ impl Conductor {
         Ok(())
     }
 
-    /// The name of a destination is resolved; if it is not, it will be later.
+    /// Adds or removes a destination. If the name of the destination cannot be resolved now, it is resolved again
+    /// later.
     pub(super) fn on_destination_resolved(
         &mut self,
         change: &DestinationChange,
@@ -79,8 +80,8 @@ impl Conductor {
         Ok(())
     }
 
-    /// The endpoint of a publication whose destinations clients manage.
-    fn manual_send_endpoint(&self, publication_id: i64) -> Result<EndpointId, DriverError> {
+    /// Returns the endpoint of a publication with manual control.
+    fn manual_send_endpoint(&self, publication_id: i64) -> Result<SendEndpointId, DriverError> {
         let endpoint = self.publications.endpoint_of(publication_id);
         self.endpoints
             .manual_send_endpoint(endpoint, publication_id)

@@ -1,17 +1,19 @@
-//! Images are created for the requests of the receiver, one request in each duty cycle.
+//! Creates images for the requests of the receiver, one request in each duty cycle.
 
 use aeron_memory::buffer::SharedBuffer;
 
 use super::Conductor;
 use super::images::{ImagePlan, NewImage, refuse};
-use super::subscriptions::Origin;
+use super::subscriptions::StreamOrigin;
 use crate::error::DriverError;
 use crate::log_storage::LogId;
 use crate::receiver::ImageRequest;
-use crate::stream::{Stream, StreamSession};
+use crate::stream::{LinkedStream, StreamSession};
 
 impl Conductor {
-    /// Begins with at most one image, or drops one request that is too old; returns the number of requests.
+    /// Starts the creation of at most one image, or drops one request that is too old.
+    ///
+    /// Returns the number of requests handled.
     pub(super) fn take_image_request(&mut self) -> usize {
         if self.images.drop_expired_request(&mut self.outlets) {
             return 1;
@@ -25,7 +27,7 @@ impl Conductor {
         1
     }
 
-    /// Asks for the log of an image, if a subscription wants it.
+    /// Requests the log of an image, if a subscription matches it.
     fn request_image(&mut self, request: Box<ImageRequest>) -> Result<(), DriverError> {
         let Some(plan) = ImagePlan::of(&request, &self.endpoints, &self.subscriptions) else {
             refuse(&request, None, &mut self.outlets);
@@ -37,7 +39,7 @@ impl Conductor {
             .request_log(correlation_id, request, &plan, &mut self.outlets)
     }
 
-    /// The log that an image waits for is there, or cannot be made.
+    /// Continues the image that waits for this log. `result` is an error if the log cannot be created.
     pub(super) fn on_image_log(&mut self, id: i64, result: Result<SharedBuffer, DriverError>) {
         let Some(pending) = self.images.take_pending(id) else {
             return;
@@ -73,7 +75,7 @@ impl Conductor {
             stream_id: identity.stream_id,
             session_id: identity.session_id,
         };
-        let origin = Origin::Received(endpoint);
+        let origin = StreamOrigin::Received(endpoint);
         for subscription in self.subscriptions.matching(session, origin) {
             if let Err(error) = self.outlets.link(&mut new.image, subscription) {
                 self.outlets.errors.record(&error);

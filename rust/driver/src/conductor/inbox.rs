@@ -1,4 +1,4 @@
-//! The replies and events of the other agents.
+//! [`ConductorInbox`]: handles the replies and events of the other agents.
 
 use super::Conductor;
 use super::endpoints::ReResolvedEndpoint;
@@ -8,21 +8,22 @@ use crate::receiver::ReceiverEvent;
 use crate::resources::ResourceReply;
 use crate::sender::SenderEvent;
 
-/// Replies of the native resource agent in one duty cycle: more than the agent sends in one of its own, so that the reply that a
-/// client waits for is not delayed by others.
+/// Maximum number of replies of the native resource agent in one duty cycle. The agent sends fewer in a duty cycle, so
+/// no backlog delays a reply that a client waits for.
 const MAX_REPLIES: usize = 6;
-/// Events of the receiver in one duty cycle: a release is not delayed by requests for images, each of which only joins a queue.
+/// Maximum number of events of the receiver in one duty cycle. Image requests are cheap, because each only joins a
+/// queue; they do not delay the release of an image.
 const MAX_RECEIVER_EVENTS: usize = 16;
 
-/// See the [module](self).
-pub(super) struct Inbox {
+/// The queues from the other agents to the conductor.
+pub(super) struct ConductorInbox {
     pub(super) resource_replies: QueueConsumer<ResourceReply>,
     pub(super) sender_events: QueueConsumer<SenderEvent>,
     pub(super) receiver_events: QueueConsumer<ReceiverEvent>,
 }
 
 impl Conductor {
-    /// Takes a few messages of each agent; returns their number.
+    /// Handles a few messages of each agent. Returns the number of messages.
     pub(super) fn take_messages(&mut self) -> usize {
         let mut work_count = 0;
         while work_count < MAX_REPLIES

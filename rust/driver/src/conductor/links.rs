@@ -1,52 +1,53 @@
-//! The links between subscriptions and the streams that match them.
+//! Links subscriptions with the streams that match them.
 
 use std::sync::Arc;
 
 use aeron_memory::counters::{NewCounter, keys, types};
 
 use super::Conductor;
-use super::outlets::Outlets;
-use super::subscriptions::{Origin, Source, Subscription, Subscriptions};
+use super::outlets::ConductorOutlets;
+use super::subscriptions::{StreamOrigin, SubscriptionLink, SubscriptionSource, Subscriptions};
 use crate::error::DriverError;
 use crate::stream::{
-    IPC_SOURCE_IDENTITY, LinkId, Stream, StreamSession, Subscriber, SubscriberConfig, TetherAction,
+    IPC_SOURCE_IDENTITY, LinkId, LinkedStream, StreamSession, Subscriber, SubscriberConfig,
+    TetherAction,
 };
 
 impl Conductor {
-    /// Links the subscription that was added last to every stream that matches it.
+    /// Links the newest subscription to every stream that matches it.
     pub(super) fn link_last_subscription(&mut self) {
         let Some(subscription) = self.subscriptions.last() else {
             return;
         };
         let outlets = &mut self.outlets;
         match subscription.source {
-            Source::Ipc => {
+            SubscriptionSource::Ipc => {
                 for publication in self.publications.ipc_mut() {
-                    outlets.link_if_matching(publication, Origin::Ipc, subscription);
+                    outlets.link_if_matching(publication, StreamOrigin::Ipc, subscription);
                 }
             }
-            Source::Spy(_) => {
+            SubscriptionSource::Spy(_) => {
                 for publication in self.publications.network_mut() {
                     let endpoint = publication.options().endpoint;
                     if let Some(channel) = self.endpoints.sent_channel(endpoint) {
-                        let origin = Origin::Sent(channel);
+                        let origin = StreamOrigin::Sent(channel);
                         outlets.link_if_matching(publication, origin, subscription);
                     }
                 }
             }
-            Source::Network(_) => {
+            SubscriptionSource::Network(_) => {
                 for image in self.images.all_mut() {
-                    let origin = Origin::Received(image.config().endpoint);
+                    let origin = StreamOrigin::Received(image.config().endpoint);
                     outlets.link_if_matching(image, origin, subscription);
                 }
             }
         }
     }
 
-    /// Tells the client of a local subscription that is about to be unlinked of each image that goes with it.
-    pub(super) fn announce_unlinked(&mut self, subscription: &Subscription) {
+    /// Announces the end of each image of a local subscription that is about to be unlinked.
+    pub(super) fn announce_unlinked(&mut self, subscription: &SubscriptionLink) {
         let outlets = &mut self.outlets;
-        let mut announce = |stream: &dyn Stream| {
+        let mut announce = |stream: &dyn LinkedStream| {
             if stream.subscribers().contains(subscription.link_id) {
                 outlets.events.on_unavailable_image(
                     stream.identity(),
@@ -56,36 +57,40 @@ impl Conductor {
             }
         };
         match subscription.source {
-            Source::Ipc => self.publications.ipc().iter().for_each(|it| announce(it)),
-            Source::Spy(_) => self
+            SubscriptionSource::Ipc => self.publications.ipc().iter().for_each(|it| announce(it)),
+            SubscriptionSource::Spy(_) => self
                 .publications
                 .network()
                 .iter()
                 .for_each(|it| announce(it)),
-            Source::Network(_) => self.images.all().iter().for_each(|it| announce(it)),
+            SubscriptionSource::Network(_) => self.images.all().iter().for_each(|it| announce(it)),
         }
     }
 
-    /// Ends the links of a subscription that is gone, without telling anybody.
-    pub(super) fn unlink(&mut self, subscription: &Subscription) {
+    /// Removes the links of a subscription that has ended, without events to clients.
+    pub(super) fn unlink(&mut self, subscription: &SubscriptionLink) {
         let outlets = &mut self.outlets;
         match subscription.source {
-            Source::Ipc => outlets.unlink_all(self.publications.ipc_mut(), subscription.link_id),
-            Source::Spy(_) => {
+            SubscriptionSource::Ipc => {
+                outlets.unlink_all(self.publications.ipc_mut(), subscription.link_id)
+            }
+            SubscriptionSource::Spy(_) => {
                 outlets.unlink_all(self.publications.network_mut(), subscription.link_id);
             }
-            Source::Network(_) => outlets.unlink_all(self.images.all_mut(), subscription.link_id),
+            SubscriptionSource::Network(_) => {
+                outlets.unlink_all(self.images.all_mut(), subscription.link_id)
+            }
         }
     }
 }
 
 impl Subscriptions {
-    /// Links every subscription that matches a stream and is not linked yet.
+    /// Links a stream to every matching subscription that has no link to the stream yet.
     pub(super) fn link_to(
         &self,
-        stream: &mut dyn Stream,
-        origin: Origin<'_>,
-        outlets: &mut Outlets,
+        stream: &mut dyn LinkedStream,
+        origin: StreamOrigin<'_>,
+        outlets: &mut ConductorOutlets,
     ) {
         for subscription in self.iter() {
             outlets.link_if_matching(stream, origin, subscription);
@@ -93,12 +98,12 @@ impl Subscriptions {
     }
 }
 
-impl Outlets {
+impl ConductorOutlets {
     fn link_if_matching(
         &mut self,
-        stream: &mut dyn Stream,
-        origin: Origin<'_>,
-        subscription: &Subscription,
+        stream: &mut dyn LinkedStream,
+        origin: StreamOrigin<'_>,
+        subscription: &SubscriptionLink,
     ) {
         let identity = stream.identity();
         let session = StreamSession {
@@ -110,18 +115,19 @@ impl Outlets {
             if !stream.is_ready_for_subscribers() {
                 return stream.await_pages();
             }
-            // The subscription is there already, and its client has been told; only this image is missing.
+            // The client already has its subscription; only this image is missing. The error is recorded, not sent to
+            // the client.
             if let Err(error) = self.link(stream, subscription) {
                 self.errors.record(&error);
             }
         }
     }
 
-    /// Makes a subscription a subscriber of a stream, from its join position on.
+    /// Adds a subscription to the subscribers of a stream, beginning at the stream's join position.
     pub(super) fn link(
         &mut self,
-        stream: &mut dyn Stream,
-        subscription: &Subscription,
+        stream: &mut dyn LinkedStream,
+        subscription: &SubscriptionLink,
     ) -> Result<(), DriverError> {
         let (identity, join_position) = (stream.identity(), stream.join_position());
         let (registration_id, channel) = (subscription.registration_id, &*subscription.channel);
@@ -161,7 +167,7 @@ impl Outlets {
         Ok(())
     }
 
-    fn unlink_all(&mut self, streams: &mut [impl Stream], link_id: LinkId) {
+    fn unlink_all(&mut self, streams: &mut [impl LinkedStream], link_id: LinkId) {
         for stream in streams {
             if let Some(subscriber) = stream.subscribers_mut().remove(link_id) {
                 subscriber
@@ -174,7 +180,7 @@ impl Outlets {
     }
 
     /// Frees the counters of all subscribers of a stream that has ended.
-    pub(super) fn free_subscribers(&mut self, stream: &mut dyn Stream) {
+    pub(super) fn free_subscribers(&mut self, stream: &mut dyn LinkedStream) {
         for subscriber in stream.subscribers_mut().remove_all() {
             subscriber
                 .position_counter_id()
@@ -183,8 +189,14 @@ impl Outlets {
         }
     }
 
-    /// Tells every subscriber of a stream that its image is gone; `channel` instead of its own, where that is said.
-    pub(super) fn announce_unavailable(&mut self, stream: &dyn Stream, channel: Option<&str>) {
+    /// Announces to every subscriber of a stream that its image ends.
+    ///
+    /// `channel` replaces the subscriber's channel in the event.
+    pub(super) fn announce_unavailable(
+        &mut self,
+        stream: &dyn LinkedStream,
+        channel: Option<&str>,
+    ) {
         for subscriber in stream.subscribers().iter() {
             self.events.on_unavailable_image(
                 stream.identity(),
@@ -194,8 +206,12 @@ impl Outlets {
         }
     }
 
-    /// Does what the untethered subscribers of a stream ask for.
-    pub(super) fn on_tether_actions(&mut self, stream: &dyn Stream, actions: Vec<TetherAction>) {
+    /// Executes the actions that untethered subscribers of a stream need.
+    pub(super) fn on_tether_actions(
+        &mut self,
+        stream: &dyn LinkedStream,
+        actions: Vec<TetherAction>,
+    ) {
         for action in actions {
             match action {
                 TetherAction::Unavailable { registration_id } => {

@@ -1,10 +1,12 @@
-//! The conductor: takes the clients' commands, owns what they ask for, and ends what nobody needs any more.
+//! The conductor: executes the clients' commands, owns the resources that they add, and frees resources that are no
+//! longer used.
 //!
-//! Its state is divided into owners: [`Clients`], [`Endpoints`], [`Publications`], [`Subscriptions`] and [`Images`]. An owner
-//! gets the others that it uses as arguments. [`Conductor`] has the duty cycle, and does what needs several owners.
+//! Its state is divided into owners: [`Clients`], [`Endpoints`], [`Publications`], [`Subscriptions`] and [`Images`]. An
+//! owner gets the other owners that it uses as arguments. [`Conductor`] has the duty cycle and the operations that need
+//! several owners.
 //!
-//! A plain state machine: it is handed the time, its memory is handed in, files are made by the native resource agent, and what
-//! looks random comes from a seed. So the same conductor runs in a driver and in a simulation.
+//! The conductor is a plain state machine. The caller passes the time and the memory, the native resource agent creates
+//! the files, and a seed determines the random ids. The same conductor therefore runs in a driver and in the simulator.
 
 mod client_proxy;
 mod clients;
@@ -53,12 +55,12 @@ use crate::session_ids::SessionIds;
 use crate::socket_buffers::SocketBufferLengths;
 use client_proxy::ClientProxy;
 use clients::Clients;
-use closing::Drain;
+use closing::ConductorDrain;
 use command_ring::CommandRing;
 use endpoints::Endpoints;
 use images::Images;
-use inbox::Inbox;
-use outlets::Outlets;
+use inbox::ConductorInbox;
+use outlets::ConductorOutlets;
 use pending::PendingCommands;
 use publications::Publications;
 use rejections::NotedRejections;
@@ -76,40 +78,40 @@ pub struct ConductorParts {
     pub system_counters: SystemCounters<SharedBuffer>,
     /// The error log.
     pub errors: ErrorRecorder,
-    /// Work for the native resource agent.
+    /// Commands for the native resource agent.
     pub resource_commands: ResourceCommands,
-    /// The results of that work.
+    /// Results of those commands.
     pub resource_replies: QueueConsumer<ResourceReply>,
-    /// Work for the sender.
+    /// Commands for the sender.
     pub sender_commands: QueueProducer<SenderCommand>,
     /// Events of the sender.
     pub sender_events: QueueConsumer<SenderEvent>,
-    /// Work for the receiver.
+    /// Commands for the receiver.
     pub receiver_commands: QueueProducer<ReceiverCommand>,
     /// Events of the receiver.
     pub receiver_events: QueueConsumer<ReceiverEvent>,
-    /// Where sockets come from.
+    /// Opens sockets.
     pub network: Box<dyn Network>,
-    /// What images have lost.
+    /// Losses of the images.
     pub loss_report: LossReport<SharedBuffer>,
-    /// Set when a client may end the driver and does so.
+    /// Set when a client terminates the driver and the validator allows it.
     pub is_terminated: Arc<AtomicBool>,
-    /// Asks for the end of the publications.
+    /// The requests of a driver that closes, and the reports to it.
     pub closing: Arc<Closing>,
-    /// Where session ids, initial term ids and receiver ids come from.
+    /// Seed of the session ids, initial term ids and receiver ids.
     pub seed: u64,
-    /// What the system gives a socket, for the metadata of logs.
+    /// Default lengths of socket buffers, for the metadata of logs.
     pub system_socket_buffers: SocketBufferLengths,
 }
 
-/// See the [module](self).
+/// The conductor; see the [module](self).
 pub struct Conductor {
     context: Arc<Context>,
     commands: CommandRing,
-    outlets: Outlets,
-    inbox: Inbox,
+    outlets: ConductorOutlets,
+    inbox: ConductorInbox,
     is_terminated: Arc<AtomicBool>,
-    drain: Drain,
+    drain: ConductorDrain,
     clients: Clients,
     endpoints: Endpoints,
     publications: Publications,
@@ -121,7 +123,7 @@ pub struct Conductor {
 }
 
 impl Conductor {
-    /// A conductor that begins at `now_ns` (monotonic).
+    /// Creates a conductor; `now_ns` is the current monotonic time.
     pub fn new(context: Arc<Context>, parts: ConductorParts, now_ns: i64) -> Self {
         let mut random = fastrand::Rng::with_seed(parts.seed);
         let next_receiver_id = random.i64(..);
@@ -161,7 +163,7 @@ impl Conductor {
             timer_deadline_ns: now_ns.saturating_add(context.timer_interval_ns),
             context,
             commands: CommandRing::new(parts.commands, now_ns),
-            outlets: Outlets {
+            outlets: ConductorOutlets {
                 events: ClientProxy::new(parts.events),
                 counters: parts.counters,
                 system_counters: parts.system_counters,
@@ -175,13 +177,13 @@ impl Conductor {
                 now_ns,
                 now_ms: 0,
             },
-            inbox: Inbox {
+            inbox: ConductorInbox {
                 resource_replies: parts.resource_replies,
                 sender_events: parts.sender_events,
                 receiver_events: parts.receiver_events,
             },
             is_terminated: parts.is_terminated,
-            drain: Drain::new(parts.closing),
+            drain: ConductorDrain::new(parts.closing),
             clients: Clients::default(),
             endpoints,
             publications,
@@ -192,7 +194,7 @@ impl Conductor {
         }
     }
 
-    /// One duty cycle at `now_ns` (monotonic) and `now_ms` (epoch); returns the amount of work.
+    /// Runs one duty cycle at `now_ns` (monotonic) and `now_ms` (epoch). Returns the amount of work done.
     pub fn do_work(&mut self, now_ns: i64, now_ms: i64) -> usize {
         self.outlets.now_ns = now_ns;
         self.outlets.now_ms = now_ms;
@@ -210,13 +212,15 @@ impl Conductor {
         work_count + self.publications.update(&mut self.outlets)
     }
 
-    /// Measures duty cycles from now on.
+    /// Restarts the measurement of duty cycles at `now_ns`.
     pub fn restart_stall_tracker(&mut self, now_ns: i64) {
         self.stall_tracker.restart(now_ns);
     }
 
-    /// Ends everything: logs are given back. The counters stay: a client that misses its own believes that the driver, which it
-    /// takes for alive until told otherwise, has given it up.
+    /// Ends the conductor and removes all logs.
+    ///
+    /// Counters are not freed. Clients regard the driver as active until its heartbeat shows the end. If a client did
+    /// not find its heartbeat counter, it would conclude that the driver has timed it out.
     pub fn close(&mut self) {
         self.pending.clear();
         self.images.clear();

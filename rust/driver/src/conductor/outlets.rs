@@ -1,4 +1,5 @@
-//! What all owners of the conductor use: the queues to the other agents, the events, the counters, the error log and the time.
+//! [`ConductorOutlets`]: queues to the other agents, events, counters, the error log and the time. All parts of the
+//! conductor use them.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::system::{SystemCounter, SystemCounters};
@@ -12,14 +13,14 @@ use crate::error::DriverError;
 use crate::log_storage::LogId;
 use crate::queue::QueueProducer;
 use crate::receiver::ReceiverCommand;
-use crate::resources::{Lookup, ResourceCommand, ResourceCommands};
+use crate::resources::{LookupSubject, ResourceCommand, ResourceCommands};
 use crate::sender::{PublicationErrorReport, SenderCommand};
 
-/// The id of nothing: no registration, no client, no receiver, no tag.
+/// The id that means no registration, no client, no receiver or no tag.
 pub(super) const NULL_ID: i64 = -1;
 
-/// See the [module](self).
-pub(super) struct Outlets {
+/// The outputs of the conductor and the current time.
+pub(super) struct ConductorOutlets {
     /// Events to clients.
     pub(super) events: ClientProxy,
     pub(super) counters: CountersManager<SharedBuffer>,
@@ -29,56 +30,56 @@ pub(super) struct Outlets {
     pub(super) resource_commands: ResourceCommands,
     pub(super) sender_commands: QueueProducer<SenderCommand>,
     pub(super) receiver_commands: QueueProducer<ReceiverCommand>,
-    /// The id of the newest lookup.
+    /// Id of the newest lookup.
     pub(super) last_lookup_id: i64,
     /// Source of initial term ids and of the seeds of NAK delays.
     pub(super) random: fastrand::Rng,
-    /// The time of the duty cycle, monotonic.
+    /// Monotonic time of the duty cycle.
     pub(super) now_ns: i64,
-    /// The time of the duty cycle, since the epoch.
+    /// Epoch time of the duty cycle.
     pub(super) now_ms: i64,
 }
 
-/// The owner of the counters of a stream, and the text of their labels.
+/// The owner of the counters of a stream, and the parts of their labels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StreamOwner<'a> {
     pub(super) registration_id: i64,
-    /// The client that owns them, or [`NULL_ID`].
+    /// Id of the owning client, or [`NULL_ID`].
     pub(super) owner_id: i64,
     pub(super) session_id: i32,
     pub(super) stream_id: i32,
     pub(super) channel: &'a str,
 }
 
-impl Outlets {
-    /// Sends the commands that wait for room in a queue; returns their number.
+impl ConductorOutlets {
+    /// Moves waiting commands into the queues that have room. Returns the number of moved commands.
     pub(super) fn flush(&mut self) -> usize {
         self.resource_commands.flush()
             + self.sender_commands.flush()
             + self.receiver_commands.flush()
     }
 
-    /// Whether another agent has too many commands to take more.
+    /// Returns whether the backlog of another agent is so long that the conductor should send no more commands.
     pub(super) fn is_overloaded(&self) -> bool {
         self.resource_commands.is_overloaded()
             || self.sender_commands.is_overloaded()
             || self.receiver_commands.is_overloaded()
     }
 
-    /// Tells a client and the error log that its command failed.
+    /// Sends the error to the client of the failed command, and records the error in the error log.
     pub(super) fn refuse(&mut self, correlation_id: i64, error: &DriverError) {
         self.errors.record(error);
         self.events.on_error(correlation_id, error);
     }
 
-    /// Tells clients, and the error log, that a publication is refused.
+    /// Announces the rejection of a publication to the clients, and records the rejection in the error log.
     pub(super) fn announce_publication_error(&mut self, report: &PublicationErrorReport) {
         self.events.on_publication_error(report);
         self.noted_rejections.note(report, &self.errors);
     }
 
-    /// Asks for addresses; returns the id of the request.
-    pub(super) fn look_up(&mut self, what: Lookup) -> i64 {
+    /// Sends a lookup to the native resource agent. Returns the id of the lookup.
+    pub(super) fn look_up(&mut self, what: LookupSubject) -> i64 {
         self.last_lookup_id += 1;
         let id = self.last_lookup_id;
         self.resource_commands
@@ -86,7 +87,7 @@ impl Outlets {
         id
     }
 
-    /// Has a log removed that no client is told of any more.
+    /// Requests the removal of a log. No later event to a client may name the log.
     pub(super) fn remove_log(&mut self, log: LogId) {
         self.resource_commands
             .send(ResourceCommand::RemoveLog { log });
@@ -108,7 +109,7 @@ impl Outlets {
         })
     }
 
-    /// Allocates counters of a stream by type and name; all or, when there is no room, none.
+    /// Allocates counters of a stream by type and name: all of them, or none if there is no room.
     pub(super) fn allocate_stream_counters<const N: usize>(
         &mut self,
         owner: &StreamOwner<'_>,
@@ -154,7 +155,7 @@ impl Outlets {
         })
     }
 
-    /// Freeing what is not allocated only happens where a client tampered with the counter's record.
+    /// Frees a counter. An error means that a client has tampered with the record of the counter.
     pub(super) fn free_counter(&mut self, counter_id: i32) {
         if let Err(error) = self.counters.free(counter_id, self.now_ms) {
             self.errors.note(&format!("{error}\n"));

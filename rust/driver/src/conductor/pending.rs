@@ -1,13 +1,15 @@
-//! The client commands that wait for the native resource agent. Until the command in progress is done the conductor executes no
-//! other, so that the replies have the order of the commands. One exception: while names are resolved for long, or a long log is
-//! created, the command steps aside and the conductor executes others.
+//! [`PendingCommands`]: client commands that wait for the native resource agent.
+//!
+//! While a command is in progress, the conductor executes no other command, so responses keep the order of the
+//! commands. Slow commands are an exception. If the resolution of a name or the creation of a long log takes long, the
+//! command is set aside, and the conductor executes others.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use aeron_memory::buffer::SharedBuffer;
 
-use super::outlets::Outlets;
+use super::outlets::ConductorOutlets;
 use super::requests::{
     DestinationChange, IpcPlan, NetworkPlan, PublicationRequest, ReceiveDestinationChange,
     SubscriptionRequest,
@@ -16,7 +18,7 @@ use crate::error::DriverError;
 use crate::log_storage::LogId;
 use crate::media::UdpChannel;
 
-/// Commands that step aside; with so many of them one more holds up the others.
+/// Maximum number of commands set aside. At the maximum, a slow command stays in progress and delays all later ones.
 const MAX_SLOW_COMMANDS: usize = 1024;
 
 /// A command that waits for the log of its publication.
@@ -35,7 +37,7 @@ pub(super) enum AwaitedChannel {
     ReceiveDestination(ReceiveDestinationChange),
 }
 
-/// A command that can go on: what it waited for is there, or cannot be had.
+/// A command whose request has a result, which may be an error.
 #[derive(Debug)]
 pub(super) enum ReadyCommand {
     Log(AwaitedLog, Result<SharedBuffer, DriverError>),
@@ -43,25 +45,25 @@ pub(super) enum ReadyCommand {
     Address(DestinationChange, Result<SocketAddr, DriverError>),
 }
 
-/// The commands that wait.
+/// The waiting commands.
 #[derive(Debug, Default)]
 pub(super) struct PendingCommands {
     in_progress: Option<PendingCommand>,
-    /// Commands that have stepped aside, oldest first.
+    /// Commands that were set aside, oldest first.
     slow: Vec<PendingCommand>,
 }
 
 #[derive(Debug)]
 enum PendingCommand {
-    /// Requested by the registration id of the publication.
+    /// Identified by the registration id of the publication.
     Log(Waiting<AwaitedLog, SharedBuffer>),
-    /// Requested by the id of a lookup.
+    /// Identified by the id of a lookup.
     Channel(Waiting<AwaitedChannel, Arc<UdpChannel>>),
-    /// Requested by the id of a lookup.
+    /// Identified by the id of a lookup.
     Address(Waiting<DestinationChange, SocketAddr>),
 }
 
-/// A command, its request to the native resource agent, and the result of the request once it is there.
+/// A command, the id of its request to the native resource agent, and the result of the request once it has arrived.
 #[derive(Debug)]
 struct Waiting<C, R> {
     command: C,
@@ -69,32 +71,32 @@ struct Waiting<C, R> {
     result: Option<Result<R, DriverError>>,
 }
 
-/// The place for the result of a request.
+/// Where the result of a request is stored.
 type ResultSlot<'a, R> = &'a mut Option<Result<R, DriverError>>;
 
 impl PendingCommands {
-    /// Whether a command is in progress.
+    /// Returns whether a command is in progress.
     pub(super) fn is_busy(&self) -> bool {
         self.in_progress.is_some()
     }
 
-    /// The command in progress waits for the log of a publication.
+    /// Makes the command in progress wait for the log of a publication.
     pub(super) fn await_log(&mut self, command: AwaitedLog) {
         let registration_id = command.request().correlation_id;
         self.in_progress = Some(PendingCommand::Log(Waiting::new(command, registration_id)));
     }
 
-    /// The command in progress waits for the channel of a lookup.
+    /// Makes the command in progress wait for the channel of a lookup.
     pub(super) fn await_channel(&mut self, command: AwaitedChannel, lookup_id: i64) {
         self.in_progress = Some(PendingCommand::Channel(Waiting::new(command, lookup_id)));
     }
 
-    /// The command in progress waits for the address of a lookup.
+    /// Makes the command in progress wait for the address of a lookup.
     pub(super) fn await_address(&mut self, change: DestinationChange, lookup_id: i64) {
         self.in_progress = Some(PendingCommand::Address(Waiting::new(change, lookup_id)));
     }
 
-    /// The lookup that a command waits for takes long: others are taken meanwhile.
+    /// Sets the command in progress aside if it waits for this lookup, because the lookup takes long.
     pub(super) fn on_looking_up(&mut self, lookup_id: i64) {
         self.step_aside(|command| match command {
             PendingCommand::Log(_) => false,
@@ -103,7 +105,7 @@ impl PendingCommands {
         });
     }
 
-    /// The log that a command waits for takes long: others are taken meanwhile.
+    /// Sets the command in progress aside if it waits for this log, because the creation of the log takes long.
     pub(super) fn on_creating_log(&mut self, registration_id: i64) {
         self.step_aside(|command| match command {
             PendingCommand::Log(waiting) => waiting.request_id == registration_id,
@@ -118,7 +120,7 @@ impl PendingCommands {
         }
     }
 
-    /// The place for a log, if a command waits for it.
+    /// Returns the result slot of the command that waits for this log; `None` if no command does.
     pub(super) fn log_slot(
         &mut self,
         registration_id: i64,
@@ -129,7 +131,7 @@ impl PendingCommands {
         })
     }
 
-    /// The place for a channel, if a command waits for it.
+    /// Returns the result slot of the command that waits for this channel; `None` if no command does.
     pub(super) fn channel_slot(
         &mut self,
         lookup_id: i64,
@@ -140,7 +142,7 @@ impl PendingCommands {
         })
     }
 
-    /// The place for an address, if a command waits for it.
+    /// Returns the result slot of the command that waits for this address; `None` if no command does.
     pub(super) fn address_slot(&mut self, lookup_id: i64) -> Option<ResultSlot<'_, SocketAddr>> {
         self.all().find_map(|command| match command {
             PendingCommand::Address(waiting) => waiting.slot_of(lookup_id),
@@ -152,40 +154,49 @@ impl PendingCommands {
         self.in_progress.iter_mut().chain(&mut self.slow)
     }
 
-    /// Takes the command in progress out, if it can go on.
+    /// Removes and returns the command in progress, if its result has arrived.
     pub(super) fn take_ready(&mut self) -> Option<ReadyCommand> {
         self.in_progress
             .take_if(|command| command.is_ready())
             .and_then(PendingCommand::into_ready)
     }
 
-    /// Takes the oldest command out that had stepped aside and can go on. To be called when no other is in progress: the two could
-    /// want the same endpoint or publication.
+    /// Removes and returns the oldest slow command whose result has arrived.
+    ///
+    /// Call it only if no command is in progress: both could use the same endpoint or publication.
     pub(super) fn take_slow_ready(&mut self) -> Option<ReadyCommand> {
         let index = self.slow.iter().position(PendingCommand::is_ready)?;
         self.slow.remove(index).into_ready()
     }
 
-    /// Forgets the slow commands of a client that is gone. Destinations are changed nevertheless.
-    pub(super) fn forget_client(&mut self, client_id: i64, outlets: &mut Outlets) {
+    /// Drops the slow commands of a client that has ended.
+    ///
+    /// Commands that change destinations are kept and still executed.
+    pub(super) fn forget_client(&mut self, client_id: i64, outlets: &mut ConductorOutlets) {
         self.forget(|command| command.client_id() == Some(client_id), outlets);
     }
 
-    /// Forgets the slow command with this correlation id, because what it adds is not wanted any more. Returns whether the command
-    /// had stepped aside.
-    pub(super) fn forget_command(&mut self, correlation_id: i64, outlets: &mut Outlets) -> bool {
+    /// Drops the slow command with this correlation id, because the client has removed what the command adds.
+    ///
+    /// Returns whether a command was dropped.
+    pub(super) fn forget_command(
+        &mut self,
+        correlation_id: i64,
+        outlets: &mut ConductorOutlets,
+    ) -> bool {
         self.forget(
             |command| command.correlation_id() == correlation_id,
             outlets,
         )
     }
 
-    /// Forgets slow commands, and removes the logs that were created for them; returns whether there was one. A log that is still
-    /// being created is removed as soon as it is complete.
+    /// Drops slow commands and removes the logs that were created for them. Returns whether a command was dropped.
+    ///
+    /// A log that is still being created is removed as soon as it is complete.
     fn forget(
         &mut self,
         is_meant: impl Fn(&PendingCommand) -> bool,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) -> bool {
         let forgotten: Vec<_> = self
             .slow
@@ -238,7 +249,8 @@ impl PendingCommand {
         })
     }
 
-    /// The client that waits; the command of a destination does not keep it.
+    /// Returns the client of the command; `None` for a destination command, which is executed even if its client has
+    /// ended.
     fn client_id(&self) -> Option<i64> {
         match self {
             Self::Log(waiting) => Some(waiting.command.request().client_id),
@@ -257,7 +269,7 @@ impl PendingCommand {
 }
 
 impl AwaitedLog {
-    /// The client's request for the publication.
+    /// Returns the client's request for the publication.
     pub(super) fn request(&self) -> &PublicationRequest {
         match self {
             Self::Ipc(plan) => &plan.request,
@@ -283,7 +295,7 @@ impl AwaitedChannel {
         }
     }
 
-    /// The command in an error text.
+    /// Returns a description of the command for an error text.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Publication(request) => request.describe(),

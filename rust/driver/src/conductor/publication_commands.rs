@@ -1,6 +1,7 @@
-//! Commands that add and remove publications.
+//! Executes the commands that add and remove publications.
 //!
-//! The names of a network channel are resolved first, then the log is made; both take the native resource agent some time.
+//! For a network channel, the names are resolved first, then the log is created. The native resource agent needs some
+//! time for both.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use super::requests::{IpcPlan, NetworkPlan, PublicationRequest};
 use crate::error::DriverError;
 use crate::flow_control::FlowControlSpec;
 use crate::media::{ChannelRole, UdpChannel};
-use crate::sender::EndpointId;
+use crate::sender::SendEndpointId;
 
 impl Conductor {
     pub(super) fn on_add_publication(
@@ -66,7 +67,9 @@ impl Conductor {
         Ok(())
     }
 
-    /// The log of an IPC publication is there. Returns whether the publication uses the log.
+    /// Adds the IPC publication whose log was created, or joins one that exists by now.
+    ///
+    /// Returns whether the new log is used.
     pub(super) fn join_or_add_ipc_publication(
         &mut self,
         plan: &IpcPlan,
@@ -84,7 +87,7 @@ impl Conductor {
         Ok(true)
     }
 
-    /// Gives the client a reference to the shared publication, if there is one; returns whether there is.
+    /// Adds a reference to an existing shared publication. Returns whether there is one.
     fn join_ipc_publication(&mut self, plan: &IpcPlan) -> Result<bool, DriverError> {
         match self.publications.find_ipc(plan)? {
             Some(index) => self.refer_to_ipc(index, &plan.request).map(|()| true),
@@ -92,7 +95,7 @@ impl Conductor {
         }
     }
 
-    /// Gives a client a reference to a publication, answers its command, and links subscriptions.
+    /// Adds a client's reference to a publication, sends the response, and links subscriptions.
     fn refer_to_ipc(
         &mut self,
         index: usize,
@@ -113,7 +116,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// An IPC publication that responds to requests belongs to the one subscription that waits for the responses.
+    /// If an IPC publication carries responses, sets its session in the subscription that waits for the responses.
     fn narrow_response_subscription(&mut self, index: usize) {
         let config = self.publications.ipc()[index].config();
         let request_id = config.response_correlation_id;
@@ -123,7 +126,7 @@ impl Conductor {
         }
     }
 
-    /// The channel of a network publication is resolved.
+    /// Joins or creates the publication whose channel was resolved.
     pub(super) fn on_publication_channel(
         &mut self,
         request: PublicationRequest,
@@ -151,7 +154,9 @@ impl Conductor {
         Ok(())
     }
 
-    /// The log of a network publication is there. Returns whether the publication uses the log.
+    /// Adds the network publication whose log was created, or joins one that exists by now.
+    ///
+    /// Returns whether the new log is used.
     pub(super) fn join_or_add_network_publication(
         &mut self,
         plan: &NetworkPlan,
@@ -185,10 +190,10 @@ impl Conductor {
         Ok(true)
     }
 
-    /// Gives the client a reference to the publication that is shared at an endpoint, if there is one; returns whether there is.
+    /// Adds a reference to the existing shared publication of an endpoint. Returns whether there is one.
     fn join_network_publication(
         &mut self,
-        endpoint: Option<EndpointId>,
+        endpoint: Option<SendEndpointId>,
         plan: &NetworkPlan,
     ) -> Result<bool, DriverError> {
         let Some(endpoint) = endpoint else {
@@ -200,8 +205,9 @@ impl Conductor {
         }
     }
 
-    /// Gives a client a reference to a publication, answers its command, and links spies. Tells the session to the image that the
-    /// publication responds to.
+    /// Adds a client's reference to a publication, sends the response, and links spies.
+    ///
+    /// If the publication carries the responses to an image, stores its session in the image.
     fn refer_to_network(
         &mut self,
         index: usize,
@@ -258,7 +264,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// A client has no use for a publication any more.
+    /// Removes a client's reference to a publication.
     pub(super) fn remove_publication_reference(&mut self, reference: PublicationReference) {
         self.publications.remove_reference(
             reference.publication_id,

@@ -1,7 +1,7 @@
-//! Commands that add destinations to subscriptions with manual control, and remove them.
+//! Executes the commands that add and remove destinations of subscriptions with manual control.
 //!
-//! A UDP destination is one more socket of the subscription's endpoint. An IPC or spy destination is one more subscription with the
-//! registration id of the first.
+//! A UDP destination is an additional socket of the subscription's endpoint. An IPC or spy destination is an additional
+//! subscription with the registration id of the original one.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use aeron_protocol::uri::{ChannelUri, ControlMode, Transport};
 use super::Conductor;
 use super::pending::AwaitedChannel;
 use super::requests::{Change, ReceiveDestinationChange, SubscriptionRequest};
-use super::subscriptions::Source;
+use super::subscriptions::SubscriptionSource;
 use crate::error::DriverError;
 use crate::media::{ChannelRole, UdpChannel};
-use crate::receiver::{EndpointId, ReceiverCommand};
+use crate::receiver::{ReceiveEndpointId, ReceiverCommand};
 
 impl Conductor {
     pub(super) fn on_change_receive_destination(
@@ -54,11 +54,12 @@ impl Conductor {
         Ok(())
     }
 
-    /// The endpoint of a subscription whose destinations its client manages, and the subscription with the destination's channel.
+    /// Returns the endpoint of a subscription with manual control, and a subscription request with the channel of the
+    /// destination.
     fn manual_subscription(
         &self,
         command: &Destination<'_>,
-    ) -> Result<(EndpointId, SubscriptionRequest), DriverError> {
+    ) -> Result<(ReceiveEndpointId, SubscriptionRequest), DriverError> {
         let registration_id = command.registration_correlation_id;
         let (subscription, endpoint) = self
             .subscriptions
@@ -83,7 +84,7 @@ impl Conductor {
         Ok((endpoint, request))
     }
 
-    /// Whether there is a subscription to the network with this id; its client may have died meanwhile.
+    /// Returns whether a network subscription with this id exists. Its client may have ended in the meantime.
     fn is_subscribed(&self, registration_id: i64) -> bool {
         self.subscriptions.network(registration_id).is_some()
     }
@@ -97,7 +98,8 @@ impl Conductor {
         let params = self
             .parse_subscription(uri)
             .map_err(|error| DriverError::bad_channel(error, command.channel))?;
-        self.subscriptions.add(request, &params, Source::Ipc);
+        self.subscriptions
+            .add(request, &params, SubscriptionSource::Ipc);
         self.outlets
             .events
             .on_operation_success(command.correlation_id);
@@ -105,7 +107,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// The channel of a destination is resolved.
+    /// Adds or removes the destination whose channel was resolved.
     pub(super) fn on_receive_destination_channel(
         &mut self,
         change: ReceiveDestinationChange,
@@ -127,7 +129,7 @@ impl Conductor {
             Change::Add if change.is_spy => {
                 let params = self.subscription_params(&channel)?;
                 self.subscriptions
-                    .add(change.request, &params, Source::Spy(channel));
+                    .add(change.request, &params, SubscriptionSource::Spy(channel));
             }
             Change::Add => {
                 let outlets = &mut self.outlets;
@@ -156,7 +158,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// Removes an IPC or spy destination, and tells the client of each image that goes with it.
+    /// Removes an IPC or spy destination, and announces the end of each image of the destination.
     fn remove_local_destination(&mut self, command: &Destination<'_>) -> Result<(), DriverError> {
         let registration_id = command.registration_correlation_id;
         let unknown = || unknown_subscription(command.client_id, registration_id);

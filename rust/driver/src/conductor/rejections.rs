@@ -1,17 +1,17 @@
-//! Rejections of publications by receivers, written into the error log as far as there is room for them.
+//! [`NotedRejections`]: writes rejections of publications by receivers into the error log, up to a limit.
 
 use std::collections::HashSet;
 
 use crate::diagnostics::ErrorRecorder;
 use crate::sender::PublicationErrorReport;
 
-/// Rejections with different texts that get an entry of their own in the error log. All others share one entry.
+/// Number of rejections with different texts that get their own entry in the error log. All others share one entry.
 ///
-/// The text has the receiver's own words, so the network says how many different ones there are. 64 of the longest take less than
-/// a tenth of the default error log.
+/// The text comes from the receiver, so the network decides how many different texts there are. 64 of the longest use
+/// less than a tenth of the default error log.
 pub const MAX_NOTED_REJECTIONS: usize = 64;
 
-/// The rejections that have an entry of their own.
+/// The rejections with their own entry.
 #[derive(Debug, Default)]
 pub(super) struct NotedRejections(HashSet<Box<str>>);
 
@@ -34,12 +34,12 @@ impl NotedRejections {
             errors.note(&text);
         } else {
             errors.note(&format!(
-                "onPublicationError: more than {MAX_NOTED_REJECTIONS} different ones, the others are counted here\n"
+                "onPublicationError: more than {MAX_NOTED_REJECTIONS} different rejections: this entry counts all others\n"
             ));
         }
     }
 
-    /// Whether the text has an entry of its own, or gets one now.
+    /// Returns whether the text has its own entry, adding one if there is room.
     fn admit(&mut self, text: &str) -> bool {
         if self.0.contains(text) {
             return true;

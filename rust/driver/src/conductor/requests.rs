@@ -1,4 +1,4 @@
-//! What clients ask for, kept while a command waits for an address or a log.
+//! Copies of client requests, kept while a command waits for an address or a log.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::flow_control::FlowControlSpec;
 use crate::media::UdpChannel;
 use crate::{receiver, sender};
 
-/// A client asks for a publication.
+/// A client's request for a publication.
 #[derive(Clone, Debug)]
 pub(super) struct PublicationRequest {
     pub(super) client_id: i64,
@@ -19,14 +19,14 @@ pub(super) struct PublicationRequest {
     pub(super) channel: Arc<str>,
 }
 
-/// An IPC publication that is to be made.
+/// An IPC publication that is to be created.
 #[derive(Debug)]
 pub(super) struct IpcPlan {
     pub(super) request: PublicationRequest,
     pub(super) params: PublicationParams,
 }
 
-/// A network publication that is to be made.
+/// A network publication that is to be created.
 #[derive(Debug)]
 pub(super) struct NetworkPlan {
     pub(super) request: PublicationRequest,
@@ -35,45 +35,45 @@ pub(super) struct NetworkPlan {
     pub(super) flow_control: FlowControlSpec,
 }
 
-/// A client asks for a subscription.
+/// A client's request for a subscription.
 #[derive(Clone, Debug)]
 pub(super) struct SubscriptionRequest {
     pub(super) client_id: i64,
-    /// Of the subscription: the correlation id of the command that added it.
+    /// Registration id of the subscription: the correlation id of the command that added it.
     pub(super) registration_id: i64,
     pub(super) stream_id: i32,
     pub(super) channel: Arc<str>,
 }
 
-/// Whether a destination comes or goes.
+/// Whether a destination is added or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Add,
     Remove,
 }
 
-/// A destination of a publication that comes or goes.
+/// The addition or removal of a publication's destination.
 #[derive(Clone, Debug)]
 pub(super) struct DestinationChange {
     pub(super) change: Change,
     pub(super) correlation_id: i64,
-    pub(super) endpoint: sender::EndpointId,
+    pub(super) endpoint: sender::SendEndpointId,
     pub(super) endpoint_name: Arc<str>,
 }
 
-/// A destination of a subscription that comes or goes.
+/// The addition or removal of a subscription's destination.
 #[derive(Clone, Debug)]
 pub(super) struct ReceiveDestinationChange {
     pub(super) change: Change,
     pub(super) correlation_id: i64,
-    pub(super) endpoint: receiver::EndpointId,
-    /// What the destination is to the client: the subscription, with the channel of the destination.
+    pub(super) endpoint: receiver::ReceiveEndpointId,
+    /// The subscription, with the channel of the destination in place of its own channel.
     pub(super) request: SubscriptionRequest,
     pub(super) is_spy: bool,
 }
 
 impl PublicationRequest {
-    /// The owner of the counters of the publication.
+    /// Returns the owner of the counters of the publication.
     pub(super) fn counter_owner(&self, session_id: i32) -> StreamOwner<'_> {
         StreamOwner {
             registration_id: self.correlation_id,
@@ -84,14 +84,14 @@ impl PublicationRequest {
         }
     }
 
-    /// The request in an error text.
+    /// Returns a description of the request for an error text.
     pub(super) fn describe(&self) -> String {
         format!("channel={} streamId={}", self.channel, self.stream_id)
     }
 }
 
 impl SubscriptionRequest {
-    /// The request in an error text.
+    /// Returns a description of the request for an error text.
     pub(super) fn describe(&self) -> String {
         format!("channel={} streamId={}", self.channel, self.stream_id)
     }

@@ -1,5 +1,7 @@
-//! Response channels: the publication that responds to an image, and the subscription that takes the responses (reference 04,
-//! section 15).
+//! Response channels (reference 04, section 15).
+//!
+//! Links the publication that sends responses with two objects: the image of the requests, and the subscription that
+//! receives the responses.
 
 use aeron_protocol::uri::{PublicationParams, ResponseCorrelation};
 
@@ -9,8 +11,10 @@ use crate::receiver::ReceiverCommand;
 use crate::stream::StreamSession;
 
 impl Conductor {
-    /// Checks that what a publication's `response-correlation-id` names is there: the image that asks for it, or the subscription
-    /// that takes the responses.
+    /// Checks that the `response-correlation-id` of a publication names an existing image, or an existing subscription.
+    ///
+    /// If the publication carries responses, the id must be that of an image that requested them. If it carries
+    /// requests, the id is that of the subscription that receives the responses.
     pub(super) fn check_response_channel(
         &self,
         params: &PublicationParams,
@@ -49,7 +53,7 @@ impl Conductor {
         }
     }
 
-    /// Tells an image the session of the publication that responds to it.
+    /// Stores the session of a response publication in the image that it responds to.
     pub(super) fn link_response_publication(&mut self, index: usize) {
         let publication = &self.publications.network()[index];
         let config = publication.config();
@@ -63,7 +67,7 @@ impl Conductor {
         }
     }
 
-    /// The other side says which session its responses have.
+    /// Sets the session of the subscription that receives responses. The other side has announced this session.
     pub(super) fn on_response_setup(&mut self, subscription_id: i64, session_id: i32) {
         let found = self.subscriptions.network_mut(subscription_id);
         let Some((subscription, endpoint)) = found else {
@@ -85,7 +89,8 @@ impl Conductor {
         }
     }
 
-    /// The publication that responds to an image has a receiver, so the image does not tell its session any more.
+    /// Stops an image from announcing the session of its response publication, because that publication has a receiver
+    /// now.
     pub(super) fn on_response_connected(&mut self, image_id: i64) {
         if let Some(image) = self.images.find(image_id) {
             image.status().set_response_session_id(None);

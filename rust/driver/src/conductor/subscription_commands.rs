@@ -1,4 +1,4 @@
-//! Commands that add and remove subscriptions.
+//! Executes the commands that add and remove subscriptions.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use aeron_protocol::uri::{
 };
 
 use super::Conductor;
-use super::endpoints::{Interest, ReceiveEndpointRecord};
+use super::endpoints::{ReceiveEndpointRecord, ReceiveInterest};
 use super::pending::AwaitedChannel;
 use super::requests::SubscriptionRequest;
-use super::subscriptions::{Source, Subscription};
+use super::subscriptions::{SubscriptionLink, SubscriptionSource};
 use crate::config::Context;
 use crate::error::DriverError;
 use crate::media::{ChannelRole, UdpChannel};
@@ -52,20 +52,25 @@ impl Conductor {
         let params = ChannelUri::from_bytes(channel)
             .and_then(|uri| self.parse_subscription(&uri))
             .map_err(|error| DriverError::bad_channel(error, channel))?;
-        self.finish_subscription(request, &params, Source::Ipc, NO_COUNTER_ID)
+        self.finish_subscription(request, &params, SubscriptionSource::Ipc, NO_COUNTER_ID)
     }
 
-    /// The channel that a spy listens to is resolved.
+    /// Adds the spy subscription whose channel was resolved.
     pub(super) fn on_spy_channel(
         &mut self,
         request: SubscriptionRequest,
         channel: Arc<UdpChannel>,
     ) -> Result<(), DriverError> {
         let params = self.subscription_params(&channel)?;
-        self.finish_subscription(request, &params, Source::Spy(channel), NO_COUNTER_ID)
+        self.finish_subscription(
+            request,
+            &params,
+            SubscriptionSource::Spy(channel),
+            NO_COUNTER_ID,
+        )
     }
 
-    /// The channel of a subscription is resolved.
+    /// Adds the network subscription whose channel was resolved.
     pub(super) fn on_subscription_channel(
         &mut self,
         request: SubscriptionRequest,
@@ -89,7 +94,8 @@ impl Conductor {
                     .open_receive(&channel, &params, id, outlets)?
             }
         };
-        let interest = Interest::of(request.stream_id, params.session_id, params.is_response);
+        let interest =
+            ReceiveInterest::of(request.stream_id, params.session_id, params.is_response);
         self.endpoints
             .begin_interest(endpoint, interest, &mut self.outlets);
         let status_counter_id = self
@@ -99,17 +105,17 @@ impl Conductor {
         self.finish_subscription(
             request,
             &params,
-            Source::Network(endpoint),
+            SubscriptionSource::Network(endpoint),
             status_counter_id,
         )
     }
 
-    /// Adds a subscription whose source is there, and tells its client.
+    /// Adds a subscription whose source is known, and sends the response to its client.
     pub(super) fn finish_subscription(
         &mut self,
         request: SubscriptionRequest,
         params: &SubscriptionParams,
-        source: Source,
+        source: SubscriptionSource,
         channel_status_id: i32,
     ) -> Result<(), DriverError> {
         self.clients
@@ -128,7 +134,8 @@ impl Conductor {
         command: &RemoveSubscription,
     ) -> Result<(), DriverError> {
         let registration_id = command.registration_id;
-        let is_it = |subscription: &Subscription| subscription.registration_id == registration_id;
+        let is_it =
+            |subscription: &SubscriptionLink| subscription.registration_id == registration_id;
         if self.remove_subscriptions(is_it) == 0
             && !self
                 .pending
@@ -148,10 +155,10 @@ impl Conductor {
         Ok(())
     }
 
-    /// Removes the subscriptions that `is_removed` names, without telling anybody; returns their number.
+    /// Removes the subscriptions that `is_removed` selects, without events to clients. Returns their number.
     pub(super) fn remove_subscriptions(
         &mut self,
-        is_removed: impl Fn(&Subscription) -> bool,
+        is_removed: impl Fn(&SubscriptionLink) -> bool,
     ) -> usize {
         let removed = self.subscriptions.remove(is_removed);
         for subscription in &removed {

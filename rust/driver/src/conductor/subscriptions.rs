@@ -1,25 +1,25 @@
-//! The subscriptions of clients: what they want to hear, and from where.
+//! [`Subscriptions`]: the conductor's list of the clients' subscriptions, with the streams and source of each.
 
 use std::sync::Arc;
 
 use aeron_protocol::uri::{ReceiverGroup, SubscriptionParams, key};
 
-use super::endpoints::Interest;
+use super::endpoints::ReceiveInterest;
 use super::requests::SubscriptionRequest;
 use crate::error::DriverError;
 use crate::media::UdpChannel;
-use crate::receiver::EndpointId;
+use crate::receiver::ReceiveEndpointId;
 use crate::stream::{LinkId, StreamSession};
 
-/// What a client wants to hear. One subscription command makes one, and each IPC or spy destination added to it another one.
+/// A client's subscription. One command adds one subscription, and each IPC or spy destination adds another.
 #[derive(Debug)]
-pub struct Subscription {
+pub struct SubscriptionLink {
     pub link_id: LinkId,
     pub registration_id: i64,
     pub client_id: i64,
     pub stream_id: i32,
     pub channel: Arc<str>,
-    /// Only this session.
+    /// If set, the subscription matches only this session.
     pub session_id: Option<i32>,
     pub is_response: bool,
     pub is_tethered: bool,
@@ -27,47 +27,48 @@ pub struct Subscription {
     pub is_reliable: bool,
     pub is_sparse: bool,
     pub group: ReceiverGroup,
-    pub source: Source,
+    pub source: SubscriptionSource,
 }
 
-/// Where a subscription gets its streams from.
+/// The source of the streams of a subscription.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum SubscriptionSource {
     Ipc,
-    /// What publications of this driver send to the channel.
+    /// Publications of this driver that send to the channel.
     Spy(Arc<UdpChannel>),
-    /// What arrives at the endpoint.
-    Network(EndpointId),
+    /// Streams that arrive at the endpoint.
+    Network(ReceiveEndpointId),
 }
 
-/// Where a stream is, for subscriptions to find it.
+/// The origin of a stream, to be matched with the source of a subscription.
 #[derive(Clone, Copy, Debug)]
-pub enum Origin<'a> {
+pub enum StreamOrigin<'a> {
     Ipc,
-    /// Sent by this driver, to the channel.
+    /// Sent by this driver to the channel.
     Sent(&'a UdpChannel),
     /// Received at the endpoint.
-    Received(EndpointId),
+    Received(ReceiveEndpointId),
 }
 
-/// All subscriptions, oldest first.
 #[derive(Debug, Default)]
 pub struct Subscriptions {
-    all: Vec<Subscription>,
+    all: Vec<SubscriptionLink>,
     last_link_id: u64,
 }
 
-impl Subscription {
-    /// Whether it wants to hear a session of a stream from there.
-    pub fn matches(&self, session: StreamSession, origin: Origin<'_>) -> bool {
+impl SubscriptionLink {
+    /// Returns whether the subscription matches a session of a stream from this origin.
+    pub fn matches(&self, session: StreamSession, origin: StreamOrigin<'_>) -> bool {
         if self.stream_id != session.stream_id {
             return false;
         }
         let wants_session = self.wants_session(session.session_id);
         match (&self.source, origin) {
-            (Source::Ipc, Origin::Ipc) => wants_session,
-            (Source::Network(endpoint), Origin::Received(at)) => *endpoint == at && wants_session,
-            (Source::Spy(spied), Origin::Sent(channel)) => {
+            (SubscriptionSource::Ipc, StreamOrigin::Ipc) => wants_session,
+            (SubscriptionSource::Network(endpoint), StreamOrigin::Received(at)) => {
+                *endpoint == at && wants_session
+            }
+            (SubscriptionSource::Spy(spied), StreamOrigin::Sent(channel)) => {
                 let has_same_tag = spied.tag().is_some() && spied.tag() == channel.tag();
                 has_same_tag || (spied.canonical_form == channel.canonical_form && wants_session)
             }
@@ -82,34 +83,33 @@ impl Subscription {
         }
     }
 
-    /// What it wants to hear at an endpoint.
-    pub fn interest(&self) -> Interest {
-        Interest::of(self.stream_id, self.session_id, self.is_response)
+    /// Returns the stream and session that the subscription reads from an endpoint.
+    pub fn interest(&self) -> ReceiveInterest {
+        ReceiveInterest::of(self.stream_id, self.session_id, self.is_response)
     }
 
-    /// The endpoint of a subscription to the network.
-    pub fn endpoint(&self) -> Option<EndpointId> {
+    /// Returns the endpoint of a network subscription; `None` for another subscription.
+    pub fn endpoint(&self) -> Option<ReceiveEndpointId> {
         match self.source {
-            Source::Network(endpoint) => Some(endpoint),
-            Source::Ipc | Source::Spy(_) => None,
+            SubscriptionSource::Network(endpoint) => Some(endpoint),
+            SubscriptionSource::Ipc | SubscriptionSource::Spy(_) => None,
         }
     }
 }
 
 impl Subscriptions {
-    pub fn iter(&self) -> impl Iterator<Item = &Subscription> {
+    pub fn iter(&self) -> impl Iterator<Item = &SubscriptionLink> {
         self.all.iter()
     }
 
-    /// Adds a subscription.
     pub fn add(
         &mut self,
         request: SubscriptionRequest,
         params: &SubscriptionParams,
-        source: Source,
+        source: SubscriptionSource,
     ) {
         self.last_link_id += 1;
-        self.all.push(Subscription {
+        self.all.push(SubscriptionLink {
             link_id: LinkId(self.last_link_id),
             registration_id: request.registration_id,
             client_id: request.client_id,
@@ -126,24 +126,27 @@ impl Subscriptions {
         });
     }
 
-    /// The newest subscription.
-    pub fn last(&self) -> Option<&Subscription> {
+    /// Returns the newest subscription.
+    pub fn last(&self) -> Option<&SubscriptionLink> {
         self.all.last()
     }
 
-    /// Takes out the subscriptions that `is_removed` names.
-    pub fn remove(&mut self, is_removed: impl Fn(&Subscription) -> bool) -> Vec<Subscription> {
+    /// Removes and returns the subscriptions that `is_removed` selects.
+    pub fn remove(
+        &mut self,
+        is_removed: impl Fn(&SubscriptionLink) -> bool,
+    ) -> Vec<SubscriptionLink> {
         self.all
             .extract_if(.., |subscription| is_removed(subscription))
             .collect()
     }
 
-    /// Takes out the oldest IPC or spy destination of a subscription with this channel.
+    /// Removes and returns the oldest IPC or spy destination with this channel of a subscription.
     pub fn remove_local_destination(
         &mut self,
         registration_id: i64,
         channel: &[u8],
-    ) -> Option<Subscription> {
+    ) -> Option<SubscriptionLink> {
         let index = self.all.iter().position(|subscription| {
             subscription.registration_id == registration_id
                 && subscription.channel.as_bytes() == channel
@@ -152,16 +155,19 @@ impl Subscriptions {
         Some(self.all.remove(index))
     }
 
-    /// The subscription to the network with this id, and its endpoint.
-    pub fn network(&self, registration_id: i64) -> Option<(&Subscription, EndpointId)> {
+    /// Returns the network subscription with this id, and its endpoint.
+    pub fn network(&self, registration_id: i64) -> Option<(&SubscriptionLink, ReceiveEndpointId)> {
         self.all
             .iter()
             .filter(|subscription| subscription.registration_id == registration_id)
             .find_map(|subscription| Some((subscription, subscription.endpoint()?)))
     }
 
-    /// As [`network`](Self::network), to be changed.
-    pub fn network_mut(&mut self, registration_id: i64) -> Option<(&mut Subscription, EndpointId)> {
+    /// Like [`network`](Self::network), but returns a mutable reference.
+    pub fn network_mut(
+        &mut self,
+        registration_id: i64,
+    ) -> Option<(&mut SubscriptionLink, ReceiveEndpointId)> {
         self.all
             .iter_mut()
             .filter(|subscription| subscription.registration_id == registration_id)
@@ -171,38 +177,39 @@ impl Subscriptions {
             })
     }
 
-    /// An IPC subscription waits for responses, and the session of the responses is known.
+    /// Sets the session of an IPC subscription to responses. From then on, the subscription matches only this session.
     pub fn narrow_ipc(&mut self, registration_id: i64, session_id: i32) {
         let mut subscriptions = self.all.iter_mut();
         if let Some(subscription) = subscriptions.find(|subscription| {
             subscription.registration_id == registration_id
-                && matches!(subscription.source, Source::Ipc)
+                && matches!(subscription.source, SubscriptionSource::Ipc)
         }) {
             subscription.session_id = Some(session_id);
         }
     }
 
-    /// The subscriptions that want to hear a session of a stream from there.
+    /// Returns the subscriptions that match a session of a stream from this origin.
     pub fn matching(
         &self,
         session: StreamSession,
-        origin: Origin<'_>,
-    ) -> impl Iterator<Item = &Subscription> {
+        origin: StreamOrigin<'_>,
+    ) -> impl Iterator<Item = &SubscriptionLink> {
         self.all
             .iter()
             .filter(move |subscription| subscription.matches(session, origin))
     }
 
-    /// Checks what a subscription wants of its images. Subscriptions of one stream and session at one endpoint get the same image, so
-    /// they must want the same of it.
+    /// Checks the image options of a new subscription.
+    ///
+    /// Subscriptions of one stream and session at one endpoint share an image, so their options must be equal.
     pub fn check_agreement(
         &self,
-        endpoint: EndpointId,
+        endpoint: ReceiveEndpointId,
         request: &SubscriptionRequest,
         params: &SubscriptionParams,
         channel: &UdpChannel,
     ) -> Result<(), DriverError> {
-        let is_comparable = |other: &&Subscription| {
+        let is_comparable = |other: &&SubscriptionLink| {
             other.endpoint() == Some(endpoint)
                 && other.stream_id == request.stream_id
                 && other.session_id == params.session_id

@@ -1,4 +1,4 @@
-//! What the conductor does once per timer interval.
+//! The periodic work of the conductor, once in each timer interval.
 
 use aeron_memory::counters::system::SystemCounter;
 
@@ -27,7 +27,7 @@ impl Conductor {
         }
     }
 
-    /// Announces the client's end, then ends what it owns.
+    /// Announces the end of a client, then frees its resources.
     fn end_client(&mut self, client: &Client) {
         self.pending.forget_client(client.id(), &mut self.outlets);
         if !client.is_closed() {

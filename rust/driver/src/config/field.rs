@@ -1,4 +1,4 @@
-//! What one setting is made of: how its value moves in and out of a context.
+//! [`Setting`]: the description of one setting, and how its value is read from a context and written to it.
 
 use std::path::PathBuf;
 
@@ -8,26 +8,37 @@ use aeron_protocol::uri::ReceiverGroup;
 use super::Context;
 use crate::config::{TerminationValidator, ThreadingMode};
 
-/// One setting: its variable, its name in [`Context`], and how its value is read and written.
+/// One setting: its variable, its field in [`Context`], and how its value is read and written.
 #[derive(Debug)]
 pub struct Setting {
     /// The environment variable, e.g. `AERON_MTU_LENGTH`.
     pub variable: &'static str,
-    /// The field of [`Context`], the keyword argument and the printed name, e.g. `mtu_length`.
+    /// Name of the field of [`Context`] and of the keyword argument, e.g. `mtu_length`.
     pub name: &'static str,
-    /// How its text is read.
+    /// The syntax of its text.
     pub grammar: Grammar,
+    pub(super) documentation: &'static str,
     pub(super) get: fn(&Context) -> Value,
     pub(super) set: fn(&mut Context, Value) -> bool,
 }
 
 impl Setting {
-    /// The value in `context`.
+    /// The meaning of the setting, in a sentence or two.
+    pub fn meaning(&self) -> &'static str {
+        self.documentation.trim_start()
+    }
+
+    /// The property of the setting, for instance `aeron.mtu.length`.
+    pub fn property(&self) -> String {
+        self.variable.to_lowercase().replace('_', ".")
+    }
+
+    /// Returns the value in `context`.
     pub fn get(&self, context: &Context) -> Value {
         (self.get)(context)
     }
 
-    /// The texts that the setting takes, if it is a choice between names; else none.
+    /// Returns the possible texts if the setting is a choice between names; empty for all other settings.
     pub fn choices(&self) -> &'static [&'static str] {
         match self.name {
             "threading_mode" => &["DEDICATED", "SHARED_NETWORK", "SHARED", "INVOKER"],
@@ -36,13 +47,17 @@ impl Setting {
         }
     }
 
-    /// Stores `value` as it is, limits are the business of [`Context::validate`]; false when its kind or text does not fit.
+    /// Stores `value`.
+    ///
+    /// Returns `false` if its type or text is invalid. The limits are checked later, by [`Context::validate`].
     pub fn set(&self, context: &mut Context, value: Value) -> bool {
         (self.set)(context, value)
     }
 
-    /// Reads the text of the variable, and clamps a number to the limits; answers the warning to show when the text is invalid and
-    /// the value stays as it was. A boolean that is neither yes nor no stays as it was without a word.
+    /// Parses the text of the variable and stores the value; a number is clamped to the limits.
+    ///
+    /// If the text is invalid, the value does not change and the result is a warning. For an invalid boolean there is
+    /// no warning.
     pub(super) fn read(&self, context: &mut Context, text: &str) -> Option<String> {
         let stored = self
             .grammar
@@ -57,7 +72,7 @@ impl Setting {
     }
 }
 
-/// A field type of [`Context`]: converts from and to [`Value`].
+/// The type of a field of [`Context`], with conversions from and to [`Value`].
 pub(super) trait Field: Sized {
     fn to_value(&self) -> Value;
     fn from_value(value: Value) -> Option<Self>;
@@ -94,7 +109,7 @@ macro_rules! number_fields {
 }
 number_fields!(i64, i32, u64, usize);
 
-/// A number that may be absent: its text form is empty then.
+/// An optional number. Its text is empty if the number is missing.
 impl Field for Option<i64> {
     fn to_value(&self) -> Value {
         self.map_or(Value::Text(String::new()), Value::Number)
@@ -143,7 +158,7 @@ fn group_name(group: ReceiverGroup) -> &'static str {
     }
 }
 
-/// Any other text means no, as in the C driver.
+/// Returns the value for a text. As in the C driver, any unknown text means no.
 fn group_from_name(name: &str) -> ReceiverGroup {
     match name {
         "infer" => ReceiverGroup::Infer,

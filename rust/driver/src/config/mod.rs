@@ -1,8 +1,8 @@
-//! The configuration of a driver: every setting once, with its field, default, environment variable and limits.
+//! The configuration of a driver: each setting with its field, default, environment variable and limits.
 //!
-//! Values come from the defaults, then from the environment and properties files ([`Context::apply`]), then from whoever
-//! sets fields directly. Text beyond a limit is clamped; a field beyond one is refused by [`Context::validate`].
-//! Lengths are bytes.
+//! Values come first from the defaults, then from the environment and properties files ([`Context::apply`]), then from
+//! code that sets fields directly. A text outside of the limits is clamped. A field outside of the limits is an error
+//! of [`Context::validate`]. Lengths are in bytes.
 
 mod field;
 mod modes;
@@ -32,19 +32,23 @@ const US: i64 = 1_000;
 const MS: i64 = 1_000 * US;
 const SECOND: i64 = 1_000 * MS;
 const DEFAULT_MAX_IDLE_PARK_NS: u64 = 2 * MS as u64;
-/// Yields of a loop under load, about 80 us on a free processor: a publisher of long messages fills half a window in that time.
+/// Number of yields of a busy loop, about 80 us on a free processor. In that time, a publisher of long messages fills
+/// half a window.
 const BUSY_YIELDS: u64 = 200;
 
 macro_rules! settings {
-    ($($(#[$doc:meta])* $name:ident: $type:ty = $default:expr, $variable:literal $grammar:expr;)*) => {
-        /// Everything a driver can be told before it starts.
+    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $default:expr, $variable:literal $grammar:expr;)*) => {
+        /// The complete configuration of a driver.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Context {
-            $($(#[$doc])* pub $name: $type,)*
-            /// After one second without work, agents that back off park up to this long (ns), if it is longer than their own
-            /// longest park. The default costs an idle driver less than the C driver; 0 turns it off.
+            $($(#[doc = $doc])+ pub $name: $type,)*
+            /// Longest park of idle agents with the backoff strategy after one second without work, in ns.
+            ///
+            /// It applies if it is longer than the strategy's own longest park. With the default, an idle driver needs
+            /// less CPU time than the C driver; 0 turns it off.
             pub max_idle_park_ns: u64,
-            /// The directory was made up for this driver alone. If the process is killed, the next embedded driver removes it.
+            /// Whether the directory was created for this driver alone. If the process is killed, the next embedded
+            /// driver removes it.
             pub is_dir_private: bool,
         }
 
@@ -58,10 +62,11 @@ macro_rules! settings {
             }
         }
 
-        /// Every setting that has an environment variable, in the order in which they are printed.
+        /// All settings with an environment variable, in the order in which they are printed.
         pub static SETTINGS: &[Setting] = &[$(Setting {
             variable: $variable,
             name: stringify!($name),
+            documentation: concat!($($doc),+),
             grammar: { #[allow(unused_imports)] use Grammar::*; $grammar },
             get: |context| context.$name.to_value(),
             set: |context, value| match <$type>::from_value(value) {
@@ -75,38 +80,39 @@ macro_rules! settings {
 settings! {
     /// Directory of the driver's files.
     dir: PathBuf = aeron_memory::directory::default_directory(), "AERON_DIR" Text;
-    /// Delete what an earlier driver left without saving its errors, even if its CnC file is damaged; never a live driver's.
+    /// Delete the files of an earlier driver without saving its errors, even if its CnC file is damaged. An active
+    /// driver's files are never deleted.
     dir_delete_on_start: bool = false, "AERON_DIR_DELETE_ON_START" Boolean;
     /// Remove the driver's files and the directory when the driver closes.
     dir_delete_on_shutdown: bool = false, "AERON_DIR_DELETE_ON_SHUTDOWN" Boolean;
     /// Warn on stderr when the directory exists.
     dir_warn_if_exists: bool = false, "AERON_DIR_WARN_IF_EXISTS" Boolean;
-    /// Threads of the agents.
+    /// How the agents are distributed over threads.
     threading_mode: ThreadingMode = ThreadingMode::Dedicated, "AERON_THREADING_MODE" Text;
     /// Age of the driver's heartbeat, in milliseconds, after which it counts as dead.
     driver_timeout_ms: i64 = 10_000, "AERON_DRIVER_TIMEOUT" LeadingDigits(0, MAX);
-    /// Print every setting on stdout at the start.
+    /// Print all settings to stdout at the start.
     print_configuration: bool = false, "AERON_PRINT_CONFIGURATION" Boolean;
-    /// Who may terminate the driver by command.
+    /// Validator of termination commands: `allow` or `deny`.
     termination_validator: TerminationValidator = TerminationValidator::Deny, "AERON_DRIVER_TERMINATION_VALIDATOR" Text;
-    /// Nothing depends on it.
+    /// Has no effect.
     enable_experimental_features: bool = false, "AERON_ENABLE_EXPERIMENTAL_FEATURES" Boolean;
     /// Check the free space before a log file is created.
     perform_storage_checks: bool = true, "AERON_PERFORM_STORAGE_CHECKS" Boolean;
     /// Warn in the error log when less space than this is free.
     low_file_store_warning_threshold: u64 = 160 * MIB as u64, "AERON_LOW_FILE_STORE_WARNING_THRESHOLD" Size(0, MAX);
-    /// Lengths of files are rounded up to it; a power of two up to 1 GiB.
+    /// Lengths of files are rounded up to a multiple of this power of two, at most 1 GiB.
     file_page_size: usize = 4096, "AERON_FILE_PAGE_SIZE" Size(4 * KIB, MAX_I32);
 
-    /// Ring of commands from clients: a power of two + 768.
+    /// Length of the ring buffer for the clients' commands: a power of two + 768.
     to_driver_buffer_length: usize = MIB as usize + 768, "AERON_CONDUCTOR_BUFFER_LENGTH" Size(MIB + 768, MAX_I32);
-    /// Broadcast to clients: a power of two + 128.
+    /// Length of the broadcast buffer for events to clients: a power of two + 128.
     to_clients_buffer_length: usize = MIB as usize + 128, "AERON_CLIENTS_BUFFER_LENGTH" Size(MIB + 128, MAX_I32);
-    /// Values of counters; their metadata takes four times as much again.
+    /// Length of the counters' values; their metadata needs four times as much in addition.
     counters_values_buffer_length: usize = 8 * MIB as usize, "AERON_COUNTERS_BUFFER_LENGTH" Size(MIB, 500 * MIB);
-    /// Distinct error log.
+    /// Length of the distinct error log.
     error_buffer_length: usize = 4 * MIB as usize, "AERON_ERROR_BUFFER_LENGTH" Size(4 * MIB, MAX_I32);
-    /// Loss report file.
+    /// Length of the loss report file.
     loss_report_buffer_length: usize = MIB as usize, "AERON_LOSS_REPORT_BUFFER_LENGTH" Size(KIB, MAX_I32);
     /// Term length of network publications.
     term_buffer_length: usize = 16 * MIB as usize, "AERON_TERM_BUFFER_LENGTH" Size(KIB, MAX_I32);
@@ -114,54 +120,55 @@ settings! {
     ipc_term_buffer_length: usize = 64 * MIB as usize, "AERON_IPC_TERM_BUFFER_LENGTH" Size(KIB, MAX_I32);
     /// Log files are sparse.
     term_buffer_sparse_file: bool = true, "AERON_TERM_BUFFER_SPARSE_FILE" Boolean;
-    /// Longest datagram of network publications.
+    /// Maximum length of the datagrams of network publications.
     mtu_length: usize = 1408, "AERON_MTU_LENGTH" Size(32, 65504);
-    /// Longest frame of IPC publications.
+    /// Maximum length of the frames of IPC publications.
     ipc_mtu_length: usize = 1408, "AERON_IPC_MTU_LENGTH" Size(32, 65504);
-    /// How far network publishers may run ahead of consumers; 0 is half a term.
+    /// Maximum distance of network publishers from their slowest consumer; 0 stands for half a term.
     publication_window_length: usize = 0, "AERON_PUBLICATION_TERM_WINDOW_LENGTH" Size(0, GIB);
-    /// How far IPC publishers may run ahead of consumers; 0 is half a term.
+    /// Maximum distance of IPC publishers from their slowest consumer; 0 stands for half a term.
     ipc_publication_window_length: usize = 0, "AERON_IPC_PUBLICATION_TERM_WINDOW_LENGTH" Size(0, GIB);
-    /// Window a receiver offers at first.
+    /// Initial window of a receiver.
     initial_window_length: usize = 128 * KIB as usize, "AERON_RCV_INITIAL_WINDOW_LENGTH" Size(256, MAX_I32);
-    /// Receive buffer of sockets; 0 is the system's default.
+    /// Length of the sockets' receive buffers; 0 stands for the system's default.
     socket_rcvbuf: usize = 128 * KIB as usize, "AERON_SOCKET_SO_RCVBUF" Size(0, MAX_I32);
-    /// Send buffer of sockets; 0 is the system's default.
+    /// Length of the sockets' send buffers; 0 stands for the system's default.
     socket_sndbuf: usize = 0, "AERON_SOCKET_SO_SNDBUF" Size(0, MAX_I32);
-    /// Time to live of multicast datagrams; 0 is the system's default.
+    /// Time to live of multicast datagrams; 0 stands for the system's default.
     multicast_ttl: i32 = 0, "AERON_SOCKET_MULTICAST_TTL" LeadingDigits(0, 255);
 
-    /// A client that is silent for longer is dead.
+    /// Time without a keepalive after which a client counts as dead.
     client_liveness_timeout_ns: i64 = 10 * SECOND, "AERON_CLIENT_LIVENESS_TIMEOUT" Duration(US, MAX);
-    /// Time between two checks of everything that times out.
+    /// Interval of the checks for all timeouts.
     timer_interval_ns: i64 = SECOND, "AERON_TIMER_INTERVAL" Duration(US, MAX);
-    /// A publication blocked for longer by a dead publisher is unblocked.
+    /// Time after which the driver skips an unfinished claim that blocks a publication.
     publication_unblock_timeout_ns: i64 = 15 * SECOND, "AERON_PUBLICATION_UNBLOCK_TIMEOUT" Duration(US, MAX);
-    /// Without a status message for longer, a network publication is not connected.
+    /// Time without a status message after which a network publication is not connected.
     publication_connection_timeout_ns: i64 = 5 * SECOND, "AERON_PUBLICATION_CONNECTION_TIMEOUT" Duration(US, MAX);
-    /// How long a drained network publication is kept.
+    /// Time that a drained network publication is kept.
     publication_linger_timeout_ns: i64 = 5 * SECOND, "AERON_PUBLICATION_LINGER_TIMEOUT" Duration(US, MAX);
-    /// An image without data or heartbeats for longer is gone; also how long a rejected IPC image stays away.
+    /// Time without data or heartbeats after which an image ends. Also the time for which a rejected IPC image is
+    /// unavailable.
     image_liveness_timeout_ns: i64 = 10 * SECOND, "AERON_IMAGE_LIVENESS_TIMEOUT" Duration(US, MAX);
-    /// Longest time between two status messages.
+    /// Maximum time between two status messages.
     status_message_timeout_ns: i64 = 200 * MS, "AERON_RCV_STATUS_MESSAGE_TIMEOUT" Duration(US, MAX);
-    /// How long the id of a freed counter is not used again.
+    /// Time during which the id of a freed counter is not reused.
     counter_free_to_reuse_timeout_ns: i64 = SECOND, "AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT" Duration(0, MAX);
-    /// How long an untethered subscriber may hold back a publisher.
+    /// Time that a slow untethered subscriber may hold back the publisher.
     untethered_window_limit_timeout_ns: i64 = 5 * SECOND, "AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT" Duration(0, MAX);
-    /// How long a dropped untethered subscriber may finish reading; absent, the window limit timeout.
+    /// Time that an unlinked untethered subscriber may continue to read; `None` stands for the window limit timeout.
     untethered_linger_timeout_ns: Option<i64> = None, "AERON_UNTETHERED_LINGER_TIMEOUT" Duration(0, MAX);
-    /// How long a dropped untethered subscriber rests before it rejoins.
+    /// Time that an unlinked untethered subscriber rests before it rejoins.
     untethered_resting_timeout_ns: i64 = 10 * SECOND, "AERON_UNTETHERED_RESTING_TIMEOUT" Duration(0, MAX);
-    /// Time between two checks for changed addresses; 0 is never.
+    /// Interval of the checks for changed addresses; 0 turns them off.
     re_resolution_check_interval_ns: i64 = SECOND, "AERON_DRIVER_RERESOLUTION_CHECK_INTERVAL" Duration(0, MAX);
-    /// Longer duty cycles of the conductor are counted.
+    /// Duty cycles of the conductor that take longer are counted.
     conductor_cycle_threshold_ns: i64 = 100 * MS, "AERON_DRIVER_CONDUCTOR_CYCLE_THRESHOLD" Duration(0, MAX);
-    /// Longer duty cycles of the sender are counted.
+    /// Duty cycles of the sender that take longer are counted.
     sender_cycle_threshold_ns: i64 = 100 * MS, "AERON_DRIVER_SENDER_CYCLE_THRESHOLD" Duration(0, MAX);
-    /// Longer duty cycles of the receiver are counted.
+    /// Duty cycles of the receiver that take longer are counted.
     receiver_cycle_threshold_ns: i64 = 100 * MS, "AERON_DRIVER_RECEIVER_CYCLE_THRESHOLD" Duration(0, MAX);
-    /// Longer resolutions of a name are counted.
+    /// Name resolutions that take longer are counted.
     name_resolver_threshold_ns: i64 = 5 * SECOND, "AERON_DRIVER_NAME_RESOLVER_THRESHOLD" Duration(0, MAX);
 
     /// Default of the channel's `reliable`.
@@ -174,27 +181,27 @@ settings! {
     receiver_group_consideration: ReceiverGroup = ReceiverGroup::Infer, "AERON_RECEIVER_GROUP_CONSIDERATION" Text;
     /// Default of the channel's `ssc`.
     spies_simulate_connection: bool = false, "AERON_SPIES_SIMULATE_CONNECTION" Boolean;
-    /// First session id that is never allocated.
+    /// First id of the session ids that the driver never allocates.
     publication_reserved_session_id_low: i32 = -1,
         "AERON_PUBLICATION_RESERVED_SESSION_ID_LOW" Integer(i32::MIN as i64, MAX_I32);
-    /// Last session id that is never allocated.
+    /// Last id of the session ids that the driver never allocates.
     publication_reserved_session_id_high: i32 = 1000,
         "AERON_PUBLICATION_RESERVED_SESSION_ID_HIGH" Integer(i32::MIN as i64, MAX_I32);
-    /// Sessions per stream and receive endpoint.
+    /// Maximum number of sessions for each stream of a receive endpoint.
     stream_session_limit: i32 = i32::MAX, "AERON_DRIVER_STREAM_SESSION_LIMIT" Integer(1, MAX_I32);
     /// Default of the channel's `max-resend`.
     max_resend: i32 = 16, "AERON_MAX_RESEND" Integer(1, 256);
-    /// How long a unicast retransmit waits.
+    /// Delay of a unicast retransmit.
     retransmit_unicast_delay_ns: i64 = 0, "AERON_RETRANSMIT_UNICAST_DELAY" Duration(0, MAX);
-    /// How long after a unicast retransmit another request for it is ignored.
+    /// Time after a unicast retransmit during which NAKs for the same range are ignored.
     retransmit_unicast_linger_ns: i64 = 10 * MS, "AERON_RETRANSMIT_UNICAST_LINGER" Duration(US, MAX);
     /// Estimated number of receivers of a multicast stream.
     nak_multicast_group_size: i32 = 10, "AERON_NAK_MULTICAST_GROUP_SIZE" LeadingDigits(1, MAX_I32);
-    /// Longest delay of a multicast NAK.
+    /// Maximum delay of a multicast NAK.
     nak_multicast_max_backoff_ns: i64 = 10 * MS, "AERON_NAK_MULTICAST_MAX_BACKOFF" Duration(US, MAX);
     /// Delay of a unicast NAK.
     nak_unicast_delay_ns: i64 = US, "AERON_NAK_UNICAST_DELAY" Duration(US, MAX);
-    /// A NAK is repeated after this many delays.
+    /// Number of delays after which a NAK is repeated.
     nak_unicast_retry_delay_ratio: i64 = 100, "AERON_NAK_UNICAST_RETRY_DELAY_RATIO" Integer(1, MAX);
     /// Flow control of unicast publications.
     unicast_flow_control_supplier: String = "unicast_max".into(), "AERON_UNICAST_FLOWCONTROL_SUPPLIER" Text;
@@ -204,47 +211,47 @@ settings! {
     flow_control_group_tag: i64 = -1, "AERON_FLOW_CONTROL_GROUP_TAG" Integer(i64::MIN, MAX);
     /// Default number of receivers that flow control requires.
     flow_control_group_min_size: i32 = 0, "AERON_FLOW_CONTROL_GROUP_MIN_SIZE" Integer(0, MAX_I32);
-    /// Flow control forgets a receiver that is silent for longer.
+    /// Time without a status message after which flow control removes a receiver.
     flow_control_receiver_timeout_ns: i64 = 5 * SECOND, "AERON_FLOW_CONTROL_RECEIVER_TIMEOUT" Duration(0, MAX);
     /// Default of the channel's `gtag`.
     receiver_group_tag: Option<i64> = None, "AERON_RECEIVER_GROUP_TAG" Integer(i64::MIN, MAX);
     /// Congestion control of channels without `cc`.
     congestion_control_supplier: String = "default".into(), "AERON_CONGESTIONCONTROL_SUPPLIER" Text;
-    /// Cubic congestion control measures round trips.
+    /// Whether cubic congestion control measures the round trip.
     cubic_measure_rtt: bool = false, "AERON_CUBICCONGESTIONCONTROL_MEASURERTT" Boolean;
-    /// Round trip that cubic congestion control assumes at first.
+    /// Round trip that cubic congestion control assumes before the first measurement.
     cubic_initial_rtt_ns: i64 = 100 * US, "AERON_CUBICCONGESTIONCONTROL_INITIALRTT" Duration(0, MAX);
-    /// Cubic congestion control is fair to TCP.
+    /// Whether the window of cubic congestion control grows at least as fast as that of TCP.
     cubic_tcp_mode: bool = false, "AERON_CUBICCONGESTIONCONTROL_TCPMODE" Boolean;
 
     /// Name resolver: `default`, `driver` or `csv_table`.
     name_resolver_supplier: String = "default".into(), "AERON_NAME_RESOLVER_SUPPLIER" Text;
     /// Arguments of the name resolver.
     name_resolver_init_args: String = String::new(), "AERON_NAME_RESOLVER_INIT_ARGS" Text;
-    /// Name this driver announces to other drivers.
+    /// Name under which this driver announces itself to other drivers.
     resolver_name: String = String::new(), "AERON_DRIVER_RESOLVER_NAME" Text;
-    /// Address of the protocol between resolvers.
+    /// Local address for the protocol between name resolvers.
     resolver_interface: String = String::new(), "AERON_DRIVER_RESOLVER_INTERFACE" Text;
-    /// First contacts of the resolver, `host:port`, separated by commas.
+    /// Bootstrap neighbours of the resolver: `host:port`, separated by commas.
     resolver_bootstrap_neighbor: String = String::new(), "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR" Text;
-    /// A neighbour that is silent for longer is gone.
+    /// Time without an announcement after which a neighbour is removed.
     resolver_neighbor_timeout_ns: i64 = 10 * SECOND, "AERON_DRIVER_RESOLVER_NEIGHBOR_TIMEOUT" Duration(MS, MAX);
-    /// Time between two announcements of this driver.
+    /// Interval of the announcements of this driver.
     resolver_self_resolution_interval_ns: i64 = SECOND,
         "AERON_DRIVER_RESOLVER_SELF_RESOLUTION_INTERVAL" Duration(MS, MAX);
-    /// Time between two announcements of known neighbours.
+    /// Interval of the announcements of known neighbours.
     resolver_neighbor_resolution_interval_ns: i64 = 2 * SECOND,
         "AERON_DRIVER_RESOLVER_NEIGHBOR_RESOLUTION_INTERVAL" Duration(MS, MAX);
-    /// Time between two resolutions of the first contacts.
+    /// Interval of the resolutions of bootstrap neighbours.
     resolver_bootstrap_neighbor_resolution_interval_ns: i64 = 10 * SECOND,
         "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR_RESOLUTION_INTERVAL" Duration(MS, MAX);
-    /// Ports for senders that ask for any, `low high`; `0 0` leaves it to the system.
+    /// Port range for senders without a fixed port, `low high`; `0 0` leaves the choice to the system.
     sender_wildcard_port_range: String = "0 0".into(), "AERON_SENDER_WILDCARD_PORT_RANGE" Text;
-    /// Ports for receivers that ask for any, `low high`; `0 0` leaves it to the system.
+    /// Port range for receivers without a fixed port, `low high`; `0 0` leaves the choice to the system.
     receiver_wildcard_port_range: String = "0 0".into(), "AERON_RECEIVER_WILDCARD_PORT_RANGE" Text;
-    /// Connect the sockets of unicast publications.
+    /// Whether the sockets of unicast publications are connected.
     connect_enabled: bool = true, "AERON_DRIVER_CONNECT" Boolean;
-    /// Socket layer of sender and receiver.
+    /// Socket layer of the sender and the receiver.
     udp_channel_transport_bindings: String = "default".into(), "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA" Text;
     /// Socket layer of the name resolver.
     conductor_udp_channel_transport_bindings: String = "default".into(),
@@ -262,74 +269,75 @@ settings! {
     /// Arguments of the interceptor `multi-gap-loss`: `term-id=…|gap-radix=…|gap-length=…|total-gaps=…`.
     udp_channel_transport_bindings_multi_gap_loss_args: String = String::new(),
         "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS" Text;
-    /// Leave cutting GSO batches into datagrams to the kernel, where it can.
+    /// Let the kernel cut GSO batches into datagrams, if it can.
     udp_gso: bool = true, "AERON_UDP_GSO" Boolean;
-    /// Receive trains of datagrams, where the kernel can.
+    /// Receive trains of datagrams, if the kernel can.
     udp_gro: bool = true, "AERON_UDP_GRO" Boolean;
 
     /// Idle strategy of the conductor.
     conductor_idle_strategy: String = "backoff".into(), "AERON_CONDUCTOR_IDLE_STRATEGY" Text;
-    /// Its arguments.
+    /// Arguments of `conductor_idle_strategy`.
     conductor_idle_strategy_init_args: String = String::new(), "AERON_CONDUCTOR_IDLE_STRATEGY_INIT_ARGS" Text;
     /// Idle strategy of the sender.
     sender_idle_strategy: String = "backoff".into(), "AERON_SENDER_IDLE_STRATEGY" Text;
-    /// Its arguments.
+    /// Arguments of `sender_idle_strategy`.
     sender_idle_strategy_init_args: String = String::new(), "AERON_SENDER_IDLE_STRATEGY_INIT_ARGS" Text;
     /// Idle strategy of the receiver.
     receiver_idle_strategy: String = "backoff".into(), "AERON_RECEIVER_IDLE_STRATEGY" Text;
-    /// Its arguments.
+    /// Arguments of `receiver_idle_strategy`.
     receiver_idle_strategy_init_args: String = String::new(), "AERON_RECEIVER_IDLE_STRATEGY_INIT_ARGS" Text;
-    /// Idle strategy of the thread shared by sender and receiver.
+    /// Idle strategy of the thread that sender and receiver share.
     shared_network_idle_strategy: String = "backoff".into(), "AERON_SHAREDNETWORK_IDLE_STRATEGY" Text;
-    /// Its arguments.
+    /// Arguments of `shared_network_idle_strategy`.
     shared_network_idle_strategy_init_args: String = String::new(), "AERON_SHAREDNETWORK_IDLE_STRATEGY_INIT_ARGS" Text;
-    /// Idle strategy of the thread shared by all agents.
+    /// Idle strategy of the thread that all agents share.
     shared_idle_strategy: String = "backoff".into(), "AERON_SHARED_IDLE_STRATEGY" Text;
-    /// Its arguments.
+    /// Arguments of `shared_idle_strategy`.
     shared_idle_strategy_init_args: String = String::new(), "AERON_SHARED_IDLE_STRATEGY_INIT_ARGS" Text;
     /// Idle strategy of the native resource agent.
     native_resource_agent_idle_strategy: String = "sleep-ns".into(),
         "AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY" Text;
-    /// Its arguments.
+    /// Arguments of `native_resource_agent_idle_strategy`.
     native_resource_agent_idle_strategy_init_args: String = "1ms".into(),
         "AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY_INIT_ARGS" Text;
-    /// CPU of the conductor's thread; -1 is any.
+    /// CPU of the conductor's thread; -1 allows any.
     conductor_cpu_affinity: i32 = -1, "AERON_CONDUCTOR_CPU_AFFINITY" Integer(-1, 255);
-    /// CPU of the sender's thread; -1 is any.
+    /// CPU of the sender's thread; -1 allows any.
     sender_cpu_affinity: i32 = -1, "AERON_SENDER_CPU_AFFINITY" Integer(-1, 255);
-    /// CPU of the receiver's thread; -1 is any.
+    /// CPU of the receiver's thread; -1 allows any.
     receiver_cpu_affinity: i32 = -1, "AERON_RECEIVER_CPU_AFFINITY" Integer(-1, 255);
-    /// CPU of the native resource agent's thread; -1 is any.
+    /// CPU of the native resource agent's thread; -1 allows any.
     native_resource_agent_cpu_affinity: i32 = -1, "AERON_DRIVER_NATIVE_RESOURCE_AGENT_CPU_AFFINITY" Integer(-1, 255);
     /// Take the CPUs of the threads from the cpuset of the process.
     cpuset_affinity: bool = false, "AERON_DRIVER_CPUSET_AFFINITY" Boolean;
-    /// Doubts about the cpuset stop the start.
+    /// Whether problems with the cpuset prevent the start.
     cpuset_warnings_as_errors: bool = false, "AERON_DRIVER_CPUSET_WARNINGS_AS_ERRORS" Boolean;
-    /// Function of a C library to call when a thread starts: not available here, any name is refused.
+    /// Function of a C library to call at the start of a thread. Not supported: any name is refused.
     agent_on_start_function: String = String::new(), "AERON_AGENT_ON_START_FUNCTION" Text;
-    /// C libraries to load: not available here, any name is refused.
+    /// C libraries to load. Not supported: any name is refused.
     dynamic_libraries: String = String::new(), "AERON_DRIVER_DYNAMIC_LIBRARIES" Text;
-    /// Data sends per poll for status messages.
+    /// Number of sends for each poll for status messages.
     send_to_status_poll_ratio: i32 = 6, "AERON_SEND_TO_STATUS_POLL_RATIO" LeadingDigits(1, MAX_I32);
-    /// Datagrams per receive call.
+    /// Maximum number of datagrams in a receive call.
     receiver_io_vector_capacity: i32 = 4, "AERON_RECEIVER_IO_VECTOR_CAPACITY" Integer(1, 16);
-    /// Datagrams per send call.
+    /// Maximum number of datagrams in a send call.
     sender_io_vector_capacity: i32 = 4, "AERON_SENDER_IO_VECTOR_CAPACITY" Integer(1, 16);
-    /// Datagrams per publication and duty cycle.
+    /// Maximum number of datagrams of a publication in a duty cycle.
     network_publication_max_messages_per_send: i32 = 4, "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND" Integer(1, 16);
-    /// How long small messages may wait for others that share their datagram, while the publication is busy; 0 is not at all.
+    /// Maximum time that small messages of a busy publication wait for others to share their datagram; 0 sends them at
+    /// once.
     sender_batch_wait_ns: i64 = 20 * US, "AERON_SENDER_BATCH_WAIT" Duration(0, SECOND);
-    /// Log files whose removal failed that are tried again in one duty cycle.
+    /// Maximum number of failed removals of log files that are repeated in a duty cycle.
     resource_free_limit: i32 = 1, "AERON_DRIVER_RESOURCE_FREE_LIMIT" Integer(1, MAX_I32);
 }
 
 impl Context {
-    /// The setting with this field name, e.g. `mtu_length`.
+    /// Returns the setting with this field name, e.g. `mtu_length`.
     pub fn setting(name: &str) -> Option<&'static Setting> {
         SETTINGS.iter().find(|setting| setting.name == name)
     }
 
-    /// The timeouts of subscribers that are not tethered, for channels that state none.
+    /// Returns the default timeouts of untethered subscribers, for channels that do not set them.
     pub fn untethered_timeouts(&self) -> UntetheredTimeouts {
         UntetheredTimeouts {
             window_limit_timeout_ns: self.untethered_window_limit_timeout_ns,
@@ -338,25 +346,29 @@ impl Context {
         }
     }
 
-    /// The ports for senders that ask for any; `None` leaves the choice to the system, as does a range that makes no sense.
+    /// Returns the ports for senders without a fixed port.
+    ///
+    /// `None` leaves the choice to the system, and so does an invalid range.
     pub fn sender_wildcard_ports(&self) -> Option<RangeInclusive<u16>> {
         ports::parse_port_range(&self.sender_wildcard_port_range).unwrap_or_default()
     }
 
-    /// The ports for receivers that ask for any; as for senders.
+    /// Returns the ports for receivers without a fixed port, in the same way.
     pub fn receiver_wildcard_ports(&self) -> Option<RangeInclusive<u16>> {
         ports::parse_port_range(&self.receiver_wildcard_port_range).unwrap_or_default()
     }
 
-    /// The first contacts of the resolver, each `host:port`.
+    /// Returns the bootstrap neighbours of the resolver, each as `host:port`.
     pub fn bootstrap_neighbors(&self) -> impl Iterator<Item = &str> {
         self.resolver_bootstrap_neighbor
             .split(',')
             .filter(|neighbor| !neighbor.is_empty())
     }
 
-    /// The idle strategy of a loop, which parks longer once it is idle for long if the context says so, and which yields longer
-    /// under load unless its arguments say how often.
+    /// Returns the idle strategy of a loop.
+    ///
+    /// A backoff strategy parks for up to `max_idle_park_ns` after a long idle time. It also
+    /// yields longer under load, unless its arguments set the number of yields.
     pub(crate) fn idle_strategy(
         &self,
         kind: LoopKind,
@@ -404,7 +416,7 @@ impl Context {
         Ok(spec)
     }
 
-    /// Takes over every variable of `sources` that names a setting; answers the warnings to show.
+    /// Sets every setting whose variable is in `sources`. Returns warnings for the operator.
     pub fn apply(&mut self, sources: &Sources) -> Vec<String> {
         SETTINGS
             .iter()

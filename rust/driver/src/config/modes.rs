@@ -1,21 +1,21 @@
-//! The settings that choose between named alternatives.
+//! The types of settings with a choice between names.
 
-/// Which threads the agents run on.
+/// How the agents are distributed over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThreadingMode {
-    /// Conductor, native resource agent, receiver and sender on a thread each.
+    /// The conductor, the native resource agent, the receiver and the sender have a thread each.
     #[default]
     Dedicated,
-    /// Sender and receiver share a thread; conductor and native resource agent have their own.
+    /// The sender and the receiver share a thread; the conductor and the native resource agent have their own.
     SharedNetwork,
-    /// All four agents on one thread.
+    /// All four agents share one thread.
     Shared,
-    /// All four agents on the thread of whoever calls [`MediaDriver::do_work`](crate::MediaDriver::do_work).
+    /// All four agents run on the thread that calls [`MediaDriver::do_work`](crate::MediaDriver::do_work).
     Invoker,
 }
 
 impl ThreadingMode {
-    /// The name used in settings and counter labels.
+    /// Returns the name in settings and counter labels.
     pub fn name(self) -> &'static str {
         match self {
             ThreadingMode::Dedicated => "DEDICATED",
@@ -25,7 +25,7 @@ impl ThreadingMode {
         }
     }
 
-    /// The mode with exactly this (upper case) name.
+    /// Returns the mode with this name, which must be in upper case.
     pub fn from_name(name: &str) -> Option<Self> {
         [
             ThreadingMode::Dedicated,
@@ -38,14 +38,14 @@ impl ThreadingMode {
     }
 }
 
-/// A loop of agents; each kind has an idle strategy of its own.
+/// The kind of a loop of agents; each kind has its own idle strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoopKind {
     Conductor,
     Sender,
     Receiver,
     Resources,
-    /// Sender and receiver.
+    /// The sender and the receiver.
     Network,
     /// All agents.
     Shared,
@@ -62,15 +62,15 @@ impl LoopKind {
     ];
 }
 
-/// Who may end the driver with a terminate command.
+/// Which clients may terminate the driver by command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TerminationValidator {
-    /// Nobody.
+    /// No client.
     #[default]
     Deny,
     /// Every client.
     Allow,
-    /// A name that is neither: the driver refuses to start.
+    /// An unknown name: the driver refuses to start.
     Unknown(String),
 }
 

@@ -1,11 +1,11 @@
-//! The ports that sockets may get which ask for any.
+//! Parses the port range for sockets without a fixed port.
 
 use std::ops::RangeInclusive;
 
-/// Reads `low high`: ports from 1 to 65535. Returns `None` for `0 0`, which leaves the choice to the system.
+/// Parses `low high`, two ports from 1 to 65535. Returns `None` for `0 0`: the system then chooses the port.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The reason why the text is invalid.
 pub(super) fn parse_port_range(text: &str) -> Result<Option<RangeInclusive<u16>>, &'static str> {
     let mut ports = text.split_whitespace().map(|port| port.parse().ok());
     let low = ports

@@ -1,10 +1,10 @@
-//! The settings as `AERON_PRINT_CONFIGURATION` shows them: one line each, under the names that the C driver prints.
+//! The output of `AERON_PRINT_CONFIGURATION`: one line for each setting, with the names that the C driver prints.
 
 use aeron_memory::cnc::CNC_VERSION;
 
 use super::{Context, SETTINGS, Setting, Value};
 
-/// Names that are not those of the fields here.
+/// Printed names that differ from the names of the fields.
 const PRINTED_NAMES: &[(&str, &str)] = &[
     ("dir", "aeron_dir"),
     ("dir_delete_on_start", "dirs_delete_on_start"),
@@ -75,7 +75,8 @@ const PRINTED_NAMES: &[(&str, &str)] = &[
 ];
 
 impl Setting {
-    /// The name that [`Context::to_print`] shows, which is the C driver's.
+    /// Returns the name of this setting in the output of [`Context::to_print`], which is the name that the C driver
+    /// prints.
     pub fn printed_name(&self) -> &'static str {
         let printed = PRINTED_NAMES.iter().find(|(name, _)| *name == self.name);
         printed.map_or(self.name, |(_, printed)| printed)
@@ -83,7 +84,7 @@ impl Setting {
 }
 
 impl Context {
-    /// The settings as `AERON_PRINT_CONFIGURATION` shows them.
+    /// Returns the output of `AERON_PRINT_CONFIGURATION`.
     pub fn to_print(&self) -> String {
         let version = CNC_VERSION;
         let mut text = format!("aeron_driver_context_t {{\n    cnc_version={version}\n");

@@ -1,4 +1,4 @@
-//! The checks of a configuration before anything is created on disk.
+//! Validates a configuration before the driver creates files.
 
 use aeron_layout::frame::{
     FRAME_ALIGNMENT, MAX_TERM_LENGTH, MAX_UDP_PAYLOAD_LENGTH, MIN_TERM_LENGTH,
@@ -22,11 +22,11 @@ pub struct ConfigurationError(pub String);
 const MAX_BOOTSTRAP_NEIGHBORS: usize = 20;
 const MAX_FILE_LENGTH: usize = i32::MAX as usize;
 const MAX_INTERCEPTORS: usize = 10;
-/// The only ones there are: by their short name, and by that of the C driver's table.
+/// The only supported values: the short name, and the name in the C driver's table.
 const TRANSPORT_BINDINGS: [&str; 2] = ["default", "aeron_udp_channel_transport_bindings_default"];
 
 impl Context {
-    /// Checks every value alone and against the others.
+    /// Checks each value alone and in relation to the others.
     pub fn validate(&self) -> Result<(), ConfigurationError> {
         if self.dir.to_str().is_none() {
             return refuse(format!(

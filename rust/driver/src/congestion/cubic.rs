@@ -1,7 +1,8 @@
-//! CUBIC: a window that shrinks on loss and grows along a cubic curve afterwards (Ha, Rhee and Xu, 2008; RFC 9438).
+//! [`Cubic`]: a window that shrinks on loss and then grows along a cubic curve (Ha, Rhee and Xu, 2008; RFC 9438).
 //!
-//! The names are the paper's: *cwnd* is the window in datagrams, *w_max* what it was when something was lost, *K* the time that the
-//! curve takes to be back there, *C* its steepness and *B* the part that a loss takes away.
+//! The names are those of the paper. *cwnd* is the window in datagrams, and *w_max* is its value at the last loss. *K*
+//! is the time that the curve needs to return to *w_max*, *C* is its steepness, and *B* is the fraction by which a loss
+//! reduces the window.
 
 use aeron_memory::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
@@ -13,25 +14,25 @@ const B: f64 = 0.2;
 const INITIAL_CWND: i32 = 10;
 const SECOND_NS: f64 = 1e9;
 
-/// What makes a [`Cubic`].
+/// Parameters of a [`Cubic`].
 #[derive(Clone, Debug)]
 pub struct CubicConfig {
-    /// Largest window in bytes.
+    /// Maximum window in bytes.
     pub max_window_length: i32,
-    /// Longest datagram of the sender, in bytes.
+    /// Maximum length of the sender's datagrams, in bytes.
     pub mtu_length: i32,
-    /// Time between two steps of growth, and the round trip until one was measured.
+    /// Time between two steps of growth. Also the assumed round trip until the first measurement.
     pub initial_rtt_ns: i64,
-    /// Grow at least as TCP would.
+    /// Whether the window is at least as large as the window of standard TCP until it has grown back to *w_max*.
     pub is_tcp_mode: bool,
 }
 
-/// A window in whole datagrams; see the [module](self).
+/// A window of whole datagrams; see the [module](self).
 #[derive(Debug)]
 pub struct Cubic {
     config: CubicConfig,
     rtt: RttShared,
-    /// The window in bytes, for those who watch.
+    /// Counter of the window in bytes.
     window_indicator: AtomicCounter<SharedBuffer>,
     max_cwnd: i32,
     cwnd: i32,
@@ -42,7 +43,7 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// Starts with the window of ten datagrams. `rtt` was made with the initial round trip.
+    /// Creates a window of ten datagrams. `rtt` must have been created with the initial round trip.
     pub fn new(
         config: CubicConfig,
         rtt: RttShared,
@@ -79,17 +80,17 @@ impl Cubic {
 
     fn grow(&mut self, now_ns: i64) {
         let t = (now_ns - self.time_of_last_loss_ns) as f64 / SECOND_NS;
-        // Truncated toward zero, and negative before K.
+        // The curve is truncated toward zero. It is negative until `t` reaches K.
         let curve = (C * (t - self.k).powi(3)) as i32;
         self.cwnd = self.w_max.saturating_add(curve).min(self.max_cwnd);
         if self.config.is_tcp_mode && self.cwnd < self.w_max {
-            // The C driver does not bound TCP's window; but senders refuse one of more than half a term.
+            // The C driver does not limit TCP's window, but senders refuse a window of more than half a term.
             self.cwnd = self.cwnd.max(self.tcp_cwnd(t)).min(self.max_cwnd);
         }
         self.time_of_last_update_ns = now_ns;
     }
 
-    /// The window that standard TCP would have at time `t`.
+    /// Returns the window that standard TCP would have at time `t`.
     fn tcp_cwnd(&self, t: f64) -> i32 {
         let rtt = self.rtt.get_ns() as f64 / SECOND_NS;
         (f64::from(self.w_max) * (1.0 - B) + 3.0 * B / (2.0 - B) * (t / rtt)) as i32

@@ -1,8 +1,10 @@
-//! Congestion control: the window that a receiver offers.
+//! Congestion control: decides the window that a receiver offers.
 //!
-//! A strategy belongs to one image and runs in the conductor, which asks it for the window after every rebuild. [`StaticWindow`]
-//! never changes it, [`Cubic`] shrinks it on loss and lets it grow again. The round trip that `Cubic` may use is measured by the
-//! receiver with an [`RttMeter`]; the two share one atomic.
+//! Each image has one strategy. The conductor calls the strategy after every scan for gaps, and the strategy returns
+//! the window.
+//!
+//! [`StaticWindow`] never changes the window. [`Cubic`] reduces the window on loss and then lets it grow again. The
+//! receiver measures the round trip for `Cubic` with an [`RttMeter`]. The meter and `Cubic` share one atomic value.
 
 use std::fmt::Debug;
 
@@ -21,60 +23,58 @@ pub use cubic::{Cubic, CubicConfig};
 pub use rtt::{RttMeter, RttShared};
 pub use static_window::StaticWindow;
 
-/// What happened since the last rebuild of an image.
+/// Input of a strategy: the state of an image after a scan for gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrackRebuild {
-    /// The conductor's clock.
+    /// Time of the conductor's clock.
     pub now_ns: i64,
     /// Position of the slowest subscriber.
     pub consumption_position: i64,
-    /// Position of the status message that was last scheduled.
+    /// Position of the status message that was scheduled last.
     pub next_sm_position: i64,
-    /// A gap was found that was not known before.
+    /// Whether the scan found a new gap.
     pub is_loss_found: bool,
 }
 
-/// The window to offer.
+/// Output of a strategy: the window to offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowUpdate {
-    /// Its length in bytes.
+    /// Length of the window in bytes.
     pub window_length: i32,
-    /// A status message is to be sent, whatever else.
+    /// Whether a status message must be sent in any case.
     pub is_forced: bool,
 }
 
-/// A strategy; see the [module](self).
+/// A congestion control strategy; see the [module](self).
 pub trait CongestionControl: Debug + Send {
-    /// The window of the first status message, in bytes.
+    /// Returns the window of the first status message, in bytes.
     fn initial_window_length(&self) -> i32;
 
-    /// The largest window that it will ever offer, in bytes.
+    /// Returns the largest window that the strategy ever offers, in bytes.
     fn max_window_length(&self) -> i32;
 
-    /// The window to offer after a rebuild.
+    /// Returns the window to offer after a scan for gaps.
     fn on_track_rebuild(&mut self, rebuild: &TrackRebuild) -> WindowUpdate;
 }
 
-/// Which strategy an image gets.
+/// The strategy of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CongestionStrategy {
-    /// [`StaticWindow`].
     Static,
-    /// [`Cubic`].
     Cubic,
 }
 
-/// What the driver's setting says about strategies.
+/// The strategy that the configuration selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CongestionSupplier {
     /// The channel's `cc` decides.
     OfChannel,
-    /// All images get this one.
+    /// All images have this strategy.
     Always(CongestionStrategy),
 }
 
 impl CongestionSupplier {
-    /// The supplier with this name: a short one, or that of the C driver's function.
+    /// Returns the supplier with this name: a short name, or the name of the C driver's function.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "default" | "aeron_congestion_control_default_strategy_supplier" => {
@@ -91,29 +91,32 @@ impl CongestionSupplier {
     }
 }
 
-/// The counters that show what [`Cubic`] does.
+/// The counters of [`Cubic`].
 #[derive(Clone, Debug)]
 pub struct CubicIndicators {
-    /// The last round trip in nanoseconds.
+    /// The last measured round trip in nanoseconds.
     pub rtt: AtomicCounter<SharedBuffer>,
     /// The window in bytes.
     pub window: AtomicCounter<SharedBuffer>,
 }
 
-/// The congestion control of one image.
+/// The congestion control of an image.
 #[derive(Debug)]
 pub struct Congestion {
     /// The conductor's half.
     pub control: Box<dyn CongestionControl>,
-    /// The receiver's half, if round trips are to be measured.
+    /// The receiver's half, if round trips are measured.
     pub rtt_meter: Option<RttMeter>,
 }
 
 impl CongestionStrategy {
-    /// By the driver's setting, which by default leaves it to the channel's `cc`. `context` was validated.
+    /// Returns the strategy for the images of a channel. `context` must be valid.
+    ///
+    /// If the configuration selects a strategy for all images, returns this strategy. Otherwise, the channel's `cc`
+    /// decides.
     ///
     /// # Errors
-    /// Code 11 for a strategy that is not known.
+    /// Code 11 for an unknown strategy.
     pub fn of_channel(uri: &ChannelUri, context: &Context) -> Result<Self, DriverError> {
         if let Some(CongestionSupplier::Always(strategy)) =
             CongestionSupplier::from_name(&context.congestion_control_supplier)
@@ -130,17 +133,17 @@ impl CongestionStrategy {
     }
 }
 
-/// Lengths of an image that bound its windows, in bytes.
+/// Lengths of an image that limit its windows, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageLengths {
-    /// Longest window.
+    /// Maximum window.
     pub max_window_length: i32,
-    /// Longest datagram.
+    /// Maximum datagram.
     pub mtu_length: i32,
 }
 
 impl Congestion {
-    /// The strategy for an image of these lengths. Calls `indicators` for counters if the strategy has any.
+    /// Creates the strategy for an image of these lengths. Calls `indicators` for counters if the strategy has any.
     ///
     /// # Errors
     /// The error of `indicators`.
@@ -173,7 +176,7 @@ impl Congestion {
     }
 }
 
-/// The largest window of an image: the receiver's, but never more than half a term of the stream.
+/// Returns the maximum window of an image in bytes: the receiver's window, but at most half a term of the stream.
 pub fn max_window_length(receiver_window_length: i64, term_length: usize) -> i32 {
     receiver_window_length.clamp(0, term_length as i64 / 2) as i32
 }

@@ -1,4 +1,4 @@
-//! Round trips between a receiver and its sender.
+//! Measures the round trip between a receiver and its sender.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,11 +8,11 @@ use aeron_memory::counters::AtomicCounter;
 
 const TIMEOUT_MULTIPLE: i64 = 4;
 
-/// The round trip time of an image, as it was last measured: written by the receiver, read by the conductor.
+/// The last measured round trip of an image. The receiver writes it; the conductor reads it.
 #[derive(Clone, Debug)]
 pub struct RttShared(Arc<AtomicI64>);
 
-/// The receiver's half: says when to ask for a measurement, and takes the answers.
+/// The receiver's half: decides when to measure, and handles the replies.
 #[derive(Debug)]
 pub struct RttMeter {
     shared: RttShared,
@@ -23,19 +23,19 @@ pub struct RttMeter {
 }
 
 impl RttShared {
-    /// Nothing was measured yet: `initial_rtt_ns` is assumed.
+    /// Creates the value. Until the first measurement, the value is `initial_rtt_ns`.
     pub fn new(initial_rtt_ns: i64) -> Self {
         RttShared(Arc::new(AtomicI64::new(initial_rtt_ns)))
     }
 
-    /// The round trip in nanoseconds.
+    /// Returns the round trip in nanoseconds.
     pub fn get_ns(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl RttMeter {
-    /// Measures into `shared` and shows it in `counter`.
+    /// Creates a meter that writes measurements into `shared` and `counter`.
     pub fn new(shared: RttShared, counter: AtomicCounter<SharedBuffer>, now_ns: i64) -> Self {
         let initial_rtt_ns = shared.get_ns();
         RttMeter {
@@ -47,7 +47,7 @@ impl RttMeter {
         }
     }
 
-    /// Whether it is time to ask; if so the caller asks, and the time starts anew.
+    /// Returns whether a measurement is due. If it is, the interval starts again, and the caller sends the request.
     pub fn should_measure(&mut self, now_ns: i64) -> bool {
         let deadline_ns = self.time_of_last_message_ns.saturating_add(self.timeout_ns);
         let is_due = now_ns > deadline_ns;
@@ -57,8 +57,9 @@ impl RttMeter {
         is_due
     }
 
-    /// An answer arrived: it echoes when it was asked for, and says how long the other side took. Both are what a datagram claims;
-    /// a time that cannot be is ignored.
+    /// Handles a reply, which contains the time of the request and the delay at the other side.
+    ///
+    /// Both values come from the network and may be invalid. A reply with impossible values is ignored.
     pub fn on_answer(&mut self, echo_timestamp_ns: i64, reception_delta_ns: i64, now_ns: i64) {
         let rtt_ns = now_ns
             .checked_sub(echo_timestamp_ns)

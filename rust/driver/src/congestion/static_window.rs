@@ -1,4 +1,4 @@
-//! A window that stays as it is.
+//! [`StaticWindow`]: a window of constant length.
 
 use super::{CongestionControl, TrackRebuild, WindowUpdate};
 
@@ -9,7 +9,7 @@ pub struct StaticWindow {
 }
 
 impl StaticWindow {
-    /// Offers `window_length` bytes.
+    /// Creates a window of `window_length` bytes.
     pub fn new(window_length: i32) -> Self {
         StaticWindow { window_length }
     }

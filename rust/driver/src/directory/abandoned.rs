@@ -1,6 +1,7 @@
-//! Directories of embedded drivers whose process was killed.
+//! Finds and removes directories of embedded drivers whose process was killed.
 //!
-//! Only the lock decides whether a driver is alive: containers that share a file system have different process ids.
+//! Only the lock decides whether a driver is active. A process id cannot, because containers that share a file system
+//! have different process ids.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,25 +17,25 @@ use aeron_memory::lock_file::{LockAttempt, LockFile};
 use super::entries;
 use super::marker::Marker;
 
-/// Aeron's own driver timeout: a heartbeat that is older counts as that of a dead driver.
+/// Aeron's default driver timeout: a driver with an older heartbeat is assumed to be dead.
 const DRIVER_TIMEOUT_MS: i64 = 10_000;
 
-/// A directory that no living driver uses.
+/// A directory without an active driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftDirectory {
-    /// The directory.
+    /// Path of the directory.
     pub path: PathBuf,
-    /// Bytes that its files take on disk.
+    /// Bytes that the files of the directory use on disk.
     pub bytes: u64,
-    /// Whether the next embedded driver removes it: our lock file says that it
-    /// was an embedded driver's, and only files of a driver are in it.
+    /// Whether the next embedded driver removes it. The lock file must say that an embedded driver of this
+    /// implementation created it, and only files of a driver may be in it.
     pub is_removed_next: bool,
 }
 
-/// Removes the directories that killed embedded drivers left beside `default`: `<default>-...`, of this user, with our lock file,
-/// whose lock is free. Returns the removed ones.
+/// Removes the directories `<default>-...` of this user that killed embedded drivers left. Returns the removed ones.
 ///
-/// A directory that cannot be removed is skipped: the next driver tries again.
+/// Such a directory has a lock file of this implementation, and its lock is free. A directory that cannot be removed is
+/// skipped: the next driver tries again.
 pub fn remove_abandoned(default: &Path) -> Vec<PathBuf> {
     candidates(default)
         .into_iter()
@@ -54,7 +55,7 @@ fn remove_if_abandoned(path: &Path) -> io::Result<bool> {
     Ok(!path.exists())
 }
 
-/// The directories `<default>-...` of this user that no living driver uses, in the order of their names. Changes nothing.
+/// Returns the directories `<default>-...` of this user without an active driver, sorted by name. Changes nothing.
 pub fn left_directories(default: &Path) -> Vec<LeftDirectory> {
     let mut left: Vec<_> = candidates(default)
         .into_iter()
@@ -83,9 +84,10 @@ fn look_at(path: PathBuf) -> io::Result<Option<LeftDirectory>> {
     }))
 }
 
-/// Whether the directory is as a driver leaves it that was killed before it wrote its marker: empty, or with an empty lock file.
+/// Returns whether the directory is empty or only contains an empty lock file.
 ///
-/// No marker says that the directory is ours, so no driver removes it.
+/// A driver that is killed before it writes its marker leaves such a directory. Without a marker, it may belong to
+/// another program, so no driver removes it.
 fn is_bare(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let lock_file = driver_lock_file(path);
@@ -96,7 +98,8 @@ fn is_bare(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// For a driver of another make, by its heartbeat.
+/// Returns whether the heartbeat shows an active driver. Used for drivers of another implementation, which have no lock
+/// file.
 fn has_live_driver(path: &Path) -> bool {
     CncFile::map(&cnc_file(path), Reader::Tool).is_ok_and(|cnc| {
         cnc.is_ok_and(|cnc| cnc.is_active(SystemEpochClock.time_ms(), DRIVER_TIMEOUT_MS))
@@ -116,7 +119,7 @@ fn allocated_bytes(directory: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// The directories beside `default` whose names begin with its name and a hyphen, and that belong to this user.
+/// Returns the directories beside `default` whose names begin with its name and a hyphen, and that belong to this user.
 fn candidates(default: &Path) -> Vec<PathBuf> {
     let (Some(parent), Some(name)) = (default.parent(), default.file_name()) else {
         return Vec::new();
@@ -134,7 +137,7 @@ fn candidates(default: &Path) -> Vec<PathBuf> {
             let is_named_so = name
                 .as_encoded_bytes()
                 .starts_with(prefix.as_encoded_bytes());
-            // Of the entry itself: a symbolic link is not a directory.
+            // Uses the metadata of the entry itself: a symbolic link is not a directory.
             let is_ours = entry
                 .metadata()
                 .is_ok_and(|found| found.is_dir() && found.uid() == user_id);

@@ -1,16 +1,17 @@
-//! The entries of a driver's directory: only what drivers make is ever deleted, and symbolic links are not followed.
+//! The entries of a driver's directory. Only entries that drivers create are deleted, and symbolic links are not
+//! followed.
 
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use aeron_memory::directory::{Entry, entry_named, is_log_name, log_directories};
+use aeron_memory::directory::{DirectoryEntry, entry_named, is_log_name, log_directories};
 
 use super::marker::Marker;
 
-/// The first entry, here or among the log buffers, that no driver makes.
+/// Returns the first entry, in the directory or among the log buffers, that no driver creates.
 ///
-/// A driver that closes may remove its entries meanwhile: what is gone is not foreign.
+/// A driver that closes may remove its entries at the same time. An entry that disappears is not foreign.
 pub fn find_foreign(dir: &Path) -> io::Result<Option<PathBuf>> {
     let Some(entries) = list(dir)? else {
         return Ok(None);
@@ -25,14 +26,14 @@ pub fn find_foreign(dir: &Path) -> io::Result<Option<PathBuf>> {
 }
 
 fn foreign_in(entry: &DirEntry) -> io::Result<Option<PathBuf>> {
-    // The type of the entry itself, not of what a symbolic link leads to.
+    // The type of the entry itself, not of the target of a symbolic link.
     let kind = entry.file_type()?;
     let path = entry.path();
     let is_drivers = match entry_named(&entry.file_name()) {
-        Some(Entry::File) => kind.is_file(),
-        Some(Entry::DriverLock) => kind.is_file() && is_missing_or_ours(&path)?,
-        Some(Entry::LogDirectory) if kind.is_dir() => return find_foreign_log(&path),
-        Some(Entry::LogDirectory) | None => false,
+        Some(DirectoryEntry::File) => kind.is_file(),
+        Some(DirectoryEntry::DriverLock) => kind.is_file() && is_missing_or_ours(&path)?,
+        Some(DirectoryEntry::LogDirectory) if kind.is_dir() => return find_foreign_log(&path),
+        Some(DirectoryEntry::LogDirectory) | None => false,
     };
     Ok((!is_drivers).then_some(path))
 }
@@ -44,7 +45,7 @@ fn is_missing_or_ours(lock_file: &Path) -> io::Result<bool> {
     }
 }
 
-/// The entries of a directory; `None` if it does not exist.
+/// Returns the entries of a directory; `None` if it does not exist.
 fn list(directory: &Path) -> io::Result<Option<fs::ReadDir>> {
     match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -69,7 +70,7 @@ fn is_log(entry: &DirEntry) -> io::Result<bool> {
     Ok(is_log_name(&entry.file_name()) && entry.file_type()?.is_file())
 }
 
-/// Removes what drivers make, except the lock file. Other entries stay, and the directories that hold them.
+/// Removes the entries that drivers create, except the lock file. Does not remove other entries and their directories.
 pub fn remove_drivers_entries(dir: &Path) -> io::Result<()> {
     for logs in log_directories(dir) {
         remove_logs(&logs)?;
@@ -77,7 +78,7 @@ pub fn remove_drivers_entries(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let is_file = entry.file_type()?.is_file();
-        if is_file && entry_named(&entry.file_name()) == Some(Entry::File) {
+        if is_file && entry_named(&entry.file_name()) == Some(DirectoryEntry::File) {
             ignore_missing(fs::remove_file(entry.path()))?;
         }
     }
@@ -99,7 +100,7 @@ fn remove_logs(directory: &Path) -> io::Result<()> {
     remove_if_empty(directory)
 }
 
-/// Removes a directory unless something is in it.
+/// Removes a directory if it is empty.
 pub fn remove_if_empty(directory: &Path) -> io::Result<()> {
     match fs::remove_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
@@ -107,7 +108,7 @@ pub fn remove_if_empty(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Takes an entry that is gone already for removed.
+/// Turns the error for an entry that does not exist into `Ok`.
 pub fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,4 +1,5 @@
-//! Whether a driver of another make, which has no lock file, still uses a directory; and the errors of one that does not.
+//! Decides by the CnC file whether a driver of another implementation uses a directory, because such a driver has no
+//! lock file. Also saves the errors of a dead driver.
 
 use std::fs;
 use std::io;
@@ -16,15 +17,16 @@ use rustix::process::{Pid, test_kill_process};
 use crate::config::Context;
 use crate::start_error::StartError;
 
-/// Interval between two looks at a CnC file.
+/// Interval between two reads of a CnC file.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How long a heartbeat is watched: Aeron's drivers write it every timer interval, which is a second by default.
+/// How long a heartbeat is watched. Aeron's drivers write it every timer interval, which is a second by default.
 const HEARTBEAT_WATCH_TIME: Duration = Duration::from_millis(2_500);
 
-/// The CnC file of the directory if it can be read; `None` if there is none, or if its driver stopped while it started.
+/// Returns the CnC file of the directory.
 ///
-/// A driver that is just starting is waited for, up to the driver timeout, unless `is_dead` says that there is none.
+/// `None` if the file does not exist, or if it is unreadable and may be ignored. If a driver is just starting, waits up
+/// to the driver timeout for its file. Does not wait if `is_dead`: then no driver is starting.
 ///
 /// # Errors
 /// The file cannot be mapped, is not the CnC file of a driver, or is damaged.
@@ -50,7 +52,10 @@ pub fn find_cnc(context: &Context, is_dead: bool) -> Result<Option<CncFile>, Sta
     }
 }
 
-/// Accepts what a driver leaves that stopped while it started, and refuses everything else.
+/// Decides whether an unreadable CnC file may be ignored. Returns `None` if so, otherwise an error.
+///
+/// The file may be ignored in three cases: its driver is dead, its driver stopped before the file was complete, or
+/// the file is damaged and `dir_delete_on_start` is set.
 fn check_unreadable(
     context: &Context,
     path: PathBuf,
@@ -77,7 +82,7 @@ fn check_unreadable(
     }
 }
 
-/// Prints the age of the heartbeat that was found.
+/// Prints the age of the heartbeat in `cnc`.
 pub fn print_heartbeat_age(cnc: &CncFile) {
     let now_ms = SystemEpochClock.time_ms();
     let age_ms = now_ms.saturating_sub(cnc.to_driver().consumer_heartbeat_ms());
@@ -93,7 +98,7 @@ pub fn print_live_heartbeat_age(dir: &Path) {
     }
 }
 
-/// Refuses a directory whose driver may be alive, going by its heartbeat and its process id.
+/// Returns an error if a driver may be active, according to the heartbeat and the process id.
 ///
 /// # Errors
 /// [`StartError::ActiveDriver`]
@@ -102,7 +107,7 @@ pub fn check_dead(context: &Context, cnc: &CncFile) -> Result<(), StartError> {
     if !cnc.is_active(now_ms, context.driver_timeout_ms) {
         return Ok(());
     }
-    // A process id of another pid namespace says nothing, so the heartbeat is watched in any case.
+    // A process id from another pid namespace proves nothing. The heartbeat is therefore watched in any case.
     let must_show = context.dir_delete_on_start || !is_process_alive(cnc.identity().pid);
     if must_show && !shows_life(context, cnc) {
         return Ok(());
@@ -110,7 +115,7 @@ pub fn check_dead(context: &Context, cnc: &CncFile) -> Result<(), StartError> {
     Err(StartError::ActiveDriver(cnc_file(&context.dir)))
 }
 
-/// Whether the heartbeat advances while it is watched.
+/// Returns whether the heartbeat advances while it is watched.
 fn shows_life(context: &Context, cnc: &CncFile) -> bool {
     let first_ms = cnc.to_driver().consumer_heartbeat_ms();
     let deadline = Instant::now() + HEARTBEAT_WATCH_TIME;
@@ -129,7 +134,8 @@ fn shows_life(context: &Context, cnc: &CncFile) -> bool {
 
 fn is_process_alive(pid: i64) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    // A process of another user exists too: only "no such process" says that there is none.
+    // The signal also fails for a process of another user, which does exist. Only "no such process" proves that it does
+    // not.
     pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
@@ -152,7 +158,7 @@ pub fn save_errors(dir: &Path, cnc: &CncFile) -> Result<(), StartError> {
     Ok(())
 }
 
-/// `<dir>-<date>-error.log`, beside the directory.
+/// Returns `<dir>-<date>-error.log`, a path beside the directory.
 fn error_file(dir: &Path, now_ms: i64) -> PathBuf {
     let mut name = dir.as_os_str().to_owned();
     name.push(format!(

@@ -1,18 +1,18 @@
-//! [`Marker`]: the text in a lock file, by which a directory is known as one of ours.
+//! [`Marker`]: the text in a lock file. It identifies a directory of this implementation.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// How a driver came to its directory.
+/// How a driver got its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marker {
-    /// The driver was killed before it wrote anything.
+    /// The driver was killed before it wrote a marker.
     Empty,
-    /// The user or the default named the directory.
+    /// The user or the default chose the directory.
     Named,
-    /// The directory was made for one embedded driver; nothing else will ever use it.
+    /// The directory was created for one embedded driver; no other driver will ever use it.
     Embedded,
 }
 
@@ -20,14 +20,14 @@ const NAMED: &[u8] = b"aeron-py media driver\n";
 const EMBEDDED: &[u8] = b"aeron-py media driver, embedded\n";
 
 impl Marker {
-    /// Reads the lock file; `None` if it is not a lock file of ours.
+    /// Reads the lock file; `None` if it is not a lock file of this implementation.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
         Self::read_file(&File::open(path)?)
     }
 
-    /// Reads the open lock file; `None` if it is not a lock file of ours.
+    /// Reads the open lock file; `None` if it is not a lock file of this implementation.
     pub fn read_file(file: &File) -> io::Result<Option<Self>> {
-        // In one read: the owner may write the text at this moment.
+        // Reads all bytes at once, because the owner may write the text at the same time.
         let mut bytes = [0; EMBEDDED.len() + 1];
         let length = file.read_at(&mut bytes, 0)?;
         Ok(match &bytes[..length] {
@@ -38,9 +38,10 @@ impl Marker {
         })
     }
 
-    /// Writes the text into an empty lock file, or over one that this driver takes over.
+    /// Writes the text into an empty lock file, or over that of an earlier driver.
     ///
-    /// The file is empty in between and never holds half a text: another driver may read it, and this process may be killed.
+    /// In between the file is empty; it never contains half a text. Another driver may read it at any time, and this
+    /// process may be killed at any time.
     pub fn write(self, file: &File) -> io::Result<()> {
         let bytes = match self {
             Self::Empty => &[],

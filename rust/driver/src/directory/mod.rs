@@ -1,7 +1,9 @@
-//! The directory of a driver: taking it for one driver, and giving it back.
+//! [`DriverDirectory`]: locks a directory for one driver, and releases the lock when the driver closes.
 //!
-//! A driver holds the lock of its directory as long as it lives, so a killed driver's directory is free at once and a live one's
-//! is never deleted. Only files that drivers make are deleted; a directory with any other entry is refused.
+//! A driver of this implementation holds a lock file in its directory until it ends. The directory of a killed driver
+//! is therefore free at once, and the directory of an active driver is never deleted. Other implementations, such as
+//! the C driver, have no lock file; their CnC file shows whether they are active. Only files that drivers create are
+//! deleted; a directory with any other entry is refused.
 
 mod abandoned;
 mod entries;
@@ -24,14 +26,14 @@ use marker::Marker;
 use crate::config::Context;
 use crate::start_error::StartError;
 
-/// How long a lock may be held by a tool that only looks at it.
+/// How long to wait for a lock that a tool may hold while it reads the directory.
 const LOOK_TIME: Duration = Duration::from_millis(50);
-/// How long other drivers may start and close in the directory while one more wants to create it. A machine that is busy stops a
-/// process for longer than [`LOOK_TIME`] now and then.
+/// How long to retry the creation while other drivers start and close in the same directory. On a busy machine a
+/// process may pause for longer than [`LOOK_TIME`].
 const CREATION_TIME: Duration = Duration::from_secs(5);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A directory that belongs to one driver of this process. Dropping it closes it.
+/// A directory that one driver of this process has locked. Dropping the value closes the directory.
 #[derive(Debug)]
 pub struct DriverDirectory {
     path: PathBuf,
@@ -41,15 +43,17 @@ pub struct DriverDirectory {
 }
 
 impl DriverDirectory {
-    /// Makes the directory ready for a driver: empty, with the directories of log buffers, and locked.
+    /// Prepares the directory for a driver: empty, with the directories for log buffers, and locked.
     ///
     /// # Errors
-    /// A driver is alive in the directory, an entry of it is not a driver's, or the file system refuses.
+    /// A driver is active in the directory, the directory contains a foreign entry, or the file system reports an
+    /// error.
     pub fn take(context: &Context) -> Result<Self, StartError> {
         let dir = &context.dir;
         check_entries(context)?;
         let existing = existing_lock(context)?;
-        // Our lock decides. Without it, the CnC file of a driver of another make is judged before anything is written.
+        // If a driver of this implementation used the directory, its lock decides. Otherwise, the CnC file is checked
+        // before anything is written.
         let was_ours = existing.is_some();
         let cnc = liveness::find_cnc(context, was_ours)?;
         if let Some(cnc) = &cnc {
@@ -84,12 +88,14 @@ impl DriverDirectory {
         create_directories(dir).map_err(|error| StartError::io(&error, "failed to create", dir))
     }
 
-    /// Releases the lock, after removing the driver's files and the directory if the driver was told so. May be called again.
+    /// Removes the driver's files and the directory if the configuration asks for it, then releases the lock.
     ///
-    /// A directory that another driver has taken by force is left alone.
+    /// May be called again.
+    ///
+    /// If the lock file is not in place any more, removes nothing, because another driver may use the directory.
     ///
     /// # Errors
-    /// The files should be removed but cannot.
+    /// The files cannot be removed.
     pub fn close(&mut self) -> io::Result<()> {
         let Some(lock) = self.lock.take() else {
             return Ok(());
@@ -114,14 +120,14 @@ impl Drop for DriverDirectory {
     }
 }
 
-/// Removes a driver's files, its lock file last, and the directory if nothing else is in it. The caller holds the lock.
+/// Removes a driver's files, the lock file last, and then the directory if it is empty. The caller holds the lock.
 fn remove(dir: &Path) -> io::Result<()> {
     entries::remove_drivers_entries(dir)?;
     entries::ignore_missing(fs::remove_file(driver_lock_file(dir)))?;
     entries::remove_if_empty(dir)
 }
 
-/// Refuses a path that is not a directory, and a directory with an entry that drivers do not make.
+/// Returns an error if the path is not a directory, or if it contains an entry that drivers do not create.
 fn check_entries(context: &Context) -> Result<(), StartError> {
     let dir = &context.dir;
     match dir.symlink_metadata() {
@@ -141,7 +147,7 @@ fn check_entries(context: &Context) -> Result<(), StartError> {
     }
 }
 
-/// Makes sure that the driver of the CnC file is dead, and saves its errors unless the directory shall be deleted.
+/// Checks that the driver of the CnC file is dead, and saves its errors unless the directory is to be deleted.
 fn check_cnc(context: &Context, cnc: &CncFile, is_dead: bool) -> Result<(), StartError> {
     if context.dir_warn_if_exists {
         liveness::print_heartbeat_age(cnc);
@@ -155,7 +161,7 @@ fn check_cnc(context: &Context, cnc: &CncFile, is_dead: bool) -> Result<(), Star
     }
 }
 
-/// Takes the lock that an earlier driver of ours left; `None` if there is none.
+/// Locks the lock file of an earlier driver of this implementation. Returns `None` if there is no such lock file.
 fn existing_lock(context: &Context) -> Result<Option<LockFile>, StartError> {
     let dir = &context.dir;
     let path = driver_lock_file(dir);
@@ -178,7 +184,8 @@ fn existing_lock(context: &Context) -> Result<Option<LockFile>, StartError> {
 
 /// Creates the directory, if it does not exist, and its lock.
 ///
-/// Another driver may close here meanwhile, which removes the directory, or start here; a tool may look at the new file.
+/// Retries for a while: another driver may close here and remove the directory, or start here, and a tool may read the
+/// new file.
 fn create_lock(context: &Context) -> Result<LockFile, StartError> {
     let dir = &context.dir;
     let path = driver_lock_file(dir);
@@ -186,7 +193,7 @@ fn create_lock(context: &Context) -> Result<LockFile, StartError> {
     loop {
         let may_retry = Instant::now() < deadline;
         match fs::create_dir_all(dir) {
-            // It existed, and was removed before the standard library looked at it.
+            // The directory existed at first, and was removed before the standard library checked it.
             Err(error) if may_retry && error.kind() == io::ErrorKind::AlreadyExists => {
                 std::thread::sleep(LOCK_POLL_INTERVAL);
                 continue;

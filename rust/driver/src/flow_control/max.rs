@@ -1,8 +1,8 @@
-//! The fastest receiver's window.
+//! [`MaxFlowControl`]: flow control by the fastest receiver.
 
 use super::{FlowControl, LimitUpdate, ReceiverStatus};
 
-/// Sends as far as any receiver has room: one that cannot keep up loses data. For a single receiver it is that one's window.
+/// Sends as far as the fastest receiver has room; slower receivers lose data. A single receiver is the fastest one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MaxFlowControl;
 

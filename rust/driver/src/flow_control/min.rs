@@ -1,4 +1,5 @@
-//! The slowest receiver's window: of all receivers, or of those that carry the group's tag.
+//! [`MinFlowControl`]: flow control by the slowest receiver, for the policies `min` (all receivers) and `tagged` (the
+//! receivers with the group's tag).
 
 use aeron_memory::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
@@ -9,40 +10,41 @@ use super::{
 
 const GROUP_TAG_LENGTH: usize = 8;
 
-/// Which receivers count, and how many there must be.
+/// Which receivers belong to the group, and how many are required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupConfig {
-    /// Only receivers with this tag count; without one, all do.
+    /// Only receivers with this tag belong to the group. If the tag is `None`, all receivers do.
     pub group_tag: Option<i64>,
-    /// With fewer receivers nothing is sent, and the publication is not connected.
+    /// Minimum number of receivers. If the group has fewer, nothing is sent and the publication is not connected.
     pub group_min_size: usize,
-    /// A receiver that is silent for longer is forgotten.
+    /// Time without a status message after which a receiver is removed.
     pub receiver_timeout_ns: i64,
 }
 
-/// Sends as far as every receiver of the group has room.
+/// Sends as far as all receivers of the group have room.
 ///
-/// As long as nobody is in the group and nobody is required to be, it sends as far as any receiver has room.
+/// If the group is empty and no receiver is required, the limit is that of any receiver.
 #[derive(Debug)]
 pub struct MinFlowControl {
     config: GroupConfig,
-    receivers: Vec<Receiver>,
-    /// The number of receivers, for those who watch.
+    receivers: Vec<TrackedReceiver>,
+    /// Counter of the number of receivers.
     receiver_count: AtomicCounter<SharedBuffer>,
     is_setup_elicited: bool,
     pin: Option<Pin>,
 }
 
 #[derive(Debug)]
-struct Receiver {
+struct TrackedReceiver {
     id: i64,
     limit: i64,
     time_of_last_status_ns: i64,
     is_leaving: bool,
 }
 
-/// Holds the limit where it was when a setup was sent to a receiver that wants to join, so that the stream does not run away
-/// from it meanwhile.
+/// Keeps the limit at its value when a SETUP was sent to a receiver that wants to join.
+///
+/// Otherwise the sender might send data before the new receiver joins, and the receiver would miss this data.
 #[derive(Clone, Copy, Debug)]
 struct Pin {
     limit: i64,
@@ -50,7 +52,7 @@ struct Pin {
 }
 
 impl MinFlowControl {
-    /// A group without receivers, whose number `receiver_count` will show.
+    /// Creates a group without receivers; `receiver_count` shows their number.
     pub fn new(config: GroupConfig, receiver_count: AtomicCounter<SharedBuffer>) -> Self {
         MinFlowControl {
             config,
@@ -70,7 +72,7 @@ impl MinFlowControl {
         (self.config.group_tag.is_some() && !is_right).then_some(FlowControlProblem::GroupTagLength)
     }
 
-    /// The pin, or no limit at all.
+    /// Returns the limit of the pin, `i64::MAX` if there is no pin.
     fn pinned_limit(&mut self, now_ns: i64) -> i64 {
         self.pin = self
             .pin
@@ -78,7 +80,7 @@ impl MinFlowControl {
         self.pin.map_or(i64::MAX, |pin| pin.limit)
     }
 
-    /// Takes the news of a receiver that is known; answers whether it is.
+    /// Updates a receiver from its status message. Returns whether the receiver is known.
     fn refresh(&mut self, status: &ReceiverStatus, now_ns: i64) -> bool {
         let known = self
             .receivers
@@ -93,12 +95,12 @@ impl MinFlowControl {
         false
     }
 
-    /// The group waits for this receiver from now on, if there is room for it.
+    /// Adds a receiver to the group, if there is room for it.
     fn admit(&mut self, status: &ReceiverStatus, now_ns: i64) -> Option<FlowControlProblem> {
         if self.receivers.len() >= MAX_RECEIVERS_PER_PUBLICATION {
             return Some(FlowControlProblem::TooManyReceivers);
         }
-        self.receivers.push(Receiver {
+        self.receivers.push(TrackedReceiver {
             id: status.receiver_id,
             limit: status.limit(),
             time_of_last_status_ns: now_ns,
@@ -127,7 +129,8 @@ impl FlowControl for MinFlowControl {
         let is_known = is_in_group && self.refresh(status, now_ns);
         let mut limit = self.pinned_limit(now_ns).min(self.slowest_limit());
         if is_in_group && !is_known && !status.is_end_of_stream {
-            // One that lies a whole window behind the others would stop them for what it can no longer get.
+            // A receiver that is a whole window before the limit of the others would stop them for data that the
+            // receiver can no longer get.
             let nearest = limit.saturating_sub(status.window_length.into());
             if self.receivers.is_empty() || status.limit() >= nearest {
                 problem = problem.or(self.admit(status, now_ns));

@@ -1,11 +1,11 @@
-//! Flow control: whose window limits a sender.
+//! Flow control: decides the position up to which a sender may send.
 //!
-//! A strategy belongs to one publication and runs in the sender. It is told of every status message, of setups and of error
-//! frames, and answers the *sender limit*: the position up to which the publication may be sent. [`MaxFlowControl`] follows the
-//! fastest receiver, [`MinFlowControl`] the slowest, of all or of those with a tag; [`FlowControlSpec`] chooses one from the
-//! channel and the driver's settings. Nothing here keeps time: `now_ns` is the sender's clock.
+//! Each network publication has one strategy. The sender passes every status message, SETUP and error frame to the
+//! strategy, which returns the *sender limit*: the position up to which the publication may be sent. [`MaxFlowControl`]
+//! follows the fastest receiver. [`MinFlowControl`] follows the slowest receiver, of all or of those with a tag.
+//! [`FlowControlSpec`] chooses a strategy from the channel and the configuration. The sender passes the time `now_ns`.
 //!
-//! Whatever receivers claim, a strategy remembers at most [`MAX_RECEIVERS_PER_PUBLICATION`] of them.
+//! A strategy remembers at most [`MAX_RECEIVERS_PER_PUBLICATION`] receivers, whatever status messages arrive.
 
 use std::fmt::Debug;
 
@@ -17,53 +17,53 @@ pub use max::MaxFlowControl;
 pub use min::{GroupConfig, MinFlowControl};
 pub use spec::{FlowControlSpec, FlowControlSupplier};
 
-/// Receivers of one publication that are remembered; others are heard, but not waited for.
+/// Maximum number of remembered receivers of one publication. Status messages of other receivers are used, but the
+/// sender does not wait for those receivers.
 pub const MAX_RECEIVERS_PER_PUBLICATION: usize = 4096;
 
-/// What a status message says of its receiver.
+/// Content of a status message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiverStatus {
-    /// Who it is.
     pub receiver_id: i64,
-    /// Position up to which its slowest subscriber has consumed.
+    /// Position up to which the receiver's slowest subscriber has consumed.
     pub position: i64,
-    /// Bytes that may be sent beyond the position.
+    /// Bytes that may be sent after the position.
     pub window_length: i32,
-    /// The group that it belongs to.
+    /// Group tag of the receiver.
     pub group_tag: Option<i64>,
-    /// Bytes behind the fixed part of the status message: 0, or 8 with a group tag.
+    /// Bytes after the fixed part of the status message: 0, or 8 with a group tag.
     pub feedback_length: usize,
-    /// It will leave: the end of the stream has reached it.
+    /// Whether the receiver is about to leave, because it has received the end of the stream.
     pub is_end_of_stream: bool,
 }
 
-/// What came out of a status message.
+/// Result of a status message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitUpdate {
     /// The new sender limit.
     pub sender_limit: i64,
-    /// What there is to log: the same text each time, so that the error log counts it.
+    /// A problem to record in the error log. The text is always the same, so the log has one entry with a count.
     pub problem: Option<FlowControlProblem>,
 }
 
-/// A status message that does not count as its sender may think.
+/// Reason why a status message has less effect than the receiver may expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlowControlProblem {
-    /// It counts as one without a tag.
+    /// The message is treated as a message without a tag.
     #[error(
         "Received a status message for tagged flow control that did not have 0 or 8 bytes for the group_tag"
     )]
     GroupTagLength,
-    /// Its receiver is not waited for.
+    /// The sender does not wait for the receiver.
     #[error(
-        "flow control already waits for {MAX_RECEIVERS_PER_PUBLICATION} receivers of the publication, further ones are ignored"
+        "flow control already waits for the maximum of {MAX_RECEIVERS_PER_PUBLICATION} receivers: a new receiver of the publication is ignored"
     )]
     TooManyReceivers,
 }
 
-/// A strategy; see the [module](self).
+/// A flow control strategy; see the [module](self).
 pub trait FlowControl: Debug + Send {
-    /// A status message arrived that does not ask for a setup.
+    /// Handles a status message that does not request a SETUP. Returns the new sender limit.
     fn on_status_message(
         &mut self,
         status: &ReceiverStatus,
@@ -71,24 +71,24 @@ pub trait FlowControl: Debug + Send {
         now_ns: i64,
     ) -> LimitUpdate;
 
-    /// A status message arrived that asks for a setup.
+    /// Handles a status message that requests a SETUP.
     fn on_setup_elicited(&mut self, status: &ReceiverStatus);
 
-    /// The setup that was asked for is about to be sent.
+    /// Called before a requested SETUP is sent.
     fn on_setup(&mut self, sender_limit: i64, now_ns: i64);
 
-    /// A receiver sent an error frame: it takes nothing more.
+    /// Handles an error frame: the receiver has rejected the stream.
     fn on_error(&mut self, receiver_id: i64);
 
-    /// Nothing was sent in this duty cycle; answers the new sender limit, which may be lower.
+    /// Removes silent receivers after a duty cycle that sent nothing. Returns the new sender limit, which may be lower.
     fn on_idle(&mut self, sender_limit: i64, now_ns: i64) -> i64;
 
-    /// Whether there are enough receivers for the publication to count as connected.
+    /// Returns whether there are enough receivers for the publication to be connected.
     fn has_required_receivers(&self) -> bool;
 }
 
 impl ReceiverStatus {
-    /// The position that the receiver has room up to.
+    /// Returns the position up to which the receiver has room.
     fn limit(&self) -> i64 {
         self.position.saturating_add(self.window_length.into())
     }

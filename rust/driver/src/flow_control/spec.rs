@@ -1,4 +1,4 @@
-//! The choice of a strategy: by the channel's `fc`, and where that says nothing by the driver's settings.
+//! [`FlowControlSpec`]: chooses the strategy from the channel's `fc`, or else from the configuration.
 
 use aeron_memory::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
@@ -10,30 +10,30 @@ use crate::config::Context;
 const UNICAST_RETRANSMIT_WINDOW_MULTIPLE: usize = 16;
 const GROUP_RETRANSMIT_WINDOW_MULTIPLE: usize = 4;
 
-/// A strategy that a setting names.
+/// A strategy in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowControlSupplier {
-    /// `unicast_max`: the only receiver's window.
+    /// `unicast_max`: follows the only receiver.
     UnicastMax,
-    /// `multicast_max`: the fastest receiver's.
+    /// `multicast_max`: follows the fastest receiver.
     MulticastMax,
-    /// `multicast_min`: the slowest receiver's.
+    /// `multicast_min`: follows the slowest receiver.
     MulticastMin,
-    /// `multicast_tagged`: the slowest one's of those with the group tag.
+    /// `multicast_tagged`: follows the slowest receiver with the group tag.
     MulticastTagged,
 }
 
-/// What flow control a publication gets.
+/// The strategy of a publication and its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowControlSpec {
-    /// The group to wait for; `None` for the fastest receiver, who waits for nobody.
+    /// The group of [`MinFlowControl`]; `None` for [`MaxFlowControl`].
     pub group: Option<GroupConfig>,
-    /// Longest answer to a NAK, in initial receiver windows.
+    /// Maximum length of a retransmit, in initial receiver windows.
     pub retransmit_window_multiple: usize,
 }
 
 impl FlowControlSupplier {
-    /// The strategy with this name: a short one, or that of the C driver's function.
+    /// Returns the strategy with this name: a short name, or the name of the C driver's function.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "unicast_max" | "aeron_unicast_flow_control_strategy_supplier" => {
@@ -54,10 +54,12 @@ impl FlowControlSupplier {
 }
 
 impl FlowControlSpec {
-    /// What a publication of this channel gets; its `fc` counts only where it can have several receivers. `context` was validated.
+    /// Returns the strategy for a publication of this channel. `context` must be valid.
+    ///
+    /// The channel's `fc` is used only if the channel can have several receivers.
     ///
     /// # Errors
-    /// Code 11 for a strategy or option that is not known, and for options with a bad value.
+    /// Code 11 for an unknown strategy or option, and for an invalid value of an option.
     pub fn of_channel(
         uri: &ChannelUri,
         has_group_semantics: bool,
@@ -91,10 +93,10 @@ impl FlowControlSpec {
         Ok(spec)
     }
 
-    /// The strategy; `receiver_count` is asked for its counter if it counts receivers.
+    /// Creates the strategy. If the strategy counts receivers, calls `receiver_count` for the counter.
     ///
     /// # Errors
-    /// What `receiver_count` answered.
+    /// The error of `receiver_count`.
     pub fn build<E>(
         &self,
         receiver_count: impl FnOnce() -> Result<AtomicCounter<SharedBuffer>, E>,
@@ -123,7 +125,7 @@ impl FlowControlSpec {
         }
     }
 
-    /// A strategy for several receivers as the settings have it.
+    /// Creates a strategy for several receivers from the configuration.
     fn of_strategy(strategy: FlowControlStrategy, context: &Context) -> Self {
         let group = |group_tag| GroupConfig {
             group_tag,

@@ -1,8 +1,8 @@
 //! Images: streams that are received from other drivers.
 //!
-//! An image has two halves. The conductor's tracks what its subscribers have read, finds what is missing, and decides what the
-//! sender is told; the [receiver](crate::receiver)'s puts datagrams into the log and does the telling. They share the log, a few
-//! counters, and an [`ImageStatus`].
+//! An image has two halves. The conductor's half tracks the positions of its subscribers, finds gaps, and decides the
+//! content of status messages. The [receiver](crate::receiver)'s half inserts datagrams into the log and sends the
+//! control frames. The halves share the log, a few counters, and an [`ImageStatus`].
 
 mod publication_image;
 mod status;

@@ -1,4 +1,5 @@
-//! The conductor's half of an image: how far its subscribers are, what is missing, what the sender is told, and its life.
+//! [`PublicationImage`]: the conductor's half of an image. It tracks subscribers and gaps, schedules status messages,
+//! and controls the life cycle.
 
 use std::sync::Arc;
 
@@ -11,42 +12,42 @@ use super::ImageStatus;
 use crate::congestion::{CongestionControl, TrackRebuild};
 use crate::image_loss::ImageLoss;
 use crate::loss_detector::{LossDetector, TermGap};
-use crate::receiver::EndpointId;
+use crate::receiver::ReceiveEndpointId;
 use crate::rules::{Rule, reach};
 use crate::stream::{
-    ManagedLog, PageRequest, Pages, Stream, StreamIdentity, Subscribers, TetherAction,
+    LinkedStream, ManagedLog, PageRequest, Pages, StreamIdentity, Subscribers, TetherAction,
     TetherPositions, TetherTimeouts,
 };
 
-/// A stream that is flowing has pages for this many bytes beyond its window, so that it need not wait for more.
+/// Bytes after the window whose pages are allocated early, so that a flowing stream need not wait for pages.
 const PAGES_AHEAD_LENGTH: i64 = 2 * 1024 * 1024;
-/// How many status messages say that the image is about to end, before it does.
+/// Number of status messages that announce the end of the image before it ends.
 const DRAIN_STATUS_MESSAGES: i64 = 5;
 
-/// Where an image is in its life.
+/// Life cycle of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Data comes in, subscribers read.
+pub enum ImageState {
+    /// Data arrives, and subscribers read it.
     Active,
-    /// Nothing more is expected; subscribers read the rest, the sender is told.
+    /// No more data is expected. Subscribers read the rest, and status messages announce the end to the sender.
     Draining,
-    /// Subscribers were told that it is gone; they may still be reading.
+    /// The end of the image was announced to subscribers, but they may still be reading.
     Linger,
-    /// Over: the receiver is letting go of it.
+    /// The image has ended, and the receiver is about to release it.
     Done,
 }
 
-/// What makes an image, apart from its memory.
+/// Parameters of an image, apart from its memory.
 #[derive(Clone, Debug)]
 pub struct ImageConfig {
     pub correlation_id: i64,
-    pub endpoint: EndpointId,
+    pub endpoint: ReceiveEndpointId,
     pub session_id: i32,
     pub stream_id: i32,
-    /// Where the stream was when it was joined.
+    /// Position of the stream when the image was created.
     pub join_position: i64,
     pub is_sparse: bool,
-    /// The sender can send responses to a stream.
+    /// Whether the sender can send responses to a response stream.
     pub wants_response: bool,
     pub log_file_name: String,
     /// Address of the sender.
@@ -56,31 +57,31 @@ pub struct ImageConfig {
     pub tether_timeouts: TetherTimeouts,
     pub liveness_timeout_ns: i64,
     pub status_message_timeout_ns: i64,
-    /// Counters of its congestion control.
+    /// Ids of the counters of its congestion control.
     pub congestion_counter_ids: Vec<i32>,
 }
 
-/// The positions of an image that everybody sees.
+/// The position counters of an image.
 #[derive(Debug)]
 pub struct ImageCounters {
-    /// How far the highest datagram went; the receiver moves it.
+    /// End of the highest datagram received. The receiver updates it.
     pub high_water_mark: AtomicCounter<SharedBuffer>,
-    /// Up to where nothing is missing.
+    /// Position up to which the stream is complete.
     pub receiver_position: AtomicCounter<SharedBuffer>,
     pub naks_sent: AtomicCounter<SharedBuffer>,
 }
 
-/// What a timer tick asks the conductor to do.
+/// The action that a timer tick of an image requires from the conductor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageTick {
     Nothing,
-    /// Subscribers are told that the image is gone, and the receiver is to let go of it.
+    /// Announce the end of the image to the subscribers, and request the release of the image from the receiver.
     Unavailable,
-    /// Delete it.
+    /// Delete the image.
     EndOfLife,
 }
 
-/// An image; owned by the conductor.
+/// An image. The conductor owns it.
 pub struct PublicationImage {
     config: ImageConfig,
     managed: ManagedLog,
@@ -91,22 +92,22 @@ pub struct PublicationImage {
     loss_detector: LossDetector,
     loss: ImageLoss<SharedBuffer>,
     rejoins: bool,
-    state: State,
+    state: ImageState,
     time_of_last_state_change_ns: i64,
-    /// What the receiver was told to send last.
+    /// Position in the status message that was scheduled last.
     next_status_position: i64,
     next_window: i64,
     is_released_by_receiver: bool,
 }
 
-/// How an image finds out what is missing, and how much it asks for.
+/// The loss detector and the congestion control of an image.
 pub struct ImageStrategies {
     pub congestion_control: Box<dyn CongestionControl>,
     pub loss_detector: LossDetector,
 }
 
 impl PublicationImage {
-    /// An active image at its join position. Of its log, `first_pages` are allocated.
+    /// Creates an active image at its join position. `first_pages` of its log are allocated.
     pub fn new(
         config: ImageConfig,
         log: LogBuffers<SharedBuffer>,
@@ -133,7 +134,7 @@ impl PublicationImage {
             loss_detector: strategies.loss_detector,
             loss: ImageLoss::default(),
             rejoins: true,
-            state: State::Active,
+            state: ImageState::Active,
             time_of_last_state_change_ns: now_ns,
             next_status_position: position,
             next_window: window,
@@ -157,17 +158,19 @@ impl PublicationImage {
         &self.counters
     }
 
-    /// Whether the same session may come back when this image is gone: as the subscription says that was linked last.
+    /// Returns whether the same session may have another image after this one.
+    ///
+    /// The subscription that was linked last decides.
     pub fn rejoins(&self) -> bool {
         self.rejoins
     }
 
-    /// The receiver holds nothing of it any more.
+    /// Records that the receiver has dropped its half.
     pub fn on_released_by_receiver(&mut self) {
         self.is_released_by_receiver = true;
     }
 
-    /// One timer tick; at most one change of state.
+    /// Runs one timer tick, with at most one change of state.
     pub fn on_tick(
         &mut self,
         now_ns: i64,
@@ -175,14 +178,14 @@ impl PublicationImage {
     ) -> ImageTick {
         self.managed.pages.retry();
         match self.state {
-            State::Active => {
+            ImageState::Active => {
                 if !self.status.is_revoked() {
                     self.check_untethered(now_ns, on_tether_action);
                 }
                 self.drain_if_over(now_ns);
                 ImageTick::Nothing
             }
-            State::Draining if self.status.is_revoked() || self.is_told_and_read(now_ns) => {
+            ImageState::Draining if self.status.is_revoked() || self.is_told_and_read(now_ns) => {
                 reach(match self.status.is_revoked() {
                     true => Rule::ImageDrainedRevoked,
                     false => Rule::ImageDrained,
@@ -191,33 +194,37 @@ impl PublicationImage {
                     self.status.begin_ending();
                     self.status.request_status_message();
                 }
-                self.enter(State::Linger, now_ns);
+                self.enter(ImageState::Linger, now_ns);
                 ImageTick::Unavailable
             }
-            State::Linger if !self.subscribers.has_working() || self.is_silent_state(now_ns) => {
+            ImageState::Linger
+                if !self.subscribers.has_working() || self.is_silent_state(now_ns) =>
+            {
                 reach(match self.subscribers.has_working() {
                     true => Rule::ImageLingered,
                     false => Rule::ImageForgotten,
                 });
-                self.enter(State::Done, now_ns);
+                self.enter(ImageState::Done, now_ns);
                 ImageTick::Nothing
             }
-            State::Done if self.is_released_by_receiver => {
+            ImageState::Done if self.is_released_by_receiver => {
                 reach(Rule::ImageDeleted);
                 ImageTick::EndOfLife
             }
-            State::Draining | State::Linger | State::Done => ImageTick::Nothing,
+            ImageState::Draining | ImageState::Linger | ImageState::Done => ImageTick::Nothing,
         }
     }
 
-    /// The driver is to close: has the receiver tell the sender at once that it leaves the stream, if nobody reads it or
-    /// `is_last_call`. Returns whether there is nothing more to tell.
+    /// Announces to the sender at once that this receiver leaves the stream, because the driver is about to close.
+    ///
+    /// Does so if the image has no subscriber, or with `is_last_call`. Returns whether there is nothing left to
+    /// announce.
     pub fn leave(&self, is_last_call: bool) -> bool {
-        let is_live = matches!(self.state, State::Active | State::Draining);
+        let is_live = matches!(self.state, ImageState::Active | ImageState::Draining);
         if !is_live || self.subscribers.has_working() && !is_last_call {
             return true;
         }
-        if self.status.is_ending_told() {
+        if self.status.is_ending_reported() {
             return true;
         }
         self.status.begin_ending();
@@ -225,7 +232,7 @@ impl PublicationImage {
         false
     }
 
-    /// Finds out what is missing, and what the sender should know; answers whether it should know something new.
+    /// Scans for gaps and updates the window. Returns whether a gap or a status message was scheduled.
     pub fn track_rebuild(
         &mut self,
         now_ns: i64,
@@ -250,7 +257,7 @@ impl PublicationImage {
         let scanned = self
             .loss_detector
             .scan(log, rebuild_position, high_water_mark, now_ns);
-        // Only another process can have put there what is no frame; whoever reads it will say so.
+        // An invalid frame can only come from another process. Subscribers that read it report the error.
         let Ok(scan) = scanned else { return false };
         self.counters
             .receiver_position
@@ -267,9 +274,9 @@ impl PublicationImage {
         self.schedule_status_message(min, update.window_length.into(), update.is_forced)
     }
 
-    /// What to allocate next so that the window can move on.
+    /// Returns the pages to allocate next, so that the window can advance.
     pub fn page_request(&mut self) -> Option<PageRequest> {
-        let is_needed = matches!(self.state, State::Active | State::Draining);
+        let is_needed = matches!(self.state, ImageState::Active | ImageState::Draining);
         if !is_needed || self.managed.pages.is_complete() {
             return None;
         }
@@ -281,14 +288,14 @@ impl PublicationImage {
             .request(self.next_status_position + window + ahead)
     }
 
-    /// The next `length` bytes of what was asked for are allocated.
+    /// Records that the next `length` bytes of the request are allocated.
     pub fn on_pages_allocated(&mut self, length: usize) {
         self.managed.pages.on_allocated(length);
         self.status
             .set_allocated_end(writable_end(&self.managed.pages));
     }
 
-    /// There are no more pages for now; true for the first failure since something was allocated.
+    /// Records that the request failed for now. Returns `true` for the first failure since the last success.
     pub fn on_pages_missing(&mut self) -> bool {
         self.managed.pages.on_failure()
     }
@@ -326,7 +333,7 @@ impl PublicationImage {
         if !is_revoked {
             self.status.begin_ending();
         }
-        self.enter(State::Draining, now_ns);
+        self.enter(ImageState::Draining, now_ns);
     }
 
     fn is_told_and_read(&self, now_ns: i64) -> bool {
@@ -358,14 +365,14 @@ impl PublicationImage {
         });
     }
 
-    /// Promises `window` bytes from `min` on, as far as there are pages for them.
+    /// Schedules a status message that offers up to `window` bytes from `min`, as far as their pages are allocated.
     fn schedule_status_message(&mut self, min: i64, window: i64, is_forced: bool) -> bool {
         let limit = self.managed.pages.allowed_limit(min + window);
         let window = (limit - min).clamp(0, window);
         let is_due =
             is_forced || min > self.next_status_position + window / 4 || window != self.next_window;
         if is_due {
-            // One term of history stays.
+            // One term of history is kept.
             self.managed.clean_to(min - self.managed.term_length());
             self.status.schedule_status_message(min, window);
             self.next_status_position = min;
@@ -374,18 +381,20 @@ impl PublicationImage {
         is_due
     }
 
-    fn enter(&mut self, state: State, now_ns: i64) {
+    fn enter(&mut self, state: ImageState, now_ns: i64) {
         self.state = state;
         self.time_of_last_state_change_ns = now_ns;
     }
 }
 
-/// The receiver may write up to here: the frame behind, which subscribers look at, is still on a page that exists.
+/// Returns the position up to which the receiver may write.
+///
+/// The next frame header, which subscribers poll, must be on an allocated page too.
 fn writable_end(pages: &Pages) -> i64 {
     pages.allowed_limit(i64::MAX)
 }
 
-impl Stream for PublicationImage {
+impl LinkedStream for PublicationImage {
     fn identity(&self) -> StreamIdentity<'_> {
         StreamIdentity {
             correlation_id: self.config.correlation_id,
@@ -407,9 +416,9 @@ impl Stream for PublicationImage {
     fn is_accepting_subscribers(&self) -> bool {
         self.subscribers.has_working()
             && match self.state {
-                State::Active => true,
-                State::Draining => !self.is_drained(),
-                State::Linger | State::Done => false,
+                ImageState::Active => true,
+                ImageState::Draining => !self.is_drained(),
+                ImageState::Linger | ImageState::Done => false,
             }
     }
 

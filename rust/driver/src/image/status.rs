@@ -1,37 +1,38 @@
-//! [`ImageStatus`]: what the conductor's and the receiver's half of an image tell each other.
+//! [`ImageStatus`]: the state that the conductor's and the receiver's half of an image share.
 //!
-//! Each value has one writer. What belongs together, a position with its window and the three numbers of a gap, is a
-//! [`Snapshot`]: the receiver acts on it once for each time it was published, and only when it has read it whole.
+//! Each value has a single writer. Values that belong together are in a [`Snapshot`]: a position with its window, and
+//! the three numbers of a gap. The receiver acts once on each published snapshot, and only after it has read all of its
+//! values.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use aeron_memory::{SharedBuffer, Snapshot};
 
-/// What the next status messages say.
+/// Content of the next status messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduledStatusMessage {
-    /// Rises with each schedule.
+    /// Increases with each scheduled message.
     pub change_number: i64,
-    /// Up to here the slowest subscriber has consumed the stream.
+    /// Position up to which the slowest subscriber has consumed the stream.
     pub position: i64,
-    /// Bytes that the sender may send from there, at most half a term.
+    /// Bytes that the sender may send from the position, at most half a term.
     pub window_length: i64,
 }
 
-/// Bytes of a term that did not arrive.
+/// A range of missing bytes in a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingRange {
-    /// Rises with each report, of the same range too.
+    /// Increases with each report, even if the range is the same as before.
     pub change_number: i64,
-    /// Their term.
+    /// Id of the term.
     pub term_id: i32,
-    /// Offset of the first one in the term.
+    /// Offset of the first missing byte in the term.
     pub term_offset: usize,
-    /// Their number.
+    /// Number of missing bytes.
     pub length: usize,
 }
 
-/// No response publication.
+/// The value of `response_session_id` without a response publication.
 const NO_SESSION: i64 = i64::MIN;
 
 /// The state that the halves of an image share.
@@ -50,12 +51,13 @@ pub struct ImageStatus {
     time_of_last_packet_ns: AtomicI64,
     is_end_of_stream: AtomicBool,
     is_revoked: AtomicBool,
-    is_ending_told: AtomicBool,
+    is_ending_reported: AtomicBool,
 }
 
 impl ImageStatus {
-    /// The status of an image that begins at `position`, offers `window_length` bytes at first, and whose log has all its
-    /// pages up to the position `allocated_end`.
+    /// Creates the status of an image that begins at `position` and first offers `window_length` bytes.
+    ///
+    /// All pages of its log up to the position `allocated_end` are allocated.
     pub fn new(position: i64, window_length: i64, allocated_end: i64, now_ns: i64) -> Self {
         Self {
             status_message: Snapshot::new([position, window_length]),
@@ -68,80 +70,84 @@ impl ImageStatus {
             time_of_last_packet_ns: AtomicI64::new(now_ns),
             is_end_of_stream: AtomicBool::new(false),
             is_revoked: AtomicBool::new(false),
-            is_ending_told: AtomicBool::new(false),
+            is_ending_reported: AtomicBool::new(false),
         }
     }
 }
 
-/// The conductor's side.
+/// Operations of the conductor.
 impl ImageStatus {
-    /// Has the receiver send a status message in its next cycle, and this one from then on.
+    /// Makes the receiver send this status message in its next duty cycle and repeat the message at intervals.
     pub fn schedule_status_message(&self, position: i64, window_length: i64) {
         self.status_message.publish([position, window_length]);
     }
 
-    /// Has the receiver ask for these bytes once, or fill them when the stream is not reliable.
+    /// Makes the receiver request these bytes once, or fill them if the stream is not reliable.
     pub fn report_missing(&self, term_id: i32, term_offset: usize, length: usize) {
         self.missing
             .publish([term_id.into(), term_offset as i64, length as i64]);
     }
 
-    /// Has the receiver send what is due in its next cycle, without waiting for its timer.
+    /// Makes the receiver send a status message in its next duty cycle, without waiting for the timer.
     pub fn request_status_message(&self) {
         self.is_status_message_due.store(true, Ordering::Release);
     }
 
-    /// From now on status messages say that this receiver is about to leave the stream.
+    /// Makes status messages announce, from now on, that this receiver is about to leave the stream.
     pub fn begin_ending(&self) {
         self.is_ending.store(true, Ordering::Release);
     }
 
-    /// Whether a status message has said that this receiver leaves the stream.
-    pub fn is_ending_told(&self) -> bool {
-        self.is_ending_told.load(Ordering::Acquire)
+    /// Returns whether a status message has announced that this receiver leaves the stream.
+    pub fn is_ending_reported(&self) -> bool {
+        self.is_ending_reported.load(Ordering::Acquire)
     }
 
-    /// The session of the publication that answers this stream; with `None` the sender is not told of one any more.
+    /// Sets the session of the publication that responds to this stream. `None` stops the announcement of the session.
     pub fn set_response_session_id(&self, session_id: Option<i32>) {
         self.response_session_id
             .store(session_id.map_or(NO_SESSION, i64::from), Ordering::Release);
     }
 
-    /// The log has all its pages up to this position.
+    /// Sets the position up to which all pages of the log are allocated.
     pub fn set_allocated_end(&self, position: i64) {
         self.allocated_end.store(position, Ordering::Release);
     }
 
-    /// The end of what was received, gaps or not. The counter of the same name only shows it: clients can write that.
+    /// Returns the end of the highest data received, with or without gaps before it.
+    ///
+    /// The counter of the same name is not used for this, because clients can write to counters.
     pub fn high_water_mark(&self) -> i64 {
         self.high_water_mark.load(Ordering::Acquire)
     }
 
-    /// When a datagram was last accepted.
+    /// Returns the time at which the last datagram was accepted.
     pub fn time_of_last_packet_ns(&self) -> i64 {
         self.time_of_last_packet_ns.load(Ordering::Acquire)
     }
 
-    /// Whether every source of the stream has said that it ends; the log then knows where.
+    /// Returns whether every source of the stream has announced the end of the stream.
+    ///
+    /// The log's metadata then contains the end position.
     pub fn is_end_of_stream(&self) -> bool {
         self.is_end_of_stream.load(Ordering::Acquire)
     }
 
-    /// Whether the publisher revoked the stream.
+    /// Returns whether the publisher revoked the stream.
     pub fn is_revoked(&self) -> bool {
         self.is_revoked.load(Ordering::Acquire)
     }
 }
 
-/// The receiver's side.
+/// Operations of the receiver.
 impl ImageStatus {
-    /// How often a status message was scheduled.
+    /// Returns the number of scheduled status messages.
     #[inline]
     pub fn status_message_change_number(&self) -> i64 {
         self.status_message.change_number()
     }
 
-    /// What to send, unless it is being changed just now.
+    /// Returns the scheduled status message; `None` while the conductor is changing it.
     pub fn scheduled_status_message(&self) -> Option<ScheduledStatusMessage> {
         let row = self.status_message.read()?;
         let [position, window_length] = row.values;
@@ -152,13 +158,13 @@ impl ImageStatus {
         })
     }
 
-    /// How often missing bytes were reported.
+    /// Returns the number of reports of missing bytes.
     #[inline]
     pub fn missing_change_number(&self) -> i64 {
         self.missing.change_number()
     }
 
-    /// What is missing, unless it is being changed just now.
+    /// Returns the reported gap; `None` while the conductor is changing it.
     pub fn missing(&self) -> Option<MissingRange> {
         let row = self.missing.read()?;
         let [term_id, term_offset, length] = row.values;
@@ -170,24 +176,24 @@ impl ImageStatus {
         })
     }
 
-    /// Whether a status message was asked for since the last call.
+    /// Returns whether a status message was requested since the last call.
     #[inline]
     pub fn take_status_message_request(&self) -> bool {
         self.is_status_message_due.load(Ordering::Relaxed)
             && self.is_status_message_due.swap(false, Ordering::Acquire)
     }
 
-    /// Whether status messages say that this receiver is about to leave.
+    /// Returns whether status messages announce that this receiver is about to leave.
     pub fn is_ending(&self) -> bool {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// A status message has said that this receiver leaves the stream.
-    pub fn on_ending_told(&self) {
-        self.is_ending_told.store(true, Ordering::Release);
+    /// Records that a status message has announced that this receiver leaves the stream.
+    pub fn on_ending_reported(&self) {
+        self.is_ending_reported.store(true, Ordering::Release);
     }
 
-    /// The session of the publication that answers this stream.
+    /// Returns the session of the publication that responds to this stream.
     pub fn response_session_id(&self) -> Option<i32> {
         match self.response_session_id.load(Ordering::Acquire) {
             NO_SESSION => None,
@@ -195,25 +201,25 @@ impl ImageStatus {
         }
     }
 
-    /// Nothing may be stored at or beyond this position.
+    /// Returns the position at and after which nothing may be stored.
     #[inline]
     pub fn allocated_end(&self) -> i64 {
         self.allocated_end.load(Ordering::Acquire)
     }
 
-    /// Something was received up to here.
+    /// Sets the end of the highest data received.
     #[inline]
     pub fn set_high_water_mark(&self, position: i64) {
         self.high_water_mark.store(position, Ordering::Release);
     }
 
-    /// A datagram was accepted.
+    /// Records that a datagram was accepted.
     #[inline]
     pub fn on_packet(&self, now_ns: i64) {
         self.time_of_last_packet_ns.store(now_ns, Ordering::Release);
     }
 
-    /// The stream ends; the log says where.
+    /// Records that the stream has ended. The log's metadata contains the end position.
     pub fn end_stream(&self, is_revoked: bool) {
         self.is_revoked.store(is_revoked, Ordering::Release);
         self.is_end_of_stream.store(true, Ordering::Release);

@@ -1,4 +1,4 @@
-//! `host:port` as channels write it, and the arithmetic of multicast groups.
+//! Parses `host:port` as channels write it, and calculates multicast control groups.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -13,14 +13,14 @@ pub enum Family {
     V6,
 }
 
-/// Where something is, by host and port. The host is a name or an address and not resolved yet.
+/// A host and a port. The host is a name or an address, and is not resolved yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostAndPort<'a> {
     /// The host, without brackets and without the scope of an IPv6 address.
     pub host: &'a str,
     /// The port.
     pub port: u16,
-    /// The host stood in brackets, so only an IPv6 address will do.
+    /// Whether the host was in brackets. It must then be an IPv6 address.
     pub is_bracketed: bool,
 }
 
@@ -28,7 +28,7 @@ const MAX_HOST_LENGTH: usize = 383;
 const MAX_PORT_TEXT_LENGTH: usize = 7;
 
 impl Family {
-    /// The family of an address.
+    /// Returns the family of an address.
     pub fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(_) => Self::V4,
@@ -36,7 +36,7 @@ impl Family {
         }
     }
 
-    /// The address that means any.
+    /// Returns the wildcard address.
     pub fn wildcard(self) -> IpAddr {
         match self {
             Self::V4 => Ipv4Addr::UNSPECIFIED.into(),
@@ -44,7 +44,7 @@ impl Family {
         }
     }
 
-    /// Length of an address in bits.
+    /// Returns the length of an address in bits.
     pub fn address_bits(self) -> u8 {
         match self {
             Self::V4 => 32,
@@ -54,10 +54,10 @@ impl Family {
 }
 
 impl<'a> HostAndPort<'a> {
-    /// Takes `host:port` or `[IPv6 address]:port` apart.
+    /// Parses `host:port` or `[IPv6 address]:port`.
     ///
     /// # Errors
-    /// Code 11 with what is wrong, usually the port.
+    /// Code 11 with the reason, usually an invalid port.
     pub fn parse(text: &'a str) -> Result<Self, DriverError> {
         let (host, port, is_bracketed) = match split_brackets(text) {
             Some((inside, after)) => (without_scope(inside), after.strip_prefix(':'), true),
@@ -84,17 +84,17 @@ impl<'a> HostAndPort<'a> {
     }
 }
 
-/// What stands in the brackets that `text` begins with, and what follows them.
+/// Returns the text in the brackets at the beginning of `text`, and the text after them.
 pub(super) fn split_brackets(text: &str) -> Option<(&str, &str)> {
     text.strip_prefix('[')?.split_once(']')
 }
 
-/// An IPv6 address without its scope, which the C driver does not use either.
+/// Returns an IPv6 address without its scope. The C driver ignores the scope too.
 pub(super) fn without_scope(address: &str) -> &str {
     address.split_once('%').map_or(address, |(plain, _)| plain)
 }
 
-/// Reads a decimal port.
+/// Parses a decimal port.
 pub(super) fn parse_port(text: &str) -> Result<u16, DriverError> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -113,7 +113,7 @@ fn check_host(host: &str, is_bracketed: bool) -> Result<(), DriverError> {
             host.len()
         )));
     }
-    // An open bracket that is never closed is taken for a name, which nobody knows.
+    // A bracket without its closing bracket counts as part of a name, which then cannot be resolved.
     if !is_bracketed && !host.starts_with('[') && host.contains(':') {
         return Err(DriverError::invalid_argument(format_args!(
             "an IPv6 address must be in brackets: {host}"
@@ -122,10 +122,10 @@ fn check_host(host: &str, is_bracketed: bool) -> Result<(), DriverError> {
     Ok(())
 }
 
-/// The group that control frames of a multicast channel go to: the data group with its last byte one higher, without carry.
+/// Returns the control group of a multicast channel: the data group with its last byte increased by one, without carry.
 ///
 /// # Errors
-/// Code 11 when the data group's last byte is even.
+/// Code 11 if the last byte of the data group is even.
 pub fn multicast_control_group(data: SocketAddr) -> Result<SocketAddr, DriverError> {
     let next = |last: u8| match last % 2 {
         1 => Ok(last.wrapping_add(1)),

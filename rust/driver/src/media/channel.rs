@@ -1,4 +1,4 @@
-//! A UDP channel with its addresses resolved, and when two of them are the same one.
+//! [`UdpChannel`]: a UDP channel with resolved addresses, and the rules by which channels share an endpoint.
 
 use std::net::SocketAddr;
 
@@ -7,69 +7,69 @@ use aeron_protocol::uri::{ChannelUri, ControlMode, NetworkParams};
 use super::interfaces::Interface;
 use crate::error::DriverError;
 
-/// What a channel is used for.
+/// The use of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChannelRole {
     /// A publication.
     Publication,
     /// A subscription.
     Subscription,
-    /// A subscription to what a publication of this driver sends.
+    /// A spy: a subscription to the publications of this driver.
     Spy,
     /// A destination of a subscription.
     ReceiveDestination,
 }
 
-/// An address of a channel, as it was written and as it was resolved.
+/// An address of a channel, as written and as resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedAddress {
     /// `host:port`.
     pub name: String,
-    /// Where that is now.
+    /// The resolved address.
     pub address: SocketAddr,
 }
 
-/// A UDP channel: what its text says, and the addresses behind the names.
+/// A UDP channel: the parameters in its text, and the resolved addresses.
 #[derive(Clone, Debug)]
 pub struct UdpChannel {
     /// The text, without the prefix of a spy.
     pub text: String,
-    /// The text's parameters.
+    /// The parameters in the text.
     pub uri: ChannelUri,
-    /// The parameters that both ends of a channel have.
+    /// The parameters that apply to both ends of a channel.
     pub params: NetworkParams,
     /// `UDP-<local>-<remote>`, equal for channels that share an endpoint.
     pub canonical_form: String,
-    /// What the channel's `endpoint` says.
+    /// The channel's `endpoint`.
     pub endpoint: Option<NamedAddress>,
-    /// What the channel's `control` says; absent also for multicast, which does not use it.
+    /// The channel's `control`; `None` for multicast, which does not use it.
     pub control: Option<NamedAddress>,
-    /// The data goes to a group.
+    /// Whether data is sent to a multicast group.
     pub is_multicast: bool,
-    /// The interface to join groups on, and to send to them.
+    /// The interface for joining multicast groups and for sending to them.
     pub interface: Interface,
-    /// Where data is sent to and received.
+    /// Address to which data is sent, and at which it is received.
     pub remote_data: SocketAddr,
-    /// Where data is sent from.
+    /// Local address from which data is sent.
     pub local_data: SocketAddr,
-    /// Where control frames go: the control group of multicast, else as for data.
+    /// Address to which control frames are sent: the control group for multicast, else the same as for data.
     pub remote_control: SocketAddr,
-    /// What a sender binds, unless the channel is multicast.
+    /// Local address that a sender binds, unless the channel is multicast.
     pub local_control: SocketAddr,
 }
 
 impl UdpChannel {
-    /// The tag by which other channels refer to this one.
+    /// Returns the tag by which other channels refer to this one.
     pub fn tag(&self) -> Option<i64> {
         self.params.channel_tag
     }
 
-    /// How destinations are found.
+    /// Returns the control mode, which says how destinations are added.
     pub fn control_mode(&self) -> ControlMode {
         self.params.control_mode
     }
 
-    /// Whether a publication sends to several destinations, one after the other.
+    /// Returns whether a publication sends to several destinations, one after the other.
     pub fn is_mdc(&self) -> bool {
         matches!(
             self.params.control_mode,
@@ -77,17 +77,17 @@ impl UdpChannel {
         )
     }
 
-    /// Whether there may be several receivers.
+    /// Returns whether several receivers are possible.
     pub fn has_group_semantics(&self) -> bool {
         self.is_multicast || self.is_mdc()
     }
 
-    /// Whether the channel is for responses.
+    /// Returns whether the channel carries responses.
     pub fn is_response(&self) -> bool {
         self.params.control_mode == ControlMode::Response
     }
 
-    /// Where a receiver sends its control frames, if it does not wait for the source of the first frame.
+    /// Returns the address for a receiver's control frames; `None` to use the source of the first received frame.
     pub fn receiver_control_address(&self) -> Option<SocketAddr> {
         if self.is_multicast {
             Some(self.remote_control)
@@ -96,10 +96,10 @@ impl UdpChannel {
         }
     }
 
-    /// Whether this channel refers to `existing` by its tag.
+    /// Returns whether this channel refers to `existing` by its tag.
     ///
     /// # Errors
-    /// Code 11 when it does and says something else about control mode or addresses.
+    /// Code 11 if the tag matches, but the control mode or the addresses differ.
     pub fn matches_tag(&self, existing: &UdpChannel) -> Result<bool, DriverError> {
         let Some(tag) = self.tag().filter(|_| self.tag() == existing.tag()) else {
             return Ok(false);
@@ -115,8 +115,9 @@ impl UdpChannel {
         Ok(true)
     }
 
-    /// Whether this channel shares the endpoint of `existing` by what it says, without looking at their tags unless both
-    /// have one.
+    /// Returns whether this channel shares the endpoint of `existing` by its canonical form.
+    ///
+    /// Tags are compared only if both channels have a tag.
     pub fn matches_canonical_form(&self, existing: &UdpChannel) -> bool {
         let tags_differ = match (self.tag(), existing.tag()) {
             (Some(tag), Some(other)) => tag != other,
@@ -125,10 +126,10 @@ impl UdpChannel {
         !tags_differ && self.canonical_form == existing.canonical_form
     }
 
-    /// Checks that a publication can make an endpoint for this channel, whose tag no endpoint has.
+    /// Checks that a publication can create an endpoint for this channel, whose tag no endpoint has.
     ///
     /// # Errors
-    /// Code 11 when nothing but a tag says where data goes.
+    /// Code 11 if the channel has a tag but no address for the data.
     pub fn check_original_publication(&self) -> Result<(), DriverError> {
         let says_where = self.endpoint.is_some()
             || self.control.is_some()

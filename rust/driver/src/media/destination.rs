@@ -1,4 +1,4 @@
-//! What the channels of destinations may and must say.
+//! Checks the channels of destinations.
 
 use aeron_protocol::ErrorCode;
 use aeron_protocol::uri::{ChannelUri, ControlMode, Media, Transport, key};
@@ -13,10 +13,10 @@ const FORBIDDEN_KEYS: [&str; 5] = [
     key::RESPONSE_CORRELATION_ID,
 ];
 
-/// The `host:port` of a publication's destination: all that is used of its channel.
+/// Returns the `host:port` of a publication's destination. The rest of the channel is not used.
 ///
 /// # Errors
-/// Code 1 for a spy, bad syntax and keys that a destination must not have; code 11 without an endpoint or a port.
+/// Code 1 for a spy, invalid syntax, and keys that a destination must not have; code 11 without an endpoint or a port.
 pub fn send_destination_endpoint(channel: &[u8]) -> Result<String, DriverError> {
     let text = String::from_utf8_lossy(channel);
     if Transport::of(channel) == Transport::Spy {
@@ -42,7 +42,7 @@ pub fn send_destination_endpoint(channel: &[u8]) -> Result<String, DriverError> 
     Ok(endpoint.to_owned())
 }
 
-/// Checks that a destination says nothing that only the channel it belongs to can say.
+/// Checks that a destination has no keys that only its parent channel may have.
 pub(super) fn check_destination_keys(uri: &ChannelUri) -> Result<(), DriverError> {
     if let Some(key) = FORBIDDEN_KEYS.iter().find(|key| uri.get(key).is_some()) {
         return Err(invalid_channel(format_args!(

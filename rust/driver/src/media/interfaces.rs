@@ -1,4 +1,4 @@
-//! The machine's network interfaces, and how a channel picks one of them.
+//! The network interfaces of this machine, and the selection of an interface for a channel.
 
 use std::net::IpAddr;
 use std::{fmt, io};
@@ -14,9 +14,9 @@ use crate::names::{NameResolver, resolve_host};
 /// The interface that a channel uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its number in the operating system; 0 leaves the choice to it.
+    /// Index in the operating system. If the index is 0, the operating system chooses.
     pub index: u32,
-    /// Its address; the wildcard when any will do.
+    /// Address of the interface; the wildcard address if any interface may be used.
     pub address: IpAddr,
 }
 
@@ -25,26 +25,26 @@ pub struct Interface {
 pub struct InterfaceAddress {
     /// The interface's name.
     pub name: String,
-    /// The interface's number.
+    /// Index of the interface in the operating system.
     pub index: u32,
     /// The address.
     pub address: IpAddr,
-    /// Bits of the address that name its network.
+    /// Number of bits of the address that identify its network.
     pub prefix_length: u8,
-    /// The interface is up.
+    /// Whether the interface is up.
     pub is_up: bool,
-    /// It leads back to this machine only.
+    /// Whether the interface is a loopback interface.
     pub is_loopback: bool,
-    /// It is capable of multicast.
+    /// Whether the interface can send multicast.
     pub is_multicast: bool,
 }
 
 /// Lists the addresses of a machine.
 pub trait Interfaces: Send {
-    /// All addresses of all interfaces, in the order of the operating system.
+    /// Returns all addresses of all interfaces, in the order of the operating system.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The error of the operating system.
     fn addresses(&mut self) -> io::Result<Vec<InterfaceAddress>>;
 }
 
@@ -52,7 +52,7 @@ pub trait Interfaces: Send {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemInterfaces;
 
-/// What the value of `interface` says.
+/// The value of a channel's `interface`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterfaceSpec<'a> {
     /// `{name}` or `{name}:port`: the interface with this name.
@@ -62,15 +62,15 @@ pub enum InterfaceSpec<'a> {
         /// Local port.
         port: u16,
     },
-    /// `host`, `host:port` or either followed by `/prefix`: an interface whose address begins with the same bits.
+    /// `host` or `host:port`, with or without `/prefix`: an interface whose address begins with the same bits.
     Matching {
-        /// A name or an address; IPv6 without brackets and scope.
+        /// A name or an address; an IPv6 address is without brackets and scope.
         host: &'a str,
-        /// The host stood in brackets, so only an IPv6 address will do.
+        /// Whether the host was in brackets. It must then be an IPv6 address.
         is_bracketed: bool,
         /// Local port.
         port: u16,
-        /// How many bits must be the same; absent, all.
+        /// Number of bits that must be equal; `None` for all.
         prefix_length: Option<u8>,
     },
 }
@@ -79,10 +79,10 @@ const MAX_NAME_LENGTH: usize = 15;
 const MAX_PORT_TEXT_LENGTH: usize = 7;
 
 impl<'a> InterfaceSpec<'a> {
-    /// Takes the value of `interface` apart.
+    /// Parses the value of `interface`.
     ///
     /// # Errors
-    /// Code 11 with what is wrong.
+    /// Code 11 with the reason.
     pub fn parse(text: &'a str) -> Result<Self, DriverError> {
         match text.strip_prefix('{') {
             Some(named) => parse_named(named),
@@ -137,7 +137,7 @@ fn parse_matching(text: &str) -> Result<InterfaceSpec<'_>, DriverError> {
     })
 }
 
-/// Nothing after the slash means the full length.
+/// Parses the prefix length. An empty text after the slash means the full length.
 fn parse_prefix_length(text: &str) -> Result<Option<u8>, DriverError> {
     if text.is_empty() {
         return Ok(None);
@@ -145,21 +145,22 @@ fn parse_prefix_length(text: &str) -> Result<Option<u8>, DriverError> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return invalid(format_args!("prefixlen invalid: {text}"));
     }
-    // Whether it fits the family is seen when the family is known.
+    // The limit of the actual family is checked later, when the family is known.
     match text.parse() {
         Ok(length) if length <= Family::V6.address_bits() => Ok(Some(length)),
         _ => invalid(format_args!("prefixlen out of range: {text}")),
     }
 }
 
-/// The interface that `text` picks, and the local port behind it. For unicast the wildcard address leaves the choice to the
-/// operating system.
+/// Returns the interface that `text` selects, and the local port after it.
 ///
-/// Only a name in braces is looked for by `family`. The address of another interface may be of another family: then it is the
-/// interface's number that counts.
+/// For unicast, the wildcard address means that the operating system chooses.
+///
+/// Only a name in braces is restricted to `family`. Otherwise the interface may be found by an address of the other
+/// family; then only its index is used.
 ///
 /// # Errors
-/// Code 9 for an unknown host, code 11 for bad syntax and when no interface fits.
+/// Code 9 for an unknown host, code 11 for invalid syntax and if no interface matches.
 pub fn resolve_interface(
     names: &mut dyn NameResolver,
     interfaces: &mut dyn Interfaces,
@@ -195,7 +196,7 @@ pub fn resolve_interface(
     }
 }
 
-/// How many bits of `address` count: all unless the channel says otherwise.
+/// Returns how many bits of `address` must match: all, unless the channel sets a prefix length.
 fn significant_bits(prefix_length: Option<u8>, address: IpAddr) -> Result<u8, DriverError> {
     let bits = Family::of(address).address_bits();
     match prefix_length {
@@ -205,10 +206,10 @@ fn significant_bits(prefix_length: Option<u8>, address: IpAddr) -> Result<u8, Dr
     }
 }
 
-/// The interface with this name, by its first address of the family.
+/// Returns the interface with this name, with its first address of the family.
 ///
 /// # Errors
-/// Code 11 when there is no such interface, or it has no such address.
+/// Code 11 if the interface does not exist, or has no address of the family.
 pub fn find_named(
     addresses: &[InterfaceAddress],
     name: &str,
@@ -235,8 +236,10 @@ pub fn find_named(
     }
 }
 
-/// The interface that is up and whose address begins with the same `prefix_length` bits as `address`: one capable of multicast
-/// before the loopback, and of several the one with the longest network prefix.
+/// Returns the interface that is up and whose address begins with the same `prefix_length` bits as `address`.
+///
+/// Interfaces with multicast are preferred to the loopback. Among several, the one with the longest network prefix is
+/// chosen.
 pub fn find_matching(
     addresses: &[InterfaceAddress],
     address: IpAddr,
@@ -247,7 +250,7 @@ pub fn find_matching(
             .iter()
             .filter(|found| found.is_up && has_prefix(found.address, address, prefix_length))
     };
-    // `max_by_key` would take the last of equals; the first one counts.
+    // `max_by_key` returns the last of equal elements; here the first is needed.
     let multicast = matching()
         .filter(|found| found.is_multicast)
         .reduce(|best, next| {
@@ -279,7 +282,7 @@ fn has_prefix(address: IpAddr, other: IpAddr, prefix_length: u8) -> bool {
 }
 
 impl Interface {
-    /// Whichever the operating system chooses.
+    /// Returns the choice of any interface by the operating system.
     pub fn any(family: Family) -> Self {
         Self {
             index: 0,
@@ -303,7 +306,7 @@ impl Interfaces for SystemInterfaces {
     }
 }
 
-/// `None` for what is no IP address, and for an interface that just went away.
+/// Converts an address of the system; `None` if it is not an IP address, or if its interface has just been removed.
 fn read(found: &SystemAddress) -> Option<InterfaceAddress> {
     let mask = ip_address(found.netmask.as_ref()?)?;
     let prefix_length = match mask {

@@ -1,13 +1,13 @@
-//! The malformed datagrams that were captured with the real driver's answers, for the tests of sender and receiver.
+//! The malformed datagrams with the recorded reactions of the C driver, for the tests of the sender and the receiver.
 
 const CASES: &str = include_str!("../../../protocol/tests/vectors/malformed.json");
 
-/// One case; its file is laid out so regularly that no parser is needed, which would be in the way of other tests here.
+/// One case. The file has a regular layout, so simple text search replaces a parser.
 #[derive(Clone, Copy)]
 pub(crate) struct Case<'a>(&'a str);
 
 impl<'a> Case<'a> {
-    /// The cases for one kind of socket.
+    /// Returns the cases for one kind of socket.
     pub fn all(target: &str) -> impl Iterator<Item = Case<'static>> {
         CASES
             .split("\n },\n")
@@ -15,7 +15,7 @@ impl<'a> Case<'a> {
             .filter(move |case| case.text("target") == target)
     }
 
-    /// The value of a field as it stands there, if the case has it.
+    /// Returns the text of a field, if the case has the field.
     pub fn find(self, key: &str) -> Option<&'a str> {
         let name = format!("\n  \"{key}\": ");
         let rest = &self.0[self.0.find(&name)? + name.len()..];
@@ -40,7 +40,7 @@ impl<'a> Case<'a> {
         quoted.map(|hex| self.filled(bytes(hex))).collect()
     }
 
-    /// With the fill byte up to the total length, if the case lists only a beginning.
+    /// Extends the datagram with the fill byte to the total length, if the case lists only its beginning.
     fn filled(self, mut datagram: Vec<u8>) -> Vec<u8> {
         if let Some(length) = self.find("total_length") {
             let fill = bytes(self.text("fill_byte"))[0];
@@ -50,7 +50,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// How far an expectation says that a counter moves.
+/// Returns the expected change of a counter.
 pub(crate) fn wanted_count(wanted: &str, name: &str) -> i64 {
     let moved = wanted
         .split("; ")

@@ -1,4 +1,4 @@
-//! The media: how datagrams reach other drivers, and what a channel's text means on this machine.
+//! The media layer: channels with their addresses, and the sockets that carry datagrams to other drivers.
 
 pub mod address;
 pub mod channel;
@@ -25,7 +25,7 @@ use crate::config::Context;
 use transport::Network;
 use udp::{Offload, UdpNetwork};
 
-/// The network of the operating system as `context` wants it, and the warnings to show.
+/// Returns the network of the operating system with the options in `context`, and warnings for the operator.
 pub fn network(context: &Context) -> (Box<dyn Network>, Vec<String>) {
     let offload = match context.udp_gso || context.udp_gro {
         true => Offload::probe().limited_to(context.udp_gso, context.udp_gro),

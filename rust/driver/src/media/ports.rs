@@ -1,4 +1,5 @@
-//! The ports that a driver may give to channels that ask for any.
+//! [`PortManager`]: allocates local ports for channels without a fixed port. The conductor leases a port before it
+//! opens a socket.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -6,9 +7,11 @@ use std::ops::RangeInclusive;
 
 use crate::error::DriverError;
 
-/// Hands out the ports of a range in turn. Without a range it changes nothing: the operating system picks ports.
+/// Allocates the ports of a range in turn.
 ///
-/// Ports in the range that channels name themselves are marked as used too. What was leased must be released.
+/// Without a range, [`lease`](Self::lease) returns each address unchanged: the operating system chooses the ports.
+///
+/// If a channel names a port of the range explicitly, the port is in use too. Every leased address must be released.
 #[derive(Debug, Default)]
 pub struct PortManager {
     range: Option<PortRange>,
@@ -18,12 +21,12 @@ pub struct PortManager {
 struct PortRange {
     ports: RangeInclusive<u16>,
     next: u16,
-    /// How many channels use a port: those of several multicast groups can share one.
+    /// Number of channels that use each port. Channels of several multicast groups can share a port.
     used: HashMap<u16, usize>,
 }
 
 impl PortManager {
-    /// A manager of `ports`; without them it leaves the choice to the system.
+    /// Creates a manager of `ports`. If `ports` is `None`, the operating system chooses.
     pub fn new(ports: Option<RangeInclusive<u16>>) -> Self {
         let range = ports.map(|ports| PortRange {
             next: *ports.start(),
@@ -33,10 +36,10 @@ impl PortManager {
         Self { range }
     }
 
-    /// The address to bind instead of `address`, whose port is in use from now on.
+    /// Returns the address to bind instead of `address`, and counts a use of the returned port.
     ///
     /// # Errors
-    /// Code 11 when `address` has port 0 and all ports of the range are in use.
+    /// Code 11 if `address` has port 0 and all ports of the range are in use.
     pub fn lease(&mut self, address: SocketAddr) -> Result<SocketAddr, DriverError> {
         let Some(range) = &mut self.range else {
             return Ok(address);
@@ -51,7 +54,7 @@ impl PortManager {
         Ok(SocketAddr::new(address.ip(), port))
     }
 
-    /// Gives the port of an address that [`lease`](Self::lease) answered back.
+    /// Releases the port of an address that [`lease`](Self::lease) has returned.
     pub fn release(&mut self, address: SocketAddr) {
         let Some(range) = &mut self.range else { return };
         if let Some(users) = range.used.get_mut(&address.port()) {

@@ -1,6 +1,7 @@
-//! Turns the text of a channel into a [`UdpChannel`]: finds the addresses of its names and the interface it uses.
+//! [`ChannelResolver`]: turns the text of a channel into a [`UdpChannel`], with the addresses of its names and its
+//! interface.
 //!
-//! That can block, so only the native resource agent does it.
+//! A lookup can block, so only the native resource agent uses it.
 
 use std::net::SocketAddr;
 
@@ -14,26 +15,27 @@ use super::interfaces::{Interface, Interfaces, resolve_interface};
 use crate::error::DriverError;
 use crate::names::{NameResolver, resolve_address};
 
-/// Resolves channels and names, with the names and interfaces of one machine.
+/// Resolves channels and names, with the name resolver and the interfaces of one machine.
 pub struct ChannelResolver {
     names: Box<dyn NameResolver>,
     interfaces: Box<dyn Interfaces>,
-    /// Tells channels apart that leave their ports to the system.
+    /// Number for the canonical form of the next channel that leaves a port to the system. It distinguishes such
+    /// channels.
     next_unique_number: u64,
 }
 
-/// What a channel writes about addresses, resolved.
+/// The resolved addresses of a channel.
 struct Addresses {
     endpoint: Option<NamedAddress>,
     control: Option<NamedAddress>,
     is_multicast: bool,
     interface: Interface,
-    /// The local port that stands behind the interface.
+    /// The local port after the interface.
     interface_port: u16,
 }
 
 impl ChannelResolver {
-    /// A resolver that asks `names` and `interfaces`.
+    /// Creates a resolver that uses `names` and `interfaces`.
     pub fn new(names: Box<dyn NameResolver>, interfaces: Box<dyn Interfaces>) -> Self {
         Self {
             names,
@@ -45,7 +47,8 @@ impl ChannelResolver {
     /// Resolves the names of a channel.
     ///
     /// # Errors
-    /// Code 1 for bad syntax and for channels that no other could be told from, 9 for an unknown host, 11 for the rest.
+    /// Code 1 for invalid syntax and for a channel without anything that identifies it, 9 for an unknown host, 11 for
+    /// all else.
     pub fn resolve(
         &mut self,
         channel: &[u8],
@@ -57,10 +60,10 @@ impl ChannelResolver {
         })
     }
 
-    /// Resolves a `host:port` that stands in a channel as the value of `parameter`.
+    /// Resolves a `host:port` in a channel, where it is the value of `parameter`.
     ///
     /// # Errors
-    /// Code 9 for an unknown host, 11 for a bad port.
+    /// Code 9 for an unknown host, 11 for an invalid port.
     pub fn resolve_name(&mut self, name: &str, parameter: &str) -> Result<SocketAddr, DriverError> {
         resolve_address(&mut *self.names, name).map_err(|error| {
             error.context(format_args!(
@@ -69,7 +72,7 @@ impl ChannelResolver {
         })
     }
 
-    /// Lets the resolver of names do what it does beside answering; answers how much that was.
+    /// Runs the periodic work of the name resolver. Returns the amount of work done.
     pub fn do_work(&mut self) -> usize {
         self.names.do_work()
     }
@@ -101,7 +104,7 @@ impl ChannelResolver {
         let is_multicast = endpoint
             .as_ref()
             .is_some_and(|endpoint| endpoint.address.ip().is_multicast());
-        // Multicast does not use the control address, though it must be a good one.
+        // Multicast does not use the control address, but the address must be valid.
         let control = control.filter(|_| !is_multicast);
         let family = family_of(control.as_ref().or(endpoint.as_ref()));
         let every_interface = match family {
@@ -142,7 +145,7 @@ impl ChannelResolver {
         }))
     }
 
-    /// What makes the channel another one than all before, if it leaves a port to the system.
+    /// Returns the end of the canonical form. It makes a channel unique that leaves a port to the system.
     fn unique_suffix(&mut self, params: &NetworkParams, addresses: &Addresses) -> String {
         let is_open = addresses.says_nothing()
             || addresses.has_open_endpoint()
@@ -161,7 +164,7 @@ impl ChannelResolver {
 }
 
 impl Addresses {
-    /// `text` is the channel's own, and `suffix` ends its canonical form.
+    /// Creates the channel. `text` is the channel's text, and `suffix` is the end of its canonical form.
     fn into_channel(
         self,
         text: String,
@@ -262,7 +265,9 @@ fn check_ports(
     }
 }
 
-/// A publication with nothing but a control address has nowhere to send to, unless its mode says how it finds out.
+/// Checks that a publication with only a control address also has a control mode.
+///
+/// Otherwise it would have no destination.
 fn check_control(text: &str, uri: &ChannelUri, role: ChannelRole) -> Result<(), DriverError> {
     let is_alone = uri.get(key::CONTROL).is_some()
         && uri.get(key::ENDPOINT).is_none()

@@ -1,4 +1,5 @@
-//! A network in memory for unit tests: delivers at once, keeps what was sent, refuses on demand.
+//! [`MemoryNetwork`]: a network in memory for unit tests. It delivers at once, keeps sent datagrams, and fails on
+//! request.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -15,13 +16,13 @@ use crate::socket_buffers::SocketBufferLengths;
 const FIRST_EPHEMERAL_PORT: u16 = 40_000;
 const SYSTEM_BUFFER_LENGTH: usize = 212_992;
 
-/// A network whose sockets reach each other, and whom the test may watch and play. Clones are the same network.
+/// A network whose sockets reach each other. A test can observe it and inject datagrams. Clones are the same network.
 #[derive(Clone)]
 pub(crate) struct MemoryNetwork {
     wire: Arc<Mutex<Wire>>,
 }
 
-/// A datagram that some socket sent.
+/// A datagram that a socket has sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub from: SocketAddr,
@@ -65,32 +66,32 @@ impl MemoryNetwork {
         }
     }
 
-    /// Everything that was sent since the last call, in order.
+    /// Returns all datagrams that were sent since the last call, in order.
     pub fn take_sent(&self) -> Vec<Sent> {
         std::mem::take(&mut self.wire().sent)
     }
 
-    /// The number of datagrams of every GSO batch that was sent since the last call, in order.
+    /// Returns the number of datagrams in each GSO batch that was sent since the last call, in order.
     pub fn take_gso_batch_sizes(&self) -> Vec<usize> {
         std::mem::take(&mut self.wire().gso_batch_sizes)
     }
 
-    /// Puts a datagram into the sockets that hear at `to`, as if `from` had sent it.
+    /// Delivers a datagram to the sockets at `to`, as if `from` had sent it.
     pub fn deliver(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         self.wire().deliver(from, to, bytes);
     }
 
-    /// Sockets now have segmentation offload (64) or none (1).
+    /// Switches the segmentation offload of sockets on (64) or off (1).
     pub fn set_max_gso_batch_datagrams(&self, max_gso_batch_datagrams: usize) {
         self.wire().max_gso_batch_datagrams = max_gso_batch_datagrams;
     }
 
-    /// Sockets take this many more datagrams, then no more (`None`: as many as there are).
+    /// Sets how many more datagrams sockets accept; `None` for no limit.
     pub fn set_room(&self, room: Option<usize>) {
         self.wire().room = room;
     }
 
-    /// Every send fails like this (`None`: none fails).
+    /// Sets the error of every send; `None` for no error.
     pub fn fail_sends(&self, error: Option<io::ErrorKind>) {
         self.wire().error = error;
     }
@@ -164,7 +165,7 @@ impl Wire {
                     Some(group) => to.ip() == group || to.ip() == hears.ip(),
                     None => to.ip() == hears.ip() || hears.ip().is_unspecified(),
                 };
-            // A connected multicast sender hears with a second socket, which is not connected.
+            // A connected multicast sender receives with a second socket, which is not connected.
             let is_peer = socket.group.is_some() || socket.peer.is_none_or(|peer| peer == from);
             if is_addressed && is_peer {
                 socket.inbox.push_back((from, bytes.to_vec()));
@@ -205,7 +206,7 @@ impl MemorySocket {
             .ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// What others see as the source.
+    /// Returns the source address that other sockets see.
     fn source(&self) -> SocketAddr {
         let mut source = self.local_address;
         if source.ip().is_unspecified() {
@@ -265,7 +266,7 @@ impl Socket for MemorySocket {
     ) -> io::Result<usize> {
         let mut received = 0;
         for _ in 0..limit {
-            // The handler may send: the wire is not locked while it runs.
+            // The handler may send, so the network must not be locked while it runs.
             let Some((source, mut bytes)) = self.with_bound(|bound| bound.inbox.pop_front()) else {
                 break;
             };
@@ -291,7 +292,7 @@ impl Drop for MemorySocket {
     }
 }
 
-/// All sockets, always.
+/// Reports all sockets as ready, always.
 struct MemoryPoller(Vec<SocketKey>);
 
 impl Poller for MemoryPoller {

@@ -1,7 +1,8 @@
-//! Times written into messages on their way: eight bytes, nanoseconds since 1970, little-endian.
+//! Writes timestamps into messages: eight bytes, nanoseconds since 1970, little-endian.
 //!
-//! A channel says where: at an offset of the payload, or in the header's reserved value. Only data frames that begin a message get
-//! one, and only if it fits; heartbeats, padding and the further fragments of a message stay as they are.
+//! The channel sets the place: an offset in the payload, or the reserved value of the header. Only data frames that
+//! begin a message have a timestamp, and only if the frame is long enough. Heartbeats, padding and continuation
+//! fragments are not changed.
 
 use aeron_layout::Layout;
 use aeron_layout::frame::{FRAME_ALIGNMENT, FrameHeaderLayout, flags::BEGIN, frame_type::DATA};
@@ -13,10 +14,10 @@ use super::transport::GsoBatch;
 
 const TIME_LENGTH: usize = 8;
 
-/// Reads the wall clock: ns since 1970.
+/// Reads the wall clock in ns since 1970.
 pub type EpochNanos = Box<dyn Fn() -> i64 + Send>;
 
-/// Writes a time of receiving into every message that begins in `datagram`, at `offset` as the channel states it.
+/// Writes the receive time into each message that begins in `datagram`. `offset` is the value in the channel.
 pub fn stamp_received(datagram: &mut [u8], offset: i32, time_ns: i64) {
     let mut at = 0;
     while let Some(frame) = datagram
@@ -37,7 +38,7 @@ pub fn stamp_received(datagram: &mut [u8], offset: i32, time_ns: i64) {
     }
 }
 
-/// Writes a time of sending into the first frame of each datagram of a GSO batch, at `offset` as the channel states it.
+/// Writes the send time into the first frame of each datagram of a GSO batch. `offset` is the value in the channel.
 pub fn stamp_sent(batch: &GsoBatch<'_>, offset: i32, time_ns: i64) {
     for datagram in batch
         .datagrams()
@@ -54,7 +55,7 @@ pub fn stamp_sent(batch: &GsoBatch<'_>, offset: i32, time_ns: i64) {
     }
 }
 
-/// What decides whether a frame gets a time.
+/// The fields that decide whether a frame gets a timestamp.
 struct FrameHeader {
     frame_length: i32,
     flags: u8,
@@ -79,14 +80,14 @@ impl FrameHeader {
         }
     }
 
-    /// Bytes of the frame; `None` for heartbeats and nonsense.
+    /// Returns the length of the frame in bytes; `None` for heartbeats and invalid frames.
     fn length(&self) -> Option<usize> {
         usize::try_from(self.frame_length)
             .ok()
             .filter(|length| *length > 0)
     }
 
-    /// Where in the frame the time goes, `None` if it gets none.
+    /// Returns the offset of the timestamp in the frame; `None` if the frame has no timestamp.
     fn time_position(&self, offset: i32) -> Option<usize> {
         let length = self.length()?;
         if self.frame_type != DATA || self.flags & BEGIN == 0 {
@@ -108,7 +109,7 @@ mod tests {
     const STAMP: [u8; 8] = [8, 7, 6, 5, 4, 3, 2, 1];
     const PAD: u16 = 0;
 
-    /// A frame with its padding up to the alignment.
+    /// Returns a frame with its padding up to the alignment.
     fn frame(payload_length: usize, flags: u8, frame_type: u16) -> Vec<u8> {
         let length = HEADER_LENGTH + payload_length;
         let mut bytes = vec![0xEE; length.next_multiple_of(FRAME_ALIGNMENT)];

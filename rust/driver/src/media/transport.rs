@@ -1,7 +1,9 @@
-//! What sender and receiver know of a network: sockets that take [`GsoBatch`]es of datagrams and hand out single ones.
+//! The network traits of the sender and the receiver: sockets that send [`GsoBatch`]es of datagrams and receive single
+//! datagrams.
 //!
-//! Sender and receiver are handed these traits. Production ([`udp`](super::udp)), loss injection
-//! ([`interceptors`](super::interceptors)), tests and the simulator implement them, so that the same protocol code runs on all.
+//! The sender and the receiver get these traits from their caller. The implementations are production
+//! ([`udp`](super::udp)), loss injection ([`interceptors`](super::interceptors)), tests and the simulator. The same
+//! protocol code therefore runs on all of them.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -13,128 +15,135 @@ use aeron_memory::{SharedBuffer, Words};
 
 use crate::socket_buffers::SocketBufferLengths;
 
-/// Most datagrams in one [`GsoBatch`]: what every kernel with segmentation offload takes.
+/// Maximum number of datagrams in a [`GsoBatch`]. Every kernel with segmentation offload accepts as many.
 pub const MAX_GSO_BATCH_DATAGRAMS: usize = 64;
 
-/// Most bytes in one [`GsoBatch`]: the longest payload of UDP over IPv4.
+/// Maximum number of bytes in a [`GsoBatch`]: the longest payload of UDP over IPv4.
 pub const MAX_GSO_BATCH_LENGTH: usize = 65_507;
 
-/// Most messages that one system call receives, each a datagram or a train of them.
+/// Maximum number of messages in one receive call. Each message is a datagram or a train of them.
 pub const MAX_RECEIVE_VECTOR: usize = 16;
 
-/// Which half of a channel a socket serves.
+/// The half of a channel that a socket serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketSide {
-    /// Sends data, receives control frames.
+    /// Sends data and receives control frames.
     Sender,
-    /// Receives data, sends control frames.
+    /// Receives data and sends control frames.
     Receiver,
 }
 
-/// What a socket should be.
+/// Parameters of a new socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketSpec {
-    /// Where the socket hears; port 0 lets the system choose. Of a multicast socket only family and port count: it hears at the
-    /// wildcard address.
+    /// Local address; port 0 lets the system choose the port.
+    ///
+    /// For a multicast socket, only family and port are used: it receives at the wildcard address.
     pub bind: SocketAddr,
-    /// The only peer of the socket: `None` in [`Socket::send`] means it.
+    /// The only peer of the socket. If it is set, `None` as the target of [`Socket::send`] stands for the peer.
     pub connect: Option<SocketAddr>,
-    /// The group that the socket joins.
+    /// The multicast group that the socket joins.
     pub multicast: Option<MulticastSpec>,
-    /// SO_SNDBUF in bytes; 0 leaves it to the system.
+    /// SO_SNDBUF in bytes; 0 for the system's default.
     pub send_buffer_length: usize,
-    /// SO_RCVBUF in bytes; 0 leaves it to the system.
+    /// SO_RCVBUF in bytes; 0 for the system's default.
     pub receive_buffer_length: usize,
-    /// Whether the kernel says when it received a datagram. Datagrams are then received one by one, never in trains.
+    /// Whether the kernel adds the receive time to each datagram. Datagrams are then received one by one, never in
+    /// trains.
     pub receive_timestamps: bool,
-    /// Which half of a channel the socket serves.
+    /// The half of a channel that the socket serves.
     pub side: SocketSide,
 }
 
-/// A multicast group and the way to it.
+/// A multicast group and the interface for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MulticastSpec {
-    /// The group to hear: of senders the one for control, of receivers the one for data.
+    /// The group to receive from: the control group for senders, the data group for receivers.
     pub group: IpAddr,
-    /// Address of the network interface; the unspecified address leaves the choice to the system.
+    /// Address of the network interface; the wildcard address leaves the choice to the system.
     pub interface: IpAddr,
-    /// Index of the network interface, which IPv6 goes by; 0 leaves the choice to the system.
+    /// Index of the network interface, which IPv6 uses; 0 leaves the choice to the system.
     pub interface_index: u32,
-    /// How many networks a datagram may cross; 0 is the system's default.
+    /// Time to live of datagrams, in hops; 0 for the system's default.
     pub ttl: u8,
 }
 
-/// Makes sockets, and what tells which of them have something to read.
+/// Opens sockets and creates pollers.
 pub trait Network: Send {
     /// Opens a socket.
     ///
     /// # Errors
-    /// As the system says: the address is in use (another unicast socket has it), not one of this machine's, not permitted, ...
+    /// The error of the system: the address is in use by another unicast socket, is not local, is not permitted, and so
+    /// on.
     fn open(&mut self, spec: &SocketSpec) -> io::Result<Box<dyn Socket>>;
 
-    /// An empty poller.
+    /// Returns an empty poller.
     fn poller(&mut self) -> Box<dyn Poller>;
 }
 
-/// A socket, owned by one agent. No call ever waits.
+/// A socket, owned by one agent. No call blocks.
 pub trait Socket: Send {
-    /// Where the socket hears, with the port that the system chose.
+    /// Returns the local address, with the port that the system chose.
     fn local_address(&self) -> SocketAddr;
 
-    /// The socket's buffers, as long as the system granted them.
+    /// Returns the lengths of the socket's buffers that the system granted.
     fn buffer_lengths(&self) -> SocketBufferLengths;
 
-    /// How many datagrams the next GSO batch to `to` should have at most: 1 where batches would be sent datagram by datagram.
+    /// Returns the maximum number of datagrams for the next GSO batch to `to`.
+    ///
+    /// The maximum is 1 if the datagrams of a batch would be sent one by one.
     fn max_gso_batch_datagrams(&self, to: Option<SocketAddr>) -> usize;
 
-    /// Sends batches in order. Returns how many of them were taken as a whole; the datagrams of a batch that was taken in part may
-    /// have been sent.
+    /// Sends batches in order. Returns how many of them were accepted completely.
     ///
-    /// Fewer, or none, are taken when the socket cannot take more now: its buffer is full, a signal came, or the peer's machine
-    /// says that nobody hears there.
+    /// If a batch was accepted in part, some of its datagrams may have been sent. Fewer batches, or none, are accepted
+    /// if the socket cannot accept more now. The reasons are a full buffer, a signal, or a report of the peer's machine
+    /// that the port is closed.
     ///
     /// # Errors
-    /// What else the system says, when no batch was taken.
+    /// Any other error of the system, if no batch was accepted.
     fn send_gso_batches(
         &mut self,
         to: Option<SocketAddr>,
         batches: &[GsoBatch<'_>],
     ) -> io::Result<usize>;
 
-    /// Sends one datagram; answers whether it was taken.
+    /// Sends one datagram. Returns whether it was accepted.
     ///
     /// # Errors
-    /// As [`send_gso_batches`](Self::send_gso_batches).
+    /// The same as those of [`send_gso_batches`](Self::send_gso_batches).
     fn send(&mut self, to: Option<SocketAddr>, datagram: &[u8]) -> io::Result<bool>;
 
-    /// Receives one batch of up to `limit` messages (1 to [`MAX_RECEIVE_VECTOR`]), each a datagram or a train of them; answers the
-    /// number of bytes. Trains arrive split.
+    /// Receives one batch of up to `limit` messages (1 to [`MAX_RECEIVE_VECTOR`]). Returns the number of bytes.
+    ///
+    /// Each message is a datagram or a train of them; trains are split before they reach the handler.
     ///
     /// # Errors
-    /// What the system says, except that there is nothing to receive.
+    /// The error of the system, except that there is nothing to receive.
     fn receive(
         &mut self,
         limit: usize,
         on_datagram: &mut dyn FnMut(Datagram<'_>),
     ) -> io::Result<usize>;
 
-    /// Makes `to` the only peer, in place of the one before.
+    /// Makes `to` the only peer, in place of the previous one.
     ///
     /// # Errors
-    /// What the system says; the peer is the one before then.
+    /// The error of the system; the previous peer remains.
     fn connect(&mut self, to: SocketAddr) -> io::Result<()>;
 
-    /// What the system can wait for to read from this socket; `None` where the system knows nothing of it.
+    /// Returns the descriptor for polling; `None` if the socket is not one of the operating system.
     #[cfg(unix)]
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }
 
-/// A batch of datagrams for one address that one call sends, and that the kernel may cut (generic segmentation offload): one
-/// contiguous range of memory, usually of a term, cut every `datagram_length` bytes. Only the last datagram may be shorter.
+/// A batch of datagrams for one address, sent by one call. The kernel may cut it (generic segmentation offload).
 ///
-/// A batch is made of its range and cannot grow afterwards, so the bytes between its first and its last datagram are all sent.
+/// The batch is a contiguous range of memory, usually of a term, that is cut every `datagram_length` bytes. Only the
+/// last datagram may be shorter. The range is fixed when the batch is created, so all bytes from its first to its last
+/// datagram are sent.
 #[derive(Clone, Copy, Debug)]
 pub struct GsoBatch<'a> {
     memory: &'a SharedBuffer,
@@ -144,8 +153,9 @@ pub struct GsoBatch<'a> {
 }
 
 impl<'a> GsoBatch<'a> {
-    /// The datagrams of `datagram_length` bytes in the range `bytes` of `memory`. Nobody may change those bytes until they are
-    /// sent.
+    /// Creates a batch of datagrams of `datagram_length` bytes in the range `bytes` of `memory`.
+    ///
+    /// The bytes must not change until they are sent.
     ///
     /// # Panics
     /// The range is empty, longer than [`MAX_GSO_BATCH_LENGTH`] or not inside the memory, or `datagram_length` is 0.
@@ -163,46 +173,46 @@ impl<'a> GsoBatch<'a> {
         }
     }
 
-    /// A batch of one datagram.
+    /// Creates a batch of one datagram.
     ///
     /// # Panics
-    /// As [`new`](Self::new).
+    /// The same as [`new`](Self::new).
     pub fn single(memory: &'a SharedBuffer, bytes: Range<usize>) -> Self {
         let length = bytes.len();
         Self::new(memory, bytes, length)
     }
 
-    /// The memory of which the batch is a range.
+    /// Returns the memory that contains the range.
     pub fn memory(&self) -> &'a SharedBuffer {
         self.memory
     }
 
-    /// First byte of the first datagram in the memory.
+    /// Returns the offset of the first datagram in the memory.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Bytes of all datagrams, 1 to [`MAX_GSO_BATCH_LENGTH`].
+    /// Returns the bytes of all datagrams, 1 to [`MAX_GSO_BATCH_LENGTH`].
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Bytes of each datagram but the last.
+    /// Returns the length of each datagram except the last.
     pub fn datagram_length(&self) -> usize {
         self.datagram_length
     }
 
-    /// Number of datagrams.
+    /// Returns the number of datagrams.
     pub fn datagram_count(&self) -> usize {
         self.length().div_ceil(self.datagram_length)
     }
 
-    /// Whether the batch is one datagram.
+    /// Returns whether the batch is one datagram.
     pub fn is_single(&self) -> bool {
         self.length() <= self.datagram_length
     }
 
-    /// As many whole datagrams from the first on as `length` bytes hold; `None` if they hold none.
+    /// Returns the batch of the first whole datagrams within `length` bytes; `None` if the first is longer.
     pub fn first_datagrams(&self, length: usize) -> Option<Self> {
         let length = match length >= self.length {
             true => self.length,
@@ -211,7 +221,7 @@ impl<'a> GsoBatch<'a> {
         (length > 0).then_some(GsoBatch { length, ..*self })
     }
 
-    /// The datagrams, as batches of one.
+    /// Returns the datagrams as batches of one.
     pub fn datagrams(&self) -> impl Iterator<Item = GsoBatch<'a>> + use<'a> {
         let (memory, length) = (self.memory, self.datagram_length);
         let end = self.offset + self.length;
@@ -220,34 +230,34 @@ impl<'a> GsoBatch<'a> {
     }
 }
 
-/// A datagram that arrived.
+/// A received datagram.
 #[derive(Debug)]
 pub struct Datagram<'a> {
-    /// Its bytes, which the receiver may change (to write times into them).
+    /// Content of the datagram. The receiver may change it, to write timestamps.
     pub bytes: &'a mut [u8],
-    /// Who sent it.
+    /// Source address.
     pub source: SocketAddr,
-    /// When the kernel received it, in ns since 1970, for sockets with [`SocketSpec::receive_timestamps`].
+    /// Time at which the kernel received it, in ns since 1970, for sockets with [`SocketSpec::receive_timestamps`].
     pub media_timestamp_ns: Option<i64>,
 }
 
-/// The owner's name for a socket in a poller.
+/// Identifies a socket in a poller. The owner of the socket chooses it.
 pub type SocketKey = u64;
 
-/// Tells which of an agent's sockets may have something to read.
+/// Finds the sockets of an agent that may be readable.
 pub trait Poller: Send {
-    /// Watches `socket` under the name `key`, which no other watched socket has.
+    /// Adds `socket` with the key `key`, which must be unique in the poller.
     ///
     /// # Errors
-    /// The system cannot watch it; then it is not watched.
+    /// The system cannot poll the socket; it is not added.
     fn add(&mut self, key: SocketKey, socket: &dyn Socket) -> io::Result<()>;
 
-    /// Watches `socket` no longer. Must be called before the socket is dropped.
+    /// Removes `socket`. Must be called before the socket is dropped.
     fn remove(&mut self, key: SocketKey, socket: &dyn Socket);
 
-    /// Calls `on_ready` with the keys of the sockets to read from: those with datagrams, and maybe others.
+    /// Calls `on_ready` with the key of each readable socket. Other sockets may be reported too.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     fn ready(&mut self, on_ready: &mut dyn FnMut(SocketKey)) -> io::Result<()>;
 }

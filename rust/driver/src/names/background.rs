@@ -1,4 +1,4 @@
-//! Looks names up on threads of their own: a name that takes long holds up whoever needs it, and nobody else.
+//! [`BackgroundNames`]: resolves names on background threads. A slow name delays only the commands that need it.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,30 +12,32 @@ use super::NameResolver;
 use crate::error::DriverError;
 use crate::media::address::Family;
 
-/// How long the first one who asks for a name waits: the hosts file and a name server nearby are faster.
+/// Time that the first call for a name waits for the result. The hosts file and a nearby name server are faster.
 const PATIENCE: Duration = Duration::from_millis(2);
-/// Threads that look names up at a time; the next name waits until one of them is done.
+/// Maximum number of threads. Further names wait until one of them has finished.
 const MAX_LOOKUPS: usize = 32;
 
-/// A resolver in front of one that blocks. It answers that it [does not know yet](DriverError::is_temporary) while a name is looked
-/// up; who wants the answer asks again in each duty cycle, and not later, or the answer is forgotten.
+/// Wraps a resolver whose calls block.
+///
+/// While a name is being resolved, the result is a [temporary](DriverError::is_temporary) error. The caller must repeat
+/// the call in each duty cycle; otherwise the result is dropped.
 pub struct BackgroundNames<N> {
     names: N,
-    lookups: HashMap<(Box<str>, Family), Lookup>,
+    lookups: HashMap<(Box<str>, Family), NameLookup>,
 }
 
 type Answer = Result<IpAddr, DriverError>;
 
-/// A name that somebody asked for.
-enum Lookup {
-    /// A thread waits for the answer.
+/// The resolution of one name.
+enum NameLookup {
+    /// A thread is resolving the name.
     Running(Receiver<Answer>),
-    /// The answer, and whether somebody asked for it since the last duty cycle.
+    /// The result, and whether a call has asked for it since the last duty cycle.
     Done { answer: Answer, is_wanted: bool },
 }
 
 impl<N: NameResolver + Clone + 'static> BackgroundNames<N> {
-    /// Asks `names`.
+    /// Creates a resolver that uses `names`.
     pub fn new(names: N) -> Self {
         Self {
             names,
@@ -43,34 +45,34 @@ impl<N: NameResolver + Clone + 'static> BackgroundNames<N> {
         }
     }
 
-    fn begin(&self, host: &str, family: Family) -> Lookup {
+    fn begin(&self, host: &str, family: Family) -> NameLookup {
         let (sender, receiver) = channel();
         let (mut names, name) = (self.names.clone(), host.to_owned());
         let look_up = move || {
-            // Nobody may be there any more to hear it.
+            // Fails if the lookup was dropped in the meantime.
             let _ = sender.send(names.resolve(&name, family));
         };
         let thread = thread::Builder::new().name("aeron-names".into());
         match thread.spawn(look_up) {
-            Err(error) => Lookup::done(Err(DriverError::coded(
+            Err(error) => NameLookup::done(Err(DriverError::coded(
                 ErrorCode::UnknownHost,
-                format_args!("Unable to resolve host=({host}): no thread to look it up: {error}"),
+                format_args!("Unable to resolve host=({host}): failed to start thread: {error}"),
             ))),
             Ok(_) => match receiver.recv_timeout(PATIENCE) {
-                Ok(answer) => Lookup::done(answer),
-                Err(RecvTimeoutError::Timeout) => Lookup::Running(receiver),
-                Err(RecvTimeoutError::Disconnected) => Lookup::done(Err(given_up(host))),
+                Ok(answer) => NameLookup::done(answer),
+                Err(RecvTimeoutError::Timeout) => NameLookup::Running(receiver),
+                Err(RecvTimeoutError::Disconnected) => NameLookup::done(Err(given_up(host))),
             },
         }
     }
 
     fn running_count(&self) -> usize {
-        let is_running = |lookup: &&Lookup| matches!(lookup, Lookup::Running(_));
+        let is_running = |lookup: &&NameLookup| matches!(lookup, NameLookup::Running(_));
         self.lookups.values().filter(is_running).count()
     }
 }
 
-impl Lookup {
+impl NameLookup {
     fn done(answer: Answer) -> Self {
         Self::Done {
             answer,
@@ -78,7 +80,7 @@ impl Lookup {
         }
     }
 
-    /// Takes the answer of its thread if it is there.
+    /// Stores the result of the thread, if the thread has one.
     fn update(&mut self, host: &str) {
         let Self::Running(receiver) = self else {
             return;
@@ -90,7 +92,7 @@ impl Lookup {
         }
     }
 
-    /// Whether somebody may still come for it; to be asked once per duty cycle.
+    /// Returns whether a call may still ask for the result. Call it once in each duty cycle.
     fn is_kept(&mut self) -> bool {
         match self {
             Self::Running(_) => true,
@@ -147,6 +149,6 @@ fn not_yet(host: &str) -> DriverError {
 fn given_up(host: &str) -> DriverError {
     DriverError::coded(
         ErrorCode::UnknownHost,
-        format_args!("Unable to resolve host=({host}): the lookup ended without an answer"),
+        format_args!("Unable to resolve host=({host}): the lookup thread ended without a result"),
     )
 }

@@ -1,4 +1,4 @@
-//! The resolver that a driver's configuration asks for, with its socket and its counters.
+//! Creates the name resolver of the configuration, with its socket and its counters.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,24 +19,24 @@ use crate::media::address::Family;
 use crate::media::interfaces::{Interfaces, resolve_interface};
 use crate::media::transport::{Network, Socket, SocketSide, SocketSpec};
 
-/// What resolvers are made of, apart from the configuration.
+/// The parts of a resolver that do not come from the configuration.
 pub struct NameParts<'a> {
-    /// Gives the resolver its counters.
+    /// Allocates the resolver's counters.
     pub counters: &'a mut CountersManager<SharedBuffer>,
-    /// The driver's own counters.
+    /// The driver's system counters.
     pub system: &'a SystemCounters<SharedBuffer>,
-    /// Where failures go.
+    /// Records failures.
     pub errors: &'a ErrorRecorder,
-    /// Measures how long names take, and when what is due.
+    /// The clock for the duration of resolutions and for the schedule.
     pub clock: Arc<dyn NanoClock>,
-    /// Now, in epoch milliseconds.
+    /// The current epoch time in milliseconds.
     pub now_ms: i64,
 }
 
-/// Who is asked for a name first.
+/// The first source of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameSupplier {
-    /// The system.
+    /// The operating system.
     System,
     /// A fixed table.
     CsvTable,
@@ -45,7 +45,7 @@ pub enum NameSupplier {
 }
 
 impl NameSupplier {
-    /// The supplier with this name: a short one, or that of the C driver's function.
+    /// Returns the supplier with this name: a short name, or that of the C driver's function.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "default" | "aeron_default_name_resolver_supplier" => Some(Self::System),
@@ -60,10 +60,10 @@ impl NameSupplier {
     }
 }
 
-/// Opens the socket over which drivers tell each other their names, if this one takes part.
+/// Opens the socket for the exchange of names between drivers, if the configuration asks for it.
 ///
 /// # Errors
-/// There is no such interface or host, or the system refuses the socket.
+/// The interface or the host does not exist, or the system cannot open the socket.
 pub fn open_gossip_socket(
     context: &Context,
     network: &mut dyn Network,
@@ -84,7 +84,7 @@ pub fn open_gossip_socket(
         send_buffer_length: context.socket_sndbuf,
         receive_buffer_length: context.socket_rcvbuf,
         receive_timestamps: false,
-        // Other drivers may have a longer MTU than this one.
+        // The MTU of other drivers may be longer than that of this driver.
         side: SocketSide::Receiver,
     };
     network.open(&spec).map(Some).map_err(|error| {
@@ -95,10 +95,10 @@ pub fn open_gossip_socket(
     })
 }
 
-/// The resolver that `context` asks for. It gossips over `gossip_socket` if there is one.
+/// Returns the resolver of the configuration. If `gossip_socket` is set, it exchanges names with other drivers.
 ///
 /// # Errors
-/// There is no room for its counters.
+/// There is no room for the counters of the resolver.
 pub fn configured_names(
     context: &Context,
     gossip_socket: Option<Box<dyn Socket>>,

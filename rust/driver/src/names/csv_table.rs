@@ -1,4 +1,5 @@
-//! Names from a table, each with two addresses and a counter that chooses between them: for tests of changing addresses.
+//! [`CsvTableNames`]: a table of names for tests of changing addresses. Each name has two addresses and a counter that
+//! selects one.
 
 use std::net::IpAddr;
 
@@ -15,24 +16,24 @@ use crate::media::address::Family;
 pub struct NameRow {
     /// The name.
     pub name: String,
-    /// What it means while its counter is 0.
+    /// The host while the counter is 0.
     pub initial_host: String,
-    /// What it means while its counter is 1.
+    /// The host while the counter is 1.
     pub re_resolution_host: String,
 }
 
-/// Looks hosts up in a table first. The meaning of a row goes on to another resolver, as does a host that is in no row.
+/// Looks a name up in the table first. Another resolver then resolves the host of the row, or a name without a row.
 pub struct CsvTableNames {
     rows: Vec<(NameRow, AtomicCounter<SharedBuffer>)>,
     names: Box<dyn NameResolver>,
 }
 
-/// A counter with this value makes its name unknown.
+/// The counter value that makes the name of the row unknown.
 const FORCED_FAILURE: i64 = -1;
-/// A counter with this value chooses the second address.
+/// The counter value that selects the second host.
 const RE_RESOLVED: i64 = 1;
 
-/// Reads `name,initial host,re-resolution host|…`; rows with another number of fields are left out.
+/// Parses `name,initial host,re-resolution host|…`. Rows with a different number of fields are ignored.
 pub fn parse_rows(table: &str) -> Vec<NameRow> {
     table
         .split('|')
@@ -48,7 +49,7 @@ pub fn parse_rows(table: &str) -> Vec<NameRow> {
 }
 
 impl CsvTableNames {
-    /// A table, each row with the counter that chooses its address, in front of `names`.
+    /// Creates a table. `names` resolves the hosts and all names without a row. The counter of a row selects the host.
     pub fn new(
         rows: Vec<(NameRow, AtomicCounter<SharedBuffer>)>,
         names: Box<dyn NameResolver>,

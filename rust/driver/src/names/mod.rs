@@ -1,4 +1,4 @@
-//! The addresses of hosts: from the operating system, from a table, or from what drivers tell each other.
+//! Name resolution: from the operating system, from a table, or from other drivers.
 
 mod background;
 mod configured;
@@ -22,25 +22,25 @@ use std::net::{IpAddr, SocketAddr};
 use crate::error::DriverError;
 use crate::media::address::{Family, HostAndPort};
 
-/// Finds the addresses of hosts. It may block for as long as the network takes to answer, or say that it does not know yet.
+/// Finds the addresses of hosts. A call may block during a network request, or return a temporary error.
 pub trait NameResolver: Send {
-    /// The address of a host, which is a name or an address itself.
+    /// Returns the address of a host, which is a name or an address.
     ///
     /// # Errors
-    /// Code 9 when the host is not known or has no address of this family; a [temporary](DriverError::is_temporary) one while it is
-    /// being looked up: ask again in the next duty cycle.
+    /// Code 9 if the host is unknown or has no address of this family. A [temporary](DriverError::is_temporary) error
+    /// while it is being looked up: repeat the call in the next duty cycle.
     fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, DriverError>;
 
-    /// What is to be done beside answering, once per duty cycle; answers how much it was.
+    /// Runs the periodic work, once in each duty cycle. Returns the amount of work done.
     fn do_work(&mut self) -> usize {
         0
     }
 }
 
-/// The address of a host as channels write it: in brackets only IPv6 will do, else IPv4 comes first.
+/// Returns the address of a host in a channel. In brackets it must be IPv6; otherwise IPv4 is preferred.
 ///
 /// # Errors
-/// Code 9 when there is none, or that it is being looked up.
+/// Code 9 if there is no address, or a temporary error while the host is being looked up.
 pub fn resolve_host(
     names: &mut dyn NameResolver,
     host: &str,
@@ -62,10 +62,10 @@ pub fn resolve_host(
     }
 }
 
-/// The address of a `host:port`.
+/// Returns the address of a `host:port`.
 ///
 /// # Errors
-/// Code 9 when the host is not known, code 11 for a bad port, or that the host is being looked up.
+/// Code 9 for an unknown host, code 11 for an invalid port, or a temporary error while the host is being looked up.
 pub fn resolve_address(
     names: &mut dyn NameResolver,
     text: &str,

@@ -1,4 +1,4 @@
-//! The operating system's names: the hosts file, then DNS.
+//! [`SystemNames`]: resolves names by the operating system: the hosts file, then DNS.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use super::NameResolver;
 use crate::error::DriverError;
 use crate::media::address::Family;
 
-/// Asks the operating system.
+/// Resolves names by the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemNames;
 
@@ -39,7 +39,7 @@ impl NameResolver for SystemNames {
     }
 }
 
-/// The number and text of the system, without what the crate puts in front.
+/// Returns the error number and text of the system, without the prefix that the crate adds.
 fn describe(error: &LookupError) -> String {
     let number = error.error_num();
     let text = error.to_string();

@@ -1,4 +1,4 @@
-//! Watches how long names take to resolve.
+//! [`TimedNames`]: measures how long names take to resolve.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use crate::duty_cycle::StallTracker;
 use crate::error::DriverError;
 use crate::media::address::Family;
 
-/// A resolver whose calls are timed: the longest is kept, and those over a threshold are counted.
+/// A resolver with timed calls. One counter shows the longest time, and another counts the times over a threshold.
 pub struct TimedNames {
     names: Box<dyn NameResolver>,
-    /// Lookups that go on, and when they began.
+    /// Lookups in progress, with their start time.
     begun: Vec<(Box<str>, Family, i64)>,
     stalls: StallTracker,
     clock: Arc<dyn NanoClock>,
 }
 
 impl TimedNames {
-    /// Times the calls of `names` with `clock` into `stalls`.
+    /// Creates a resolver that measures the calls of `names` with `clock` and reports to `stalls`.
     pub fn new(
         names: Box<dyn NameResolver>,
         stalls: StallTracker,

@@ -1,4 +1,4 @@
-//! A publication whose subscribers read its log directly.
+//! [`IpcPublication`]: a publication whose subscribers read its log directly.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::LogBuffers;
@@ -9,44 +9,45 @@ use super::published_log::{
 };
 use super::{PublicationConfig, Tick};
 use crate::stream::{
-    IPC_SOURCE_IDENTITY, Stream, StreamIdentity, Subscribers, TetherAction, TetherPositions,
+    IPC_SOURCE_IDENTITY, LinkedStream, StreamIdentity, Subscribers, TetherAction, TetherPositions,
 };
 
-/// Where a publication is in its life.
+/// Life cycle of a publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Publishers append.
+pub enum IpcPublicationState {
+    /// Publishers append messages.
     Active,
-    /// The last publisher is gone, subscribers still read.
+    /// The last publisher has left; subscribers still read.
     Draining,
-    /// Over: waits for the last reference.
+    /// The stream has ended. The publication waits until the last reference is removed.
     Linger,
 }
 
-/// An IPC publication; owned by the conductor.
+/// An IPC publication. The conductor owns it.
 #[derive(Debug)]
 pub struct IpcPublication {
     config: PublicationConfig,
-    /// How long a rejected publication stays away from its subscribers.
+    /// Time for which a rejected publication has no subscribers.
     image_liveness_timeout_ns: i64,
     published: PublishedLog,
     subscribers: Subscribers,
-    state: State,
+    state: IpcPublicationState,
     reference_count: usize,
-    /// The limit moves when it would pass this.
+    /// The limit counter is updated after the new limit passes this position.
     trip_limit: i64,
     consumer_position: i64,
     blocked: BlockedPublisher,
     cool_down_expiry_ns: Option<i64>,
-    /// A subscriber waits for the pages of the first window.
+    /// Whether a subscriber waits for the pages of the first window.
     is_awaited: bool,
-    /// The last publisher is about to leave, so subscribers are linked without waiting for pages.
+    /// Whether the last publisher is about to leave. Subscribers are then linked without waiting for pages.
     is_ending: bool,
 }
 
 impl IpcPublication {
-    /// An active publication without references. Both counters start at the start position. After a rejection its subscribers
-    /// get it back after `image_liveness_timeout_ns`.
+    /// Creates an active publication without references. Both counters start at the start position.
+    ///
+    /// After a rejection, subscribers are linked again after `image_liveness_timeout_ns`.
     pub fn new(
         config: PublicationConfig,
         image_liveness_timeout_ns: i64,
@@ -60,7 +61,7 @@ impl IpcPublication {
             config,
             image_liveness_timeout_ns,
             subscribers: Subscribers::default(),
-            state: State::Active,
+            state: IpcPublicationState::Active,
             reference_count: 0,
             trip_limit: 0,
             consumer_position: position,
@@ -75,29 +76,29 @@ impl IpcPublication {
         &self.config
     }
 
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> IpcPublicationState {
         self.state
     }
 
-    /// The counters to free with the publication, those of its subscribers aside.
+    /// Returns the counters that are freed with the publication, without the counters of its subscribers.
     pub fn counters(&self) -> &PublisherCounters {
         self.published.counters()
     }
 
-    /// Whether its session id is taken.
+    /// Returns whether the publication still occupies its session id.
     pub fn is_live(&self) -> bool {
-        self.state != State::Linger
+        self.state != IpcPublicationState::Linger
     }
 
-    /// A client refers to the publication.
+    /// Adds the reference of a client.
     pub fn add_reference(&mut self) {
         self.reference_count += 1;
     }
 
-    /// A client does not refer to the publication any more. After the last one the stream ends where it is.
+    /// Removes the reference of a client. If it was the last reference, the stream ends at the producer position.
     pub fn remove_reference(&mut self) {
         self.reference_count = self.reference_count.saturating_sub(1);
-        if self.reference_count > 0 || self.state != State::Active {
+        if self.reference_count > 0 || self.state != IpcPublicationState::Active {
             return;
         }
         let producer_position = self.published.producer_position();
@@ -108,16 +109,16 @@ impl IpcPublication {
             .metadata()
             .set_end_of_stream_position(producer_position);
         if !self.published.is_revoked() {
-            self.state = State::Draining;
+            self.state = IpcPublicationState::Draining;
         }
     }
 
-    /// Ends the stream for everybody; the rest happens at the next tick.
+    /// Sets the revoked flag of the log. The next tick ends the stream for all subscribers.
     pub fn revoke(&self) {
         self.published.metadata().set_publication_revoked();
     }
 
-    /// Takes the publication away from its subscribers for a while; answers whether it was not away already.
+    /// Unlinks the subscribers for a while. Returns `false` if they are unlinked already.
     pub fn reject(&mut self, now_ns: i64) -> bool {
         let begins = self.cool_down_expiry_ns.is_none();
         if begins {
@@ -127,24 +128,27 @@ impl IpcPublication {
         begins
     }
 
-    /// One timer tick; at most one change of state.
+    /// Runs one timer tick, with at most one change of state.
     pub fn on_tick(&mut self, now_ns: i64, on_tether_action: impl FnMut(TetherAction)) -> Tick {
         self.published.retry_pages();
         match self.state {
-            State::Active if self.published.is_revoked() => self.on_revoked(),
-            State::Active => self.on_tick_active(now_ns, on_tether_action),
-            State::Draining => self.on_tick_draining(),
-            State::Linger if self.reference_count == 0 => Tick::EndOfLife,
-            State::Linger => Tick::Nothing,
+            IpcPublicationState::Active if self.published.is_revoked() => self.on_revoked(),
+            IpcPublicationState::Active => self.on_tick_active(now_ns, on_tether_action),
+            IpcPublicationState::Draining => self.on_tick_draining(),
+            IpcPublicationState::Linger if self.reference_count == 0 => Tick::EndOfLife,
+            IpcPublicationState::Linger => Tick::Nothing,
         }
     }
 
-    /// Publishes position and limit to clients, and cleans behind the slowest subscriber; answers whether the limit moved.
+    /// Updates the position and limit counters, and cleans the log before the slowest subscriber.
+    ///
+    /// Returns whether the limit moved.
     pub fn update_limit(&mut self) -> bool {
-        if self.state != State::Active || self.published.is_revoked() {
+        if self.state != IpcPublicationState::Active || self.published.is_revoked() {
             return false;
         }
-        // Subscribers before the producer: an honest one is never ahead of a producer position that is read later.
+        // The subscriber positions are read before the producer position, so a correct subscriber's position is never
+        // greater than the producer position.
         let range = self.subscribers.position_range();
         let producer_position = self.published.update_publisher_position();
         match range {
@@ -157,9 +161,9 @@ impl IpcPublication {
         }
     }
 
-    /// The pages to allocate next so that the limit can move on, or that a subscriber waits for.
+    /// Returns the pages to allocate next, for the next limit or for a subscriber that waits.
     pub fn page_request(&mut self) -> Option<PublisherPages> {
-        if self.published.has_all_pages() || self.state != State::Active {
+        if self.published.has_all_pages() || self.state != IpcPublicationState::Active {
             return None;
         }
         let position = match self.subscribers.position_range() {
@@ -170,26 +174,28 @@ impl IpcPublication {
         self.published.page_request(position)
     }
 
-    /// Whether a subscriber waits for pages and the last publisher is about to leave. Then the subscriber waits no longer: no
-    /// publisher is left that could find no room.
+    /// Ends the wait for pages if the last publisher is about to leave. Returns whether a subscriber was waiting.
+    ///
+    /// A subscriber waits so that publishers have no back pressure for lack of pages. Without publishers, waiting is
+    /// useless.
     pub fn end_waiting(&mut self) -> bool {
-        self.is_ending = self.state == State::Active && self.reference_count == 1;
+        self.is_ending = self.state == IpcPublicationState::Active && self.reference_count == 1;
         self.is_ending && self.take_awaited()
     }
 
-    /// Whether a subscriber waits for pages; it does no longer.
+    /// Returns whether a subscriber waits for pages, and ends its wait.
     pub fn take_awaited(&mut self) -> bool {
         std::mem::take(&mut self.is_awaited)
     }
 
-    /// The next `length` bytes of what was asked for are allocated.
+    /// Records that the next `length` bytes of the request are allocated.
     pub fn on_pages_allocated(&mut self, length: usize) {
         self.published.on_pages_allocated(length);
     }
 
-    /// There are no more pages for now; true for the first failure since something was allocated.
+    /// Records that the request failed for now. Returns `true` for the first failure since the last success.
     pub fn on_pages_missing(&mut self) -> bool {
-        if self.state == State::Active {
+        if self.state == IpcPublicationState::Active {
             self.published.open();
             self.update_connection();
         }
@@ -199,7 +205,7 @@ impl IpcPublication {
     fn on_revoked(&mut self) -> Tick {
         self.published.end_stream();
         self.disconnect();
-        self.state = State::Linger;
+        self.state = IpcPublicationState::Linger;
         Tick::Unavailable { is_revoked: true }
     }
 
@@ -240,7 +246,7 @@ impl IpcPublication {
     fn on_tick_draining(&mut self) -> Tick {
         self.published.update_publisher_position();
         if self.is_drained() {
-            self.state = State::Linger;
+            self.state = IpcPublicationState::Linger;
             return Tick::Unavailable { is_revoked: false };
         }
         if let Some((_, max)) = self.subscribers.position_range() {
@@ -281,7 +287,7 @@ impl IpcPublication {
         is_raised
     }
 
-    /// Without subscribers nothing may be published beyond what was consumed.
+    /// Lowers the limit to the consumed position, because there are no subscribers.
     fn lower_limit(&mut self) -> bool {
         self.published.close();
         if self.published.limit() <= self.consumer_position {
@@ -298,7 +304,7 @@ impl IpcPublication {
         self.update_connection();
     }
 
-    /// Shows publishers whether anybody reads and they have room.
+    /// Shows publishers whether they are connected: there must be subscribers and a window.
     fn update_connection(&self) {
         self.published
             .metadata()
@@ -306,7 +312,7 @@ impl IpcPublication {
     }
 }
 
-impl Stream for IpcPublication {
+impl LinkedStream for IpcPublication {
     fn identity(&self) -> StreamIdentity<'_> {
         StreamIdentity {
             correlation_id: self.config.registration_id,
@@ -328,9 +334,9 @@ impl Stream for IpcPublication {
     fn is_accepting_subscribers(&self) -> bool {
         self.cool_down_expiry_ns.is_none()
             && match self.state {
-                State::Active => true,
-                State::Draining => !self.is_drained(),
-                State::Linger => false,
+                IpcPublicationState::Active => true,
+                IpcPublicationState::Draining => !self.is_drained(),
+                IpcPublicationState::Linger => false,
             }
     }
 
@@ -349,7 +355,7 @@ impl Stream for IpcPublication {
         self.is_awaited = true;
     }
 
-    /// When the client is told of the image, the publication already reports connected: its pages are there.
+    /// Marks the publication as connected before the subscriber's client gets the event for the image.
     fn on_subscriber_added(&mut self) {
         self.update_connection();
         self.update_limit();

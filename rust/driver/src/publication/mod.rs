@@ -1,4 +1,4 @@
-//! Publications and who consumes them: plain state machines that are handed the time.
+//! The conductor's publications and their consumers: plain state machines to which the caller passes the time.
 
 pub mod ipc;
 pub mod network;
@@ -15,25 +15,25 @@ pub use status::PublicationStatus;
 
 use crate::stream::TetherTimeouts;
 
-/// What makes a publication, apart from its memory.
+/// Parameters of a publication, apart from its memory.
 #[derive(Clone, Debug)]
 pub struct PublicationConfig {
-    /// Correlation id of the command that created it.
+    /// Correlation id of the command that created the publication.
     pub registration_id: i64,
     pub session_id: i32,
     pub stream_id: i32,
     pub is_exclusive: bool,
-    /// The publication that this one answers, or the subscription that its answers go to; -1 if none.
+    /// The image that this publication responds to, or the subscription that receives the responses to it, else -1.
     pub response_correlation_id: i64,
-    /// Where the stream was told to start.
+    /// The initial position in the channel.
     pub initial_position: InitialPosition,
-    /// Where the first frame goes.
+    /// Position of the first frame.
     pub start_position: i64,
     pub mtu_length: i32,
     pub term_length: i32,
-    /// How far publishers may run ahead of the slowest consumer, in bytes.
+    /// Maximum distance of publishers from the slowest consumer, in bytes.
     pub window_length: i64,
-    /// The log's pages are allocated as publishers get to them.
+    /// Whether the log's pages are allocated only as publishers approach them.
     pub is_sparse: bool,
     pub log_file_name: String,
     pub tether_timeouts: TetherTimeouts,
@@ -41,7 +41,7 @@ pub struct PublicationConfig {
 }
 
 impl PublicationConfig {
-    /// What another publication must agree with to share this one.
+    /// Returns the parameters that a request must match to share this publication.
     pub fn existing(&self) -> ExistingPublication {
         ExistingPublication {
             session_id: self.session_id,
@@ -52,19 +52,19 @@ impl PublicationConfig {
     }
 }
 
-/// What a timer tick of a publication asks the conductor to do.
+/// The action that a timer tick of a publication requires from the conductor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tick {
-    /// Nothing.
+    /// No action.
     Nothing,
-    /// The stream ended: its subscribers are told.
+    /// Announce the end of the stream to the subscribers of the stream.
     Unavailable { is_revoked: bool },
-    /// The rejection is over: matching subscriptions are linked again.
+    /// The rejection is over: link the subscriptions that match again.
     Available,
-    /// A frame that a dead publisher left unfinished was padded.
+    /// Count an unblocked claim: the unfinished frame of a dead publisher was padded.
     Unblocked,
-    /// The sender is to let go of it.
+    /// Request the release of the publication from the sender.
     Release,
-    /// Delete it.
+    /// Delete the publication.
     EndOfLife,
 }

@@ -1,5 +1,5 @@
-//! The conductor's half of a publication that goes out on the network. The sender has the other half; they share counters and a
-//! [`PublicationStatus`].
+//! [`NetworkPublication`]: the conductor's half of a network publication. The sender has the other half; they share
+//! counters and a [`PublicationStatus`].
 
 use std::sync::Arc;
 
@@ -13,46 +13,46 @@ use super::published_log::{
 };
 use super::{PublicationConfig, PublicationStatus, Tick};
 use crate::rules::{Rule, reach};
-use crate::sender::EndpointId;
+use crate::sender::SendEndpointId;
 use crate::stream::{
-    IPC_SOURCE_IDENTITY, Stream, StreamIdentity, Subscribers, TetherAction, TetherPositions,
+    IPC_SOURCE_IDENTITY, LinkedStream, StreamIdentity, Subscribers, TetherAction, TetherPositions,
 };
 
-/// Time that publishers have to finish a message when the driver ends their publication to close, in ns. They did not close it
-/// themselves, so one of them may be appending.
+/// Time that publishers have to complete a message when a closing driver ends their publication, in ns. They did not
+/// close it themselves, so one of them may be appending.
 const APPEND_TIME_NS: i64 = 100_000_000;
 
-/// Where a publication is in its life.
+/// Life cycle of a publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Publishers append.
+pub enum NetworkPublicationState {
+    /// Publishers append messages.
     Active,
-    /// The last publisher is gone; there is something to send, or spies still read.
+    /// The last publisher has left. Some data is unsent, or spies still read.
     Draining,
-    /// All is sent: receivers get the time to ask for what they lost.
+    /// All data is sent; receivers have time to request lost data.
     Linger,
-    /// Over: the sender is letting go of it.
+    /// The stream has ended, and the sender is about to release the publication.
     Done,
 }
 
-/// What a publication has because it goes out on the network.
+/// Parameters that only network publications have.
 #[derive(Clone, Debug)]
 pub struct NetworkPublicationOptions {
-    /// Where it is sent through.
-    pub endpoint: EndpointId,
+    /// The endpoint that sends the publication.
+    pub endpoint: SendEndpointId,
     /// Tag by which other channels refer to the publication.
     pub entity_tag: Option<i64>,
-    /// How long it stays after everything was sent.
+    /// Time that the publication lingers after all data was sent.
     pub linger_timeout_ns: i64,
     pub spies_simulate_connection: bool,
-    /// It carries responses.
+    /// Whether the publication carries responses.
     pub is_response: bool,
 }
 
-/// The counters of a network publication, in the order in which they are allocated.
+/// The counters of a network publication, in the order of their allocation.
 #[derive(Debug)]
 pub struct NetworkCounters {
-    /// Receivers that flow control knows; not every strategy counts them.
+    /// Number of receivers in the flow control; `None` for strategies that do not count receivers.
     pub flow_control_receivers: Option<AtomicCounter<SharedBuffer>>,
     pub publisher: PublisherCounters,
     pub sender_position: AtomicCounter<SharedBuffer>,
@@ -62,7 +62,7 @@ pub struct NetworkCounters {
 }
 
 impl NetworkCounters {
-    /// All of them, to be freed.
+    /// Returns the ids of all counters.
     pub fn ids(&self) -> impl Iterator<Item = i32> {
         let own = [
             self.sender_position.id(),
@@ -75,7 +75,7 @@ impl NetworkCounters {
     }
 }
 
-/// A network publication; owned by the conductor.
+/// A network publication. The conductor owns it.
 #[derive(Debug)]
 pub struct NetworkPublication {
     config: PublicationConfig,
@@ -85,21 +85,21 @@ pub struct NetworkPublication {
     counter_ids: Vec<i32>,
     status: Arc<PublicationStatus>,
     spies: Subscribers,
-    state: State,
+    state: NetworkPublicationState,
     reference_count: usize,
     blocked: BlockedPublisher,
     time_of_last_activity_ns: i64,
     is_released_by_sender: bool,
-    /// A spy waits for the pages of the first window.
+    /// Whether a spy waits for the pages of the first window.
     is_awaited: bool,
-    /// The last publisher is about to leave, so subscribers are linked without waiting for pages.
+    /// Whether the last publisher is about to leave. Subscribers are then linked without waiting for pages.
     is_ending: bool,
-    /// The driver is to close, and decides how long to linger.
+    /// Whether the driver is about to close. The driver then decides how long to linger.
     is_closing: bool,
 }
 
 impl NetworkPublication {
-    /// An active publication without references, whose counters start at the start position.
+    /// Creates an active publication without references. Its counters start at the start position.
     pub fn new(
         config: PublicationConfig,
         options: NetworkPublicationOptions,
@@ -120,7 +120,7 @@ impl NetworkPublication {
             counter_ids,
             status,
             spies: Subscribers::default(),
-            state: State::Active,
+            state: NetworkPublicationState::Active,
             reference_count: 0,
             blocked: BlockedPublisher::new(position, now_ns),
             time_of_last_activity_ns: now_ns,
@@ -139,7 +139,7 @@ impl NetworkPublication {
         &self.options
     }
 
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> NetworkPublicationState {
         self.state
     }
 
@@ -147,25 +147,25 @@ impl NetworkPublication {
         self.published.counters()
     }
 
-    /// The counters to free with the publication, those of its spies aside.
+    /// Returns the counters that are freed with the publication, without the counters of its spies.
     pub fn counter_ids(&self) -> &[i32] {
         &self.counter_ids
     }
 
-    /// Whether its session id is taken.
+    /// Returns whether the publication still occupies its session id.
     pub fn is_live(&self) -> bool {
-        self.state != State::Done
+        self.state != NetworkPublicationState::Done
     }
 
-    /// A client refers to the publication.
+    /// Adds the reference of a client.
     pub fn add_reference(&mut self) {
         self.reference_count += 1;
     }
 
-    /// A client does not refer to the publication any more. After the last one the stream ends where it is.
+    /// Removes the reference of a client. If it was the last reference, the stream ends at the producer position.
     pub fn remove_reference(&mut self, now_ns: i64) {
         self.reference_count = self.reference_count.saturating_sub(1);
-        if self.reference_count > 0 || self.state != State::Active {
+        if self.reference_count > 0 || self.state != NetworkPublicationState::Active {
             return;
         }
         self.time_of_last_activity_ns = now_ns;
@@ -177,11 +177,12 @@ impl NetworkPublication {
             self.status.set_end_of_stream();
         }
         reach(Rule::PublicationReleased);
-        self.state = State::Draining;
+        self.state = NetworkPublicationState::Draining;
     }
 
-    /// No client refers to the publication any more: the driver is to close. From now on the publication lingers until its
-    /// receivers are told the end, or the driver closes.
+    /// Removes all references, because the driver is about to close.
+    ///
+    /// The publication then lingers until its receivers know the end, or the driver closes.
     pub fn remove_all_references(&mut self, now_ns: i64) {
         self.is_closing = true;
         while self.reference_count > 0 {
@@ -189,10 +190,11 @@ impl NetworkPublication {
         }
     }
 
-    /// Bytes that are not sent, and bytes that the slowest live receiver has not reported as consumed; `None` if there is no live
-    /// receiver, or nothing is left.
+    /// Returns the number of unsent bytes, and of bytes that the slowest live receiver has not reported as consumed.
+    ///
+    /// `None` if there is no live receiver, or if everything is consumed.
     pub fn unconsumed_bytes(&self) -> Option<(i64, i64)> {
-        let is_over = self.state == State::Done || self.published.is_revoked();
+        let is_over = self.state == NetworkPublicationState::Done || self.published.is_revoked();
         if is_over || !self.status.has_receivers() {
             return None;
         }
@@ -201,45 +203,52 @@ impl NetworkPublication {
         (unconsumed > 0).then(|| ((end - self.sender_position()).max(0), unconsumed))
     }
 
-    /// Ends the stream for everybody; the rest happens at the next tick.
+    /// Sets the revoked flag of the log. The next tick ends the stream for all subscribers.
     pub fn revoke(&self) {
         self.published.metadata().set_publication_revoked();
     }
 
-    /// The sender holds nothing of it any more.
+    /// Records that the sender has dropped its half.
     pub fn on_released_by_sender(&mut self) {
         self.is_released_by_sender = true;
     }
 
-    /// One timer tick; at most one change of state.
+    /// Runs one timer tick, with at most one change of state.
     pub fn on_tick(&mut self, now_ns: i64, on_tether_action: impl FnMut(TetherAction)) -> Tick {
         self.published.retry_pages();
         match self.state {
-            State::Active if self.published.is_revoked() => self.on_revoked(now_ns),
-            State::Active => self.on_tick_active(now_ns, on_tether_action),
-            State::Draining => self.on_tick_draining(now_ns),
-            State::Linger if self.reference_count == 0 && self.has_lingered(now_ns) => {
+            NetworkPublicationState::Active if self.published.is_revoked() => {
+                self.on_revoked(now_ns)
+            }
+            NetworkPublicationState::Active => self.on_tick_active(now_ns, on_tether_action),
+            NetworkPublicationState::Draining => self.on_tick_draining(now_ns),
+            NetworkPublicationState::Linger
+                if self.reference_count == 0 && self.has_lingered(now_ns) =>
+            {
                 reach(match self.status.has_received_unicast_eos() {
                     true => Rule::PublicationLingeredForEos,
                     false => Rule::PublicationLingered,
                 });
-                self.state = State::Done;
+                self.state = NetworkPublicationState::Done;
                 Tick::Release
             }
-            State::Done if self.is_released_by_sender => {
+            NetworkPublicationState::Done if self.is_released_by_sender => {
                 reach(Rule::PublicationDeleted);
                 Tick::EndOfLife
             }
-            State::Linger | State::Done => Tick::Nothing,
+            NetworkPublicationState::Linger | NetworkPublicationState::Done => Tick::Nothing,
         }
     }
 
-    /// Publishes position and limit to clients, and cleans behind the slowest consumer; answers whether the limit moved.
+    /// Updates the position and limit counters, and cleans the log before the slowest consumer.
+    ///
+    /// Returns whether the limit moved.
     pub fn update_limit(&mut self) -> bool {
-        if self.state != State::Active || self.published.is_revoked() {
+        if self.state != NetworkPublicationState::Active || self.published.is_revoked() {
             return false;
         }
-        // Consumers before the producer: an honest one is never ahead of a producer position that is read later.
+        // The consumer positions are read before the producer position, so a correct consumer is never after the
+        // producer.
         let spies = self.spies.position_range();
         let sender_position = self.sender_position.get();
         self.published.update_publisher_position();
@@ -251,36 +260,40 @@ impl NetworkPublication {
         }
     }
 
-    /// The pages to allocate next so that the limit can move on, or that a spy waits for.
+    /// Returns the pages to allocate next, for the next limit or for a spy that waits.
     pub fn page_request(&mut self) -> Option<PublisherPages> {
         let has_readers = self.status.has_subscribers() || self.is_awaited;
-        if self.state != State::Active || !has_readers || self.published.has_all_pages() {
+        if self.state != NetworkPublicationState::Active
+            || !has_readers
+            || self.published.has_all_pages()
+        {
             return None;
         }
         let min = self.min_consumer_position(self.sender_position(), self.spies.position_range());
         self.published.page_request(min)
     }
 
-    /// Whether a spy waits for pages and the last publisher is about to leave. Then the spy waits no longer: no publisher is left
-    /// that could find no room.
+    /// Ends the wait for pages if the last publisher is about to leave. Returns whether a spy was waiting.
+    ///
+    /// The wait exists so that publishers do not get back pressure for lack of pages. Without publishers it is useless.
     pub fn end_waiting(&mut self) -> bool {
-        self.is_ending = self.state == State::Active && self.reference_count == 1;
+        self.is_ending = self.state == NetworkPublicationState::Active && self.reference_count == 1;
         self.is_ending && self.take_awaited()
     }
 
-    /// Whether a spy waits for pages; it does no longer.
+    /// Returns whether a spy waits for pages, and ends its wait.
     pub fn take_awaited(&mut self) -> bool {
         std::mem::take(&mut self.is_awaited)
     }
 
-    /// The next `length` bytes of what was asked for are allocated.
+    /// Records that the next `length` bytes of the request are allocated.
     pub fn on_pages_allocated(&mut self, length: usize) {
         self.published.on_pages_allocated(length);
     }
 
-    /// There are no more pages for now; true for the first failure since something was allocated.
+    /// Records that the request failed for now. Returns `true` for the first failure since the last success.
     pub fn on_pages_missing(&mut self) -> bool {
-        if self.state == State::Active {
+        if self.state == NetworkPublicationState::Active {
             self.published.open();
             self.update_connection();
         }
@@ -294,7 +307,7 @@ impl NetworkPublication {
         self.update_connection();
         self.status.set_end_of_stream();
         self.time_of_last_activity_ns = now_ns;
-        self.state = State::Linger;
+        self.state = NetworkPublicationState::Linger;
         Tick::Unavailable { is_revoked: true }
     }
 
@@ -357,7 +370,7 @@ impl NetworkPublication {
         }
         reach(Rule::PublicationDrained);
         self.time_of_last_activity_ns = now_ns;
-        self.state = State::Linger;
+        self.state = NetworkPublicationState::Linger;
         Tick::Unavailable { is_revoked: false }
     }
 
@@ -380,7 +393,7 @@ impl NetworkPublication {
             self.open_at(limit, limit);
             return false;
         }
-        // One term of history stays, for retransmits.
+        // One term of history is kept for retransmits.
         self.published.clean_to(min - self.published.term_length());
         let allowed = self.published.allowed_limit(limit);
         let is_raised = allowed > self.published.limit();
@@ -391,7 +404,9 @@ impl NetworkPublication {
         is_raised
     }
 
-    /// Publishers should have `wanted`, and have `limit`.
+    /// Connects the publication after publishers have got the limit that they need first.
+    ///
+    /// `wanted` is the limit without a shortage of pages.
     fn open_at(&mut self, wanted: i64, limit: i64) {
         if self.published.opens(wanted, limit) {
             self.update_connection();
@@ -403,7 +418,7 @@ impl NetworkPublication {
         self.status.update_connection(self.published.metadata());
     }
 
-    /// Without subscribers nothing may be published beyond what was sent.
+    /// Lowers the limit to the sent position, because there are no subscribers.
     fn lower_limit(&mut self, sender_position: i64) -> bool {
         if self.published.is_open() {
             self.published.close();
@@ -430,8 +445,8 @@ impl NetworkPublication {
     }
 }
 
-/// Its subscribers are spies, which read what was sent where it was written.
-impl Stream for NetworkPublication {
+/// The subscribers of a network publication are spies, which read its log directly.
+impl LinkedStream for NetworkPublication {
     fn identity(&self) -> StreamIdentity<'_> {
         StreamIdentity {
             correlation_id: self.config.registration_id,
@@ -452,12 +467,12 @@ impl Stream for NetworkPublication {
 
     fn is_accepting_subscribers(&self) -> bool {
         match self.state {
-            State::Active => true,
-            State::Draining => {
+            NetworkPublicationState::Active => true,
+            NetworkPublicationState::Draining => {
                 self.spies.has_working()
                     && self.published.producer_position() > self.sender_position()
             }
-            State::Linger | State::Done => false,
+            NetworkPublicationState::Linger | NetworkPublicationState::Done => false,
         }
     }
 
@@ -465,7 +480,7 @@ impl Stream for NetworkPublication {
         self.sender_position()
     }
 
-    /// A spy that does not simulate a connection has nothing to wait for.
+    /// Returns whether a spy may be linked now. A spy that does not simulate a connection never has to wait.
     fn is_ready_for_subscribers(&self) -> bool {
         !self.options.spies_simulate_connection
             || self.is_ending
@@ -476,7 +491,8 @@ impl Stream for NetworkPublication {
         self.is_awaited = true;
     }
 
-    /// If spies simulate a connection, the publication reports connected before the client is told of the image.
+    /// Makes the publication connected before the spy's client gets the event for the image, if spies simulate a
+    /// connection.
     fn on_subscriber_added(&mut self) {
         self.status.set_has_spies(true);
         self.update_connection();

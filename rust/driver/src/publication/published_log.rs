@@ -1,4 +1,5 @@
-//! What every publication has: a log that publishers fill up to a limit, and that is cleaned behind its consumers.
+//! [`PublishedLog`]: the log that IPC and network publications have in common. Publishers append up to a limit, and
+//! the conductor cleans consumed parts.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
@@ -8,7 +9,7 @@ use aeron_memory::log::{LogBuffers, LogMetadata};
 use super::PublicationConfig;
 use crate::stream::{ManagedLog, PageRequest, Pages};
 
-/// The counters that clients see of every publication.
+/// The counters of a publication that clients read.
 #[derive(Debug)]
 pub struct PublisherCounters {
     pub position: AtomicCounter<SharedBuffer>,
@@ -23,45 +24,47 @@ impl PublisherCounters {
 
 /// The first window of a publication, or its usual window if that is shorter, in bytes.
 const FIRST_WINDOW_LENGTH: i64 = 4 * 1024 * 1024;
-/// The window has this many times the bytes that were published, until it has its usual length. So publishers get twice the pages
-/// that they have filled, and do not wait for consumers while the window grows.
+/// Until the window has its usual length, it is this multiple of the published bytes. Publishers therefore have twice
+/// the pages that they have filled, and do not wait for consumers while the window grows.
 const WINDOW_GROWTH: i64 = 2;
 
-/// The log of a publication, and how far its publishers may go.
+/// The log of a publication and the limit of its publishers.
 #[derive(Debug)]
 pub struct PublishedLog {
     managed: ManagedLog,
     counters: PublisherCounters,
     start_position: i64,
-    /// The window once enough was published.
+    /// The window after enough was published.
     usual_window: i64,
-    /// The window now.
+    /// The current window.
     window: i64,
-    /// The value of the limit counter.
+    /// Value of the limit counter.
     limit: i64,
     gate: Gate,
 }
 
-/// Pages to allocate for publishers, and the bytes to keep free for the log after them.
+/// Pages to allocate for publishers, and the number of bytes that remain reserved for the log after them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublisherPages {
     pub pages: PageRequest,
     pub promise: usize,
 }
 
-/// Whether publishers may see that they have subscribers. Not before they were given a window: who is told of a connection offers
-/// once, and takes back pressure for a slow consumer.
+/// Whether publishers see that they have subscribers.
+///
+/// Publishers must have a window first. Otherwise, the first offers of a connected publisher would fail with back
+/// pressure, although no subscriber is slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gate {
     /// There are no subscribers.
     Closed,
-    /// The window that was wanted first ends here, and is not there yet.
+    /// There are subscribers. The gate opens when the limit reaches this position, the end of the first window.
     OpensAt(i64),
     Open,
 }
 
 impl PublishedLog {
-    /// The log of a publication with this configuration, with its counters at the start position.
+    /// Creates the log of a publication, with its counters at the start position.
     pub fn new(
         log: LogBuffers<SharedBuffer>,
         counters: PublisherCounters,
@@ -116,7 +119,7 @@ impl PublishedLog {
         self.log().producer_position()
     }
 
-    /// Tells clients how far the publishers are, and lets the window grow with them.
+    /// Updates the position counter and grows the window. Returns the producer position.
     pub fn update_publisher_position(&mut self) -> i64 {
         let producer_position = self.producer_position();
         if self.counters.position.get() != producer_position {
@@ -135,18 +138,20 @@ impl PublishedLog {
         }
     }
 
-    /// Bytes beyond the slowest consumer that publishers may have now.
+    /// Returns the current window: the maximum distance of publishers from the slowest consumer, in bytes.
     pub fn window(&self) -> i64 {
         self.window
     }
 
-    /// Whether a subscriber that joins at `position` finds the publishers connected: they have, or can be given, their window.
+    /// Returns whether a subscriber that joins at `position` finds the publishers connected.
+    ///
+    /// The publishers are connected if they have a window, or if the pages of the window are allocated.
     pub fn is_ready(&self, position: i64) -> bool {
         let limit = position + self.window;
         self.is_open() || self.managed.pages.allowed_limit(limit) >= limit
     }
 
-    /// The stream ends where it is now.
+    /// Ends the stream at the producer position. Returns the producer position.
     pub fn end_stream(&mut self) -> i64 {
         let producer_position = self.producer_position();
         self.set_limit(producer_position);
@@ -164,12 +169,13 @@ impl PublishedLog {
         self.counters.limit.set(limit);
     }
 
-    /// Whether publishers may see their subscribers: they were given a window, or there is no memory for it.
+    /// Returns whether publishers may see their subscribers: publishers have a window, or there is no memory for a
+    /// window.
     pub fn is_open(&self) -> bool {
         self.gate == Gate::Open
     }
 
-    /// Publishers should have `wanted`, and have `limit`; answers whether that opens the gate.
+    /// Opens the gate if `limit` reaches the first window that was wanted. Returns whether the gate has just opened.
     pub fn opens(&mut self, wanted: i64, limit: i64) -> bool {
         let at = match self.gate {
             Gate::Open => return false,
@@ -184,17 +190,17 @@ impl PublishedLog {
         self.is_open()
     }
 
-    /// Publishers may see their subscribers from now on.
+    /// Opens the gate: publishers see their subscribers.
     pub fn open(&mut self) {
         self.gate = Gate::Open;
     }
 
-    /// Publishers do not see subscribers until they are given a window again.
+    /// Closes the gate: publishers see no subscribers until they have a window again.
     pub fn close(&mut self) {
         self.gate = Gate::Closed;
     }
 
-    /// The highest limit up to `limit` that publishers may have: there are pages, and they are clean.
+    /// Returns the highest limit up to `limit` whose pages are allocated and clean.
     pub fn allowed_limit(&self, limit: i64) -> i64 {
         self.managed
             .pages
@@ -202,22 +208,24 @@ impl PublishedLog {
             .min(self.managed.clean_limit())
     }
 
-    /// Cleans up to `target`, at most the rest of one term and a part of the next.
+    /// Cleans up to `target`, but at most the rest of one term and a part of the next.
     pub fn clean_to(&mut self, target: i64) {
         self.managed.clean_to(target);
     }
 
-    /// A position that another process wrote, held to what a position of this stream can be.
+    /// Clamps a position that another process wrote to the possible positions of this stream.
     pub fn sanitize(&self, position: i64) -> i64 {
         self.managed.sanitize(position, self.producer_position())
     }
 
-    /// Whether there is nothing to allocate any more.
+    /// Returns whether all pages of the log are allocated.
     pub fn has_all_pages(&self) -> bool {
         self.managed.pages.is_complete()
     }
 
-    /// The pages to allocate if the slowest consumer is at `position`; some way ahead, so that publishers do not wait for pages.
+    /// Returns the pages to allocate if the slowest consumer is at `position`.
+    ///
+    /// The requested pages extend beyond the window, so that publishers do not wait for pages.
     pub fn page_request(&mut self, position: i64) -> Option<PublisherPages> {
         let limit = position + self.window + self.window / 4;
         let pages = self.managed.pages.request(limit)?;
@@ -227,30 +235,31 @@ impl PublishedLog {
         })
     }
 
-    /// The next `length` bytes of what was asked for are allocated.
+    /// Records that the next `length` bytes of the request are allocated.
     pub fn on_pages_allocated(&mut self, length: usize) {
         self.managed.pages.on_allocated(length);
     }
 
-    /// There are no more pages for now; true for the first failure since something was allocated.
+    /// Records that the request failed for now. Returns `true` for the first failure since the last success.
     pub fn on_pages_missing(&mut self) -> bool {
         self.managed.pages.on_failure()
     }
 
-    /// Lets a failed request for pages be made again.
+    /// Allows the repetition of a failed request for pages.
     pub fn retry_pages(&mut self) {
         self.managed.pages.retry();
     }
 }
 
-/// What was appended and not consumed yet.
+/// The range of the log that was appended but not consumed.
 #[derive(Clone, Copy, Debug)]
 pub struct Backlog {
     pub consumer_position: i64,
     pub producer_position: i64,
 }
 
-/// Notices that a publisher died in the middle of a frame: the consumers stand still although there is something behind.
+/// Detects a publisher that died in the middle of a frame: consumers do not advance although the log contains later
+/// data.
 #[derive(Debug)]
 pub struct BlockedPublisher {
     last_consumer_position: i64,
@@ -265,8 +274,9 @@ impl BlockedPublisher {
         }
     }
 
-    /// Unblocks `log` when its consumers have been standing at their position for longer than `timeout_ns`. Returns whether
-    /// anything was unblocked.
+    /// Unblocks `log` if its consumers have not advanced for longer than `timeout_ns`.
+    ///
+    /// Returns whether a frame was unblocked.
     pub fn unblock_if_stuck(
         &mut self,
         log: &PublishedLog,

@@ -1,11 +1,11 @@
-//! [`PublicationStatus`]: what conductor and sender tell each other about a network publication.
+//! [`PublicationStatus`]: the state of a network publication that conductor and sender share.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::LogMetadata;
 
-/// Facts about one publication, each stored (release) by one of the two agents and read (acquire) by both.
+/// State of one publication. Each value is stored (release) by one of the two agents and read (acquire) by both.
 #[derive(Debug)]
 pub struct PublicationStatus {
     spies_simulate_connection: bool,
@@ -20,7 +20,7 @@ pub struct PublicationStatus {
 }
 
 impl PublicationStatus {
-    /// Nobody receives, nobody spies; with `spies_simulate_connection` spies are as good as receivers.
+    /// Creates the status without receivers and spies. With `spies_simulate_connection`, spies count like receivers.
     pub fn new(spies_simulate_connection: bool, start_position: i64) -> Self {
         Self {
             spies_simulate_connection,
@@ -35,92 +35,96 @@ impl PublicationStatus {
         }
     }
 
-    /// Whether anybody receives what is published.
+    /// Returns whether the publication has receivers, or spies that count like receivers.
     pub fn has_subscribers(&self) -> bool {
         (self.has_receivers() && self.has_required_receivers.load(Ordering::Acquire))
             || self.has_spies_that_count()
     }
 
-    /// Whether there are spies, and spies simulate a connection.
+    /// Returns whether there are spies that count like receivers.
     pub fn has_spies_that_count(&self) -> bool {
         self.spies_simulate_connection && self.has_spies.load(Ordering::Acquire)
     }
 
-    /// Shows publishers whether anybody receives and they have room; stores only a change. Both agents call it after they have
-    /// stored a fact, at any time.
+    /// Shows publishers whether they are connected: there must be subscribers and a window. Stores only a change.
+    ///
+    /// Both agents call it after they have changed the status. They may call it at the same time.
     pub fn update_connection(&self, metadata: &LogMetadata<SharedBuffer>) {
         metadata.show_connected(|| self.has_subscribers() && self.is_open());
     }
 
-    /// Whether publishers may see their subscribers, as the conductor said last.
+    /// Returns whether publishers may see their subscribers. The conductor sets this value.
     fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// Whether a receiver's status message came within the connection timeout.
+    /// Returns whether a status message has arrived within the connection timeout.
     pub fn has_receivers(&self) -> bool {
         self.has_receivers.load(Ordering::Acquire)
     }
 
-    /// Whether the receiver of a unicast channel knows the end of the stream or has left: lingering is pointless then. It is
-    /// false again after a receiver has come back.
+    /// Returns whether the receiver of a unicast channel knows the end of the stream or has left.
+    ///
+    /// Lingering is useless then.
+    ///
+    /// It becomes false again if a receiver returns.
     pub fn has_received_unicast_eos(&self) -> bool {
         self.has_received_unicast_eos.load(Ordering::Acquire)
     }
 
-    /// Whether the publication is closed and everything was sent.
+    /// Returns whether the publication is closed and everything was sent.
     pub fn is_end_of_stream(&self) -> bool {
         self.is_end_of_stream.load(Ordering::Acquire)
     }
 
-    /// How far the slowest live receiver has consumed the stream, as it reported last.
+    /// Returns the consumed position in the last report of the slowest live receiver.
     pub fn slowest_receiver_position(&self) -> i64 {
         self.slowest_receiver_position.load(Ordering::Acquire)
     }
 
-    /// How far the fastest spy got.
+    /// Returns the position of the fastest spy.
     pub fn max_spy_position(&self) -> i64 {
         self.max_spy_position.load(Ordering::Acquire)
     }
 
-    /// By the conductor: whether publishers may see their subscribers.
+    /// Sets whether publishers may see their subscribers. Called by the conductor.
     pub fn set_open(&self, is_open: bool) {
         self.is_open.store(is_open, Ordering::Release);
     }
 
-    /// By the conductor: whether there are working spies.
+    /// Sets whether spies are active. Called by the conductor.
     pub fn set_has_spies(&self, has_spies: bool) {
         self.has_spies.store(has_spies, Ordering::Release);
     }
 
-    /// By the conductor: the publication is closed and everything was sent.
+    /// Records that the publication is closed and everything was sent. Called by the conductor.
     pub fn set_end_of_stream(&self) {
         self.is_end_of_stream.store(true, Ordering::Release);
     }
 
-    /// By the conductor: how far the fastest spy got.
+    /// Sets the position of the fastest spy. Called by the conductor.
     pub fn set_max_spy_position(&self, position: i64) {
         self.max_spy_position.store(position, Ordering::Release);
     }
 
-    /// By the sender.
+    /// Sets whether a status message has arrived within the connection timeout. Called by the sender.
     pub(crate) fn set_has_receivers(&self, has_receivers: bool) {
         self.has_receivers.store(has_receivers, Ordering::Release);
     }
 
-    /// By the sender, before the facts that make a receiver count.
+    /// Sets the position of the slowest receiver. Called by the sender, before it reports the first receiver.
     pub(crate) fn set_slowest_receiver_position(&self, position: i64) {
         self.slowest_receiver_position
             .store(position, Ordering::Release);
     }
 
-    /// By the sender: whether flow control has the receivers that it requires.
+    /// Sets whether flow control has the receivers that it requires. Called by the sender.
     pub(crate) fn set_has_required_receivers(&self, has_required: bool) {
         self.has_required_receivers
             .store(has_required, Ordering::Release);
     }
 
-    /// By the sender.
+    /// Sets whether the receiver of a unicast channel knows the end of the stream or has left. Called by the sender.
     pub(crate) fn set_received_unicast_eos(&self, has_received: bool) {
         self.has_received_unicast_eos
             .store(has_received, Ordering::Release);
@@ -137,7 +141,8 @@ mod tests {
 
     use super::*;
 
-    /// A stream comes back: its first status message arrives while the conductor gives the window.
+    /// A stream becomes connected again: its first status message arrives at the moment when the conductor provides the
+    /// window.
     #[test]
     fn what_both_agents_find_at_the_same_time_is_shown() {
         const TERM_LENGTH: i32 = 64 * 1024;

@@ -1,4 +1,4 @@
-//! [`Arrivals`]: what the datagrams of one batch from one socket do.
+//! [`Arrivals`]: handles the datagrams of one batch from one socket.
 
 use std::net::SocketAddr;
 
@@ -21,22 +21,22 @@ use crate::queue::QueueProducer;
 use crate::rules::{Rule, reach};
 use crate::stream::StreamSession;
 
-/// A frame to send from the socket that was read, once reading is over.
+/// A frame to send from the socket, after the batch is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// Data came for a wanted session without image.
+    /// A request for a SETUP: data arrived for a session of interest that has no image.
     SetupRequest {
         to: SocketAddr,
         session: StreamSession,
     },
-    /// A sender measures the round trip.
+    /// The reply to a sender that measures the round trip.
     RoundTrip { to: SocketAddr, answer: Rttm },
 }
 
-/// Where the frames of a batch are put, and what they cause.
+/// The state that the frames of a batch change, and the replies that they cause.
 pub(super) struct Arrivals<'a> {
     pub now_ns: i64,
-    /// Key of the destination that is read.
+    /// Key of the destination whose socket is read.
     pub destination: usize,
     pub link: &'a mut Link,
     pub endpoint: &'a mut ReceiveEndpoint,
@@ -49,14 +49,14 @@ pub(super) struct Arrivals<'a> {
 }
 
 impl Arrivals<'_> {
-    /// One datagram; an invalid one is counted and does nothing else.
+    /// Handles one datagram. An invalid datagram is counted and has no other effect.
     pub fn on_datagram(&mut self, datagram: &mut Datagram<'_>) {
         if self.on_frame(datagram).is_err() {
             self.system.get(SystemCounter::InvalidPackets).fetch_add(1);
         }
     }
 
-    /// Notes, once for an endpoint, that it heard of too many sessions.
+    /// Records, once for each endpoint, that too many sessions arrived at the endpoint.
     pub fn note_forgotten_sessions(&mut self) {
         if self.endpoint.dispatcher.has_forgotten() && !self.endpoint.has_noted_forgetting {
             self.endpoint.has_noted_forgetting = true;

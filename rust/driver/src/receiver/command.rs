@@ -1,4 +1,4 @@
-//! [`ReceiverCommand`] and [`ReceiverEvent`]: the messages from the conductor to the receiver, and back.
+//! [`ReceiverCommand`] and [`ReceiverEvent`]: the messages between the conductor and the receiver.
 
 use std::net::SocketAddr;
 
@@ -6,110 +6,111 @@ use aeron_protocol::frame::Setup;
 
 use super::destination::ReceiveDestination;
 use super::endpoint::ReceiveEndpoint;
-use super::ids::{DestinationId, EndpointId};
+use super::ids::{DestinationId, ReceiveEndpointId};
 use super::image::ReceiverImage;
 use super::sessions::ForgettableState;
 use crate::stream::StreamSession;
 
-/// One request of the conductor. Whoever names something that the receiver does not have asks for nothing.
+/// A command of the conductor. It has no effect if the endpoint, destination or image does not exist.
 pub enum ReceiverCommand {
-    /// Receives from the destinations of a new endpoint.
+    /// Adds an endpoint and receives from its destinations.
     AddEndpoint {
         endpoint: Box<ReceiveEndpoint>,
         destinations: Vec<ReceiveDestination>,
     },
-    /// Closes the sockets of an endpoint; answered by [`ReceiverEvent::EndpointReleased`].
-    RemoveEndpoint(EndpointId),
-    /// Every session of a stream is wanted.
+    /// Closes the sockets of an endpoint. The receiver replies with [`ReceiverEvent::EndpointReleased`].
+    RemoveEndpoint(ReceiveEndpointId),
+    /// Adds an interest in all sessions of a stream.
     AddSubscription {
-        endpoint: EndpointId,
+        endpoint: ReceiveEndpointId,
         stream_id: i32,
     },
-    /// Sessions that are not wanted by themselves are not wanted any more.
+    /// Removes the interest in all sessions of a stream. Interests in single sessions stay.
     RemoveSubscription {
-        endpoint: EndpointId,
+        endpoint: ReceiveEndpointId,
         stream_id: i32,
     },
-    /// One session of a stream is wanted; a sender whose control address is known is asked for its SETUP at once.
+    /// Adds an interest in one session of a stream. If the sender's control address is known, its SETUP is requested at
+    /// once.
     AddSubscriptionBySession {
-        endpoint: EndpointId,
+        endpoint: ReceiveEndpointId,
         session: StreamSession,
     },
-    /// One session of a stream is not wanted by itself any more.
+    /// Removes the interest in one session of a stream.
     RemoveSubscriptionBySession {
-        endpoint: EndpointId,
+        endpoint: ReceiveEndpointId,
         session: StreamSession,
     },
-    /// Asks a sender whose control address is known for the SETUP of a session.
+    /// Requests the SETUP of a session from a sender whose control address is known.
     RequestSetup {
-        endpoint: EndpointId,
+        endpoint: ReceiveEndpointId,
         session: StreamSession,
     },
-    /// One more destination of an endpoint, and of its images.
+    /// Adds a destination to an endpoint and its images.
     AddDestination {
-        endpoint: EndpointId,
+        endpoint: ReceiveEndpointId,
         destination: Box<ReceiveDestination>,
     },
-    /// Closes the socket of a destination; answered by [`ReceiverEvent::DestinationReleased`].
+    /// Closes the socket of a destination. The receiver replies with [`ReceiverEvent::DestinationReleased`].
     RemoveDestination {
-        endpoint: EndpointId,
+        endpoint: ReceiveEndpointId,
         destination: DestinationId,
     },
-    /// Receives into a new image.
+    /// Adds an image, which receives data from now on.
     AddImage(Box<ReceiverImage>),
-    /// Gives up the image with this correlation id; answered by [`ReceiverEvent::ImageReleased`].
+    /// Removes the image with this correlation id. The receiver replies with [`ReceiverEvent::ImageReleased`].
     RemoveImage(i64),
-    /// Forgets what is remembered about a session, if it is this.
+    /// Forgets the state of a session if it is `state`.
     RemoveState {
-        endpoint: EndpointId,
+        endpoint: ReceiveEndpointId,
         session: StreamSession,
         state: ForgettableState,
     },
-    /// The control name of a destination has a new address.
+    /// Changes the address for the control name of a destination.
     ResolutionChange {
-        endpoint: EndpointId,
+        endpoint: ReceiveEndpointId,
         destination: DestinationId,
         address: SocketAddr,
     },
-    /// Tells the senders of an image why it is not wanted, and takes no more of its data. The reason has up to 1,023 bytes.
+    /// Rejects an image: sends the reason, of up to 1,023 bytes, to the senders of the image and drops further data.
     RejectImage {
         correlation_id: i64,
         reason: Box<[u8]>,
     },
 }
 
-/// What the receiver tells the conductor.
+/// An event for the conductor.
 #[derive(Debug)]
 pub enum ReceiverEvent {
-    /// A stream that is wanted can be received: answered by [`ReceiverCommand::AddImage`] or
+    /// A stream of interest can be received. The conductor replies with [`ReceiverCommand::AddImage`] or
     /// [`ReceiverCommand::RemoveState`].
     CreateImage(Box<ImageRequest>),
-    /// Nothing came from the sender behind this name for a while; it may have moved.
+    /// No datagram has arrived for a while from the sender with this control name, so its address may have changed.
     ReResolveControl {
-        endpoint: EndpointId,
+        endpoint: ReceiveEndpointId,
         destination: DestinationId,
         name: String,
         current: SocketAddr,
     },
     /// The socket of the destination is closed.
     DestinationReleased {
-        endpoint: EndpointId,
+        endpoint: ReceiveEndpointId,
         destination: DestinationId,
     },
     /// The sockets of the endpoint are closed.
-    EndpointReleased(EndpointId),
-    /// The receiver does not refer to the image with this correlation id any more.
+    EndpointReleased(ReceiveEndpointId),
+    /// The receiver has dropped the image with this correlation id.
     ImageReleased(i64),
 }
 
 /// A stream whose SETUP frame was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageRequest {
-    pub endpoint: EndpointId,
+    pub endpoint: ReceiveEndpointId,
     /// The destination that received the frame.
     pub destination: DestinationId,
-    /// The frame, which was checked: such a stream can be.
+    /// The frame. Its values were checked.
     pub setup: Setup,
-    /// Where the frame came from.
+    /// Source address of the frame.
     pub source_address: SocketAddr,
 }

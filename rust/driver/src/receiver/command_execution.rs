@@ -1,4 +1,4 @@
-//! Executes the commands that the conductor sends to the receiver.
+//! Executes the conductor's commands for the receiver.
 
 use std::net::SocketAddr;
 
@@ -6,10 +6,10 @@ use aeron_memory::counters::system::SystemCounter;
 
 use super::Receiver;
 use super::command::{ReceiverCommand as Command, ReceiverEvent};
-use super::destination::{Control, ReceiveDestination};
+use super::destination::{ControlAddress, ReceiveDestination};
 use super::dispatcher::Dispatcher;
 use super::endpoint::ReceiveEndpoint;
-use super::ids::{DestinationId, EndpointId};
+use super::ids::{DestinationId, ReceiveEndpointId};
 use super::image::ReceiverImage;
 use crate::error::DriverError;
 use crate::media::transport::SocketKey;
@@ -78,7 +78,7 @@ impl Receiver {
         }
     }
 
-    fn remove_endpoint(&mut self, id: EndpointId) {
+    fn remove_endpoint(&mut self, id: ReceiveEndpointId) {
         let Some(key) = self.endpoint_key(id) else {
             return;
         };
@@ -93,13 +93,13 @@ impl Receiver {
         self.events.send(ReceiverEvent::EndpointReleased(id));
     }
 
-    fn change_interest(&mut self, id: EndpointId, change: impl FnOnce(&mut Dispatcher)) {
+    fn change_interest(&mut self, id: ReceiveEndpointId, change: impl FnOnce(&mut Dispatcher)) {
         if let Some(key) = self.endpoint_key(id) {
             change(&mut self.endpoints[key].dispatcher);
         }
     }
 
-    fn request_setup(&mut self, id: EndpointId, session: StreamSession) {
+    fn request_setup(&mut self, id: ReceiveEndpointId, session: StreamSession) {
         let Some(key) = self.endpoint_key(id) else {
             return;
         };
@@ -108,7 +108,12 @@ impl Receiver {
         }
     }
 
-    fn add_destination(&mut self, id: EndpointId, destination: ReceiveDestination, now_ns: i64) {
+    fn add_destination(
+        &mut self,
+        id: ReceiveEndpointId,
+        destination: ReceiveDestination,
+        now_ns: i64,
+    ) {
         let Some(endpoint) = self.endpoint_key(id) else {
             return;
         };
@@ -120,7 +125,12 @@ impl Receiver {
         }
     }
 
-    fn remove_destination(&mut self, id: EndpointId, destination: DestinationId, now_ns: i64) {
+    fn remove_destination(
+        &mut self,
+        id: ReceiveEndpointId,
+        destination: DestinationId,
+        now_ns: i64,
+    ) {
         let Some((endpoint, key)) = self.destination_key(id, destination) else {
             return;
         };
@@ -138,14 +148,14 @@ impl Receiver {
 
     fn on_resolution_change(
         &mut self,
-        id: EndpointId,
+        id: ReceiveEndpointId,
         destination: DestinationId,
         new_address: SocketAddr,
     ) {
         let Some((_, key)) = self.destination_key(id, destination) else {
             return;
         };
-        if let Control::Explicit { address, .. } = &mut self.destinations[key].link.control {
+        if let ControlAddress::Explicit { address, .. } = &mut self.destinations[key].link.control {
             *address = new_address;
             self.system
                 .get(SystemCounter::ResolutionChanges)
@@ -153,7 +163,10 @@ impl Receiver {
         }
     }
 
-    /// An older image of the session says nothing any more: its sender would take the two for one receiver.
+    /// Adds an image.
+    ///
+    /// An older image of the session stops sending status messages, because the sender cannot distinguish the two
+    /// images.
     fn add_image(&mut self, mut image: Box<ReceiverImage>, now_ns: i64) {
         let Some(endpoint) = self.endpoint_key(image.config.endpoint) else {
             self.images.insert(image);
@@ -175,7 +188,7 @@ impl Receiver {
         self.endpoints[endpoint].dispatcher.add_image(session, key);
     }
 
-    /// What the conductor had scheduled before it gave the image up still goes out.
+    /// Removes an image. If the stream was revoked, first sends the frames that the conductor had scheduled.
     fn remove_image(&mut self, correlation_id: i64, now_ns: i64) {
         let Some(key) = self.image_key(correlation_id) else {
             return;
@@ -201,11 +214,13 @@ impl Receiver {
         }
     }
 
-    /// Reads from a destination from now on; one whose sender's control address is given is asked for any SETUP.
+    /// Starts to read from a destination.
+    ///
+    /// If its channel contains the sender's control address, requests the SETUP of any session from this address.
     fn open(&mut self, endpoint: usize, mut destination: ReceiveDestination, now_ns: i64) -> usize {
         destination.link.endpoint = endpoint;
         destination.link.time_of_last_activity_ns = now_ns;
-        let is_asked = matches!(destination.link.control, Control::Explicit { .. });
+        let is_asked = matches!(destination.link.control, ControlAddress::Explicit { .. });
         let entry = self.destinations.vacant_entry();
         let key = entry.key();
         let destination = entry.insert(destination);
@@ -223,7 +238,7 @@ impl Receiver {
         key
     }
 
-    /// Reads from a destination no more, and closes its socket.
+    /// Stops reading from a destination and closes its socket.
     fn close(&mut self, key: usize) {
         let destination = self.destinations.remove(key);
         self.poller
@@ -234,7 +249,7 @@ impl Receiver {
         }
     }
 
-    fn endpoint_key(&self, id: EndpointId) -> Option<usize> {
+    fn endpoint_key(&self, id: ReceiveEndpointId) -> Option<usize> {
         let found = self.endpoints.iter().find(|(_, it)| it.id == id);
         found.map(|(key, _)| key)
     }
@@ -247,10 +262,10 @@ impl Receiver {
             .collect()
     }
 
-    /// The keys of an endpoint and of one of its destinations.
+    /// Returns the keys of an endpoint and of one of its destinations.
     fn destination_key(
         &self,
-        endpoint: EndpointId,
+        endpoint: ReceiveEndpointId,
         destination: DestinationId,
     ) -> Option<(usize, usize)> {
         let endpoint = self.endpoint_key(endpoint)?;

@@ -1,23 +1,24 @@
-//! [`Connections`]: the sources of an image, one for each destination that hears it.
+//! [`SourceConnections`]: the sources of an image, at most one for each destination of its endpoint.
 
 use std::net::SocketAddr;
 
 use super::destination::ACTIVITY_TIMEOUT_NS;
 
-/// What is known of the source behind one destination.
+/// The source that sends to one destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Connection {
+pub struct SourceConnection {
     /// Key of the destination in the receiver.
     pub destination: usize,
-    /// Where the first frame came from. It stays so: later frames may come from elsewhere, what we send goes to the first.
+    /// Source address of the first frame. Control frames are sent to this address even if later frames come from
+    /// another.
     pub source: Option<SocketAddr>,
     end_of_stream_position: Option<i64>,
     time_of_last_activity_ns: i64,
     time_of_last_frame_ns: Option<i64>,
 }
 
-impl Connection {
-    /// Whether something came lately.
+impl SourceConnection {
+    /// Returns whether a frame has arrived recently.
     pub fn is_active(&self, now_ns: i64) -> bool {
         now_ns < self.time_of_last_activity_ns + ACTIVITY_TIMEOUT_NS
     }
@@ -25,14 +26,14 @@ impl Connection {
 
 /// The connections of an image.
 #[derive(Debug, Default)]
-pub struct Connections {
-    list: Vec<Connection>,
+pub struct SourceConnections {
+    list: Vec<SourceConnection>,
 }
 
-impl Connections {
-    /// A connection for a destination that has none, as active as if a frame had come now.
+impl SourceConnections {
+    /// Adds a connection for a destination that has none. The connection is active, as if a frame had just arrived.
     pub fn add(&mut self, destination: usize, source: Option<SocketAddr>, now_ns: i64) {
-        self.list.push(Connection {
+        self.list.push(SourceConnection {
             destination,
             source,
             end_of_stream_position: None,
@@ -41,13 +42,12 @@ impl Connections {
         });
     }
 
-    /// Drops the connection of a destination.
     pub fn remove(&mut self, destination: usize) {
         self.list
             .retain(|connection| connection.destination != destination);
     }
 
-    /// A frame came to a destination.
+    /// Records that a frame has arrived at a destination.
     #[inline]
     pub fn track(&mut self, destination: usize, source: SocketAddr, now_ns: i64) {
         let connection = self.of(destination, now_ns);
@@ -56,7 +56,9 @@ impl Connections {
         connection.time_of_last_frame_ns = Some(now_ns);
     }
 
-    /// The source behind a destination said that the stream ends; answers where it does, once all sources have said so.
+    /// Records that the source of a destination has ended the stream.
+    ///
+    /// If all sources have ended the stream, returns the end position.
     pub fn end(&mut self, destination: usize, position: i64, now_ns: i64) -> Option<i64> {
         self.of(destination, now_ns).end_of_stream_position = Some(position);
         self.list
@@ -66,12 +68,11 @@ impl Connections {
             .flatten()
     }
 
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Connection> {
+    pub fn iter(&self) -> impl Iterator<Item = &SourceConnection> {
         self.list.iter()
     }
 
-    /// Those of which a frame came within `timeout_ns`.
+    /// Returns the number of connections that received a frame in the last `timeout_ns`.
     pub fn active_count(&self, timeout_ns: i64, now_ns: i64) -> usize {
         self.list
             .iter()
@@ -80,7 +81,7 @@ impl Connections {
             .count()
     }
 
-    fn of(&mut self, destination: usize, now_ns: i64) -> &mut Connection {
+    fn of(&mut self, destination: usize, now_ns: i64) -> &mut SourceConnection {
         let found = self
             .list
             .iter()
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_source_of_the_first_frame_stays_the_source_04_159() {
-        let mut connections = Connections::default();
+        let mut connections = SourceConnections::default();
         connections.add(3, None, 0);
         connections.track(3, address(1), 10);
         connections.track(3, address(2), 20);
@@ -113,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_stream_ends_when_all_sources_say_so_02_70_04_158() {
-        let mut connections = Connections::default();
+        let mut connections = SourceConnections::default();
         connections.track(1, address(1), 0);
         connections.track(2, address(2), 0);
         assert_eq!(connections.end(1, 640, 0), None);
@@ -122,9 +123,9 @@ mod tests {
 
     #[test]
     fn a_source_is_active_for_five_seconds_after_its_last_frame() {
-        let mut connections = Connections::default();
+        let mut connections = SourceConnections::default();
         connections.track(1, address(1), 7);
-        let is_active = |connections: &Connections, now_ns| {
+        let is_active = |connections: &SourceConnections, now_ns| {
             connections
                 .iter()
                 .all(|connection| connection.is_active(now_ns))

@@ -1,8 +1,8 @@
-//! The control frames that an image sends to its sources: status messages, requests for missing bytes, measurements, responses and
+//! Sends the control frames of an image to its sources: status messages, NAKs, RTT measurements, response setups,
 //! rejections.
 //!
-//! The conductor schedules status messages and reports what is missing; the receiver sends at most once for each time it did, and a
-//! status message anyway when none was sent for a while.
+//! The conductor schedules status messages and reports gaps. The receiver sends at most one frame for each of them. If
+//! the receiver has sent no status message for a while, it sends the last one again.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::system::{SystemCounter, SystemCounters};
@@ -12,7 +12,7 @@ use aeron_protocol::frame::{
     ErrorFrame, MAX_CONTROL_FRAME_LENGTH, Nak, ResponseSetup, Rttm, StatusMessage,
 };
 
-use super::connections::Connection;
+use super::connections::SourceConnection;
 use super::destination::Outbound;
 use super::endpoint::ReceiverIdentity;
 use super::feedback::FeedbackTimeouts;
@@ -20,7 +20,7 @@ use super::image::ReceiverImage;
 use crate::image::MissingRange;
 
 impl ReceiverImage {
-    /// Sends what is due; answers how many frames.
+    /// Sends the frames that are due. Returns their number.
     pub(super) fn send_pending(
         &mut self,
         now_ns: i64,
@@ -52,7 +52,7 @@ impl ReceiverImage {
         sent + self.measure_round_trip(now_ns, outbound)
     }
 
-    /// Counts the connections of which frames came lately, for clients to see.
+    /// Updates the counter of connections that have received frames recently.
     pub(super) fn update_active_transports(&self, now_ns: i64, timeouts: &FeedbackTimeouts) {
         let count = self
             .connections
@@ -72,7 +72,7 @@ impl ReceiverImage {
         let Some(identity) = self.identity() else {
             return 0;
         };
-        // Not whole: the conductor is at it, the next cycle will see what it schedules.
+        // The conductor is writing the message at this moment. The next duty cycle reads the complete message.
         let Some(scheduled) = self.config.status.scheduled_status_message() else {
             return 0;
         };
@@ -92,7 +92,7 @@ impl ReceiverImage {
         let sent = self.send_to_active(message.bytes(), now_ns, outbound);
         count(outbound.system, SystemCounter::StatusMessagesSent, sent);
         if is_ending {
-            self.config.status.on_ending_told();
+            self.config.status.on_ending_reported();
         }
         self.feedback.last_position = scheduled.position;
         self.feedback.status_message_change_number = scheduled.change_number;
@@ -140,7 +140,7 @@ impl ReceiverImage {
         sent
     }
 
-    /// Asks for missing bytes, or fills them when nobody will send them again.
+    /// Requests the missing bytes, or fills the gap if the stream is not reliable.
     fn on_missing(&mut self, now_ns: i64, outbound: &mut Outbound<'_>) -> usize {
         let Some(missing) = self.config.status.missing() else {
             return 0;
@@ -212,10 +212,10 @@ impl ReceiverImage {
         self.send_to(|connection| connection.is_active(now_ns), frame, outbound)
     }
 
-    /// Sends `frame` to the sources that are asked for and whose address is known; answers to how many.
+    /// Sends `frame` to the selected sources with a known address. Returns their number.
     fn send_to(
         &self,
-        is_addressed: impl Fn(&Connection) -> bool,
+        is_addressed: impl Fn(&SourceConnection) -> bool,
         frame: &[u8],
         outbound: &mut Outbound<'_>,
     ) -> usize {

@@ -1,4 +1,4 @@
-//! [`ReceiveDestination`]: one socket of a receive endpoint, and where its senders are told things.
+//! [`ReceiveDestination`]: one socket of a receive endpoint, and the address for control frames to its senders.
 
 use std::net::SocketAddr;
 
@@ -14,22 +14,23 @@ use crate::media::UdpChannel;
 use crate::media::timestamps::{EpochNanos, stamp_received};
 use crate::media::transport::{Datagram, Socket};
 
-/// A sender of which nothing came for longer may have moved; it is told nothing until something comes. In ns.
+/// Time without a frame, in ns, after which a sender is inactive. An inactive sender is sent no control frames. If the
+/// channel contains the sender's control name, the name is looked up again.
 pub const ACTIVITY_TIMEOUT_NS: i64 = 5_000_000_000;
 
-/// Where the senders behind a destination hear.
+/// The address to which a destination sends its control frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Control {
-    /// Where their frames come from.
+pub enum ControlAddress {
+    /// The source address of the received frames.
     Source,
-    /// In the control group of a multicast address.
+    /// The control group of a multicast address.
     Group(SocketAddr),
-    /// Where the channel says.
+    /// The control address in the channel.
     Explicit { name: String, address: SocketAddr },
 }
 
-impl Control {
-    /// The address, if it is known without having heard of the sender.
+impl ControlAddress {
+    /// Returns the address if it is known before a frame has arrived.
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Source => None,
@@ -37,7 +38,7 @@ impl Control {
         }
     }
 
-    /// Where a frame that came from `source` is answered.
+    /// Returns the address for the reply to a frame from `source`.
     pub fn address_for_answer(&self, source: SocketAddr) -> SocketAddr {
         match self {
             Self::Group(address) => *address,
@@ -46,30 +47,30 @@ impl Control {
     }
 }
 
-/// A socket and what is known of its senders.
+/// A socket and the state of its senders.
 pub struct ReceiveDestination {
     pub(super) link: Link,
     pub(super) socket: Box<dyn Socket>,
 }
 
-/// A destination apart from its socket.
+/// The parts of a destination except its socket.
 #[derive(Debug)]
 pub(super) struct Link {
     pub id: DestinationId,
     /// Key of the endpoint in the receiver.
     pub endpoint: usize,
-    pub control: Control,
-    /// Hops that the channel gives to multicast datagrams.
+    pub control: ControlAddress,
+    /// The TTL of multicast datagrams, if the channel sets one.
     pub multicast_ttl: Option<i32>,
-    /// Where times of receiving are written into messages.
+    /// Offsets at which receive times are written into messages.
     pub timestamp_offsets: TimestampOffsets,
     pub time_of_last_activity_ns: i64,
 }
 
 impl ReceiveDestination {
-    /// The destination that `channel` names, with the socket that was opened for it.
+    /// Creates the destination for `channel`, with the socket that was opened for it.
     ///
-    /// `timestamp_offsets` are the subscription's: they say what its images hold, whichever socket a message came by.
+    /// `timestamp_offsets` are the offsets of the subscription. All sockets of an image use the same offsets.
     pub fn new(
         id: DestinationId,
         channel: &UdpChannel,
@@ -77,12 +78,12 @@ impl ReceiveDestination {
         socket: Box<dyn Socket>,
     ) -> Self {
         let control = match &channel.control {
-            _ if channel.is_multicast => Control::Group(channel.remote_control),
-            Some(control) => Control::Explicit {
+            _ if channel.is_multicast => ControlAddress::Group(channel.remote_control),
+            Some(control) => ControlAddress::Explicit {
                 name: control.name.clone(),
                 address: control.address,
             },
-            None => Control::Source,
+            None => ControlAddress::Source,
         };
         let multicast_ttl = channel
             .is_multicast
@@ -98,10 +99,11 @@ impl ReceiveDestination {
         Self { link, socket }
     }
 
-    /// The name of the sender's control address when nothing came from it for long; the time then starts anew.
+    /// Returns the name and address of the explicit control address if no frame has arrived for
+    /// [`ACTIVITY_TIMEOUT_NS`]. Then restarts the timeout.
     pub(super) fn take_silent_control(&mut self, now_ns: i64) -> Option<(&str, SocketAddr)> {
         let link = &mut self.link;
-        let Control::Explicit { name, address } = &link.control else {
+        let ControlAddress::Explicit { name, address } = &link.control else {
             return None;
         };
         if now_ns <= link.time_of_last_activity_ns + ACTIVITY_TIMEOUT_NS {
@@ -113,7 +115,7 @@ impl ReceiveDestination {
 }
 
 impl Link {
-    /// Writes into the messages of a datagram when it was received, if the channel wants that.
+    /// Writes the receive time into the messages of a datagram, if the channel asks for it.
     pub fn stamp(&self, datagram: &mut Datagram<'_>, epoch_nanos: &EpochNanos) {
         if let Some(offset) = self.timestamp_offsets.channel_receive {
             stamp_received(datagram.bytes, offset, epoch_nanos());
@@ -125,7 +127,7 @@ impl Link {
     }
 }
 
-/// Sends the receiver's frames, and counts and notes what does not go out.
+/// Sends the receiver's frames, and counts and records failures.
 pub(super) struct Outbound<'a> {
     pub destinations: &'a mut Slab<ReceiveDestination>,
     pub system: &'a SystemCounters<SharedBuffer>,
@@ -133,12 +135,15 @@ pub(super) struct Outbound<'a> {
 }
 
 impl Outbound<'_> {
-    /// The control address of a destination, if it is known without having heard of the sender.
+    /// Returns the control address of a destination if it is known before a frame has arrived.
     pub fn control_address(&self, destination: usize) -> Option<SocketAddr> {
         self.destinations.get(destination)?.link.control.address()
     }
 
-    /// Sends one frame from the socket of a destination; answers whether it was accepted or only dropped on the way.
+    /// Sends one frame from the socket of a destination.
+    ///
+    /// Returns whether the socket accepted the frame. Returns true also if an interceptor or the network drops the
+    /// frame.
     pub fn send(&mut self, destination: usize, to: SocketAddr, frame: &[u8]) -> bool {
         let Some(destination) = self.destinations.get_mut(destination) else {
             return false;
@@ -151,13 +156,15 @@ impl Outbound<'_> {
                 true
             }
             Err(error) => {
-                // The channel's own words do not change; a resolved address or that of a source does, and one entry for each
-                // would fill the error log.
+                // The message has no address that may change, because each new address would add an entry to the error
+                // log. The resolved address of a name and the address of a source may change.
                 let message = match &destination.link.control {
-                    Control::Explicit { name, address } if *address == to => {
+                    ControlAddress::Explicit { name, address } if *address == to => {
                         format!("failed to send to {name}")
                     }
-                    Control::Group(group) if *group == to => format!("failed to send to {group}"),
+                    ControlAddress::Group(group) if *group == to => {
+                        format!("failed to send to {group}")
+                    }
                     _ => "failed to send to the source of a datagram".to_owned(),
                 };
                 self.errors.record(&DriverError::io(&error, message));

@@ -1,8 +1,8 @@
-//! [`Dispatcher`]: what a receive endpoint does with a frame of a stream and session.
+//! [`Dispatcher`]: decides what a receive endpoint does with each frame of a session.
 //!
-//! Subscriptions say which streams and sessions are wanted. A wanted session gets an image by a SETUP frame; a sender whose data
-//! comes without one is asked for it. What was decided about a session is remembered, so that a flood of datagrams of one session
-//! is one decision.
+//! Subscriptions decide which streams and sessions are of interest. A SETUP frame creates the image of such a session.
+//! If data arrives without a SETUP, the receiver requests one from the sender. The decision for a session is
+//! remembered, so a flood of datagrams of one session needs only one decision.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,65 +10,65 @@ use super::sessions::{ForgettableState, ImageKey, SessionState, Sessions};
 use crate::rules::{Rule, reach};
 use crate::stream::StreamSession;
 
-/// Images that SETUP frames can make at one endpoint.
+/// Maximum number of images of one endpoint.
 pub const MAX_IMAGES: usize = 1_024;
 
-/// What to do with a frame of data.
+/// Action for a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataAction {
     Ignore,
-    /// It belongs to this image.
+    /// Insert the frame into this image.
     Insert(ImageKey),
-    /// The sender is to be asked for a SETUP.
+    /// Request a SETUP from the sender.
     AskForSetup,
 }
 
-/// What to do with a SETUP frame.
+/// Action for a SETUP frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetupAction {
     Ignore,
-    /// It is a sign of life for this image.
+    /// Record the activity of this image's source.
     Track(ImageKey),
-    /// An image is to be made, once; `was_asked_for` when data made us ask for the frame.
+    /// Request an image from the conductor, once. `was_asked_for` is true if the receiver has requested this SETUP.
     CreateImage {
         was_asked_for: bool,
     },
-    /// The stream has as many images as are allowed.
+    /// Refuse the session, because the stream has its maximum number of images.
     RefuseSession,
-    /// The endpoint has [`MAX_IMAGES`].
+    /// Refuse the image, because the endpoint has [`MAX_IMAGES`].
     RefuseImage,
 }
 
-/// Decides for one endpoint.
+/// The decisions of one endpoint.
 #[derive(Debug)]
 pub struct Dispatcher {
-    interests: HashMap<i32, Interest>,
+    interests: HashMap<i32, StreamInterest>,
     sessions: Sessions,
     stream_session_limit: usize,
-    /// Images that the receiver has, also of sessions that nobody wants any more.
+    /// Number of the receiver's images, including those of sessions that are no longer of interest.
     image_count: usize,
-    /// The image of the last datagram: the next one is mostly for it.
+    /// The image of the last datagram. The next datagram usually belongs to the same image.
     last: Option<(StreamSession, ImageKey)>,
-    /// A session was forgotten for another.
+    /// Whether a session was forgotten to make room for another.
     has_forgotten: bool,
 }
 
-/// The sessions of a stream that subscriptions want.
+/// The sessions of a stream that are of interest.
 #[derive(Debug, Default)]
-struct Interest {
+struct StreamInterest {
     all_sessions: bool,
     sessions: HashSet<i32>,
 }
 
-impl Interest {
+impl StreamInterest {
     fn includes(&self, session_id: i32) -> bool {
         self.all_sessions || self.sessions.contains(&session_id)
     }
 }
 
-/// What the conductor asks for.
+/// Operations for the commands of the conductor.
 impl Dispatcher {
-    /// A dispatcher that allows `stream_session_limit` images for each stream.
+    /// Creates a dispatcher that allows `stream_session_limit` images for each stream.
     pub fn new(stream_session_limit: usize) -> Self {
         Self {
             interests: HashMap::new(),
@@ -80,7 +80,7 @@ impl Dispatcher {
         }
     }
 
-    /// Every session of the stream is wanted.
+    /// Adds an interest in all sessions of the stream.
     pub fn add_subscription(&mut self, stream_id: i32) {
         reach(Rule::AddAll);
         self.interests.entry(stream_id).or_default().all_sessions = true;
@@ -88,7 +88,7 @@ impl Dispatcher {
             .remove_all(stream_id, |_, state| state == SessionState::NoInterest);
     }
 
-    /// This session of the stream is wanted.
+    /// Adds an interest in one session.
     pub fn add_subscription_by_session(&mut self, session: StreamSession) {
         reach(Rule::AddBySession);
         let interest = self.interests.entry(session.stream_id).or_default();
@@ -96,7 +96,7 @@ impl Dispatcher {
         self.sessions.remove_if(session, SessionState::NoInterest);
     }
 
-    /// Only sessions of the stream that are wanted by themselves still are.
+    /// Removes the interest in all sessions of the stream. Interests in single sessions stay.
     pub fn remove_subscription(&mut self, stream_id: i32) {
         let Some(interest) = self.interests.get_mut(&stream_id) else {
             return;
@@ -109,7 +109,7 @@ impl Dispatcher {
         self.remove_without_sessions(stream_id);
     }
 
-    /// This session of the stream is not wanted by itself.
+    /// Removes the interest in one session.
     pub fn remove_subscription_by_session(&mut self, session: StreamSession) {
         let Some(interest) = self.interests.get_mut(&session.stream_id) else {
             return;
@@ -123,12 +123,12 @@ impl Dispatcher {
         }
     }
 
-    /// Whether any stream is wanted.
+    /// Returns whether the endpoint has any interest.
     pub fn has_interest(&self) -> bool {
         !self.interests.is_empty()
     }
 
-    /// There is an image; its session has it from now on, unless nobody wants it any more.
+    /// Adds an image. If the session is still of interest, the data of the session is inserted into the image.
     pub fn add_image(&mut self, session: StreamSession, image: ImageKey) {
         self.last = None;
         self.image_count += 1;
@@ -142,7 +142,7 @@ impl Dispatcher {
         }
     }
 
-    /// The image goes; its session cools down unless the stream has ended.
+    /// Removes an image. If the stream has not ended, the state of the session becomes `CoolDown`.
     pub fn remove_image(&mut self, session: StreamSession, image: ImageKey, has_ended: bool) {
         self.image_count -= 1;
         if self.sessions.get(session) != Some(SessionState::Image(image)) {
@@ -159,7 +159,7 @@ impl Dispatcher {
         }
     }
 
-    /// Forgets what is remembered about a session if it is `state`.
+    /// Forgets the state of a session if it is `state`.
     pub fn forget(&mut self, session: StreamSession, state: ForgettableState) {
         let state = match state {
             ForgettableState::CoolDown => SessionState::CoolDown,
@@ -170,13 +170,17 @@ impl Dispatcher {
         }
     }
 
-    /// No SETUP came for the session: its next datagram is another reason to ask. Answers whether it was waited for.
+    /// Forgets that a SETUP was requested, because no SETUP arrived. The session's next datagram causes another
+    /// request.
+    ///
+    /// Returns whether the request was still pending.
     pub fn forget_pending_setup(&mut self, session: StreamSession) -> bool {
         self.sessions.remove_if(session, SessionState::PendingSetup)
     }
 
     fn remove_without_sessions(&mut self, stream_id: i32) {
-        let is_over = |interest: &Interest| !interest.all_sessions && interest.sessions.is_empty();
+        let is_over =
+            |interest: &StreamInterest| !interest.all_sessions && interest.sessions.is_empty();
         if self.interests.get(&stream_id).is_some_and(is_over) {
             self.interests.remove(&stream_id);
             self.sessions.remove_all(stream_id, |_, _| true);
@@ -184,9 +188,9 @@ impl Dispatcher {
     }
 }
 
-/// What frames make of it.
+/// Decisions for received frames.
 impl Dispatcher {
-    /// A frame of data, padding or a heartbeat.
+    /// Returns the action for a frame of data, padding or a heartbeat.
     #[inline]
     pub fn on_data(&mut self, session: StreamSession, is_end_of_stream: bool) -> DataAction {
         match self.last {
@@ -195,7 +199,7 @@ impl Dispatcher {
         }
     }
 
-    /// A SETUP frame.
+    /// Returns the action for a SETUP frame.
     pub fn on_setup(&mut self, session: StreamSession) -> SetupAction {
         let Some(interest) = self.interests.get(&session.stream_id) else {
             reach(Rule::SetupUnknownStream);
@@ -230,7 +234,7 @@ impl Dispatcher {
         }
     }
 
-    /// The image of a session.
+    /// Returns the image of a session.
     pub fn image(&self, session: StreamSession) -> Option<ImageKey> {
         match self.sessions.get(session) {
             Some(SessionState::Image(image)) => Some(image),
@@ -238,7 +242,7 @@ impl Dispatcher {
         }
     }
 
-    /// Whether a session was ever forgotten for another.
+    /// Returns whether a session was ever forgotten to make room for another.
     pub fn has_forgotten(&self) -> bool {
         self.has_forgotten
     }

@@ -1,35 +1,36 @@
-//! [`ReceiveEndpoint`]: what the subscriptions of one channel share in the receiver.
+//! [`ReceiveEndpoint`]: the receiver's state that the subscriptions of one channel share.
 
 use aeron_protocol::frame::StatusMessage;
 
 use super::dispatcher::Dispatcher;
-use super::ids::EndpointId;
+use super::ids::ReceiveEndpointId;
 use crate::stream::StreamSession;
 
-/// A receive endpoint; its destinations, each with a socket, belong to the receiver.
+/// A receive endpoint. The receiver owns its destinations, each with a socket.
 #[derive(Debug)]
 pub struct ReceiveEndpoint {
-    pub(super) id: EndpointId,
+    pub(super) id: ReceiveEndpointId,
     pub(super) identity: ReceiverIdentity,
-    /// Names the endpoint in the error log.
+    /// The channel, for the error log.
     pub(super) channel: String,
     pub(super) dispatcher: Dispatcher,
     pub(super) has_noted_forgetting: bool,
 }
 
-/// Who the endpoint is to senders.
+/// The identity of an endpoint in its control frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiverIdentity {
-    /// Different for each endpoint, and for those of other drivers.
+    /// Receiver id. Unique among the endpoints of this driver and, with high probability, of other drivers.
     pub receiver_id: i64,
-    /// For the flow control of senders.
+    /// The group for the flow control of senders.
     pub group_tag: Option<i64>,
 }
 
 impl ReceiveEndpoint {
-    /// An endpoint for `channel` that wants no stream yet, and allows `stream_session_limit` images for each.
+    /// Creates an endpoint for `channel` without an interest, which allows `stream_session_limit` images for each
+    /// stream.
     pub fn new(
-        id: EndpointId,
+        id: ReceiveEndpointId,
         identity: ReceiverIdentity,
         channel: String,
         stream_session_limit: usize,
@@ -45,7 +46,7 @@ impl ReceiveEndpoint {
 }
 
 impl ReceiverIdentity {
-    /// The status message that asks for the SETUP of a session, or of [any](StreamSession::ANY).
+    /// Returns the status message that requests the SETUP of a session, or of [any](StreamSession::ANY).
     pub(super) fn setup_request(&self, session: StreamSession) -> EncodedStatusMessage {
         self.status_message(StatusMessage {
             wants_setup: true,
@@ -60,7 +61,7 @@ impl ReceiverIdentity {
         })
     }
 
-    /// `message` with the identity in it.
+    /// Encodes `message` with the endpoint's identity.
     pub(super) fn status_message(&self, message: StatusMessage<'_>) -> EncodedStatusMessage {
         let group_tag = self.group_tag.map(i64::to_le_bytes);
         let message = StatusMessage {
@@ -74,7 +75,7 @@ impl ReceiverIdentity {
     }
 }
 
-/// A status message as it travels.
+/// An encoded status message.
 pub(super) struct EncodedStatusMessage {
     bytes: [u8; StatusMessage::MAX_LENGTH],
     length: usize,

@@ -1,26 +1,26 @@
-//! [`Feedback`]: what an image has told its sources, and when it tells them more.
+//! [`Feedback`]: the last control frames that an image sent to its sources, and the times of the next ones.
 
-/// What an image has told its sources.
+/// The state of an image's control frames.
 #[derive(Debug)]
 pub(super) struct Feedback {
-    /// Position of the last status message, at first the one where the stream was joined.
+    /// Position of the last status message; at first the join position.
     pub last_position: i64,
     half_term_length: i64,
-    /// The next status message goes out after this, scheduled or not; at first at once.
+    /// Time of the next status message, even if none is scheduled. The first is due at once.
     pub deadline_ns: i64,
     pub status_message_change_number: i64,
     pub missing_change_number: i64,
-    /// A newer image of the session tells its sources.
+    /// Whether a newer image of the session sends the control frames.
     pub is_superseded: bool,
     pub rejection: Option<Box<[u8]>>,
 }
 
-/// How long things may take, in ns.
+/// Timeouts in ns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FeedbackTimeouts {
-    /// Between two status messages.
+    /// Time between two status messages.
     pub status_message_ns: i64,
-    /// A source that is silent for longer does not count as a transport of the image.
+    /// Time without a frame after which the image's counter of active transports no longer includes a source.
     pub image_liveness_ns: i64,
 }
 
@@ -37,17 +37,17 @@ impl Feedback {
         }
     }
 
-    /// Nothing beyond this is accepted.
+    /// Returns the highest position that is accepted: half a term after the last status message.
     pub fn over_run_threshold(&self) -> i64 {
         self.last_position + self.half_term_length
     }
 
-    /// Leaves the telling to a newer image of the session.
+    /// Stops the control frames of this image, because a newer image of the session sends them.
     pub fn supersede(&mut self) {
         self.is_superseded = true;
     }
 
-    /// From now on the sources are told nothing but why they are rejected.
+    /// From now on, sends only the rejection, with this reason, to the sources.
     pub fn reject(&mut self, reason: Box<[u8]>) {
         self.rejection = Some(reason);
     }

@@ -1,7 +1,7 @@
-//! Names that the conductor gives to what the receiver owns.
+//! Ids of the receiver's objects. The conductor assigns them.
 
-/// Names a receive endpoint.
-pub type EndpointId = u64;
+/// Id of a receive endpoint.
+pub type ReceiveEndpointId = u64;
 
-/// Names a destination of any receive endpoint.
+/// Id of a destination, unique among all receive endpoints.
 pub type DestinationId = u64;

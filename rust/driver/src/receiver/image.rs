@@ -1,7 +1,7 @@
-//! [`ReceiverImage`]: the receiver's half of an image; datagrams go into the log here.
+//! [`ReceiverImage`]: the receiver's half of an image, which inserts datagrams into the log.
 //!
-//! What is stored lies within the window that the sender was told, within the term that the frames name, and on pages that exist;
-//! everything else is dropped and counted.
+//! Inserted data must be within the window that the sender was given, within the term of its frames, and on allocated
+//! pages. All other data is dropped and counted.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,37 +13,37 @@ use aeron_memory::log::LogBuffers;
 use aeron_memory::log::rebuild::insert;
 use aeron_protocol::frame::{DataHeader, FrameError, Rttm, walk_from};
 
-use super::connections::Connections;
+use super::connections::SourceConnections;
 use super::endpoint::ReceiverIdentity;
 use super::feedback::Feedback;
-use super::ids::{DestinationId, EndpointId};
+use super::ids::{DestinationId, ReceiveEndpointId};
 use crate::congestion::RttMeter;
 use crate::image::ImageStatus;
 use crate::stream::StreamSession;
 
-/// What makes the receiver's half of an image.
+/// Parameters of the receiver's half of an image.
 #[derive(Debug)]
 pub struct ReceiverImageConfig {
     pub correlation_id: i64,
-    pub endpoint: EndpointId,
-    /// The destination whose SETUP made the image.
+    pub endpoint: ReceiveEndpointId,
+    /// The destination at which the SETUP arrived.
     pub destination: DestinationId,
-    /// Where the SETUP came from.
+    /// Source address of the SETUP.
     pub source_address: SocketAddr,
     pub session_id: i32,
     pub stream_id: i32,
     pub log: LogBuffers<SharedBuffer>,
-    /// Where the stream was when it was joined.
+    /// Position of the stream when the image was created.
     pub join_position: i64,
-    /// The largest window that the sender will be offered, in bytes.
+    /// Maximum window that the sender will get, in bytes.
     pub max_window_length: i64,
-    /// Missing bytes are asked for, not padded over.
+    /// Whether missing bytes are requested. If not, gaps are filled with padding.
     pub is_reliable: bool,
-    /// Shows the end of what was received, gaps or not.
+    /// Counter of the highest position received, with or without gaps before it.
     pub high_water_mark: AtomicCounter<SharedBuffer>,
-    /// Counts requests for missing bytes.
+    /// Counter of NAKs.
     pub naks_sent: AtomicCounter<SharedBuffer>,
-    /// Measures round trips, if congestion control wants them.
+    /// Measures round trips, if the congestion control uses them.
     pub rtt_meter: Option<RttMeter>,
     pub status: Arc<ImageStatus>,
 }
@@ -52,14 +52,14 @@ pub struct ReceiverImageConfig {
 #[derive(Debug)]
 pub struct ReceiverImage {
     pub(super) config: ReceiverImageConfig,
-    /// Key of the endpoint in the receiver, and who it is to the sender; `None` once it is gone.
+    /// Key of the endpoint in the receiver, and the identity for control frames; `None` after the endpoint was removed.
     pub(super) endpoint: Option<(usize, ReceiverIdentity)>,
-    pub(super) connections: Connections,
+    pub(super) connections: SourceConnections,
     pub(super) feedback: Feedback,
     high_water_mark: i64,
 }
 
-/// Where a datagram came from, and when.
+/// Source and time of a datagram.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     /// Key of the destination.
@@ -69,12 +69,12 @@ pub(super) struct Arrival {
 }
 
 impl ReceiverImage {
-    /// An image that has received nothing yet.
+    /// Creates an image that has received nothing.
     pub fn new(config: ReceiverImageConfig) -> Self {
         config.high_water_mark.set(config.join_position);
         Self {
             endpoint: None,
-            connections: Connections::default(),
+            connections: SourceConnections::default(),
             feedback: Feedback::new(config.join_position, config.log.term_length()),
             high_water_mark: config.join_position,
             config,
@@ -88,21 +88,21 @@ impl ReceiverImage {
         }
     }
 
-    /// Whether it is received by the endpoint with this key.
+    /// Returns whether the image belongs to the endpoint with this key.
     pub(super) fn belongs_to(&self, endpoint: usize) -> bool {
         self.endpoint.is_some_and(|(key, _)| key == endpoint)
     }
 
-    /// A sign of life: there is a source behind this destination.
+    /// Records the activity of the source of this destination.
     pub(super) fn track(&mut self, arrival: &Arrival) {
         self.connections
             .track(arrival.destination, arrival.source, arrival.now_ns);
     }
 
-    /// A datagram whose first frame has this header.
+    /// Inserts a datagram whose first frame has this header.
     ///
     /// # Errors
-    /// Its frames are not those of a slice of a term; nothing was done with it.
+    /// Its frames are not a valid part of a term. Nothing was inserted.
     pub(super) fn on_data(
         &mut self,
         header: &DataHeader,
@@ -130,7 +130,7 @@ impl ReceiverImage {
         Ok(())
     }
 
-    /// A measurement of the round trip that this image asked for.
+    /// Handles the reply to an RTT measurement of this image.
     pub(super) fn on_round_trip(&mut self, answer: &Rttm, now_ns: i64) {
         if let Some(meter) = &mut self.config.rtt_meter {
             meter.on_answer(answer.echo_timestamp_ns, answer.reception_delta_ns, now_ns);

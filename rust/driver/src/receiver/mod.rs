@@ -1,9 +1,10 @@
-//! The receiver: reads the sockets of receive endpoints, puts data into images, and tells senders what the images need.
+//! The receiver: reads the sockets of receive endpoints, inserts data into images, and sends control frames to the
+//! senders.
 //!
-//! [`Receiver`] is a state machine: it is handed the time, sockets are traits. The conductor tells it by [`ReceiverCommand`]s
-//! what to receive, it answers by [`ReceiverEvent`]s; what concerns one image goes through its
-//! [`ImageStatus`](crate::image::ImageStatus). Datagrams are hostile: see [`MAX_REMEMBERED_SESSIONS`], [`MAX_IMAGES`] and
-//! [`MAX_PENDING_SETUPS`] for what they can make the receiver keep.
+//! [`Receiver`] is a state machine: the caller passes the time, and sockets are traits. The conductor sends
+//! [`ReceiverCommand`]s, and the receiver sends [`ReceiverEvent`]s back. Both read and write the
+//! [`ImageStatus`](crate::image::ImageStatus) of an image. Datagrams may be hostile: [`MAX_REMEMBERED_SESSIONS`],
+//! [`MAX_IMAGES`] and [`MAX_PENDING_SETUPS`] limit the memory that datagrams can use.
 
 mod arrivals;
 mod command;
@@ -29,10 +30,10 @@ use aeron_protocol::frame::Rttm;
 use slab::Slab;
 
 pub use command::{ImageRequest, ReceiverCommand, ReceiverEvent};
-pub use destination::{Control, ReceiveDestination};
+pub use destination::{ControlAddress, ReceiveDestination};
 pub use dispatcher::MAX_IMAGES;
 pub use endpoint::{ReceiveEndpoint, ReceiverIdentity};
-pub use ids::{DestinationId, EndpointId};
+pub use ids::{DestinationId, ReceiveEndpointId};
 pub use image::{ReceiverImage, ReceiverImageConfig};
 pub use pending_setups::MAX_PENDING_SETUPS;
 pub use sessions::{ForgettableState, MAX_REMEMBERED_SESSIONS};
@@ -51,17 +52,18 @@ use crate::media::transport::{Poller, SocketKey};
 use crate::queue::{QueueConsumer, QueueProducer};
 use crate::stream::StreamSession;
 
-/// Commands that are executed in one duty cycle. The images of a flood end together, and the conductor has two commands for each.
+/// Maximum number of commands in one duty cycle. After a flood of sessions, many images end together, and the conductor
+/// sends two commands for each.
 const MAX_COMMANDS: usize = 16;
 
-/// What the receiver works with.
+/// The parts of a new receiver.
 pub struct ReceiverParts {
     pub commands: QueueConsumer<ReceiverCommand>,
     pub events: QueueProducer<ReceiverEvent>,
     pub poller: Box<dyn Poller>,
     pub system_counters: SystemCounters<SharedBuffer>,
     pub errors: ErrorRecorder,
-    /// For times that are written into messages.
+    /// The wall clock, for timestamps that are written into messages.
     pub epoch_nanos: EpochNanos,
 }
 
@@ -75,7 +77,7 @@ pub struct Receiver {
     stall_tracker: StallTracker,
     epoch_nanos: EpochNanos,
     endpoints: Slab<Box<ReceiveEndpoint>>,
-    /// Their keys in the slab are their keys at the poller.
+    /// The key of a destination in the slab is also its key at the poller.
     destinations: Slab<ReceiveDestination>,
     images: Slab<Box<ReceiverImage>>,
     pending_setups: PendingSetups,
@@ -84,13 +86,13 @@ pub struct Receiver {
     timeouts: FeedbackTimeouts,
     re_resolution_check_interval_ns: i64,
     time_of_last_re_resolution_check_ns: i64,
-    // Kept for their memory.
+    // Buffers that are reused in the next duty cycle to save allocations.
     ready: Vec<SocketKey>,
     replies: Vec<Reply>,
 }
 
 impl Receiver {
-    /// A receiver without endpoints.
+    /// Creates a receiver without endpoints.
     pub fn new(context: &Context, parts: ReceiverParts, now_ns: i64) -> Self {
         let system = &parts.system_counters;
         let stall_tracker = StallTracker::new(
@@ -124,12 +126,12 @@ impl Receiver {
         }
     }
 
-    /// Starts measuring duty cycles at `now_ns`, whatever was before.
+    /// Restarts the measurement of duty cycles at `now_ns`.
     pub fn restart_stall_tracker(&mut self, now_ns: i64) {
         self.stall_tracker.restart(now_ns);
     }
 
-    /// One duty cycle; answers how much was done.
+    /// Runs one duty cycle. Returns the amount of work done.
     pub fn do_work(&mut self, now_ns: i64) -> usize {
         self.stall_tracker.on_duty_cycle(now_ns);
         let mut work_count = self.events.flush();
@@ -147,7 +149,7 @@ impl Receiver {
         work_count
     }
 
-    /// Reads one batch from each socket that has something; answers the number of bytes.
+    /// Reads one batch from each readable socket. Returns the number of bytes.
     fn receive(&mut self, now_ns: i64) -> usize {
         let mut ready = std::mem::take(&mut self.ready);
         if let Err(error) = self.poller.ready(&mut |key| ready.push(key)) {
@@ -260,19 +262,20 @@ impl Receiver {
             .is_some_and(|endpoint| endpoint.dispatcher.forget_pending_setup(setup.session))
     }
 
-    /// Notes, once, that more sessions came at a time than can be asked for.
+    /// Records in the error log, once, that more SETUP requests were pending than can be remembered.
     fn note_forgotten_setups(&mut self) {
         if !std::mem::replace(&mut self.has_noted_forgotten_setups, true) {
             self.errors
                 .record(&DriverError::invalid_argument(format_args!(
-                    "more than {MAX_PENDING_SETUPS} setups asked for in a second, the oldest are forgotten"
+                    "more than {MAX_PENDING_SETUPS} SETUP requests within a second, the oldest are forgotten"
                 )));
         }
     }
 
-    /// Asks the sender behind a destination for the SETUP of a session, if its control address is given by the channel.
+    /// Requests the SETUP of a session from the sender of a destination, if the channel contains the sender's control
+    /// address.
     fn ask_control_for_setup(&mut self, key: usize, session: StreamSession) {
-        if let Control::Explicit { address, .. } = self.destinations[key].link.control {
+        if let ControlAddress::Explicit { address, .. } = self.destinations[key].link.control {
             self.ask_for_setup(key, address, session);
         }
     }
@@ -284,7 +287,7 @@ impl Receiver {
         self.outbound().send(key, to, request.bytes());
     }
 
-    /// Has the names of control addresses looked up from which nothing comes.
+    /// Requests a new lookup for the names of control addresses from which no frames arrive.
     fn check_for_re_resolution(&mut self, now_ns: i64) {
         let interval_ns = self.re_resolution_check_interval_ns;
         let deadline_ns = self

@@ -1,15 +1,16 @@
-//! [`PendingSetups`]: SETUP frames that were asked for.
+//! [`PendingSetups`]: SETUP frames that were requested and have not arrived yet.
 //!
-//! A request for one session is answered within a second or forgotten, so that the session's next datagram makes the receiver ask
-//! again. A destination whose sender listens at a known control address is asked every second, for any stream.
+//! A request for one session is forgotten after a second. The session's next datagram then causes another request. If
+//! the control address of a destination's sender is known, the receiver requests any SETUP from this address every
+//! second.
 
 use std::collections::VecDeque;
 
 use crate::stream::StreamSession;
 
-/// How long an answer may take, and how often a control address is asked, in ns.
+/// Timeout of a request, and the interval of requests to a control address, in ns.
 pub const PENDING_SETUP_TIMEOUT_NS: i64 = 1_000_000_000;
-/// Requests that are remembered; the oldest is forgotten for one more.
+/// Maximum number of remembered requests. At the maximum, a new request replaces the oldest one.
 pub const MAX_PENDING_SETUPS: usize = 65_536;
 
 /// A request for the SETUP of one session.
@@ -21,23 +22,23 @@ pub struct PendingSetup {
     pub time_ns: i64,
 }
 
-/// A destination that is asked again and again.
+/// A destination whose sender is sent a request at each interval.
 #[derive(Clone, Copy, Debug)]
 struct Periodic {
     destination: usize,
     time_ns: i64,
 }
 
-/// The requests of a receiver.
+/// The pending requests of a receiver.
 #[derive(Debug, Default)]
 pub struct PendingSetups {
-    /// Oldest first.
+    /// Requests for single sessions, oldest first.
     once: VecDeque<PendingSetup>,
     periodic: Vec<Periodic>,
 }
 
 impl PendingSetups {
-    /// A session was asked for; answers the request that is forgotten for it, if there are too many.
+    /// Adds the request for a session. If there are too many, returns the request that was forgotten.
     pub fn add(&mut self, setup: PendingSetup) -> Option<PendingSetup> {
         let forgotten = if self.once.len() >= MAX_PENDING_SETUPS {
             self.once.pop_front()
@@ -48,7 +49,7 @@ impl PendingSetups {
         forgotten
     }
 
-    /// The next request that was not answered in time.
+    /// Removes and returns the next request that has timed out.
     #[inline]
     pub fn next_expired(&mut self, now_ns: i64) -> Option<PendingSetup> {
         let oldest = self.once.front()?;
@@ -59,7 +60,7 @@ impl PendingSetups {
         }
     }
 
-    /// The destination with this key has just been asked, and is to be asked every second.
+    /// Adds a destination whose sender was just sent a request and is sent another every second.
     pub fn add_periodic(&mut self, destination: usize, now_ns: i64) {
         self.periodic.push(Periodic {
             destination,
@@ -67,7 +68,7 @@ impl PendingSetups {
         });
     }
 
-    /// The next destination whose turn has come; its next turn is in a second.
+    /// Returns the next destination whose request is due, and schedules the destination's next request.
     #[inline]
     pub fn next_due(&mut self, now_ns: i64) -> Option<usize> {
         let is_due = |periodic: &&mut Periodic| is_over(periodic.time_ns, now_ns);
@@ -76,12 +77,12 @@ impl PendingSetups {
         Some(due.destination)
     }
 
-    /// An endpoint is gone.
+    /// Removes the requests of an endpoint.
     pub fn remove_endpoint(&mut self, endpoint: usize) {
         self.once.retain(|setup| setup.endpoint != endpoint);
     }
 
-    /// A destination is gone.
+    /// Removes the periodic request of a destination.
     pub fn remove_destination(&mut self, destination: usize) {
         self.periodic
             .retain(|periodic| periodic.destination != destination);

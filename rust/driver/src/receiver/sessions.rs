@@ -1,43 +1,44 @@
-//! [`Sessions`]: what a receive endpoint remembers about the sessions that it heard of.
+//! [`Sessions`]: the state of each session whose frames arrived at a receive endpoint.
 //!
-//! Anybody can make up sessions, so their number is bounded: for one too many the oldest without an image is forgotten.
+//! An attacker can invent sessions, so their number is limited. If the limit is reached, a new session replaces the
+//! oldest session without an image.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::stream::StreamSession;
 
-/// Sessions that an endpoint remembers, with or without image.
+/// Maximum number of remembered sessions of an endpoint, with or without an image.
 pub const MAX_REMEMBERED_SESSIONS: usize = 65_536;
 
 /// Key of an image in the receiver.
 pub type ImageKey = usize;
 
-/// What is known of a session.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionState {
-    /// Its datagrams go into this image.
+    /// The session's data is inserted into this image.
     Image(ImageKey),
-    /// The conductor makes an image for it.
+    /// The conductor is creating the session's image.
     InitInProgress,
-    /// The sender was asked for a SETUP.
+    /// The session's SETUP was requested from the sender.
     PendingSetup,
-    /// It had an image that left before the stream ended.
+    /// The session's image was removed before the stream ended.
     CoolDown,
-    /// Nobody wants it.
+    /// No subscription is interested in the session.
     NoInterest,
 }
 
-/// What the conductor can have forgotten about a session.
+/// The states of a session that the conductor can remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForgettableState {
-    /// The session had an image that left before the stream ended.
+    /// The image was removed before the stream ended.
     CoolDown,
-    /// The conductor was asked for an image, and there will be none.
+    /// An image was requested from the conductor, and the conductor will not create the image.
     InitInProgress,
 }
 
 impl SessionState {
-    /// Whether it has an image, or is about to; then it is not forgotten.
+    /// Returns whether the session has an image, or is about to get one. Such a session is not forgotten.
     fn has_image(self) -> bool {
         matches!(self, Self::Image(_) | Self::InitInProgress)
     }
@@ -46,8 +47,8 @@ impl SessionState {
 /// The sessions of an endpoint.
 #[derive(Debug, Default)]
 pub struct Sessions {
-    entries: HashMap<StreamSession, Entry>,
-    /// Sessions without image, by age.
+    entries: HashMap<StreamSession, SessionEntry>,
+    /// Sessions without an image, by age.
     by_age: BTreeMap<u64, StreamSession>,
     next_age: u64,
     images_per_stream: HashMap<i32, usize>,
@@ -55,19 +56,19 @@ pub struct Sessions {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct SessionEntry {
     state: SessionState,
-    /// Key in `by_age` of a session without image.
+    /// Key in `by_age` if the session has no image.
     age: u64,
 }
 
 impl Sessions {
-    /// What is known of `session`.
+    /// Returns the state of `session`.
     pub fn get(&self, session: StreamSession) -> Option<SessionState> {
         self.entries.get(&session).map(|entry| entry.state)
     }
 
-    /// Remembers something else about `session`; answers whether another one had to be forgotten for it.
+    /// Sets the state of `session`. Returns whether another session was forgotten to make room.
     pub fn set(&mut self, session: StreamSession, state: SessionState) -> bool {
         self.remove(session);
         let is_full = self.entries.len() >= MAX_REMEMBERED_SESSIONS;
@@ -86,11 +87,11 @@ impl Sessions {
             SessionState::InitInProgress => self.init_in_progress_count += 1,
             _ => {}
         }
-        self.entries.insert(session, Entry { state, age });
+        self.entries.insert(session, SessionEntry { state, age });
         is_full
     }
 
-    /// Forgets `session`; answers what was known of it.
+    /// Forgets `session`. Returns the last state of the session.
     pub fn remove(&mut self, session: StreamSession) -> Option<SessionState> {
         let entry = self.entries.remove(&session)?;
         self.by_age.remove(&entry.age);
@@ -102,7 +103,7 @@ impl Sessions {
         Some(entry.state)
     }
 
-    /// Forgets `session` if what is known of it is `state`; answers whether it was.
+    /// Forgets `session` if its state is `state`. Returns whether the session was forgotten.
     pub fn remove_if(&mut self, session: StreamSession, state: SessionState) -> bool {
         let is_it = self.get(session) == Some(state);
         if is_it {
@@ -111,7 +112,7 @@ impl Sessions {
         is_it
     }
 
-    /// Forgets the sessions of a stream for which `is_over` says so.
+    /// Forgets the sessions of a stream that `is_over` selects.
     pub fn remove_all(&mut self, stream_id: i32, is_over: impl Fn(i32, SessionState) -> bool) {
         let over: Vec<StreamSession> = self
             .entries
@@ -126,7 +127,7 @@ impl Sessions {
         }
     }
 
-    /// Images of a stream.
+    /// Returns the number of images of a stream.
     pub fn image_count(&self, stream_id: i32) -> usize {
         self.images_per_stream
             .get(&stream_id)
@@ -134,7 +135,7 @@ impl Sessions {
             .unwrap_or_default()
     }
 
-    /// Sessions that are about to have an image.
+    /// Returns the number of sessions that are about to get an image.
     pub fn init_in_progress_count(&self) -> usize {
         self.init_in_progress_count
     }

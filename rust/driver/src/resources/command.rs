@@ -1,4 +1,4 @@
-//! What the conductor asks of the native resource agent, and the replies.
+//! [`ResourceCommand`] and [`ResourceReply`]: the messages between the conductor and the native resource agent.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,12 +10,11 @@ use crate::log_storage::LogId;
 use crate::media::{ChannelRole, UdpChannel};
 use crate::stream::PageRequest;
 
-/// A request of the conductor.
+/// A command of the conductor.
 #[derive(Debug)]
 pub enum ResourceCommand {
     /// Create a log. A log that is not sparse is allocated in slices, and the reply comes after the last slice.
     CreateLog {
-        /// Names the log.
         log: LogId,
         /// Length of the whole log in bytes.
         length: usize,
@@ -24,33 +23,32 @@ pub enum ResourceCommand {
     },
     /// Allocate a part of a sparse log.
     AllocateLog {
-        /// Names the log.
         log: LogId,
-        /// The part.
+        /// The part to allocate.
         pages: PageRequest,
-        /// Bytes after the part that are not allocated, but kept free for the log.
+        /// Bytes after the part that are not allocated, but reserved for the log.
         promise: usize,
     },
-    /// Remove a log that no client is told of any more.
+    /// Remove a log. No later event to a client names the log.
     RemoveLog {
-        /// Names the log.
+        /// Id of the log.
         log: LogId,
     },
-    /// Find addresses.
+    /// Resolve the addresses of a channel or name.
     LookUp {
-        /// Names the request.
+        /// Id of the lookup.
         id: i64,
         /// The channel or name to look up.
-        what: Lookup,
+        what: LookupSubject,
     },
 }
 
 /// The subject of a lookup.
 #[derive(Debug)]
-pub enum Lookup {
+pub enum LookupSubject {
     /// A whole UDP channel.
     Channel {
-        /// The channel as it came in a command.
+        /// The channel as received in a command.
         channel: Box<[u8]>,
         /// The use of the channel.
         role: ChannelRole,
@@ -69,45 +67,43 @@ pub enum Lookup {
 pub enum ResourceReply {
     /// A log was created, or its creation failed.
     LogCreated {
-        /// Names the log.
         log: LogId,
-        /// Its memory.
+        /// The memory of the log.
         result: Result<SharedBuffer, DriverError>,
     },
-    /// The creation of a publication's log takes longer, because all of the log is allocated. Its result follows in another reply.
+    /// The creation of a publication's log takes long, because the whole log is allocated. The result follows in
+    /// another reply.
     CreatingLog {
-        /// Names the publication.
+        /// Registration id of the publication.
         registration_id: i64,
     },
     /// The next bytes of the requested part of a log were allocated, or there is no space for the rest of the part.
     LogAllocated {
-        /// Names the log.
         log: LogId,
-        /// The number of bytes that were allocated.
+        /// The number of allocated bytes.
         result: Result<usize, DriverError>,
     },
-    /// The lookup takes longer. Its result follows in another reply.
+    /// The lookup takes long. The result follows in another reply.
     LookingUp {
-        /// Names the request.
+        /// Id of the lookup.
         id: i64,
     },
-    /// The addresses of a channel are known, or the channel is refused.
+    /// The addresses of a channel are resolved, or the channel is refused.
     ChannelResolved {
-        /// Names the request.
+        /// Id of the lookup.
         id: i64,
-        /// The channel.
         result: Result<Arc<UdpChannel>, DriverError>,
     },
-    /// The address of a name is known, or the name has no address.
+    /// The address of a name is resolved, or the name has no address.
     NameResolved {
-        /// Names the request.
+        /// Id of the lookup.
         id: i64,
-        /// The address.
         result: Result<SocketAddr, DriverError>,
     },
 }
 
-/// The queue that a command takes: commands of one lane are executed in order, and the two lanes take turns.
+/// The queue of a command. Commands of one lane are executed in order, and the agent executes commands of both lanes in
+/// turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     /// Commands that a client or a running stream waits for.
@@ -117,10 +113,10 @@ pub enum Lane {
 }
 
 impl ResourceCommand {
-    /// The lane of the command.
+    /// Returns the lane of the command.
     ///
-    /// An image's allocations take the clients' lane, because a running stream waits for them. They are sent after the reply to
-    /// the creation. An allocation that comes after the removal finds no log and does nothing.
+    /// An image's allocations use the clients' lane, because a running stream waits for them. They are sent after the
+    /// reply to the creation. An allocation that arrives after the removal finds no log and does nothing.
     pub fn lane(&self) -> Lane {
         match self {
             Self::CreateLog {

@@ -1,7 +1,7 @@
-//! The two lanes from the conductor to the native resource agent.
+//! The two lanes (command queues) from the conductor to the native resource agent.
 //!
-//! A peer on the network can make the driver create and remove thousands of images. In a lane of their own, those commands delay
-//! no command of a client.
+//! A peer on the network can make the driver create and remove thousands of images. Those commands have their own lane,
+//! so they do not delay the commands of clients.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
@@ -21,7 +21,7 @@ pub struct ResourceInbox {
     pub(super) images: QueueConsumer<ResourceCommand>,
 }
 
-/// Empty lanes; both count their full moments in `failed_offers`.
+/// Creates empty lanes. The counter `failed_offers` shows how often a lane was full.
 pub fn lanes(failed_offers: &AtomicCounter<SharedBuffer>) -> (ResourceCommands, ResourceInbox) {
     let (clients, for_clients) = queue(failed_offers.clone());
     let (images, for_images) = queue(failed_offers.clone());
@@ -35,7 +35,7 @@ pub fn lanes(failed_offers: &AtomicCounter<SharedBuffer>) -> (ResourceCommands, 
 }
 
 impl ResourceCommands {
-    /// Sends a command on its lane, now or as soon as the lane has room.
+    /// Sends a command: into its lane if there is room, else into the lane's backlog.
     pub fn send(&mut self, command: ResourceCommand) {
         match command.lane() {
             Lane::Clients => self.clients.send(command),
@@ -43,12 +43,12 @@ impl ResourceCommands {
         }
     }
 
-    /// Delivers commands that did not fit before; returns their number. Called once per duty cycle.
+    /// Moves commands from the backlogs to the lanes. Returns the number of commands. Call it once in each duty cycle.
     pub fn flush(&mut self) -> usize {
         self.clients.flush() + self.images.flush()
     }
 
-    /// Whether the next command on `lane` would be delivered at once.
+    /// Returns whether the next command would go directly into `lane`.
     pub fn has_room(&self, lane: Lane) -> bool {
         match lane {
             Lane::Clients => self.clients.has_room(),
@@ -56,7 +56,7 @@ impl ResourceCommands {
         }
     }
 
-    /// Whether the backlog of a lane is so long that nothing new should be taken on.
+    /// Returns whether the backlog of a lane is so long that no new commands should be sent.
     pub fn is_overloaded(&self) -> bool {
         self.clients.is_overloaded() || self.images.is_overloaded()
     }

@@ -1,8 +1,13 @@
-//! The native resource agent: does everything that can block, so that the conductor never does.
+//! The native resource agent: makes the system calls that can block, so that the conductor never blocks.
 //!
-//! It creates, extends and removes logs and resolves names. In one duty cycle it executes one command of each [`Lane`], and
-//! allocates one slice of one log for publishers or running streams, and one slice of the log of a new image. So none of the four
-//! waits for the others, however long the terms are. Replies go through a queue of their own.
+//! The agent creates, allocates and removes logs and resolves names. One duty cycle contains at most
+//!
+//! - one command of the [`Lane`] of clients,
+//! - one slice of a log for publishers or running streams,
+//! - one command of the [`Lane`] of images,
+//! - one slice of the log of a new image.
+//!
+//! None of them waits for the others, however long the terms are. Replies have their own queue.
 
 mod command;
 mod lanes;
@@ -23,7 +28,7 @@ use aeron_memory::log::metadata::METADATA_LENGTH;
 use aeron_protocol::ErrorCode;
 use rustix::io::Errno;
 
-pub use command::{Lane, Lookup, ResourceCommand, ResourceReply};
+pub use command::{Lane, LookupSubject, ResourceCommand, ResourceReply};
 pub use lanes::{ResourceCommands, ResourceInbox, lanes};
 use slices::Slices;
 use space::SpaceLedger;
@@ -35,7 +40,7 @@ use crate::media::ChannelResolver;
 use crate::queue::QueueProducer;
 pub use crate::stream::PageRequest;
 
-/// Counters that the agent keeps.
+/// Counters that the agent updates.
 pub struct ResourceCounters {
     /// Failed attempts to free log buffers.
     pub failed_frees: AtomicCounter<SharedBuffer>,
@@ -43,62 +48,62 @@ pub struct ResourceCounters {
     pub bytes_mapped: AtomicCounter<SharedBuffer>,
 }
 
-/// How much of the file system the agent may fill.
+/// Limits for the use of the file system.
 #[derive(Clone, Debug)]
 pub struct StorageLimits {
-    /// Look at the free space before a log is created.
+    /// Whether the free space is checked before a log is created.
     pub perform_checks: bool,
-    /// Warn when less than this is free.
+    /// Free space in bytes below which a warning is recorded.
     pub low_space_warning: u64,
-    /// Log removals that are tried again in one duty cycle.
+    /// Maximum number of failed log removals that are repeated in a duty cycle.
     pub free_limit: usize,
     /// The driver's directory, for messages.
     pub dir: String,
 }
 
-/// The agent. See the [module](self).
+/// The agent; see the [module](self).
 pub struct NativeResourceAgent {
     storage: Box<dyn LogStorage>,
     channels: ChannelResolver,
     inbox: ResourceInbox,
     replies: QueueProducer<ResourceReply>,
     space: SpaceLedger,
-    /// Parts of publications' logs, and of the logs of images that exist.
+    /// Parts of publications' logs, and of the logs of existing images.
     slices: Slices,
     /// The logs of images that are being created.
     image_slices: Slices,
-    /// Logs that are being allocated in full, and their memory, which the conductor gets after the last slice.
+    /// Logs that are being allocated completely, and their memory. The conductor gets it after the last slice.
     creating: HashMap<LogId, SharedBuffer>,
     failed_removals: VecDeque<LogId>,
-    /// Lookups that take long; each is tried again in each duty cycle.
-    looking_up: Vec<(i64, Lookup)>,
+    /// Lookups in progress; each is repeated in each duty cycle.
+    looking_up: Vec<(i64, LookupSubject)>,
     limits: StorageLimits,
     counters: ResourceCounters,
     errors: ErrorRecorder,
 }
 
-/// Any peer on the network can make the driver create images: together they get at most this part of the space that is free
-/// without them.
+/// All images together get at most this part of the space that would be free without them. The reason is that any peer
+/// on the network can make the driver create images.
 const IMAGE_SPACE_DIVISOR: u64 = 2;
 
-/// Logs of images that are created at the same time: a small one does not wait for a large one, and a flood of requests for images
-/// does not make slices of one log rare.
+/// Maximum number of image logs that are created at the same time. There are several, so that a short one does not wait
+/// for a long one. The limit ensures that a flood of image requests does not delay the slices of each log too much.
 const MAX_IMAGES_IN_CREATION: usize = 16;
 
-/// A sparse log is created if so many bytes are free, or its length if that is shorter: its first window needs less.
+/// Free bytes that are needed to create a sparse log, or its length if that is shorter. Its first window needs less.
 const SPARSE_LOG_SPACE: usize = 16 * 1024 * 1024;
 
-/// Space without which a log is not created, in bytes.
+/// The space that is needed to create a log, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct SpaceNeeds {
-    /// The part of the log that is allocated at once, and counts against the space of its kind.
+    /// The part of the log that is allocated at once. It counts against the space of its kind.
     allocated: usize,
-    /// What must be free in the file system.
+    /// Bytes that must be free in the file system.
     free: usize,
 }
 
 impl NativeResourceAgent {
-    /// An agent that takes commands from `inbox` and sends `replies`.
+    /// Creates an agent that executes the commands of `inbox` and sends `replies`.
     pub fn new(
         storage: Box<dyn LogStorage>,
         channels: ChannelResolver,
@@ -125,7 +130,7 @@ impl NativeResourceAgent {
         }
     }
 
-    /// One duty cycle; returns the amount of work done.
+    /// Runs one duty cycle. Returns the amount of work done.
     pub fn do_work(&mut self) -> usize {
         let mut work_count = self.replies.flush() + self.channels.do_work() + self.look_up_again();
         if let Ok(command) = self.inbox.clients.pop() {
@@ -195,13 +200,13 @@ impl NativeResourceAgent {
         }
     }
 
-    fn look_up(&mut self, id: i64, what: &Lookup) -> Option<ResourceReply> {
+    fn look_up(&mut self, id: i64, what: &LookupSubject) -> Option<ResourceReply> {
         Some(match what {
-            Lookup::Channel { channel, role } => ResourceReply::ChannelResolved {
+            LookupSubject::Channel { channel, role } => ResourceReply::ChannelResolved {
                 id,
                 result: if_known(self.channels.resolve(channel, *role))?.map(Arc::new),
             },
-            Lookup::Name { name, parameter } => ResourceReply::NameResolved {
+            LookupSubject::Name { name, parameter } => ResourceReply::NameResolved {
                 id,
                 result: if_known(self.channels.resolve_name(name, parameter))?,
             },
@@ -220,10 +225,11 @@ impl NativeResourceAgent {
         count - self.looking_up.len()
     }
 
-    /// Grants a part of a log and promises bytes after it, or refuses all of it: the publisher that sees the first slice relies on
-    /// the rest.
+    /// Grants a part of a log and promises bytes after it, or refuses both.
+    ///
+    /// The publisher that uses the first slice relies on the rest.
     fn begin_allocation(&mut self, log: LogId, pages: PageRequest, promise: usize) {
-        // A removal on the other lane can overtake the last allocation of an image.
+        // A removal on the other lane may have been executed before the last allocation of an image.
         let Some(rest) = self.space.rest(log) else {
             return;
         };
@@ -241,7 +247,7 @@ impl NativeResourceAgent {
         }
     }
 
-    /// Checks that `length` more bytes for `log` neither take what other logs were granted nor what publications need.
+    /// Checks that `length` more bytes for `log` are neither granted to other logs nor needed by publications.
     fn check_room(&self, log: LogId, length: usize) -> Result<(), NoRoom> {
         let Ok(usable) = self.storage.usable_space() else {
             return Ok(());
@@ -259,7 +265,9 @@ impl NativeResourceAgent {
         Ok(())
     }
 
-    /// Allocates one slice. If the conductor has the log, the agent reports the slice at once, because publishers may wait for it.
+    /// Allocates one slice.
+    ///
+    /// If the conductor has the log, reports the slice at once, because publishers may wait for it.
     fn allocate_slice(&mut self, log: LogId, pages: PageRequest) {
         if self.creating.contains_key(&log) {
             return self.allocate_new_slice(log, pages);
@@ -279,7 +287,7 @@ impl NativeResourceAgent {
             .send(ResourceReply::LogAllocated { log, result });
     }
 
-    /// Allocates one slice of a log that is being created in full. The reply comes after the last slice.
+    /// Allocates one slice of a log that is being allocated completely. The reply is sent after the last slice.
     fn allocate_new_slice(&mut self, log: LogId, pages: PageRequest) {
         let allocated = self.storage.allocate_new(log, pages.offset, pages.length);
         if allocated.is_ok() {
@@ -303,7 +311,7 @@ impl NativeResourceAgent {
         self.replies.send(ResourceReply::LogCreated { log, result });
     }
 
-    /// After the first of several slices, the agent tells the conductor that a publication's log takes longer.
+    /// After the first of several slices, reports that the creation of a publication's log takes long.
     fn announce_creation(&mut self, log: LogId, pages: PageRequest) {
         if let (LogId::Publication(registration_id), 0) = (log, pages.offset) {
             self.replies
@@ -317,7 +325,7 @@ impl NativeResourceAgent {
             .or_else(ignore_unsupported)
     }
 
-    /// Creates a log of which the metadata and the first pages are allocated.
+    /// Creates a log whose metadata and first pages are allocated.
     fn create_sparse(
         &mut self,
         log: LogId,
@@ -330,7 +338,7 @@ impl NativeResourceAgent {
             free: length.min(SPARSE_LOG_SPACE),
         };
         let memory = self.create(log, length, needs)?;
-        // The driver writes the metadata, and subscribers look at the first frame before it is written.
+        // The driver writes the metadata, and subscribers read the header of the first frame before it is written.
         let metadata = PageRequest {
             offset: length - METADATA_LENGTH,
             length: METADATA_LENGTH,
@@ -344,14 +352,14 @@ impl NativeResourceAgent {
                 Ok(memory)
             }
             Err(error) => {
-                // No client knows the log yet; the failure to report is the allocation's.
+                // No client knows the log yet. The error to report is that of the allocation, not of the removal.
                 let _ = self.storage.remove(log);
                 Err(self.describe(&error, "failed to create log", log))
             }
         }
     }
 
-    /// Creates a log that is allocated in full, slice by slice, before the conductor gets it.
+    /// Starts the creation of a log that is allocated completely, slice by slice, before the conductor gets it.
     fn begin_creation(&mut self, log: LogId, length: usize) -> Result<(), DriverError> {
         let needs = SpaceNeeds {
             allocated: length,
@@ -369,7 +377,7 @@ impl NativeResourceAgent {
         Ok(())
     }
 
-    /// Creates a log of which nothing is allocated, if there is the space that it needs.
+    /// Creates a log without allocated pages, if the space that it needs is free.
     fn create(
         &mut self,
         log: LogId,
@@ -413,7 +421,7 @@ impl NativeResourceAgent {
             )));
         }
         if usable <= self.limits.low_space_warning {
-            // The text must not change with each log: the error log would fill up.
+            // The text must be the same for every log; otherwise each would add an entry to the error log.
             self.errors.note(&format!(
                 "WARNING: space is running low: threshold={} in {}\n",
                 self.limits.low_space_warning, self.limits.dir
@@ -446,7 +454,7 @@ impl NativeResourceAgent {
 
     fn explain(&self, error: NoRoom, action: &str, log: LogId) -> DriverError {
         match error {
-            // The text must not change with each image: the error log would fill up.
+            // The text must be the same for every image; otherwise each would add an entry to the error log.
             NoRoom::ForImages => DriverError::coded(
                 ErrorCode::StorageSpace,
                 format!(
@@ -458,7 +466,9 @@ impl NativeResourceAgent {
         }
     }
 
-    /// A lack of descriptors passes: the driver has no file open for longer than a call.
+    /// Returns the error for a failed creation.
+    ///
+    /// A lack of descriptors is temporary, because the driver closes each file after mapping it.
     fn describe_creation(&self, error: &io::Error, log: LogId) -> DriverError {
         let error_number = Errno::from_io_error(error);
         let error = self.describe(error, "failed to create log", log);
@@ -481,22 +491,22 @@ impl NativeResourceAgent {
     }
 }
 
-/// Why a log gets no more bytes.
+/// Why no more bytes of a log are allocated.
 #[derive(Clone, Copy, Debug)]
 enum NoRoom {
-    /// The images have their share.
+    /// The images have used their share.
     ForImages,
     /// The file system is full, or the rest of it was granted to other logs.
     AtAll,
 }
 
-/// The outcome of a lookup that is over.
+/// Returns the result of a lookup; `None` while the lookup is in progress.
 fn if_known<T>(result: Result<T, DriverError>) -> Option<Result<T, DriverError>> {
     let is_over = !result.as_ref().is_err_and(DriverError::is_temporary);
     is_over.then_some(result)
 }
 
-/// Where the file system cannot allocate ahead, stores find out themselves.
+/// Accepts a file system that cannot allocate in advance. On such a file system, only the stores show a lack of space.
 fn ignore_unsupported(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::Unsupported {
         Ok(())

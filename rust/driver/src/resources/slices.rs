@@ -1,24 +1,26 @@
-//! The parts of logs that are being allocated, in slices that take turns.
+//! [`Slices`]: the queue of log parts that the native resource agent allocates. The agent allocates one slice of each
+//! part in turn.
 
 use std::collections::VecDeque;
 
 use crate::log_storage::LogId;
 use crate::stream::PageRequest;
 
-/// Longest slice, in bytes; it takes well below a millisecond, for which everything else on the thread waits.
+/// Maximum length of a slice in bytes. All other work of the thread waits while a slice is allocated, which takes well
+/// below a millisecond.
 const SLICE_LENGTH: usize = 1024 * 1024;
 
-/// Requests that are not allocated in full, in the order of their turns. A long one does not delay a short one.
+/// Parts that are not completely allocated, in the order of their turns. A long part does not delay a short part.
 #[derive(Debug, Default)]
 pub(super) struct Slices(VecDeque<(LogId, PageRequest)>);
 
 impl Slices {
-    /// Adds a part of a log; its first slice comes after one slice of each part that waits.
+    /// Adds a part of a log. One slice of each waiting part is allocated before the first slice of the new part.
     pub(super) fn push(&mut self, log: LogId, pages: PageRequest) {
         self.0.push_back((log, pages));
     }
 
-    /// Takes the next slice. The rest of its part goes to the end of the line.
+    /// Removes and returns the next slice. Moves the rest of the slice's part to the end of the queue.
     pub(super) fn pop(&mut self) -> Option<(LogId, PageRequest)> {
         let (log, pages) = self.0.pop_front()?;
         let slice = PageRequest {
@@ -35,12 +37,12 @@ impl Slices {
         Some((log, slice))
     }
 
-    /// The number of parts that are not allocated in full.
+    /// Returns the number of parts that are not completely allocated.
     pub(super) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Drops the parts of a log.
+    /// Removes the parts of a log.
     pub(super) fn forget(&mut self, log: LogId) {
         self.0.retain(|(other, _)| *other != log);
     }

@@ -1,19 +1,19 @@
-//! The bytes that logs take of the file system, and the bytes that they hold without having them allocated.
+//! [`SpaceLedger`]: the allocated bytes of all logs, and the bytes that are reserved for logs but not yet allocated.
 //!
-//! The file system only knows what is allocated. A check that looked at its free space alone would give the same bytes to two
-//! logs, and the publisher of one of them would die of SIGBUS.
+//! The free space of the file system excludes only allocated bytes. If a check used nothing but the free space, two
+//! logs could be granted the same bytes. SIGBUS would then kill the publisher of one of the two logs.
 
 use std::collections::HashMap;
 
 use crate::log_storage::LogId;
 
-/// The logs that exist, with their bytes.
+/// The existing logs and their bytes.
 #[derive(Debug, Default)]
 pub(super) struct SpaceLedger {
     logs: HashMap<LogId, LogSpace>,
-    /// Bytes that all logs hold and that are not allocated.
+    /// Bytes that are reserved for all logs and not yet allocated.
     held: u64,
-    /// Bytes that images have, or that were granted to them.
+    /// Bytes that are allocated for images or granted to them.
     image_bytes: u64,
 }
 
@@ -24,12 +24,12 @@ struct LogSpace {
     allocated: usize,
     /// Bytes that will be allocated.
     granted: usize,
-    /// Bytes after those that stay free for the log, as far as it has so many left.
+    /// Bytes after the granted bytes that are reserved for the log. May be more than the rest of the log.
     promised: usize,
 }
 
 impl LogSpace {
-    /// Bytes that nobody else gets, and that are not allocated.
+    /// Returns the bytes that are reserved for this log and not allocated.
     fn held(&self) -> u64 {
         (self.granted + self.promised.min(self.rest())) as u64
     }
@@ -40,7 +40,7 @@ impl LogSpace {
 }
 
 impl SpaceLedger {
-    /// Enters a log of `length` bytes, of which `allocated` are allocated.
+    /// Adds a log of `length` bytes, of which `allocated` are allocated.
     pub(super) fn add(&mut self, log: LogId, length: usize, allocated: usize) {
         let space = LogSpace {
             length,
@@ -52,7 +52,7 @@ impl SpaceLedger {
         self.image_bytes += image_bytes(log, allocated);
     }
 
-    /// Removes a log; returns its length.
+    /// Removes a log. Returns its length.
     pub(super) fn remove(&mut self, log: LogId) -> Option<usize> {
         let space = self.logs.remove(&log)?;
         self.held -= space.held();
@@ -60,12 +60,12 @@ impl SpaceLedger {
         Some(space.length)
     }
 
-    /// Bytes of a log that are neither allocated nor granted; none if the log does not exist.
+    /// Returns the bytes of a log that are neither allocated nor granted; `None` if the log does not exist.
     pub(super) fn rest(&self, log: LogId) -> Option<usize> {
         self.logs.get(&log).map(LogSpace::rest)
     }
 
-    /// Whether every byte that was granted to a log is allocated.
+    /// Returns whether all bytes that were granted to a log are allocated.
     pub(super) fn is_granted_part_allocated(&self, log: LogId) -> bool {
         self.logs.get(&log).is_some_and(|space| space.granted == 0)
     }
@@ -74,7 +74,7 @@ impl SpaceLedger {
         self.logs.keys().copied().collect()
     }
 
-    /// Grants `length` more bytes to a log, and promises it others after them.
+    /// Grants `length` more bytes to a log, and promises `promise` bytes after them.
     pub(super) fn grant(&mut self, log: LogId, length: usize, promise: usize) {
         self.image_bytes += image_bytes(log, length);
         self.change(log, |space| {
@@ -83,7 +83,7 @@ impl SpaceLedger {
         });
     }
 
-    /// `length` of the bytes that were granted to a log are allocated now.
+    /// Records that `length` of the bytes granted to a log are allocated.
     pub(super) fn on_allocated(&mut self, log: LogId, length: usize) {
         self.change(log, |space| {
             let length = length.min(space.granted);
@@ -92,7 +92,9 @@ impl SpaceLedger {
         });
     }
 
-    /// Takes back the bytes that were granted to a log and are not allocated. Publishers may rely on the promise, so it stays.
+    /// Revokes the bytes that were granted to a log but are not allocated.
+    ///
+    /// The promise is not revoked, because publishers may rely on it.
     pub(super) fn revoke(&mut self, log: LogId) {
         let granted = self.logs.get(&log).map_or(0, |space| space.granted);
         self.image_bytes -= image_bytes(log, granted);
@@ -107,13 +109,13 @@ impl SpaceLedger {
         }
     }
 
-    /// Of `usable` free bytes of the file system, those that logs other than `log` do not hold.
+    /// Returns how many of the `usable` free bytes of the file system are not held by logs other than `log`.
     pub(super) fn free_for(&self, log: LogId, usable: u64) -> u64 {
         let own = self.logs.get(&log).map_or(0, LogSpace::held);
         usable.saturating_sub(self.held - own)
     }
 
-    /// Bytes that images have, or that were granted to them.
+    /// Returns the bytes that are allocated for images or granted to them.
     pub(super) fn image_bytes(&self) -> u64 {
         self.image_bytes
     }

@@ -1,4 +1,4 @@
-//! The native resource agent, and the queues between agents.
+//! Tests of the native resource agent, and of the queues between agents.
 
 use std::collections::HashSet;
 use std::io;
@@ -11,8 +11,8 @@ use crate::media::{ChannelResolver, ChannelRole};
 use crate::names::SystemNames;
 use crate::queue::{CAPACITY, QueueConsumer, queue};
 use crate::resources::{
-    Lookup, NativeResourceAgent, PageRequest, ResourceCommand, ResourceCommands, ResourceCounters,
-    ResourceReply, StorageLimits, lanes,
+    LookupSubject, NativeResourceAgent, PageRequest, ResourceCommand, ResourceCommands,
+    ResourceCounters, ResourceReply, StorageLimits, lanes,
 };
 use crate::testing::PLAIN_COUNTER;
 use aeron_agent::CachedEpochClock;
@@ -26,9 +26,9 @@ struct State {
     logs: HashSet<LogId>,
     refuses_to_remove: bool,
     allocated: Vec<(usize, usize)>,
-    /// Bytes that can be allocated; they do not get fewer.
+    /// Bytes that can be allocated. Allocations do not reduce them.
     usable: u64,
-    /// Nothing can be allocated; `usable` does not count.
+    /// Whether no allocation succeeds, regardless of `usable`.
     is_full: bool,
 }
 
@@ -331,7 +331,7 @@ fn bytes_that_are_promised_to_a_log_are_not_granted_to_another() {
     check_that_the_second_log_finds_no_room(1 << 20, 7 << 20);
 }
 
-/// Of 12 MiB, two logs ask for 8 MiB each.
+/// Checks that, with 12 MiB of space, the second of two logs that each request 8 MiB is refused.
 fn check_that_the_second_log_finds_no_room(granted: usize, promised: usize) {
     let mut fixture = Fixture::new();
     for log in [1, 2] {
@@ -392,7 +392,7 @@ fn create_full_command(log: LogId, length: usize) -> ResourceCommand {
     }
 }
 
-/// Runs so many duty cycles, and returns the replies of the agent.
+/// Runs `cycles` duty cycles. Returns the replies of the agent.
 fn run(fixture: &mut Fixture, cycles: usize) -> Vec<String> {
     let mut replies = Vec::new();
     for _ in 0..cycles {
@@ -505,14 +505,14 @@ fn channels_and_names_are_resolved_one_per_duty_cycle() {
     let mut fixture = Fixture::new();
     fixture.commands.send(ResourceCommand::LookUp {
         id: 7,
-        what: Lookup::Channel {
+        what: LookupSubject::Channel {
             channel: (*b"aeron:udp?endpoint=127.0.0.1:40123").into(),
             role: ChannelRole::Publication,
         },
     });
     fixture.commands.send(ResourceCommand::LookUp {
         id: 8,
-        what: Lookup::Name {
+        what: LookupSubject::Name {
             name: "127.0.0.1:port".into(),
             parameter: "control",
         },

@@ -1,16 +1,16 @@
-//! How much may be sent again: a multiple of what was sent for the first time, over a sliding second.
+//! [`Budget`]: limits retransmits to a multiple of the bytes that were sent for the first time, over a sliding second.
 
-/// Bytes that may be sent again within a second, per byte of new data in it.
+/// Bytes that may be retransmitted within a second, for each new byte in that second.
 pub const RETRANSMIT_MULTIPLE: usize = 4;
-/// Bytes that may be sent again within a second whatever is new: 1 MiB.
+/// Bytes that may be retransmitted within a second in any case: 1 MiB.
 pub const FREE_RETRANSMIT_LENGTH: usize = 1024 * 1024;
 
 /// Time is counted in slots of 2^27 ns (134 ms).
 const SLOT_SHIFT: u32 = 27;
-/// As many as there are in a second, the current one not counted.
+/// Number of slots in a second, plus the current one.
 const SLOTS: usize = 9;
 
-/// The bytes of the last second. Cheap enough to be told of every duty cycle.
+/// New and retransmitted bytes of the last second. Cheap enough to be updated in every duty cycle.
 #[derive(Debug)]
 pub(super) struct Budget {
     slots: [Slot; SLOTS],
@@ -25,7 +25,7 @@ struct Slot {
 }
 
 impl Budget {
-    /// Nothing was sent yet of a publication that starts here.
+    /// Creates the budget of a publication that starts at this position.
     pub(super) fn new(start_position: i64) -> Self {
         Budget {
             slots: [Slot::default(); SLOTS],
@@ -34,7 +34,7 @@ impl Budget {
         }
     }
 
-    /// The sender is here now; what lies behind it and was not told before is new.
+    /// Counts the bytes since the last known sender position as new.
     pub(super) fn on_sender_position(&mut self, sender_position: i64, now_ns: i64) {
         self.advance(now_ns >> SLOT_SHIFT);
         let new = sender_position.saturating_sub(self.sender_position).max(0);
@@ -42,7 +42,7 @@ impl Budget {
         self.slot().new += new as usize;
     }
 
-    /// Bytes that may be sent again now.
+    /// Returns the number of bytes that may be retransmitted now.
     pub(super) fn available(&self) -> usize {
         let new: usize = self.slots.iter().map(|slot| slot.new).sum();
         let resent: usize = self.slots.iter().map(|slot| slot.resent).sum();
@@ -50,7 +50,7 @@ impl Budget {
         allowed.max(FREE_RETRANSMIT_LENGTH).saturating_sub(resent)
     }
 
-    /// So much was sent again.
+    /// Counts retransmitted bytes.
     pub(super) fn on_resent(&mut self, length: usize) {
         self.slot().resent += length;
     }

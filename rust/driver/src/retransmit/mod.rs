@@ -1,8 +1,9 @@
-//! Answers to NAKs: which ranges of a publication are sent again, when, and how much of them.
+//! [`RetransmitHandler`]: decides which ranges of a publication are retransmitted after NAKs, and when.
 //!
-//! The handler belongs to one publication and runs in the sender. It holds a few *actions*, each a range that waits to be sent
-//! again or was just sent; as long as one lingers, NAKs for what it covers are ignored, because their answer is on its way. What
-//! is sent again is bounded by a [budget](RETRANSMIT_MULTIPLE) of the last second, whatever is asked for.
+//! The sender has one handler for each publication. A handler has a few *actions*. An action is a range that waits to
+//! be retransmitted or was just retransmitted. During the linger time of an action, NAKs for its range are ignored,
+//! because the retransmit is on its way. A [budget](RETRANSMIT_MULTIPLE) limits the bytes that are retransmitted within
+//! a second, whatever NAKs request.
 
 use aeron_memory::log::frame::MAX_MESSAGE_LENGTH;
 use aeron_memory::log::position::Positions;
@@ -12,40 +13,43 @@ mod budget;
 use budget::Budget;
 pub use budget::{FREE_RETRANSMIT_LENGTH, RETRANSMIT_MULTIPLE};
 
-/// The receiver window by which the length of an answer is measured, whatever window receivers have.
+/// Initial receiver window in bytes: the unit of the maximum length of a retransmit. The actual windows of receivers do
+/// not change it.
 const WINDOW_LENGTH: usize = 128 * 1024;
 
-/// What makes a [`RetransmitHandler`].
+/// Parameters of a [`RetransmitHandler`].
 #[derive(Clone, Copy, Debug)]
 pub struct RetransmitConfig {
-    /// The publication's positions.
+    /// Converts the positions of the publication.
     pub positions: Positions,
-    /// Where the publication starts.
+    /// Start position of the publication.
     pub start_position: i64,
-    /// Ranges that may be in flight with several receivers; `None` for a publication with one, where the latest counts.
+    /// Maximum number of ranges in flight with several receivers. `None` for a single receiver: its latest NAK replaces
+    /// the action.
     pub max_resend: Option<usize>,
-    /// Longest answer to a NAK, in initial receiver windows.
+    /// Maximum length of a retransmit, in initial receiver windows.
     pub window_multiple: usize,
-    /// How long an answer waits.
+    /// Delay of a retransmit after the NAK.
     pub delay_ns: i64,
-    /// How long after an answer NAKs for the same range are ignored.
+    /// Time after a retransmit in which NAKs for the same range are ignored.
     pub linger_ns: i64,
 }
 
-/// What became of a NAK.
+/// Outcome of a NAK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NakOutcome {
-    /// It was answered, or will be after the delay.
+    /// The range was retransmitted, or will be after the delay.
     Accepted,
-    /// There was nothing to do: its answer is on its way, or it asks for nothing.
+    /// Nothing to do: the range is being retransmitted already, or the NAK requests nothing.
     Ignored,
-    /// Too many ranges are in flight.
+    /// All actions are in use.
     PoolOverflow,
-    /// The answer was cut short or left out: too much was sent again within a second.
+    /// The retransmit was shortened or dropped, because the budget of the last second is used up.
     OverBudget,
 }
 
-/// What to log when the budget is used up: the same text each time, so that the error log counts it.
+/// The problem to record in the error log if the budget is used up. The text is always the same, so the log has one
+/// entry with a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "retransmits of a publication limited: NAKs ask for more than {FREE_RETRANSMIT_LENGTH} bytes and {RETRANSMIT_MULTIPLE} times the new data within a second"
@@ -56,28 +60,28 @@ pub struct RetransmitBudgetExceeded;
 #[derive(Debug)]
 pub struct RetransmitHandler {
     config: RetransmitConfig,
-    actions: Box<[Option<Action>]>,
-    /// Nothing expires before.
+    actions: Box<[Option<RetransmitAction>]>,
+    /// No action expires before this time.
     next_expiry_ns: i64,
     budget: Budget,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Action {
-    state: State,
+struct RetransmitAction {
+    state: RetransmitState,
     position: i64,
     length: usize,
     expiry_ns: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum RetransmitState {
     Delayed,
     Lingering,
 }
 
 impl RetransmitHandler {
-    /// A handler without actions.
+    /// Creates a handler without actions.
     pub fn new(config: RetransmitConfig) -> Self {
         RetransmitHandler {
             config,
@@ -87,8 +91,10 @@ impl RetransmitHandler {
         }
     }
 
-    /// A NAK arrived for `length` bytes from `position` on, in one term. `resend` sends whole frames from a position on, of at most
-    /// the given length in all, and answers the bytes sent, padding included.
+    /// Handles a NAK for `length` bytes from `position`, in one term.
+    ///
+    /// `resend` sends whole frames from a position, of at most the given length in total. It returns the number of
+    /// bytes sent, including padding.
     pub fn on_nak(
         &mut self,
         position: i64,
@@ -107,7 +113,7 @@ impl RetransmitHandler {
         };
         if self.config.delay_ns > 0 {
             let expiry_ns = now_ns.saturating_add(self.config.delay_ns);
-            self.set(slot, State::Delayed, position, length, expiry_ns);
+            self.set(slot, RetransmitState::Delayed, position, length, expiry_ns);
             return NakOutcome::Accepted;
         }
         if self.answer(slot, position, length, sender_position, now_ns, resend) {
@@ -117,8 +123,11 @@ impl RetransmitHandler {
         }
     }
 
-    /// To be called in every duty cycle: sends what was delayed until now, and forgets what has lingered. Answers whether the
-    /// budget allowed everything.
+    /// Sends the retransmits whose delay has ended, and removes actions that have lingered.
+    ///
+    /// Call it in every duty cycle.
+    ///
+    /// Returns whether the budget allowed all of these retransmits in full.
     pub fn on_tick(
         &mut self,
         sender_position: i64,
@@ -137,7 +146,7 @@ impl RetransmitHandler {
             };
             if now_ns <= action.expiry_ns {
                 self.next_expiry_ns = self.next_expiry_ns.min(action.expiry_ns);
-            } else if action.state == State::Lingering {
+            } else if action.state == RetransmitState::Lingering {
                 self.actions[slot] = None;
             } else {
                 let (position, length) = (action.position, action.length);
@@ -148,7 +157,9 @@ impl RetransmitHandler {
         is_within_budget
     }
 
-    /// Sends a range again, as much of it as there is budget for, and lets it linger; answers whether that was all of it.
+    /// Retransmits a range as far as the budget allows, and starts the linger time.
+    ///
+    /// Returns whether the whole range was sent.
     fn answer(
         &mut self,
         slot: usize,
@@ -160,7 +171,13 @@ impl RetransmitHandler {
     ) -> bool {
         let expiry_ns = now_ns.saturating_add(self.config.linger_ns);
         if !self.can_resend(position, sender_position) {
-            self.set(slot, State::Lingering, position, length, expiry_ns);
+            self.set(
+                slot,
+                RetransmitState::Lingering,
+                position,
+                length,
+                expiry_ns,
+            );
             return true;
         }
         self.budget.on_sender_position(sender_position, now_ns);
@@ -171,11 +188,19 @@ impl RetransmitHandler {
         }
         let resent = resend(position, allowed);
         self.budget.on_resent(resent);
-        self.set(slot, State::Lingering, position, allowed, expiry_ns);
+        self.set(
+            slot,
+            RetransmitState::Lingering,
+            position,
+            allowed,
+            expiry_ns,
+        );
         allowed == length
     }
 
-    /// Sends a range again to one receiver that has not been sent it, within the budget: what is in flight for others does not count.
+    /// Retransmits a range to one receiver that has missed it, within the budget.
+    ///
+    /// The actions are neither checked nor changed, because they are for all receivers.
     pub fn resend_to_one(
         &mut self,
         position: i64,
@@ -191,7 +216,8 @@ impl RetransmitHandler {
         }
     }
 
-    /// Only what was sent, and not so long ago that its place may be written again, can be sent again.
+    /// Returns whether `position` can be retransmitted: it was sent, and it is so recent that publishers cannot
+    /// overwrite it yet.
     fn can_resend(&self, position: i64, sender_position: i64) -> bool {
         let term_length = self.config.positions.term_length();
         let max_message_length = (term_length / 8).min(MAX_MESSAGE_LENGTH);
@@ -213,9 +239,16 @@ impl RetransmitHandler {
         }
     }
 
-    fn set(&mut self, slot: usize, state: State, position: i64, length: usize, expiry_ns: i64) {
+    fn set(
+        &mut self,
+        slot: usize,
+        state: RetransmitState,
+        position: i64,
+        length: usize,
+        expiry_ns: i64,
+    ) {
         self.next_expiry_ns = self.next_expiry_ns.min(expiry_ns);
-        self.actions[slot] = Some(Action {
+        self.actions[slot] = Some(RetransmitAction {
             state,
             position,
             length,
@@ -224,7 +257,7 @@ impl RetransmitHandler {
     }
 }
 
-impl Action {
+impl RetransmitAction {
     fn covers(&self, position: i64) -> bool {
         let end = self.position.saturating_add(self.length as i64);
         (self.position..end).contains(&position)

@@ -1,53 +1,49 @@
-//! What the conductor asks of the sender.
+//! [`SenderCommand`]: commands from the conductor to the sender.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::endpoint::SendEndpoint;
-use super::endpoint_id::EndpointId;
+use super::endpoint_id::SendEndpointId;
 use super::manual_destination::ManualDestination;
 use super::publication::SenderPublication;
 
-/// One request of the conductor.
 #[derive(Debug)]
 pub enum SenderCommand {
-    /// Polls the endpoint for control frames from now on.
+    /// Adds an endpoint. The sender polls the endpoint for control frames.
     AddEndpoint(Box<SendEndpoint>),
-    /// Closes the endpoint; answered by [`SenderEvent::EndpointReleased`](super::SenderEvent::EndpointReleased).
-    RemoveEndpoint(EndpointId),
-    /// Sends the publication through the endpoint from now on.
-    AddPublication(EndpointId, Box<SenderPublication>),
-    /// Stops sending the publication with this registration id; answered by
-    /// [`SenderEvent::PublicationReleased`](super::SenderEvent::PublicationReleased).
+    /// Closes the endpoint. The sender replies with
+    /// [`SenderEvent::EndpointReleased`](super::SenderEvent::EndpointReleased).
+    RemoveEndpoint(SendEndpointId),
+    /// Adds a publication, which is sent through the endpoint.
+    AddPublication(SendEndpointId, Box<SenderPublication>),
+    /// Removes the publication with this registration id.
+    ///
+    /// The sender replies with [`SenderEvent::PublicationReleased`](super::SenderEvent::PublicationReleased).
     RemovePublication(i64),
-    /// Sends to the destination too; only for endpoints with manual control.
+    /// Adds a destination; only for endpoints with manual control.
     AddDestination {
-        /// Which endpoint.
-        endpoint: EndpointId,
-        /// What to send to.
+        endpoint: SendEndpointId,
         destination: ManualDestination,
     },
-    /// Forgets the first destination with the address.
+    /// Removes the first destination with this address.
     RemoveDestination {
-        /// Which endpoint.
-        endpoint: EndpointId,
-        /// Its address, `None` if that was never known.
+        endpoint: SendEndpointId,
+        /// Address of the destination; `None` if the name was never resolved.
         address: Option<SocketAddr>,
     },
-    /// Forgets the destination that was added by a command.
+    /// Removes the destination that a client's command added.
     RemoveDestinationById {
-        /// Which endpoint.
-        endpoint: EndpointId,
-        /// Correlation id of the command that added it.
+        endpoint: SendEndpointId,
+        /// Correlation id of the command that added the destination.
         registration_id: i64,
     },
-    /// The name of the endpoint, or of destinations, stands for another address now.
+    /// Changes the address of the endpoint, or of its destinations, with this name.
     ResolutionChange {
-        /// Which endpoint.
-        endpoint: EndpointId,
-        /// The name as it stands in the channel.
+        endpoint: SendEndpointId,
+        /// The name, as written in the channel.
         name: Arc<str>,
-        /// Where it is now.
+        /// The new address.
         address: SocketAddr,
     },
 }

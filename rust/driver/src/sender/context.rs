@@ -1,4 +1,4 @@
-//! What all parts of the sender share.
+//! The settings, counters and outputs that all parts of the sender share.
 
 use std::io;
 
@@ -10,27 +10,27 @@ use crate::error::DriverError;
 use crate::media::timestamps::EpochNanos;
 use crate::queue::QueueProducer;
 
-/// Settings of the driver that the sender goes by.
+/// The driver's settings for the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderSettings {
-    /// A status message is due from every receiver in this time.
+    /// Maximum time between two status messages of a receiver.
     pub status_message_timeout_ns: i64,
-    /// Duty cycles in a row that may send without looking for control frames.
+    /// Maximum number of consecutive duty cycles that send without polling for control frames.
     pub send_to_status_poll_ratio: usize,
-    /// Messages that are taken out of a socket at a time.
+    /// Number of messages that are read from a socket at a time.
     pub io_vector_capacity: usize,
-    /// GSO batches that one publication may send in a duty cycle.
+    /// Maximum number of GSO batches that a publication may send in a duty cycle.
     pub max_messages_per_send: usize,
-    /// A receiver that is silent for so long is gone.
+    /// Time without a message after which a receiver is no longer connected.
     pub publication_connection_timeout_ns: i64,
-    /// How long small messages may wait for others that share their datagram; 0 for not at all.
+    /// Maximum time that small messages wait for others to share their datagram; 0 to send them at once.
     pub batch_wait_ns: i64,
-    /// Time between two looks for endpoints that nobody answers; 0 for never.
+    /// Interval between two checks for endpoints without a response; 0 to never check.
     pub re_resolution_check_interval_ns: i64,
 }
 
 impl SenderSettings {
-    /// The sender's share of a driver's settings.
+    /// Takes the sender's settings from the configuration.
     pub fn of(context: &Context) -> Self {
         let count = |count: i32| count.max(1) as usize;
         Self {
@@ -45,40 +45,42 @@ impl SenderSettings {
     }
 }
 
-/// Handed to endpoints and publications with everything that they are asked to do.
+/// Shared state; an argument of most operations of endpoints and publications.
 pub(super) struct SenderContext {
     pub settings: SenderSettings,
     pub counters: SenderCounters,
     pub events: QueueProducer<SenderEvent>,
     pub errors: ErrorRecorder,
     pub epoch_nanos: EpochNanos,
-    /// The time at which the duty cycle began.
+    /// Start of the duty cycle.
     pub now_ns: i64,
 }
 
 impl SenderContext {
-    /// Tells the conductor what some peer says over and over, unless the conductor has too much to do: what comes from outside
-    /// must not fill the memory meanwhile.
-    pub fn tell_again(&mut self, event: SenderEvent) {
+    /// Sends the conductor an event that a peer causes again and again.
+    ///
+    /// If the queue is full, drops the event, because a peer must not be able to fill the memory.
+    pub fn report_again(&mut self, event: SenderEvent) {
         if self.events.has_room() {
             self.events.send(event);
         }
     }
 
-    /// A socket took less than it was given.
+    /// Counts a send call that accepted less than it was given.
     pub fn on_short_send(&self) {
         self.counters.short_sends.fetch_add(1);
     }
 
-    /// What a socket said when it was asked to send to an unvalidated destination. The stream does not wait for such a
-    /// destination, because its address may be anything.
+    /// Records an error of a send to an unvalidated destination.
+    ///
+    /// Such an error does not stop the stream, because the address may be forged.
     pub fn note_unvalidated(&self, error: Option<io::Error>) {
         if let Some(error) = error {
             self.on_socket_error(&error, "failed to send to a new destination");
         }
     }
 
-    /// A socket failed while it was asked to do `what`.
+    /// Records an error of a socket; `what` is the operation that failed.
     pub fn on_socket_error(&self, error: &io::Error, what: &str) {
         self.errors.record(&DriverError::io(error, what));
     }

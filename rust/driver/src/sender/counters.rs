@@ -1,4 +1,4 @@
-//! What the sender counts.
+//! [`SenderCounters`]: the system counters that the sender updates.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
@@ -6,40 +6,41 @@ use aeron_memory::counters::system::{SystemCounter, SystemCounters};
 
 type Counter = AtomicCounter<SharedBuffer>;
 
-/// The system counters that the sender moves. Some of them have other writers too, so all are added to atomically where
-/// that is rare, and by [`AtomicCounter::add_release`] only where it is not and the sender is alone.
+/// The system counters that the sender updates.
+///
+/// Some counters have other writers too. The sender therefore adds atomically where additions are rare. It uses
+/// [`AtomicCounter::add_release`] only where additions are frequent and the sender is the only writer.
 #[derive(Clone, Debug)]
 pub struct SenderCounters {
-    /// Bytes of data and heartbeats.
+    /// Bytes of data and heartbeats sent.
     pub bytes_sent: Counter,
-    /// NAKs that make sense, for publications that are here.
+    /// Valid NAKs for existing publications.
     pub naks_received: Counter,
-    /// Status messages that make sense, whatever they are for.
+    /// Valid status messages, whether or not the publication exists.
     pub status_messages_received: Counter,
-    /// Status messages far from the sender's position.
+    /// Status messages with a position far from the sender's.
     pub status_messages_rejected: Counter,
-    /// Heartbeats.
     pub heartbeats_sent: Counter,
-    /// Ranges that were sent again.
+    /// Number of retransmitted ranges.
     pub retransmits_sent: Counter,
-    /// Bytes that were sent again, padding included.
+    /// Retransmitted bytes, including padding.
     pub retransmitted_bytes: Counter,
-    /// NAKs for which no action was free.
+    /// NAKs that were dropped because all retransmit actions were in use.
     pub retransmit_overflow: Counter,
-    /// Datagrams that make no sense; the receiver counts here too.
+    /// Invalid datagrams. The receiver uses the same counter.
     pub invalid_packets: Counter,
-    /// Times that a socket took less than it was given; the receiver counts here too.
+    /// Send calls that accepted less than they were given. The receiver uses the same counter.
     pub short_sends: Counter,
-    /// Times that flow control held back data.
+    /// Number of times that flow control held back data.
     pub flow_control_limits: Counter,
-    /// Error frames that make sense, whatever they are for.
+    /// Valid error frames, whether or not the publication exists.
     pub error_frames_received: Counter,
-    /// Names that stand for another address; the receiver counts here too.
+    /// Names whose address changed. The receiver uses the same counter.
     pub resolution_changes: Counter,
 }
 
 impl SenderCounters {
-    /// The sender's share of a driver's counters.
+    /// Takes the sender's counters from the system counters.
     pub fn of(system: &SystemCounters<SharedBuffer>) -> Self {
         let get = |counter| system.get(counter).clone();
         Self {

@@ -1,8 +1,8 @@
 //! [`DestinationTracker`]: the destinations of a multi-destination-cast endpoint (reference 02, section 11.1).
 //!
-//! With dynamic control whoever sends a status message is a destination for as long as it keeps sending them; with manual
-//! control clients say who is. Bytes from the network make at most [`MAX_DYNAMIC_DESTINATIONS`] of them, and a new one has to be
-//! [validated](super::validation).
+//! With dynamic control, a receiver is a destination as long as it sends status messages. With manual control, clients
+//! add and remove destinations. Receivers can add at most [`MAX_DYNAMIC_DESTINATIONS`] destinations, and each new
+//! destination has to be [validated](super::validation).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
@@ -14,52 +14,53 @@ use aeron_memory::counters::AtomicCounter;
 use super::manual_destination::ManualDestination;
 use super::validation::Unvalidated;
 
-/// Receivers that one endpoint with dynamic control sends to.
+/// Maximum number of destinations of an endpoint with dynamic control.
 pub const MAX_DYNAMIC_DESTINATIONS: usize = 1024;
-/// A destination that is silent for longer is forgotten (dynamic) or looked up again (manual).
+/// Time without a message after which a dynamic destination is removed, and the name of a manual destination is
+/// resolved again.
 pub const DESTINATION_TIMEOUT_NS: i64 = 5_000_000_000;
 
-/// Registration id of what no command made.
+/// Registration id of a destination that no command added.
 pub(super) const NO_REGISTRATION: i64 = -1;
 
-/// Who may add destinations.
+/// The source of destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DestinationControl {
-    /// Receivers, by their status messages.
+    /// Status messages of receivers.
     Dynamic,
-    /// Clients, by their commands.
+    /// Commands of clients.
     Manual,
 }
 
-/// There are [`MAX_DYNAMIC_DESTINATIONS`] already.
+/// The endpoint has [`MAX_DYNAMIC_DESTINATIONS`] already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "status messages ignored: an endpoint has {MAX_DYNAMIC_DESTINATIONS} dynamic destinations, this would be one more"
+    "status message of a new destination ignored: the endpoint has the maximum of {MAX_DYNAMIC_DESTINATIONS} dynamic destinations"
 )]
 pub struct TooManyDestinations;
 
 #[derive(Debug)]
-struct Destination {
+struct SendDestination {
     address: Option<SocketAddr>,
     receiver_id: Option<i64>,
     registration_id: i64,
-    /// Of a manual destination.
+    /// The name of a manual destination.
     name: Option<Arc<str>>,
     time_of_last_activity_ns: i64,
-    /// Of a dynamic destination that is not validated.
+    /// State of a dynamic destination until it is validated.
     unvalidated: Option<Unvalidated>,
 }
 
-/// A receiver that sent a status message.
+/// The receiver that sent a status message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StatusSource {
     pub receiver_id: i64,
     pub address: SocketAddr,
-    /// Bytes of the status message.
+    /// Length of the status message in bytes.
     pub length: usize,
 }
 
-/// Where a datagram goes, and what limits it.
+/// The address for a datagram. If the destination is unvalidated, also its allowance.
 pub(super) struct Recipient<'a> {
     pub address: SocketAddr,
     pub unvalidated: Option<&'a mut Unvalidated>,
@@ -69,21 +70,23 @@ pub(super) struct Recipient<'a> {
 #[derive(Debug)]
 pub struct DestinationTracker {
     control: DestinationControl,
-    destinations: Vec<Destination>,
-    /// Which destination is the first of the next datagrams.
+    destinations: Vec<SendDestination>,
+    /// Index of the destination to which the next datagrams are sent first.
     next: usize,
-    /// Destinations that are not validated.
+    /// Number of unvalidated destinations.
     unvalidated_count: usize,
-    /// Dynamic destinations that came since the endpoint was opened.
+    /// Number of dynamic destinations that were ever added.
     arrivals: u64,
-    /// Makes numbers that nobody else can guess.
+    /// Secret key of the challenges' nonces.
     challenge_key: u128,
-    /// Follows the number of destinations.
+    /// Counter of the number of destinations.
     counter: AtomicCounter<SharedBuffer>,
 }
 
 impl DestinationTracker {
-    /// No destinations yet. `counter` shows how many there are, and nobody else knows `challenge_key`.
+    /// Creates a tracker without destinations.
+    ///
+    /// `counter` shows the number of destinations. `challenge_key` must be secret.
     pub fn new(
         control: DestinationControl,
         counter: AtomicCounter<SharedBuffer>,
@@ -101,10 +104,10 @@ impl DestinationTracker {
         }
     }
 
-    /// A receiver sent a status message.
+    /// Updates or adds the destination of a receiver that sent a status message.
     ///
     /// # Errors
-    /// It is a new one and there are too many.
+    /// The receiver is new and there are too many destinations.
     pub(super) fn on_status_message(
         &mut self,
         source: StatusSource,
@@ -114,7 +117,7 @@ impl DestinationTracker {
             let known = &mut self.destinations[known];
             known.receiver_id = Some(source.receiver_id);
             known.time_of_last_activity_ns = now_ns;
-            // What came from elsewhere earns this address nothing.
+            // Bytes from a different address add nothing to the allowance of this address.
             if known.address == Some(source.address)
                 && let Some(unvalidated) = &mut known.unvalidated
             {
@@ -133,7 +136,7 @@ impl DestinationTracker {
         }
         let mut unvalidated = Unvalidated::new(self.new_nonce(source.address));
         unvalidated.on_received(source.length);
-        self.push(Destination {
+        self.push(SendDestination {
             address: Some(source.address),
             receiver_id: Some(source.receiver_id),
             registration_id: NO_REGISTRATION,
@@ -145,7 +148,7 @@ impl DestinationTracker {
         Ok(())
     }
 
-    /// A receiver at `source` sent a message of `length` bytes that is not a status message.
+    /// Increases the allowance of the destination at `source` for a message of `length` bytes, not a status message.
     pub(super) fn on_received(&mut self, source: SocketAddr, length: usize) {
         for (_, address, unvalidated) in self.unvalidated() {
             if address == source {
@@ -154,9 +157,10 @@ impl DestinationTracker {
         }
     }
 
-    /// A receiver at `source` proves that it receives if `is_proof` of its destination.
+    /// Validates the destination at `source` if `is_proof` returns true for the destination.
     ///
-    /// What comes from elsewhere proves nothing about an address. A NAK does not name its receiver.
+    /// A message proves only that its source address receives, so only destinations at `source` are checked. A NAK
+    /// does not contain a receiver id.
     pub(super) fn validate(
         &mut self,
         receiver_id: Option<i64>,
@@ -166,7 +170,7 @@ impl DestinationTracker {
         if self.unvalidated_count == 0 {
             return;
         }
-        let is_meant = |it: &Destination| {
+        let is_meant = |it: &SendDestination| {
             it.address == Some(source) && (receiver_id.is_none() || it.receiver_id == receiver_id)
         };
         for destination in self.destinations.iter_mut().filter(|it| is_meant(it)) {
@@ -177,7 +181,7 @@ impl DestinationTracker {
         }
     }
 
-    /// Registration id of the manual destination that a receiver at `source` belongs to, -1 if there is none.
+    /// Returns the registration id of the manual destination of a receiver at `source`, else -1.
     pub fn registration_id(&self, receiver_id: i64, source: SocketAddr) -> i64 {
         self.find(receiver_id, source)
             .map_or(NO_REGISTRATION, |known| {
@@ -191,7 +195,7 @@ impl DestinationTracker {
         hasher.finish() as i64
     }
 
-    /// Where to send now: every destination whose address is known, beginning with another one each time.
+    /// Returns every destination with a known address. Each call begins with the next destination in turn.
     pub(super) fn recipients(&mut self, now_ns: i64) -> impl Iterator<Item = Recipient<'_>> {
         if self.control == DestinationControl::Dynamic {
             self.forget_silent(now_ns);
@@ -209,7 +213,7 @@ impl DestinationTracker {
         })
     }
 
-    /// The destinations that are not validated, with the ids of their receivers.
+    /// Returns the unvalidated destinations, with the ids of their receivers.
     pub(super) fn unvalidated(
         &mut self,
     ) -> impl Iterator<Item = (i64, SocketAddr, &mut Unvalidated)> {
@@ -222,17 +226,17 @@ impl DestinationTracker {
             .filter_map(|it| Some((it.receiver_id?, it.address?, it.unvalidated.as_mut()?)))
     }
 
-    /// Some destination whose address is known.
+    /// Returns the first known address of a destination.
     pub fn first_address(&self) -> Option<SocketAddr> {
         self.destinations
             .iter()
             .find_map(|destination| destination.address)
     }
 
-    /// A client added a destination; without effect where receivers do.
+    /// Adds a client's destination. With dynamic control, does nothing.
     pub fn add(&mut self, destination: ManualDestination, now_ns: i64) {
         if self.control == DestinationControl::Manual {
-            self.push(Destination {
+            self.push(SendDestination {
                 address: destination.address,
                 receiver_id: None,
                 registration_id: destination.registration_id,
@@ -243,17 +247,17 @@ impl DestinationTracker {
         }
     }
 
-    /// Forgets the first destination at `address`.
+    /// Removes the first destination at `address`.
     pub fn remove(&mut self, address: Option<SocketAddr>) {
         self.remove_first(|destination| destination.address == address);
     }
 
-    /// Forgets the destination that the command with this id added.
+    /// Removes the destination that the command with this id added.
     pub fn remove_by_id(&mut self, registration_id: i64) {
         self.remove_first(|destination| destination.registration_id == registration_id);
     }
 
-    /// All destinations of this name are at `address` now.
+    /// Sets the address of all destinations with this name.
     pub fn on_resolution_change(&mut self, name: &str, address: SocketAddr) {
         for destination in &mut self.destinations {
             if destination.name.as_deref() == Some(name) {
@@ -262,7 +266,7 @@ impl DestinationTracker {
         }
     }
 
-    /// Calls `re_resolve` with every manual destination that was silent for too long, and gives it as long again.
+    /// Calls `re_resolve` for each manual destination without a recent message, and restarts the destination's timeout.
     pub fn check_re_resolution(
         &mut self,
         now_ns: i64,
@@ -278,7 +282,10 @@ impl DestinationTracker {
         }
     }
 
-    /// A receiver that is known keeps its port but may change its address, as behind a translator of addresses.
+    /// Returns the index of the destination of a receiver.
+    ///
+    /// A known receiver is found by its id and port. Its IP address may change, for example after a change in an
+    /// address translator.
     fn find(&self, receiver_id: i64, source: SocketAddr) -> Option<usize> {
         self.destinations.iter().position(|destination| {
             let Some(address) = destination.address else {
@@ -291,12 +298,12 @@ impl DestinationTracker {
         })
     }
 
-    fn push(&mut self, destination: Destination) {
+    fn push(&mut self, destination: SendDestination) {
         self.destinations.push(destination);
         self.on_change();
     }
 
-    fn remove_first(&mut self, is_meant: impl Fn(&Destination) -> bool) {
+    fn remove_first(&mut self, is_meant: impl Fn(&SendDestination) -> bool) {
         if let Some(index) = self.destinations.iter().position(is_meant) {
             self.destinations.remove(index);
             self.on_change();
@@ -312,7 +319,7 @@ impl DestinationTracker {
         }
     }
 
-    /// Destinations came or went.
+    /// Updates the counter and the number of unvalidated destinations.
     fn on_change(&mut self) {
         let unvalidated = self
             .destinations
@@ -323,7 +330,7 @@ impl DestinationTracker {
     }
 }
 
-/// Whether the last sign of life is too long ago.
+/// Returns whether the last activity was longer ago than the timeout.
 pub(super) fn is_silent(time_of_last_activity_ns: i64, now_ns: i64) -> bool {
     now_ns - time_of_last_activity_ns > DESTINATION_TIMEOUT_NS
 }

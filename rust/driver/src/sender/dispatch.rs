@@ -1,4 +1,4 @@
-//! [`Routes`]: which publication a control frame is for, and what is counted on the way (reference 02, sections 16.2 and 17).
+//! [`Routes`]: finds the publication of each control frame and counts the frames (reference 02, sections 16.2 and 17).
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,16 +14,16 @@ use crate::error::DriverError;
 use crate::stream::StreamSession;
 
 /// A publication and the slot of its endpoint.
-pub(super) struct Sending {
+pub(super) struct RoutedPublication {
     pub slot: usize,
     pub publication: Box<SenderPublication>,
 }
 
-/// Indexes of publications by their routes.
+/// Maps each route to the index of its publication.
 #[derive(Debug, Default)]
 pub struct Routes(HashMap<Route, usize>);
 
-/// The way of control frames to a publication: the endpoint that receives them, and the session that they name.
+/// The key of a publication: the endpoint at which the control frame arrived, and the session in the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Route {
     /// Slot of the endpoint in the sender.
@@ -32,7 +32,7 @@ struct Route {
 }
 
 impl Routes {
-    /// The publication is at `index` now.
+    /// Adds the route of a publication, or updates its index.
     pub fn add(&mut self, slot: usize, publication: &SenderPublication, index: usize) {
         let session = publication.session();
         self.0.insert(Route { slot, session }, index);
@@ -43,12 +43,12 @@ impl Routes {
         self.0.remove(&Route { slot, session });
     }
 
-    /// Acts on a datagram that came to the socket of the endpoint in `slot`.
+    /// Handles a datagram that arrived at the endpoint in `slot`.
     pub fn dispatch(
         &self,
         slot: usize,
         endpoint: &mut SendEndpoint,
-        publications: &mut [Sending],
+        publications: &mut [RoutedPublication],
         datagram: ControlDatagram<'_>,
         context: &mut SenderContext,
     ) {
@@ -93,7 +93,7 @@ impl Routes {
     fn find<'a>(
         &self,
         route: Route,
-        publications: &'a mut [Sending],
+        publications: &'a mut [RoutedPublication],
     ) -> Option<&'a mut SenderPublication> {
         let sending = publications.get_mut(*self.0.get(&route)?)?;
         Some(&mut sending.publication)
@@ -114,7 +114,7 @@ fn session_of(frame: &ControlFrame<'_>) -> StreamSession {
     }
 }
 
-/// A status message of a stream that is not here still makes a destination of its receiver.
+/// Handles a status message. Its receiver becomes a destination even if the stream does not exist.
 fn on_status_message(
     message: &StatusMessage<'_>,
     source: StatusSource,

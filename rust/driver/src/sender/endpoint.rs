@@ -1,4 +1,4 @@
-//! [`SendEndpoint`]: a socket that publications share, and where it sends to.
+//! [`SendEndpoint`]: a socket that publications share, and its destinations.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,60 +10,63 @@ use super::context::SenderContext;
 use super::destinations::{
     DestinationTracker, NO_REGISTRATION, StatusSource, TooManyDestinations, is_silent,
 };
-use super::endpoint_id::EndpointId;
-use super::inbox::Inbox;
+use super::endpoint_id::SendEndpointId;
+use super::inbox::DatagramInbox;
 use super::manual_destination::ManualDestination;
 use super::validation::Unvalidated;
 use crate::media::timestamps;
 use crate::media::transport::{GsoBatch, Socket};
 use crate::stream::StreamSession;
 
-/// Where the datagrams of an endpoint go.
+/// The destinations of an endpoint's datagrams.
 #[derive(Debug)]
 pub enum Destinations {
-    /// To one peer or one group.
+    /// One peer or one multicast group.
     One(Peer),
-    /// To several destinations, which come and go.
+    /// Several destinations, which are added and removed at run time.
     Several(DestinationTracker),
-    /// Each publication knows where, once it was asked: response channels.
+    /// Each publication has its own destination: the sender of the requests. Used by response channels.
     PerPublication,
 }
 
 /// The only destination of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// The name to look up again when nobody answers, as it stands in the channel; `None` to keep the address for ever.
+    /// The name, as written in the channel, that is resolved again if no status message arrives. `None` if the address
+    /// never changes.
     pub name: Option<Arc<str>>,
-    /// Where it is now.
+    /// The current address.
     pub address: SocketAddr,
-    /// It is a group.
+    /// Whether the address is that of a multicast group.
     pub is_multicast: bool,
-    /// The socket is connected to the address.
+    /// Whether the socket is connected to the address.
     pub is_connected: bool,
 }
 
-/// For whom data of a publication is.
+/// The destinations that a publication's data is sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Audience {
-    /// All destinations of the publication with this registration id. One that is not validated gets what its allowance holds.
+    /// All destinations of the publication with this registration id. An unvalidated destination receives
+    /// at most its allowance.
     All { publication: i64 },
-    /// What one destination missed.
+    /// One destination, for a retransmit of data that this destination has missed.
     One(SocketAddr),
 }
 
-/// What makes an endpoint.
+/// Parameters of a new endpoint.
 pub struct SendEndpointConfig {
-    /// Its name between conductor and sender.
-    pub id: EndpointId,
-    /// Sends data, receives control frames.
+    /// Id of the endpoint, set by the conductor.
+    pub id: SendEndpointId,
+    /// Sends data and receives control frames.
     pub socket: Box<dyn Socket>,
-    /// Where data goes.
+    /// Destinations of the data.
     pub destinations: Destinations,
-    /// Where in a message the time of sending is written, see [`TimestampOffsets`](aeron_protocol::uri::TimestampOffsets).
+    /// Offset in a message at which the send time is written, see
+    /// [`TimestampOffsets`](aeron_protocol::uri::TimestampOffsets).
     pub send_timestamp_offset: Option<i32>,
 }
 
-/// A send endpoint; made by the conductor, owned by the sender.
+/// A send endpoint. The conductor creates it; the sender owns it.
 pub struct SendEndpoint {
     config: SendEndpointConfig,
     time_of_last_status_message_ns: i64,
@@ -80,7 +83,7 @@ impl std::fmt::Debug for SendEndpoint {
 }
 
 impl SendEndpoint {
-    /// An endpoint that nobody has answered yet.
+    /// Creates an endpoint. `now_ns` starts the timeout for its first status message.
     pub fn new(config: SendEndpointConfig, now_ns: i64) -> Self {
         Self {
             config,
@@ -88,8 +91,7 @@ impl SendEndpoint {
         }
     }
 
-    /// Its name between conductor and sender.
-    pub fn id(&self) -> EndpointId {
+    pub fn id(&self) -> SendEndpointId {
         self.config.id
     }
 
@@ -97,7 +99,7 @@ impl SendEndpoint {
         self.config.socket.as_ref()
     }
 
-    /// Whether there is one receiver at most, as far as the channel tells.
+    /// Returns whether the channel allows at most one receiver.
     pub(super) fn is_unicast(&self) -> bool {
         match &self.config.destinations {
             Destinations::One(peer) => !peer.is_multicast,
@@ -106,7 +108,7 @@ impl SendEndpoint {
         }
     }
 
-    /// How many datagrams a GSO batch should have at most.
+    /// Returns the maximum number of datagrams for a GSO batch.
     pub(super) fn max_gso_batch_datagrams(&self, response_address: Option<SocketAddr>) -> usize {
         let to = match &self.config.destinations {
             Destinations::One(peer) => peer.to(),
@@ -116,8 +118,10 @@ impl SendEndpoint {
         self.config.socket.max_gso_batch_datagrams(to)
     }
 
-    /// Sends GSO batches to their audience, a response publication's to `response_address`. Returns how many count as sent.
-    /// With several destinations all do, whatever each of them got, unless a socket failed.
+    /// Sends GSO batches to the audience. Returns how many count as sent.
+    ///
+    /// A response publication sends to `response_address`. With several destinations, all batches count as sent unless
+    /// a socket fails, even if some destinations were sent fewer.
     pub(super) fn send_gso_batches(
         &mut self,
         response_address: Option<SocketAddr>,
@@ -162,7 +166,7 @@ impl SendEndpoint {
         }
     }
 
-    /// Sends one datagram that is not in a term to all destinations; answers whether it counts as sent.
+    /// Sends one datagram that is not in a term to all destinations. Returns whether it counts as sent.
     pub(super) fn send(
         &mut self,
         response_address: Option<SocketAddr>,
@@ -192,7 +196,7 @@ impl SendEndpoint {
         }
     }
 
-    /// Sends the challenges that are due on the stream of a publication.
+    /// Sends the challenges that are due for the stream of a publication.
     pub(super) fn send_challenges(
         &mut self,
         publication: i64,
@@ -220,18 +224,20 @@ impl SendEndpoint {
         }
     }
 
-    /// Takes a batch of up to `limit` messages out of the socket.
-    pub(super) fn receive(&mut self, limit: usize, inbox: &mut Inbox) -> io::Result<()> {
+    /// Reads up to `limit` messages from the socket into `inbox`.
+    pub(super) fn receive(&mut self, limit: usize, inbox: &mut DatagramInbox) -> io::Result<()> {
         self.config.socket.receive(limit, &mut |datagram| {
             inbox.push(datagram.source, datagram.bytes);
         })?;
         Ok(())
     }
 
-    /// A status message came; `is_known` if one of the endpoint's publications is meant.
+    /// Handles a status message: updates the timeout and the destinations.
+    ///
+    /// `is_known` says whether the publication of the status message exists.
     ///
     /// # Errors
-    /// Its receiver would be one destination too many.
+    /// The receiver is new and there are too many destinations.
     pub(super) fn on_status_message(
         &mut self,
         source: StatusSource,
@@ -247,14 +253,16 @@ impl SendEndpoint {
         }
     }
 
-    /// A receiver at `source` sent a message of `length` bytes that is not a status message.
+    /// Increases the allowance of the destination at `source` for a message of `length` bytes, not a status message.
     pub(super) fn on_received(&mut self, source: SocketAddr, length: usize) {
         if let Destinations::Several(tracker) = &mut self.config.destinations {
             tracker.on_received(source, length);
         }
     }
 
-    /// A receiver at `source` proves that it receives if `is_proof` of its destination; `None` is any receiver there.
+    /// Validates the destination at `source` if `is_proof` returns true for the destination.
+    ///
+    /// `None` means any receiver at `source`.
     pub(super) fn validate(
         &mut self,
         receiver_id: Option<i64>,
@@ -266,7 +274,7 @@ impl SendEndpoint {
         }
     }
 
-    /// Registration id of the manual destination that a receiver belongs to, -1 if there is none.
+    /// Returns the registration id of the manual destination of a receiver, else -1.
     pub(super) fn destination_registration_id(&self, receiver_id: i64, source: SocketAddr) -> i64 {
         match &self.config.destinations {
             Destinations::Several(tracker) => tracker.registration_id(receiver_id, source),
@@ -292,7 +300,7 @@ impl SendEndpoint {
         }
     }
 
-    /// What `name` stands for is at `address` now.
+    /// Changes the address for `name`.
     pub(super) fn on_resolution_change(
         &mut self,
         name: &str,
@@ -311,7 +319,7 @@ impl SendEndpoint {
         Ok(())
     }
 
-    /// Calls `re_resolve` with each name at whose address nobody answers any more.
+    /// Calls `re_resolve` for each name from whose address no message has arrived for too long.
     pub(super) fn check_re_resolution(
         &mut self,
         now_ns: i64,
@@ -332,7 +340,7 @@ impl SendEndpoint {
 }
 
 impl Peer {
-    /// What a socket calls it.
+    /// Returns the address argument for the socket; `None` if the socket is connected.
     fn to(&self) -> Option<SocketAddr> {
         (!self.is_connected).then_some(self.address)
     }

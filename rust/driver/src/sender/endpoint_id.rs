@@ -1,4 +1,4 @@
-//! [`EndpointId`]: the name of a send endpoint between conductor and sender.
+//! [`SendEndpointId`]: identifies a send endpoint between conductor and sender.
 
-/// Names a send endpoint; given by the conductor, never used twice.
-pub type EndpointId = u64;
+/// Id of a send endpoint. The conductor assigns it and never uses it twice.
+pub type SendEndpointId = u64;

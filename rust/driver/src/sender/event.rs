@@ -1,61 +1,59 @@
-//! What the sender tells the conductor.
+//! [`SenderEvent`]: events from the sender to the conductor.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::endpoint_id::EndpointId;
+use super::endpoint_id::SendEndpointId;
 
-/// Told to the conductor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SenderEvent {
     /// The endpoint is closed.
-    EndpointReleased(EndpointId),
-    /// The sender holds nothing of the publication with this registration id any more.
+    EndpointReleased(SendEndpointId),
+    /// The sender has dropped the publication with this registration id.
     PublicationReleased(i64),
-    /// Nobody answers at an address: does its name stand for another one now?
+    /// No message arrives from an address: the conductor resolves the name of the address again.
     ReResolve {
-        /// Which endpoint.
-        endpoint: EndpointId,
-        /// The name as it stands in the channel.
+        endpoint: SendEndpointId,
+        /// The name, as written in the channel.
         name: Arc<str>,
-        /// What it stood for so far.
+        /// The current address.
         current: Option<SocketAddr>,
     },
-    /// The other side opened a response stream for the subscription with this registration id.
+    /// The peer has opened a response stream for the subscription with this registration id.
     ResponseSetup {
         /// Registration id of the subscription.
         response_correlation_id: i64,
         /// Session of the response stream.
         response_session_id: i32,
     },
-    /// A response publication, made for the image with this correlation id, has its first receiver.
+    /// The response publication for the image with this correlation id has its first receiver.
     ResponseConnected {
         /// Correlation id of the image.
         response_correlation_id: i64,
     },
-    /// A receiver that was alive refuses a publication.
+    /// A live receiver rejects a publication.
     PublicationError(Box<PublicationErrorReport>),
 }
 
-/// What a receiver's error frame said.
+/// Content of a receiver's error frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicationErrorReport {
     /// Registration id of the publication.
     pub registration_id: i64,
-    /// Registration id of the manual destination that it came from, -1 if there is none.
+    /// Registration id of the manual destination of the receiver, else -1.
     pub destination_registration_id: i64,
     /// Session of the publication.
     pub session_id: i32,
     /// Stream of the publication.
     pub stream_id: i32,
-    /// Who refuses it.
+    /// Id of the receiver that rejects the publication.
     pub receiver_id: i64,
-    /// Group of the receiver, -1 if the frame has none.
+    /// Group tag of the receiver, -1 if the frame has none.
     pub group_tag: i64,
-    /// Where the frame came from.
+    /// Source address of the frame.
     pub source: SocketAddr,
-    /// Why, as a number; any value, as it came.
+    /// The error code as received; any value is possible.
     pub error_code: i32,
-    /// Why, in words: at most 1023 bytes, of any kind.
+    /// The error text as received: at most 1023 bytes, which need not be UTF-8.
     pub message: Box<[u8]>,
 }

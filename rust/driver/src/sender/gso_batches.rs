@@ -1,10 +1,11 @@
-//! Cutting a stream into datagrams, and datagrams into GSO batches.
+//! Cuts a stream into datagrams, and groups the datagrams into GSO batches.
 //!
-//! A datagram holds as many whole frames as its limit allows. A [`GsoBatch`] is a row of datagrams that one call can send, all of
-//! one length except that the last may be shorter. How datagrams are cut never depends on how many of them a batch may hold.
+//! A datagram contains as many whole frames as its limit allows. A [`GsoBatch`] is a sequence of datagrams for one
+//! system call. All datagrams of a batch have the same length, except that the last may be shorter. The boundaries of
+//! datagrams never depend on the size of the batches.
 //!
-//! A batch is the range of the term that the [`Cutter`] walked. Of padding only the header is sent, so a batch ends with that
-//! header, and the next batch begins at the end of the padding.
+//! A batch is the range of the term that the [`Cutter`] has walked. Only the header of a padding frame is sent. A batch
+//! therefore ends with that header, and the next batch begins after the padding.
 
 use aeron_memory::Words;
 use aeron_memory::buffer::SharedBuffer;
@@ -15,56 +16,56 @@ use arrayvec::ArrayVec;
 
 use crate::media::transport::{GsoBatch, MAX_GSO_BATCH_LENGTH};
 
-/// Most GSO batches that are cut at a time: the largest number of messages per send that can be configured.
+/// Maximum number of GSO batches in one cut, which is the largest number of messages per send that can be configured.
 pub const MAX_GSO_BATCHES: usize = 16;
 
-/// What may be cut.
+/// Limits of a cut.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Longest datagram, in bytes.
+pub struct CutLimits {
+    /// Maximum length of a datagram in bytes.
     pub mtu_length: usize,
-    /// Most batches, 1 to [`MAX_GSO_BATCHES`].
+    /// Maximum number of batches, 1 to [`MAX_GSO_BATCHES`].
     pub max_gso_batches: usize,
-    /// Most datagrams in a batch.
+    /// Maximum number of datagrams in a batch.
     pub max_gso_batch_datagrams: usize,
-    /// What to do with a last datagram that has room for more.
-    pub tail: Tail,
+    /// How to treat a last datagram with room for more frames.
+    pub tail: TailPolicy,
 }
 
-/// What to do with a last datagram that has room for more frames than there are.
+/// How to treat a last datagram that has room for more frames than the log contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tail {
-    /// It leaves.
+pub enum TailPolicy {
+    /// Send the datagram.
     Send,
-    /// It stays for now.
+    /// Hold the datagram back for now.
     Hold,
-    /// It stays if it holds several frames: more of that kind are likely to join soon.
+    /// Hold the datagram back if it contains several frames: more small messages are likely to follow soon.
     HoldSeveral,
 }
 
-/// What stopped the cutting.
+/// Why the cut ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// Nothing more is there, the term ends, or there are as many batches as allowed.
+pub enum CutEnd {
+    /// The log contains nothing more, the term ends, or the maximum number of batches is reached.
     Done,
-    /// The next frame does not fit in what is left of the window.
+    /// The next frame does not fit into the rest of the window.
     Window,
-    /// The last datagram stays, as [`Tail`] says.
+    /// The last datagram was held back, according to [`TailPolicy`].
     Held,
 }
 
-/// GSO batches in the order in which they are sent.
+/// GSO batches in stream order.
 #[derive(Debug)]
-pub struct Cut<'a> {
+pub struct CutBatches<'a> {
     pub batches: ArrayVec<GsoBatch<'a>, MAX_GSO_BATCHES>,
-    /// Position behind each batch, padding included.
+    /// End position of each batch, including padding.
     ends: ArrayVec<i64, MAX_GSO_BATCHES>,
     begin: i64,
-    pub stop: Stop,
+    pub stop: CutEnd,
 }
 
-impl Cut<'_> {
-    /// Position behind the first `count` batches.
+impl CutBatches<'_> {
+    /// Returns the end position of the first `count` batches.
     pub fn end_of(&self, count: usize) -> i64 {
         count
             .checked_sub(1)
@@ -72,20 +73,21 @@ impl Cut<'_> {
             .unwrap_or(self.begin)
     }
 
-    /// Whether the last of the first `count` batches has one frame in each datagram, as far as its first one tells.
+    /// Returns whether each datagram in the last of the first `count` batches has a single frame. Checks only the first
+    /// datagram of that batch.
     pub fn is_last_frame_alone(&self, log: &LogBuffers<SharedBuffer>, count: usize) -> bool {
         count.checked_sub(1).is_some_and(|last| {
             is_one_frame(log, self.end_of(last), self.batches[last].datagram_length())
         })
     }
 
-    /// Bytes of the first `count` batches, without padding.
+    /// Returns the bytes of the first `count` batches, without padding.
     pub fn length_of(&self, count: usize) -> usize {
         self.batches.iter().take(count).map(GsoBatch::length).sum()
     }
 }
 
-/// Cuts what is in the log from `position` on, within one term and at most `window` bytes with padding.
+/// Cuts the log from `position`, within one term and at most `window` bytes including padding.
 ///
 /// # Errors
 /// A frame has an impossible length, or no frame can begin at `position`.
@@ -93,8 +95,8 @@ pub fn cut<'a>(
     log: &'a LogBuffers<SharedBuffer>,
     position: i64,
     window: i64,
-    limits: &Limits,
-) -> Result<Cut<'a>, CorruptLog> {
+    limits: &CutLimits,
+) -> Result<CutBatches<'a>, CorruptLog> {
     let mut cutter = Cutter::new(log, position, window, limits);
     let (mut batches, mut ends) = (ArrayVec::new(), ArrayVec::new());
     while batches.len() < limits.max_gso_batches.min(MAX_GSO_BATCHES)
@@ -103,7 +105,7 @@ pub fn cut<'a>(
         batches.push(batch);
         ends.push(cutter.position());
     }
-    Ok(Cut {
+    Ok(CutBatches {
         batches,
         ends,
         begin: position,
@@ -111,29 +113,29 @@ pub fn cut<'a>(
     })
 }
 
-/// Walks one term from frame to frame.
+/// Walks through one term frame by frame.
 struct Cutter<'a, 'l> {
     log: &'a LogBuffers<SharedBuffer>,
-    limits: &'l Limits,
+    limits: &'l CutLimits,
     term_begin: i64,
-    /// Everything before in the term was cut.
+    /// End of the part of the term that is already cut.
     offset: usize,
-    /// Nothing from here on may be cut: the end of the window or of the term.
+    /// End of the part that may be cut: the end of the window or of the term.
     end: usize,
     /// Whether the window ends before the term.
     is_limited: bool,
-    /// The frames at `offset`, if they were found while the batch before had no room for them.
-    next: Option<Datagram>,
-    /// The last datagram that was found has room for more frames than there are.
+    /// The frames at `offset`, if they were found before but did not fit into the previous batch.
+    next: Option<CutDatagram>,
+    /// Whether the datagram that was found last has room for more frames than the log contains.
     is_last: bool,
-    stop: Stop,
+    stop: CutEnd,
 }
 
 /// Whole frames at a cutter's offset.
 #[derive(Clone, Copy)]
-struct Datagram {
+struct CutDatagram {
     length: usize,
-    /// Bytes of padding after them that are not sent.
+    /// Length of the padding after the frames, which is not sent.
     padding: usize,
 }
 
@@ -142,7 +144,7 @@ impl<'a, 'l> Cutter<'a, 'l> {
         log: &'a LogBuffers<SharedBuffer>,
         position: i64,
         window: i64,
-        limits: &'l Limits,
+        limits: &'l CutLimits,
     ) -> Self {
         let positions = log.positions();
         let offset = positions.term_offset(position);
@@ -157,7 +159,7 @@ impl<'a, 'l> Cutter<'a, 'l> {
             is_limited: window < left,
             next: None,
             is_last: false,
-            stop: Stop::Done,
+            stop: CutEnd::Done,
         }
     }
 
@@ -165,7 +167,7 @@ impl<'a, 'l> Cutter<'a, 'l> {
         self.term_begin + self.offset as i64
     }
 
-    /// Cuts the longest batch that begins here.
+    /// Cuts the longest batch that begins at the offset.
     fn next_batch(&mut self) -> Result<Option<GsoBatch<'a>>, CorruptLog> {
         let Some(first) = self.next_datagram()? else {
             return Ok(None);
@@ -173,7 +175,7 @@ impl<'a, 'l> Cutter<'a, 'l> {
         let (begin, mut padding) = (self.offset, first.padding);
         self.offset += first.length;
         for _ in 1..self.limits.max_gso_batch_datagrams {
-            // The bytes after the header of padding are not sent: the batch ends with it.
+            // Only the header of a padding frame is sent, so the batch ends with the header.
             let is_whole = (self.offset - begin).is_multiple_of(first.length);
             if padding > 0 || !is_whole {
                 break;
@@ -199,8 +201,8 @@ impl<'a, 'l> Cutter<'a, 'l> {
         Ok(Some(batch))
     }
 
-    /// The datagram that begins here, if it may be sent now.
-    fn next_datagram(&mut self) -> Result<Option<Datagram>, CorruptLog> {
+    /// Returns the datagram at the offset, if it may be sent now.
+    fn next_datagram(&mut self) -> Result<Option<CutDatagram>, CorruptLog> {
         if let Some(datagram) = self.next.take() {
             return Ok(Some(datagram));
         }
@@ -209,7 +211,7 @@ impl<'a, 'l> Cutter<'a, 'l> {
         }
         if self.offset >= self.end {
             if self.is_limited {
-                self.stop = Stop::Window;
+                self.stop = CutEnd::Window;
             }
             return Ok(None);
         }
@@ -222,31 +224,31 @@ impl<'a, 'l> Cutter<'a, 'l> {
                 is_full,
             } => (length, padding, is_full),
             Available::TooLong(_) => {
-                self.stop = Stop::Window;
+                self.stop = CutEnd::Window;
                 return Ok(None);
             }
         };
         let tail = self.limits.tail;
         if !is_full && tail.is_held(self.log, self.position(), length) {
-            self.stop = Stop::Held;
+            self.stop = CutEnd::Held;
             return Ok(None);
         }
         self.is_last = !is_full;
-        Ok(Some(Datagram { length, padding }))
+        Ok(Some(CutDatagram { length, padding }))
     }
 }
 
-impl Tail {
+impl TailPolicy {
     fn is_held(self, log: &LogBuffers<SharedBuffer>, at: i64, length: usize) -> bool {
         match self {
-            Tail::Send => false,
-            Tail::Hold => true,
-            Tail::HoldSeveral => !is_one_frame(log, at, length),
+            TailPolicy::Send => false,
+            TailPolicy::Hold => true,
+            TailPolicy::HoldSeveral => !is_one_frame(log, at, length),
         }
     }
 }
 
-/// Whether `length` bytes of whole frames at `position` are a single one.
+/// Returns whether the `length` bytes of whole frames at `position` are a single frame.
 fn is_one_frame(log: &LogBuffers<SharedBuffer>, position: i64, length: usize) -> bool {
     let offset = log.positions().term_offset(position);
     let frame_length = log.term_at(position).load_i32_relaxed(offset);

@@ -1,32 +1,31 @@
-//! [`Inbox`]: control datagrams on their way from a socket to the publications.
+//! [`DatagramInbox`]: buffers control datagrams between a socket and the publications.
 
 use std::net::SocketAddr;
 use std::ops::Range;
 
-/// A datagram that came to an endpoint's socket.
+/// A datagram that arrived at an endpoint's socket.
 #[derive(Clone, Copy, Debug)]
 pub struct ControlDatagram<'a> {
-    /// Address of the receiver that sent it.
+    /// Address of the receiver that sent the datagram.
     pub source: SocketAddr,
     pub bytes: &'a [u8],
 }
 
-/// A batch of datagrams, copied: what they ask for is sent through the socket that they came from, so that one must be free.
+/// A batch of copied datagrams. The copy releases the socket, which the replies to these datagrams need.
 #[derive(Debug, Default)]
-pub struct Inbox {
+pub struct DatagramInbox {
     bytes: Vec<u8>,
     datagrams: Vec<(SocketAddr, Range<usize>)>,
 }
 
-impl Inbox {
-    /// Adds a datagram.
+impl DatagramInbox {
     pub fn push(&mut self, source: SocketAddr, datagram: &[u8]) {
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(datagram);
         self.datagrams.push((source, begin..self.bytes.len()));
     }
 
-    /// Calls `on_datagram` with each datagram, in order, and removes them all. Returns their number.
+    /// Calls `on_datagram` with each datagram, in order, and removes all datagrams. Returns the number of datagrams.
     pub fn drain(&mut self, mut on_datagram: impl FnMut(ControlDatagram<'_>)) -> usize {
         for (source, range) in &self.datagrams {
             on_datagram(ControlDatagram {

@@ -1,15 +1,15 @@
-//! [`ManualDestination`]: where a client wants a publication with manual control to go.
+//! [`ManualDestination`]: a destination that a client has added to a publication.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// A destination that a client added to a publication with manual control.
+/// A destination of a publication with manual control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManualDestination {
-    /// Correlation id of the command that added it.
+    /// Correlation id of the command that added the destination.
     pub registration_id: i64,
-    /// The `endpoint` of its URI, as it was written.
+    /// The `endpoint` of the destination's URI, as written.
     pub name: Arc<str>,
-    /// What the name stands for; nothing is sent as long as that is not known.
+    /// The address of the name. `None` until the name is resolved; until then, nothing is sent to the destination.
     pub address: Option<SocketAddr>,
 }

@@ -1,8 +1,9 @@
-//! The sender: sends what publishers wrote, and takes what receivers say about it.
+//! The sender: sends the messages of publications and handles the control frames of receivers.
 //!
 //! [`Sender`] owns the [send endpoints](SendEndpoint) with their sockets and the sending halves of the
-//! [publications](SenderPublication). It does no I/O of its own: sockets, time and memory are handed to it. The conductor makes
-//! its objects and hands them over by [`SenderCommand`]s; the sender tells it what happened by [`SenderEvent`]s.
+//! [publications](SenderPublication). The caller passes sockets, time and memory, so a simulator can run the sender.
+//! The conductor creates the endpoints and publications and passes them in [`SenderCommand`]s. The sender reports
+//! events in [`SenderEvent`]s.
 
 mod command;
 mod context;
@@ -24,7 +25,7 @@ mod validation;
 pub use command::SenderCommand;
 pub use destinations::{DestinationControl, DestinationTracker};
 pub use endpoint::{Destinations, Peer, SendEndpoint, SendEndpointConfig};
-pub use endpoint_id::EndpointId;
+pub use endpoint_id::SendEndpointId;
 pub use event::{PublicationErrorReport, SenderEvent};
 pub use manual_destination::ManualDestination;
 pub use publication::{PublicationCounters, Response, SenderPublication, SenderPublicationConfig};
@@ -43,27 +44,29 @@ use crate::media::transport::{Poller, SocketKey};
 use crate::queue::{QueueConsumer, QueueProducer};
 use context::{SenderContext, SenderSettings};
 use counters::SenderCounters;
-use dispatch::{Routes, Sending};
-use inbox::Inbox;
+use dispatch::{RoutedPublication, Routes};
+use inbox::DatagramInbox;
 
-/// What a sender is made of.
+/// The parts of a new sender.
 pub struct SenderParts {
-    /// From the conductor.
+    /// Commands from the conductor.
     pub commands: QueueConsumer<SenderCommand>,
-    /// To the conductor.
+    /// Events for the conductor.
     pub events: QueueProducer<SenderEvent>,
-    /// Tells which sockets have control frames.
+    /// Finds the sockets with control frames.
     pub poller: Box<dyn Poller>,
     /// The driver's own counters.
     pub system_counters: SystemCounters<SharedBuffer>,
-    /// Where its failures go.
+    /// Records failures of the sender.
     pub errors: ErrorRecorder,
-    /// The wall clock, for times that are written into messages.
+    /// The wall clock, for timestamps that are written into messages.
     pub epoch_nanos: EpochNanos,
 }
 
-/// Commands that are executed in one duty cycle. A cycle visits every publication, so with thousands of them one command in each
-/// cycle would be a delay of seconds for the last of many commands. The receiver executes as many.
+/// Maximum number of commands in one duty cycle, the same as in the receiver.
+///
+/// A duty cycle visits every publication. With thousands of publications and one command in each duty cycle, the last
+/// of many commands would be delayed by seconds.
 const MAX_COMMANDS: usize = 16;
 
 /// The sender; see the [module](self).
@@ -72,19 +75,19 @@ pub struct Sender {
     commands: QueueConsumer<SenderCommand>,
     poller: Box<dyn Poller>,
     stall_tracker: StallTracker,
-    /// An endpoint keeps its slot as long as it lives.
+    /// The index of an endpoint does not change until the endpoint is removed.
     endpoints: Vec<Option<SendEndpoint>>,
-    publications: Vec<Sending>,
+    publications: Vec<RoutedPublication>,
     routes: Routes,
-    inbox: Inbox,
-    /// The publication that sends first in the next duty cycle.
+    inbox: DatagramInbox,
+    /// Index of the publication that sends first in the next duty cycle.
     next: usize,
     cycles_since_poll: usize,
     time_of_last_poll_ns: i64,
     time_of_last_re_resolution_check_ns: i64,
 }
 
-/// What a pass over all publications did.
+/// Result of a pass over all publications.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pass {
     bytes_sent: usize,
@@ -92,7 +95,7 @@ struct Pass {
 }
 
 impl Sender {
-    /// A sender without endpoints, which goes by `settings`.
+    /// Creates a sender without endpoints.
     pub fn new(settings: &Context, parts: SenderParts, now_ns: i64) -> Self {
         let system = &parts.system_counters;
         let stall_tracker = StallTracker::new(
@@ -116,7 +119,7 @@ impl Sender {
             endpoints: Vec::new(),
             publications: Vec::new(),
             routes: Routes::default(),
-            inbox: Inbox::default(),
+            inbox: DatagramInbox::default(),
             next: 0,
             cycles_since_poll: 0,
             time_of_last_poll_ns: now_ns,
@@ -124,12 +127,12 @@ impl Sender {
         }
     }
 
-    /// Starts measuring duty cycles at `now_ns`, whatever was before.
+    /// Restarts the measurement of duty cycles at `now_ns`.
     pub fn restart_stall_tracker(&mut self, now_ns: i64) {
         self.stall_tracker.restart(now_ns);
     }
 
-    /// One duty cycle; answers how much was done, 0 if it may rest.
+    /// Runs one duty cycle. Returns the amount of work done; 0 if the thread may idle.
     pub fn do_work(&mut self, now_ns: i64) -> usize {
         self.stall_tracker.on_duty_cycle(now_ns);
         self.context.now_ns = now_ns;
@@ -152,7 +155,7 @@ impl Sender {
         work
     }
 
-    /// Lets every publication send once, each time beginning with another one.
+    /// Lets every publication send once. Each call begins with the next publication in turn.
     fn send(&mut self) -> Pass {
         if self.next >= self.publications.len() {
             self.next = 0;
@@ -160,7 +163,7 @@ impl Sender {
         let (last, first) = self.publications.split_at_mut(self.next);
         self.next += 1;
         let mut pass = Pass::default();
-        for Sending { slot, publication } in first.iter_mut().chain(last) {
+        for RoutedPublication { slot, publication } in first.iter_mut().chain(last) {
             if let Some(endpoint) = &mut self.endpoints[*slot] {
                 let progress = publication.send(endpoint, &mut self.context);
                 pass.bytes_sent += progress.bytes_sent;
@@ -174,7 +177,8 @@ impl Sender {
         pass
     }
 
-    /// Whether to look for control frames: when there is time, and often enough when there is not.
+    /// Returns whether to poll for control frames: if there was little to send, and at least once in a number of duty
+    /// cycles.
     fn is_poll_due(&mut self, bytes_sent: usize, is_short: bool) -> bool {
         let settings = &self.context.settings;
         self.cycles_since_poll += 1;
@@ -185,7 +189,7 @@ impl Sender {
             || waited_ns > settings.status_message_timeout_ns / 2
     }
 
-    /// Takes a batch of control frames from every socket that has some; answers how many there were.
+    /// Reads and handles a batch of control frames from each readable socket. Returns the number of frames.
     fn poll(&mut self) -> usize {
         self.cycles_since_poll = 0;
         self.time_of_last_poll_ns = self.context.now_ns;
@@ -278,7 +282,7 @@ impl Sender {
         }
     }
 
-    fn remove_endpoint(&mut self, id: EndpointId) {
+    fn remove_endpoint(&mut self, id: SendEndpointId) {
         if let Some(slot) = self.slot_of(id)
             && let Some(endpoint) = self.endpoints[slot].take()
         {
@@ -287,18 +291,19 @@ impl Sender {
         self.context.events.send(SenderEvent::EndpointReleased(id));
     }
 
-    fn add_publication(&mut self, id: EndpointId, publication: Box<SenderPublication>) {
+    fn add_publication(&mut self, id: SendEndpointId, publication: Box<SenderPublication>) {
         let Some(slot) = self.slot_of(id) else {
             debug_assert!(false, "endpoint {id} comes before its publications");
             return;
         };
         let index = self.publications.len();
         self.routes.add(slot, &publication, index);
-        self.publications.push(Sending { slot, publication });
+        self.publications
+            .push(RoutedPublication { slot, publication });
     }
 
     fn remove_publication(&mut self, registration_id: i64) {
-        let is_meant = |it: &Sending| it.publication.registration_id() == registration_id;
+        let is_meant = |it: &RoutedPublication| it.publication.registration_id() == registration_id;
         if let Some(index) = self.publications.iter().position(is_meant) {
             let removed = self.publications.swap_remove(index);
             self.routes.remove(removed.slot, &removed.publication);
@@ -311,20 +316,21 @@ impl Sender {
             .send(SenderEvent::PublicationReleased(registration_id));
     }
 
-    fn change_resolution(&mut self, id: EndpointId, name: &str, address: SocketAddr) {
+    fn change_resolution(&mut self, id: SendEndpointId, name: &str, address: SocketAddr) {
         self.context.counters.resolution_changes.fetch_add(1);
         let mut outcome = Ok(());
         self.with_endpoint(id, |endpoint| {
             outcome = endpoint.on_resolution_change(name, address);
         });
         if let Err(error) = outcome {
-            // The address is the name server's: one entry for each would fill the error log.
+            // The text is without the address, because the name server chooses the address: each new address would add
+            // an entry to the error log.
             self.context
                 .on_socket_error(&error, &format!("failed to connect to {name}"));
         }
     }
 
-    fn with_endpoint(&mut self, id: EndpointId, action: impl FnOnce(&mut SendEndpoint)) {
+    fn with_endpoint(&mut self, id: SendEndpointId, action: impl FnOnce(&mut SendEndpoint)) {
         if let Some(slot) = self.slot_of(id)
             && let Some(endpoint) = &mut self.endpoints[slot]
         {
@@ -332,7 +338,7 @@ impl Sender {
         }
     }
 
-    fn slot_of(&self, id: EndpointId) -> Option<usize> {
+    fn slot_of(&self, id: SendEndpointId) -> Option<usize> {
         self.endpoints
             .iter()
             .position(|slot| slot.as_ref().is_some_and(|endpoint| endpoint.id() == id))

@@ -1,38 +1,39 @@
-//! [`Receivers`]: which receivers of a publication are alive.
+//! [`Receivers`]: the live receivers of a publication.
 
 use std::collections::HashMap;
 
 use crate::flow_control::MAX_RECEIVERS_PER_PUBLICATION;
 
-/// When each receiver was heard last, and what it said. Its keys come from the network, hence their number is bounded and their
-/// hash seeded.
+/// Time and position of each receiver's last message.
+///
+/// The keys come from the network, so their number is limited and the hash is seeded.
 #[derive(Debug)]
 pub struct Receivers {
-    heard: HashMap<i64, Heard>,
+    heard: HashMap<i64, HeardReceiver>,
     timeout_ns: i64,
-    /// Nobody is overdue before.
+    /// No receiver can time out before this time.
     next_check_ns: i64,
-    /// The slowest position may be another than the one that was taken last.
+    /// Whether the slowest position may have changed since it was read last.
     has_moved: bool,
 }
 
-/// What is known of a receiver.
+/// The state of one receiver.
 #[derive(Debug)]
-struct Heard {
+struct HeardReceiver {
     time_ns: i64,
-    /// Position up to which it has reported consumption.
+    /// Position up to which the receiver has reported consumption.
     position: i64,
 }
 
-/// There are [`MAX_RECEIVERS_PER_PUBLICATION`] already.
+/// The publication has [`MAX_RECEIVERS_PER_PUBLICATION`] already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "status messages ignored: a publication remembers {MAX_RECEIVERS_PER_PUBLICATION} receivers, this would be one more"
+    "status message of a new receiver ignored: the publication has the maximum of {MAX_RECEIVERS_PER_PUBLICATION} receivers"
 )]
 pub struct TooManyReceivers;
 
 impl Receivers {
-    /// No receivers; a receiver is gone after `timeout_ns` of silence.
+    /// Creates an empty collection. A receiver times out `timeout_ns` after its last message.
     pub fn new(timeout_ns: i64) -> Self {
         Self {
             heard: HashMap::new(),
@@ -46,10 +47,10 @@ impl Receivers {
         self.heard.is_empty()
     }
 
-    /// A receiver gave a sign of life, having consumed up to `position`.
+    /// Updates or adds a receiver that has consumed up to `position`.
     ///
     /// # Errors
-    /// It is a new one and there are too many.
+    /// The receiver is new and there are too many receivers.
     pub fn on_message(
         &mut self,
         receiver_id: i64,
@@ -66,21 +67,22 @@ impl Receivers {
             return Err(TooManyReceivers);
         }
         let time_ns = now_ns;
-        self.heard.insert(receiver_id, Heard { time_ns, position });
+        self.heard
+            .insert(receiver_id, HeardReceiver { time_ns, position });
         self.has_moved = true;
         let overdue_ns = now_ns.saturating_add(self.timeout_ns);
         self.next_check_ns = self.next_check_ns.min(overdue_ns);
         Ok(())
     }
 
-    /// A receiver is gone; returns whether it was there.
+    /// Removes a receiver. Returns whether the receiver existed.
     pub fn remove(&mut self, receiver_id: i64) -> bool {
         let is_removed = self.heard.remove(&receiver_id).is_some();
         self.has_moved |= is_removed;
         is_removed
     }
 
-    /// Forgets receivers that were silent for the timeout. Costs next to nothing while none can have been.
+    /// Removes the receivers that have timed out. Very cheap if none can have timed out yet.
     pub fn forget_silent(&mut self, now_ns: i64) {
         if now_ns < self.next_check_ns {
             return;
@@ -94,7 +96,7 @@ impl Receivers {
             oldest_ns.map_or(i64::MAX, |oldest_ns| oldest_ns.saturating_add(timeout_ns));
     }
 
-    /// The position of the slowest receiver, if it may have changed since it was taken last.
+    /// Returns the position of the slowest receiver, if it may have changed since the last call.
     pub fn take_slowest_position(&mut self) -> Option<i64> {
         match std::mem::take(&mut self.has_moved) {
             true => self.heard.values().map(|heard| heard.position).min(),

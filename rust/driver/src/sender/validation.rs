@@ -1,15 +1,17 @@
-//! Address validation: what a dynamic destination is sent before it has shown that it receives.
+//! Address validation: limits what is sent to a dynamic destination before it has proved that it receives.
 //!
-//! Anybody can send a status message with the address of somebody else. A new dynamic destination is therefore *unvalidated*: it is
-//! sent at most [`AMPLIFICATION_LIMIT`] bytes for each byte that came from its address. One of three things validates it:
+//! An attacker can send a status message with a forged source address. A new dynamic destination is therefore
+//! *unvalidated*: it is sent at most [`AMPLIFICATION_LIMIT`] bytes for each byte that arrived from its address. One of
+//! three events validates it:
 //!
-//! * It answers a *challenge*: a request for the round trip whose timestamp nobody else knows. A receiver answers such a request at
-//!   once if it has joined the stream. The first data that the allowance does not hold brings the challenge. After the answer it is sent
-//!   what was sent since its *join position* (the position in its first status message that has one), and all that follows.
-//! * A status message is beyond the join position.
-//! * A NAK asks for bytes after the join position.
+//! * The destination responds to a *challenge*: a request for the round trip with a secret timestamp. A receiver
+//!   responds to such a request at once if it has joined the stream. The challenge is sent when data exceeds the
+//!   allowance for the first time. After the response, the destination is sent all data since its *join position* (the
+//!   position in its first status message that has one).
+//! * A status message has a position after the join position.
+//! * A NAK requests bytes after the join position.
 //!
-//! A destination whose allowance is never used up is never challenged.
+//! A destination that never uses up its allowance is never challenged.
 
 use std::ops::Range;
 
@@ -19,39 +21,39 @@ use arrayvec::ArrayVec;
 use super::gso_batches::MAX_GSO_BATCHES;
 use crate::media::transport::GsoBatch;
 
-/// Bytes that an unvalidated destination is sent at most for each byte that came from its address.
+/// Maximum number of bytes for an unvalidated destination for each byte that arrived from its address.
 pub const AMPLIFICATION_LIMIT: usize = 120;
-/// Bytes of an allowance that data leaves for SETUPs, heartbeats, answers and challenges.
+/// Part of an allowance, in bytes, that is reserved for SETUPs, heartbeats, replies and challenges.
 const CONTROL_RESERVE_LENGTH: usize = 512;
-/// Time between the first two challenges; it doubles with each one.
+/// Time between the first two challenges; it doubles with each challenge.
 const CHALLENGE_INTERVAL_NS: i64 = 1_000_000;
 
 /// The state of a destination until it is validated; see the [module](self).
 #[derive(Debug)]
 pub(super) struct Unvalidated {
-    /// Timestamp of the challenges.
+    /// The secret timestamp of the challenges.
     nonce: i64,
-    /// Bytes that may be sent.
+    /// Bytes that may still be sent.
     allowance: usize,
     streams: Vec<JoinedStream>,
     next_challenge_ns: i64,
     challenge_count: u32,
 }
 
-/// A stream of which the destination's receiver has an image.
+/// A stream for which the destination's receiver has an image.
 #[derive(Debug)]
 struct JoinedStream {
     /// Registration id of the publication.
     publication: i64,
     join_position: i64,
-    /// The end of the window in the first status message.
+    /// End of the window in the first status message.
     window_end: i64,
-    /// The allowance did not hold all data since the receiver joined.
+    /// Whether some data since the join position was not sent because of the allowance.
     is_behind: bool,
 }
 
 impl Unvalidated {
-    /// A destination that has sent nothing. Nobody else can guess the `nonce`.
+    /// Creates the state of a destination from which nothing has arrived. `nonce` must be secret.
     pub fn new(nonce: i64) -> Self {
         Self {
             nonce,
@@ -62,20 +64,20 @@ impl Unvalidated {
         }
     }
 
-    /// A message of `length` bytes came from the address.
+    /// Increases the allowance for a message of `length` bytes from the address.
     pub fn on_received(&mut self, length: usize) {
         let earned = AMPLIFICATION_LIMIT.saturating_mul(length);
         self.allowance = self.allowance.saturating_add(earned);
     }
 
-    /// Whether `length` bytes may be sent now; they count as sent.
+    /// Subtracts `length` bytes from the allowance. If the allowance is smaller, returns `false` and subtracts nothing.
     pub fn spend(&mut self, length: usize) -> bool {
         let rest = self.allowance.checked_sub(length);
         self.allowance = rest.unwrap_or(self.allowance);
         rest.is_some()
     }
 
-    /// A status message names the window of a receiver of a publication. Returns whether that validates the destination.
+    /// Handles a receiver's window in a status message. Returns whether that validates the destination.
     pub fn on_position(&mut self, publication: i64, window: Range<i64>) -> bool {
         if let Some(stream) = self.stream(publication) {
             return window.start > stream.join_position;
@@ -89,24 +91,25 @@ impl Unvalidated {
         false
     }
 
-    /// A NAK asks for bytes of a publication that were sent. Returns whether that validates the destination.
+    /// Handles a NAK for sent bytes of a publication. Returns whether that validates the destination.
     pub fn on_nak(&self, publication: i64, position: i64) -> bool {
         let stream = self.stream(publication);
         stream.is_some_and(|stream| position >= stream.join_position)
     }
 
-    /// A request for the round trip was answered. Returns whether that validates the destination.
+    /// Handles the response to a request for the round trip. Returns whether that validates the destination.
     pub fn on_answer(&self, echo_timestamp_ns: i64) -> bool {
         echo_timestamp_ns == self.nonce
     }
 
-    /// The window that the receiver of a publication had when it joined.
+    /// Returns the window that the receiver of a publication had when it joined.
     pub fn first_window(&self, publication: i64) -> Option<Range<i64>> {
         let stream = self.stream(publication)?;
         Some(stream.join_position..stream.window_end)
     }
 
-    /// The timestamp of a challenge, if one is due on the stream of a publication; it counts as sent.
+    /// Returns the timestamp of a challenge if one is due for the stream of a publication, and takes its bytes from the
+    /// allowance.
     pub fn take_challenge(&mut self, publication: i64, now_ns: i64) -> Option<i64> {
         let is_behind = self.stream(publication).is_some_and(|it| it.is_behind);
         if !is_behind || now_ns < self.next_challenge_ns || !self.spend(Rttm::LENGTH) {
@@ -117,7 +120,8 @@ impl Unvalidated {
         Some(self.nonce)
     }
 
-    /// The first of these batches' datagrams that the allowance holds, as data of a publication; they count as sent.
+    /// Returns as many of the batches' first datagrams as the allowance covers, and takes their bytes from the
+    /// allowance.
     pub fn admit<'a>(
         &mut self,
         publication: i64,

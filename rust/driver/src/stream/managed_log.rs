@@ -1,4 +1,5 @@
-//! A log as the driver looks after it: which of its pages exist, what of it is clean, and which positions it can have.
+//! [`ManagedLog`]: the driver's view of a log: which pages are allocated, which part is clean, and which positions are
+//! possible.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::clean::clean;
@@ -8,10 +9,10 @@ use aeron_memory::log::{LogBuffers, LogMetadata};
 
 use super::pages::Pages;
 
-/// Terms of a log; positions go round and round over them.
+/// Number of terms in a log. Positions wrap around over them; one round is a lap.
 const LAP: i64 = PARTITION_COUNT as i64;
 
-/// A log with its pages, clean up to some position.
+/// A log, its allocated pages, and the position up to which it is clean.
 #[derive(Debug)]
 pub struct ManagedLog {
     log: LogBuffers<SharedBuffer>,
@@ -21,7 +22,7 @@ pub struct ManagedLog {
 }
 
 impl ManagedLog {
-    /// A log whose first frame goes to `start_position`, and that is all clean.
+    /// Creates a log whose first frame is at `start_position`, and that is completely clean.
     pub fn new(log: LogBuffers<SharedBuffer>, pages: Pages, start_position: i64) -> Self {
         Self {
             log,
@@ -43,15 +44,17 @@ impl ManagedLog {
         self.log.term_length() as i64
     }
 
-    /// Nobody may write into a term that still holds what was written three terms ago: this is where that term begins.
+    /// Returns the position up to which publishers may write.
+    ///
+    /// The term after it still contains data of three terms earlier, so it is not clean.
     pub fn clean_limit(&self) -> i64 {
         self.log.positions().term_begin(self.clean_position) + LAP * self.term_length()
     }
 
-    /// Cleans up to `target`, at most the rest of one term and a part of the next.
+    /// Cleans up to `target`, but at most the rest of one term and a part of the next.
     pub fn clean_to(&mut self, target: i64) {
         let target = target.min(self.pages.end());
-        // Only a subscriber that writes nonsense jumps over a whole lap; one lap cleans everything.
+        // Only an invalid position of a subscriber can skip a whole lap. Cleaning one lap is enough.
         let lap = LAP * self.term_length();
         self.clean_position = self.clean_position.max(target.saturating_sub(lap));
         for _ in 0..2 {
@@ -59,7 +62,7 @@ impl ManagedLog {
         }
     }
 
-    /// A position that another process wrote, held to what a position of this stream can be while it ends at `end`.
+    /// Clamps a position that another process wrote to the possible positions of a stream that ends at `end`.
     pub fn sanitize(&self, position: i64, end: i64) -> i64 {
         let bounded = position.clamp(self.start_position, end.max(self.start_position));
         bounded & !(FRAME_ALIGNMENT as i64 - 1)

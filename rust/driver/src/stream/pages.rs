@@ -1,71 +1,74 @@
-//! Which pages of a sparse log exist.
+//! [`Pages`]: which pages of a sparse log are allocated.
 //!
-//! Touching a page that the file system cannot provide kills the process that does. A publisher below its limit may append the
-//! longest message, several publishers may do so at once, and a subscriber looks at the frame after them. So the limit stays below
-//! the end of the pages by a reserve of [`PUBLISHERS_AT_ONCE`] longest messages.
+//! If the file system cannot provide a page, a process that touches it is killed. A publisher below its limit may
+//! append a message of the maximum length. Several publishers may do so at the same time, and subscribers read the
+//! frame header after them. The limit therefore ends before the allocated pages end. The distance is the *reserve* for
+//! [`PUBLISHERS_AT_ONCE`] messages of the maximum length.
 //!
-//! Longest messages are longer than the first window of a long term, and hardly any program sends them. So only as much of the
-//! reserve as the window has is allocated; the rest is promised: the native resource agent gives these bytes to no other log. A
-//! window that has grown has its whole reserve allocated.
+//! Messages of the maximum length are longer than the first window of a long term, and hardly any program sends them.
+//! Therefore, only a part of the reserve is allocated: as many bytes as the window has. The rest is promised: the
+//! native resource agent does not use these bytes for any other log. A window that has grown has its whole reserve
+//! allocated.
 //!
-//! Not covered: more longest messages at once past one look at the limit; a block that a foreign client's `offerBlock` appends up to
-//! the end of its term; a promise, where another program fills the file system.
+//! Three cases are not covered. More publishers may append a message of the maximum length after one check of the
+//! limit. A foreign client's `offerBlock` may append a block up to the end of its term. Another program may use
+//! promised bytes of the file system.
 //!
-//! An image is filled by the driver alone, which drops data beyond the limit; so its reserve is one page.
+//! Only the driver fills an image, and it drops data after the limit. The reserve of an image is therefore one page.
 
 use aeron_memory::log::position::PARTITION_COUNT;
 
-/// Bytes that are allocated at a time: the page size of the file systems that logs are meant for.
+/// Unit of allocation in bytes: the page size of the file systems that logs are intended for.
 const PAGE_LENGTH: i64 = 4096;
-/// Pages are asked for in steps of this many bytes, or of a term where that is shorter.
+/// Pages are requested in steps of this many bytes, or of a term if that is shorter.
 const STEP: i64 = 1024 * 1024;
-/// Longest messages that publishers may append beyond a limit: one thread appends one past its look at the limit, and two is room for
-/// a thousand threads with messages of a thousandth of that length.
+/// Number of messages of the maximum length for which there is room after a limit. One thread can append one such
+/// message after its check of the limit. Two leave room for a thousand threads with messages of a thousandth of that
+/// length.
 const PUBLISHERS_AT_ONCE: i64 = 2;
-/// Terms of a log; positions go round and round over them.
+/// Number of terms in a log. Positions wrap around over them; one round is a lap.
 const LAP: i64 = PARTITION_COUNT as i64;
 
-/// A part of a log to allocate, in bytes from its start.
+/// A part of a log to allocate, in bytes from the start of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRequest {
-    /// Where the part begins.
     pub offset: usize,
-    /// How long it is.
     pub length: usize,
 }
 
-/// The positions whose pages exist; see the [module](self).
+/// The allocated pages of a log; see the [module](self).
 #[derive(Debug)]
 pub struct Pages {
     lap_length: i64,
-    /// Requests end one page after a multiple of this.
+    /// Requests end one page after a multiple of this length.
     step: i64,
-    /// Distance from a limit to the end of the bytes that publishers below it may touch.
+    /// Distance from a limit to the end of the bytes that publishers below the limit may touch.
     reserve: i64,
-    /// The part of the reserve that is allocated: the limit stays below the end of the pages by this distance.
+    /// The allocated part of the reserve: the distance from a limit to the end of the pages.
     reach: i64,
-    /// Everything from the start position to here is allocated; `i64::MAX` when all of the log is.
+    /// All pages from the start position to here are allocated; `i64::MAX` if the whole log is.
     end: i64,
-    /// The end of the last lap over the three terms.
+    /// End of the first lap over the three terms. If the pages up to here are allocated, the log is complete.
     complete: i64,
-    state: State,
+    state: PagesState,
     is_failure_reported: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum PagesState {
     Idle,
-    /// Waiting for answers to a request that ends here.
+    /// Waits for the replies to a request that ends here.
     Asked {
         end: i64,
     },
-    /// The file system is full; the next tick tries again.
+    /// The file system is full; the next tick repeats the request.
     Failed,
 }
 
 impl Pages {
-    /// The pages of a log whose first frame goes to `start_position`, and in which publishers append messages of up to
-    /// `max_framed_length`; a log that is not sparse has them all.
+    /// Creates the pages of a log whose first frame is at `start_position`.
+    ///
+    /// Publishers append messages of up to `max_framed_length`. If `sparse` is false, all pages are allocated.
     pub fn for_publishers(
         sparse: bool,
         start_position: i64,
@@ -76,18 +79,19 @@ impl Pages {
         Self::new(sparse, start_position, term_length, reserve)
     }
 
-    /// Allocates as much of the reserve as a window of this length needs.
+    /// Sets the allocated part of the reserve to what a window of this length needs.
     pub fn fit_reach(&mut self, window: i64) {
         self.reach = self.reserve.min(window + PAGE_LENGTH);
     }
 
-    /// Bytes after the end of the allocated pages that are promised to publishers.
+    /// Returns the bytes after the allocated pages that are promised to publishers.
     pub fn promise(&self) -> usize {
         (self.reserve - self.reach) as usize
     }
 
-    /// The pages of an image's log that begins at `start_position`, of which [`first_request`](Self::first_request) is allocated;
-    /// a log that is not sparse has them all.
+    /// Creates the pages of an image's log that begins at `start_position`.
+    ///
+    /// The part of [`first_request`](Self::first_request) is allocated. If `sparse` is false, all pages are.
     pub fn for_image(
         sparse: bool,
         start_position: i64,
@@ -99,7 +103,7 @@ impl Pages {
         pages
     }
 
-    /// What must be allocated of an image's log before `window` bytes from `start_position` on may be received.
+    /// Returns the part of an image's log that must be allocated for the first `window` bytes from `start_position`.
     pub fn first_request(start_position: i64, term_length: i64, window: i64) -> PageRequest {
         let first_page = start_position & !(PAGE_LENGTH - 1);
         let lap_length = LAP * term_length;
@@ -121,30 +125,30 @@ impl Pages {
             reach: reserve,
             end: if sparse { first_page } else { i64::MAX },
             complete: first_page.saturating_add(lap_length),
-            state: State::Idle,
+            state: PagesState::Idle,
             is_failure_reported: false,
         }
     }
 
-    /// Whether every page of the log exists.
+    /// Returns whether all pages of the log are allocated.
     pub fn is_complete(&self) -> bool {
         self.end == i64::MAX
     }
 
-    /// Up to here nobody dies of a store.
+    /// Returns the position up to which all pages are allocated.
     pub fn end(&self) -> i64 {
         self.end
     }
 
-    /// The highest limit up to `limit` that may be given to those who write.
+    /// Returns the highest limit up to `limit` that writers may get.
     pub fn allowed_limit(&self, limit: i64) -> i64 {
         limit.min(self.end - self.reach)
     }
 
-    /// What to ask for so that `limit` can be given; nothing while an answer is missing or the last one was no.
+    /// Returns the pages to request so that writers can get `limit`. `None` while a request is pending or has failed.
     pub fn request(&mut self, limit: i64) -> Option<PageRequest> {
         let needed = limit.saturating_add(self.reach);
-        if self.state != State::Idle || needed <= self.end {
+        if self.state != PagesState::Idle || needed <= self.end {
             return None;
         }
         let lap_end = self.end - self.end % self.lap_length + self.lap_length;
@@ -153,38 +157,40 @@ impl Pages {
             .saturating_add(PAGE_LENGTH)
             .min(lap_end)
             .min(self.complete);
-        self.state = State::Asked { end };
+        self.state = PagesState::Asked { end };
         Some(PageRequest {
             offset: (self.end % self.lap_length) as usize,
             length: (end - self.end) as usize,
         })
     }
 
-    /// The next `length` bytes of what was asked for are allocated.
+    /// Records that the next `length` bytes of the request are allocated.
     pub fn on_allocated(&mut self, length: usize) {
-        let State::Asked { end } = self.state else {
+        let PagesState::Asked { end } = self.state else {
             return;
         };
         self.is_failure_reported = false;
         self.end = end.min(self.end + length as i64);
         if self.end == end {
-            self.state = State::Idle;
+            self.state = PagesState::Idle;
         }
         if self.end == self.complete {
             self.end = i64::MAX;
         }
     }
 
-    /// The rest of what was asked for cannot be allocated; true if that is news since something was.
+    /// Records that the rest of the request cannot be allocated.
+    ///
+    /// Returns `true` for the first failure since the last success.
     pub fn on_failure(&mut self) -> bool {
-        self.state = State::Failed;
+        self.state = PagesState::Failed;
         !std::mem::replace(&mut self.is_failure_reported, true)
     }
 
-    /// Lets a failed request be made again.
+    /// Allows the repetition of a failed request.
     pub fn retry(&mut self) {
-        if self.state == State::Failed {
-            self.state = State::Idle;
+        if self.state == PagesState::Failed {
+            self.state = PagesState::Idle;
         }
     }
 }

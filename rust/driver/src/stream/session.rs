@@ -1,4 +1,4 @@
-//! [`StreamSession`]: the name of a publisher's stream within a channel.
+//! [`StreamSession`]: identifies a publisher's stream within a channel.
 
 /// A session of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -8,7 +8,7 @@ pub struct StreamSession {
 }
 
 impl StreamSession {
-    /// Any session of any stream, for a sender that is asked for a SETUP.
+    /// In a request for a SETUP: any session of any stream.
     pub const ANY: Self = Self {
         stream_id: 0,
         session_id: 0,

@@ -1,4 +1,4 @@
-//! The subscribers of a stream and how far they are, with the states of those that may be left behind (untethered).
+//! The subscribers of a stream, their positions, and the states of untethered subscribers.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use aeron_memory::counters::AtomicCounter;
 
 use crate::rules::{Rule, reach};
 
-/// Names the link between a subscription and the streams that match it; unique while the driver lives.
+/// Identifies the link between a subscription and the streams that match it. Unique during the life of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LinkId(pub u64);
 
-/// How long an untethered subscriber stays in each state, in nanoseconds.
+/// Time that an untethered subscriber stays in each state, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TetherTimeouts {
     pub window_limit_timeout_ns: i64,
@@ -22,24 +22,25 @@ pub struct TetherTimeouts {
 /// Positions that decide about untethered subscribers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TetherPositions {
-    /// A subscriber that is here or before for too long is dropped.
+    /// A subscriber that stays at or before this position for too long is unlinked.
     pub limit: i64,
-    /// Where a subscriber that was dropped rejoins.
+    /// Position at which an unlinked subscriber rejoins.
     pub rejoin: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum SubscriberState {
     Active,
-    /// Told that its image is gone, but it may still be reading.
+    /// The subscriber's client has received the event for the end of the image, but may still be reading.
     Linger,
-    /// Not counted, waiting to rejoin.
+    /// Does not count, and waits to rejoin.
     Resting,
-    /// Gone for good; only remembered so that it is not linked again.
+    /// The subscriber has ended and will not rejoin. The entry exists only so that the subscription is not linked
+    /// again.
     Closed,
 }
 
-/// What a subscriber has of its subscription.
+/// The parts of a subscription that its subscribers need.
 #[derive(Clone, Debug)]
 pub struct SubscriberConfig {
     pub link_id: LinkId,
@@ -47,23 +48,23 @@ pub struct SubscriberConfig {
     pub registration_id: i64,
     /// Channel of the subscription.
     pub channel: Arc<str>,
-    /// It is never left behind.
+    /// Whether the stream waits for the subscriber. If not, the subscriber is untethered.
     pub is_tethered: bool,
-    /// It comes back after it was left behind.
+    /// Whether the subscriber rejoins the stream after it was unlinked.
     pub rejoins: bool,
 }
 
-/// A subscriber of a stream: the counter that it moves, and its state.
+/// A subscriber of a stream: its position counter and its state.
 #[derive(Debug)]
 pub struct Subscriber {
     config: SubscriberConfig,
     position: Option<AtomicCounter<SharedBuffer>>,
-    state: State,
+    state: SubscriberState,
     last_update_ns: i64,
 }
 
 impl Subscriber {
-    /// A subscriber that joins at the value of its `position`.
+    /// Creates a subscriber that joins at the value of its `position`.
     pub fn new(
         config: SubscriberConfig,
         position: AtomicCounter<SharedBuffer>,
@@ -72,65 +73,63 @@ impl Subscriber {
         Self {
             config,
             position: Some(position),
-            state: State::Active,
+            state: SubscriberState::Active,
             last_update_ns: now_ns,
         }
     }
 
-    /// Registration id of the subscription.
     pub fn registration_id(&self) -> i64 {
         self.config.registration_id
     }
 
-    /// Channel of the subscription.
     pub fn channel(&self) -> &str {
         &self.config.channel
     }
 
-    /// The counter to free with the subscriber; none when that has happened.
+    /// Returns the counter that is freed with the subscriber; `None` if it is freed already.
     pub fn position_counter_id(&self) -> Option<i32> {
         self.position.as_ref().map(AtomicCounter::id)
     }
 
-    /// How far it is, when it counts.
+    /// Returns the position if the subscriber counts for limits.
     fn working_position(&self) -> Option<i64> {
         match (self.state, &self.position) {
-            (State::Active | State::Linger, Some(position)) => Some(position.get()),
+            (SubscriberState::Active | SubscriberState::Linger, Some(position)) => {
+                Some(position.get())
+            }
             _ => None,
         }
     }
 
-    fn enter(&mut self, state: State, now_ns: i64) {
+    fn enter(&mut self, state: SubscriberState, now_ns: i64) {
         self.state = state;
         self.last_update_ns = now_ns;
     }
 }
 
-/// What [`Subscribers::check_untethered`] asks its caller to do.
+/// An action that [`Subscribers::check_untethered`] requires from its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TetherAction {
-    /// Tell the subscription that its image is gone.
+    /// Announce to the subscription that its image has ended.
     Unavailable { registration_id: i64 },
-    /// Tell the subscription that its image is back, with the counter it had.
+    /// Announce to the subscription that its image is available again, with the same counter.
     Available {
         registration_id: i64,
         position_counter_id: i32,
     },
-    /// Free the counter.
+    /// Free the position counter of a subscriber that has ended.
     FreeCounter { position_counter_id: i32 },
 }
 
-/// All subscribers of one stream.
 #[derive(Debug, Default)]
 pub struct Subscribers(Vec<Subscriber>);
 
 impl Subscribers {
-    /// Adds a subscriber.
     pub fn add(&mut self, subscriber: Subscriber) {
         self.0.push(subscriber);
     }
 
-    /// Takes the subscriber of a link out.
+    /// Removes and returns the subscriber of a link.
     pub fn remove(&mut self, link_id: LinkId) -> Option<Subscriber> {
         let index = self
             .0
@@ -139,38 +138,40 @@ impl Subscribers {
         Some(self.0.remove(index))
     }
 
-    /// Takes all subscribers out.
+    /// Removes and returns all subscribers.
     pub fn remove_all(&mut self) -> Vec<Subscriber> {
         std::mem::take(&mut self.0)
     }
 
-    /// All subscribers, in the order in which they came.
+    /// Returns all subscribers, in the order of their addition.
     pub fn iter(&self) -> impl Iterator<Item = &Subscriber> {
         self.0.iter()
     }
 
-    /// Whether a link has a subscriber here, in whatever state.
+    /// Returns whether a link has a subscriber here, in any state.
     pub fn contains(&self, link_id: LinkId) -> bool {
         self.0
             .iter()
             .any(|subscriber| subscriber.config.link_id == link_id)
     }
 
-    /// Whether the subscriber that came last comes back to a stream that it lost; true when there is none.
+    /// Returns whether the subscriber that was added last rejoins a stream after it was unlinked.
+    ///
+    /// `true` if there is no subscriber.
     pub fn last_rejoins(&self) -> bool {
         self.0
             .last()
             .is_none_or(|subscriber| subscriber.config.rejoins)
     }
 
-    /// Whether any subscriber counts for limits, connection and draining.
+    /// Returns whether any subscriber counts for limits, for the connection and for draining.
     pub fn has_working(&self) -> bool {
         self.0
             .iter()
             .any(|subscriber| subscriber.working_position().is_some())
     }
 
-    /// The lowest and the highest position of those that count.
+    /// Returns the lowest and the highest position of the subscribers that count.
     pub fn position_range(&self) -> Option<(i64, i64)> {
         self.0
             .iter()
@@ -181,7 +182,7 @@ impl Subscribers {
             })
     }
 
-    /// Moves untethered subscribers through their states.
+    /// Changes the states of untethered subscribers whose time or position requires it.
     pub fn check_untethered(
         &mut self,
         now_ns: i64,
@@ -203,37 +204,37 @@ impl Subscribers {
             let (registration_id, position_counter_id) =
                 (subscriber.config.registration_id, position.id());
             match subscriber.state {
-                State::Active if position.get() > positions.limit => {
+                SubscriberState::Active if position.get() > positions.limit => {
                     reach(Rule::TetherKeepsUp);
                     subscriber.last_update_ns = now_ns;
                 }
-                State::Active if elapsed_ns > timeouts.window_limit_timeout_ns => {
+                SubscriberState::Active if elapsed_ns > timeouts.window_limit_timeout_ns => {
                     reach(Rule::TetherDropped);
                     act(TetherAction::Unavailable { registration_id });
-                    subscriber.enter(State::Linger, now_ns);
+                    subscriber.enter(SubscriberState::Linger, now_ns);
                 }
-                State::Linger
+                SubscriberState::Linger
                     if elapsed_ns > timeouts.linger_timeout_ns && subscriber.config.rejoins =>
                 {
                     reach(Rule::TetherRests);
-                    subscriber.enter(State::Resting, now_ns);
+                    subscriber.enter(SubscriberState::Resting, now_ns);
                 }
-                State::Linger if elapsed_ns > timeouts.linger_timeout_ns => {
+                SubscriberState::Linger if elapsed_ns > timeouts.linger_timeout_ns => {
                     reach(Rule::TetherCloses);
                     subscriber.position = None;
                     act(TetherAction::FreeCounter {
                         position_counter_id,
                     });
-                    subscriber.enter(State::Closed, now_ns);
+                    subscriber.enter(SubscriberState::Closed, now_ns);
                 }
-                State::Resting if elapsed_ns > timeouts.resting_timeout_ns => {
+                SubscriberState::Resting if elapsed_ns > timeouts.resting_timeout_ns => {
                     reach(Rule::TetherRejoins);
                     position.set(positions.rejoin);
                     act(TetherAction::Available {
                         registration_id,
                         position_counter_id,
                     });
-                    subscriber.enter(State::Active, now_ns);
+                    subscriber.enter(SubscriberState::Active, now_ns);
                 }
                 _ => {}
             }

@@ -1,4 +1,4 @@
-//! Clients in the driver: known, alive, gone.
+//! Tests of the life of clients: first command, keepalive, timeout, close.
 
 use std::time::Duration;
 

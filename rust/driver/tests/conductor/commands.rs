@@ -1,4 +1,4 @@
-//! Commands in general: order, refusals, what is not answered.
+//! Tests of commands in general: their order, refusals, and commands without a response.
 
 use aeron_driver::config::TerminationValidator;
 use aeron_memory::counters::system::SystemCounter;
@@ -297,7 +297,7 @@ fn only_a_known_image_is_rejected_for_a_reason_that_is_not_too_long() {
             .unwrap(),
         "OperationSuccess"
     );
-    // Exactly as long as its fields, which a C driver refuses.
+    // The length of the command is exactly that of its fields. A C driver refuses that.
     let mut body = [0; 36];
     body[8..16].copy_from_slice(&77_i64.to_le_bytes());
     body[16..24].copy_from_slice(&publication.registration_id.to_le_bytes());
@@ -343,7 +343,7 @@ fn only_a_driver_that_allows_it_is_terminated_by_a_client() {
     assert!(driver.is_terminated());
 }
 
-/// 03-58: the same refusal again is the same entry
+/// 03-58: the same refusal again is the same entry of the error log.
 #[test]
 fn a_repeated_refusal_does_not_fill_the_error_log() {
     let mut driver = TestDriver::new();

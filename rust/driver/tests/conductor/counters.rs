@@ -1,4 +1,4 @@
-//! Counters of clients, and when the driver's own appear and go.
+//! Tests of the counters of clients, and of when the driver's own counters are allocated and freed.
 
 use std::time::Duration;
 
@@ -145,7 +145,7 @@ fn without_a_free_counter_commands_are_refused() {
     assert_eq!(driver.logs.count(), 0);
 }
 
-/// 01-7 for logs: counters are freed when clients have been told
+/// 01-7 for logs: counters are freed only after clients know that the driver has ended.
 #[test]
 fn a_conductor_that_closes_frees_all_logs() {
     let mut driver = TestDriver::new();
@@ -196,7 +196,7 @@ fn each_counter_goes_with_what_it_belongs_to() {
         types::PUBLISHER_LIMIT,
         1001,
     ] {
-        assert_eq!(count(&driver, type_id), 0, "with the client");
+        assert_eq!(count(&driver, type_id), 0, "freed with the client");
     }
 }
 

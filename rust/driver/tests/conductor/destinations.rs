@@ -1,4 +1,4 @@
-//! Destinations of publications and subscriptions.
+//! Tests of the destinations of publications and subscriptions.
 
 use std::net::SocketAddr;
 
@@ -236,7 +236,7 @@ fn messages_of_a_destination_have_timestamps_where_the_subscription_wants_them()
         let image = driver.images_of(subscription).remove(0);
         let log = driver.image_log(&image);
         let first = log.cursor(0).unwrap().next_fragment().unwrap().unwrap();
-        // Messages hold sevens, and the test's clock of timestamps stands at 0.
+        // Each byte of a message is 7. A timestamp is 0, because the test's clock for timestamps does not run.
         let is_zero = first.to_vec()[..8] == [0; 8];
         assert_eq!(
             is_zero,

@@ -1,4 +1,4 @@
-//! How IPC publications end: drained, revoked, unblocked, rejected.
+//! Tests of the end of IPC publications: drained, revoked, unblocked, rejected.
 
 use std::time::Duration;
 
@@ -67,7 +67,8 @@ fn a_draining_publication_takes_subscribers_until_it_is_drained() {
     assert_eq!(driver.add_subscription("aeron:ipc", STREAM).1.len(), 0);
 }
 
-/// The C driver links a subscription to a publication that is active in the command that adds the subscription.
+/// The C driver links a subscription to an active publication already when it executes the command that adds the
+/// subscription.
 #[test]
 fn a_subscriber_that_waits_for_pages_when_the_last_publisher_leaves_gets_its_image() {
     for is_closed_by_client in [false, true] {
@@ -160,7 +161,7 @@ fn an_exclusive_publication_is_unblocked_only_while_it_drains() {
     assert_eq!(driver.system(SystemCounter::UnblockedPublications), 1);
 }
 
-/// 04-79, 01-74: what blocks lies behind what subscribers read after the last publisher left
+/// 04-79, 01-74: the unfinished frame is after the position that subscribers read after the last publisher left.
 #[test]
 fn a_draining_publication_is_unblocked_where_its_subscribers_are_now() {
     let mut driver = TestDriver::new();
@@ -178,7 +179,7 @@ fn a_draining_publication_is_unblocked_where_its_subscribers_are_now() {
     assert_eq!(driver.system(SystemCounter::UnblockedPublications), 1);
 }
 
-/// 04-43: the session id of a publication that is over is free
+/// 04-43: the session id of a publication that has ended is free.
 #[test]
 fn a_revoked_publication_gives_its_session_id_up() {
     let mut driver = TestDriver::new();
@@ -201,7 +202,7 @@ fn a_tail_with_nothing_behind_it_is_not_unblocked() {
     driver.work();
     let appender = ConcurrentAppender::new(publication.log.clone());
     std::mem::forget(appender.try_claim(publication.limit.get(), 100).unwrap());
-    // A publisher that died between moving the tail and writing the length.
+    // A publisher that died after it had moved the tail and before it wrote the frame length.
     aeron_memory::words::Words::store_i32_release(publication.log.term(0), 0, 0);
     driver.advance(Duration::from_secs(40));
     assert_eq!(driver.system(SystemCounter::UnblockedPublications), 0);
@@ -221,7 +222,7 @@ fn rejections_have_a_bounded_number_of_entries_in_the_error_log() {
             position: 0,
             reason: reason.as_bytes(),
         }));
-        // Clients are told of each one in its own words.
+        // Each rejection is announced with its own text.
         let told = heard.iter().any(|heard| match heard.event() {
             Event::PublicationError(error) => error.error_message == reason.as_bytes(),
             _ => false,
@@ -233,7 +234,7 @@ fn rejections_have_a_bounded_number_of_entries_in_the_error_log() {
     }
     let errors = driver.errors();
     assert_eq!(errors.len(), MAX_NOTED + 1);
-    assert!(errors[MAX_NOTED].contains("more than 64 different ones"));
+    assert!(errors[MAX_NOTED].contains("more than 64 different rejections"));
     assert_eq!(driver.system(SystemCounter::Errors), 200);
     reject(&mut driver, "reason 5");
     assert_eq!(driver.errors().len(), MAX_NOTED + 1);

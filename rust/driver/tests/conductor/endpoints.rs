@@ -1,4 +1,4 @@
-//! Which channels share an endpoint, what must agree then, and how endpoints end.
+//! Tests of endpoints: which channels share one, which parameters must match, and when endpoints are closed.
 
 use aeron_memory::counters::types;
 use aeron_protocol::ErrorCode;
@@ -82,7 +82,7 @@ fn an_address_that_cannot_be_bound_is_refused_and_nothing_is_left_behind() {
     assert_eq!(driver.network.opened().len(), 1);
 }
 
-/// Removes a subscription in a duty cycle of the conductor alone, so that the receiver still has the endpoint's socket.
+/// Removes a subscription and runs only the conductor, so that the receiver still has the endpoint's socket.
 fn begin_to_close(driver: &mut TestDriver, registration_id: i64) {
     let correlation_id = driver.next_id();
     driver.send(Command::RemoveSubscription(RemoveSubscription {
@@ -104,7 +104,7 @@ fn a_closing_endpoint_is_to_be_tried_again() {
     driver.hear();
     driver.send(add);
     driver.conductor_cycle();
-    // The resource agent resolves the channel, then the conductor looks for its endpoint.
+    // The resource agent resolves the channel, then the conductor searches for its endpoint.
     driver.resource_cycle();
     driver.conductor_cycle();
     let heard = driver.hear();
@@ -127,7 +127,7 @@ fn an_endpoint_is_opened_anew_as_soon_as_its_agent_has_closed_it() {
     let before = driver.object_counters();
     for _ in 0..3 {
         let (subscription, _) = driver.add_subscription(CHANNEL, STREAM);
-        // No time passes, so there is no timer tick between the commands.
+        // The time does not advance, so there is no timer tick between the commands.
         driver.remove_subscription(subscription);
         assert_eq!(driver.object_counters(), before);
     }
@@ -152,7 +152,7 @@ fn a_send_endpoint_is_opened_anew_as_soon_as_the_sender_has_closed_it() {
         steps += 1;
         assert!(steps < 60_000, "the publication's linger ends");
     }
-    // The step in which the last publication ended is the step in which the endpoint goes.
+    // The last publication and the endpoint are removed in the same step.
     assert_eq!(endpoints(&driver), 0);
     driver.add_publication(CHANNEL, STREAM);
 }
@@ -208,7 +208,7 @@ fn a_publication_may_state_the_drivers_send_buffer_length() {
 fn a_subscription_conflicts_only_with_lengths_that_it_or_the_driver_states() {
     let mut driver = TestDriver::new();
     driver.add_subscription(&format!("{CHANNEL}|so-sndbuf=64k"), STREAM);
-    // Neither the channel nor the driver's settings state a length for sending.
+    // Neither the channel nor the configuration sets a length of the send buffer.
     driver.add_subscription(CHANNEL, STREAM);
     driver.add_subscription(&format!("{CHANNEL}|so-rcvbuf=128k"), STREAM);
     for (option, expected) in [
@@ -231,7 +231,7 @@ fn a_subscription_conflicts_only_with_lengths_that_it_or_the_driver_states() {
     }
     let larger = "aeron:udp?endpoint=localhost:20122|so-rcvbuf=256k";
     driver.add_subscription(larger, STREAM);
-    // The driver's default of 128 KiB counts as stated.
+    // The configuration's default of 128 KiB counts as if the channel had set it.
     let (_, text) = driver.subscription_error("aeron:udp?endpoint=localhost:20122", STREAM);
     let expected = "so-rcvbuf=131072 does not match existing value of 262144";
     assert!(text.contains(expected), "{text}");
@@ -281,14 +281,14 @@ fn subscriptions_of_one_image_want_the_same_of_it() {
         let subscription = driver.add_subscription(CHANNEL, STREAM).0;
         driver.remove_subscription(subscription);
         driver.advance(TICK);
-        // The same session twice is compared again.
+        // A second subscription to the same session is compared too.
         let (code, _) = driver.subscription_error(&format!("{CHANNEL}|session-id=7"), STREAM);
         assert_eq!(code, ErrorCode::GenericError);
         return_to_one(&mut driver);
     }
 }
 
-/// Removes everything and begins again with one subscription.
+/// Removes all subscriptions and adds one again.
 fn return_to_one(driver: &mut TestDriver) {
     *driver = TestDriver::new();
     driver.add_subscription(CHANNEL, STREAM);

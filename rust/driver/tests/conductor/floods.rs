@@ -1,4 +1,4 @@
-//! Floods of SETUP frames, and what is left for clients.
+//! Tests of floods of SETUP frames: clients still get their share of the driver.
 
 use std::time::Duration;
 

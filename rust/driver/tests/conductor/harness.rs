@@ -1,4 +1,4 @@
-//! A driver without files, threads and clocks, and the client's side of it.
+//! [`TestDriver`]: a driver without files, threads and real clocks, together with its clients.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aeron_agent::{CachedEpochClock, CachedNanoClock};
 use aeron_driver::Context;
-use aeron_driver::driver_core::{DriverCore, Surroundings};
+use aeron_driver::driver_core::{DriverCore, DriverEnvironment};
 use aeron_driver::log_storage::{HeapLogs, LogId};
 use aeron_driver::media::interceptors::intercept;
 use aeron_driver::socket_buffers::SocketBufferLengths;
@@ -30,13 +30,13 @@ pub const TERM: i64 = 64 * 1024;
 pub const WINDOW: i64 = TERM / 2;
 pub const CLIENT: i64 = 1;
 
-/// Time between two ticks.
+/// Timer interval of the driver.
 pub const TICK: Duration = Duration::from_millis(100);
-/// A tick comes with the first step after the timer interval.
+/// Time that is added to a tick, because the tick happens in the first step after the timer interval.
 const STEP: Duration = Duration::from_millis(50);
 const PLENTY: u64 = 1 << 40;
 
-/// One thing that the driver said.
+/// An event of the driver.
 #[derive(Clone, Debug)]
 pub struct Heard {
     type_id: i32,
@@ -48,13 +48,13 @@ impl Heard {
         Event::decode(self.type_id, &self.body).expect("the driver sends what can be decoded")
     }
 
-    /// Bytes of the message.
+    /// Returns the length of the message in bytes.
     pub fn length(&self) -> usize {
         self.body.len()
     }
 }
 
-/// The names of events, in their order.
+/// Returns the names of the events, in order.
 pub fn names(heard: &[Heard]) -> Vec<String> {
     let name = |heard: &Heard| {
         let text = format!("{:?}", heard.event());
@@ -75,13 +75,13 @@ pub struct TestDriver {
     epoch_clock: Arc<CachedEpochClock>,
     now: Duration,
     next_id: i64,
-    /// Clients that write their heartbeats as time goes by.
+    /// Clients whose heartbeats are updated as time advances.
     pub living: Vec<i64>,
-    /// Every image that was announced, gone or not.
+    /// All announced images, including those that have ended.
     images: Vec<Image>,
 }
 
-/// A publication as its client sees it.
+/// A publication as seen by its client.
 #[derive(Clone, Debug)]
 pub struct Publication {
     pub correlation_id: i64,
@@ -99,14 +99,14 @@ impl Publication {
             .expect("there is room")
     }
 
-    /// Offers a message where there may be no room for it.
+    /// Offers a message; there may be no room for it.
     pub fn try_offer(&self, length: usize) {
         let appender = ConcurrentAppender::new(self.log.clone());
-        // At the end of a term there is padding instead.
+        // At the end of a term, padding is appended instead.
         let _ = appender.offer(self.limit.get(), &vec![7; length]);
     }
 
-    /// Offers these bytes; answers whether there was room for them in the term.
+    /// Offers these bytes. Returns whether the term had room for them.
     pub fn offer_bytes(&self, message: &[u8]) -> bool {
         let appender = ConcurrentAppender::new(self.log.clone());
         appender.offer(self.limit.get(), message).is_ok()
@@ -123,7 +123,7 @@ impl Publication {
     }
 }
 
-/// An image as its client sees it.
+/// An image as seen by its client.
 #[derive(Clone, Debug)]
 pub struct Image {
     pub correlation_id: i64,
@@ -137,7 +137,7 @@ impl TestDriver {
         Self::with(|_| {})
     }
 
-    /// Terms of 64 KiB, a tick every 100 ms, and what `configure` changes.
+    /// Creates a driver with terms of 64 KiB and a tick every 100 ms, with the changes of `configure`.
     pub fn with(configure: impl FnOnce(&mut Context)) -> Self {
         let mut context = Context {
             dir: "/aeron".into(),
@@ -173,7 +173,7 @@ impl TestDriver {
         let names = TestNames::default();
         let (intercepted, warnings) = intercept(Box::new(network.clone()), &context);
         assert!(warnings.is_empty(), "{warnings:?}");
-        let surroundings = Surroundings {
+        let surroundings = DriverEnvironment {
             logs: Box::new(logs.clone()),
             network: intercepted,
             names: Box::new({
@@ -210,13 +210,13 @@ impl TestDriver {
         }
     }
 
-    /// An id for a command.
+    /// Returns the next correlation id.
     pub fn next_id(&mut self) -> i64 {
         self.next_id += 1;
         self.next_id
     }
 
-    /// Consumes ids as a client would that sends a command with this one.
+    /// Consumes ids, like a client that is about to send a command with this one.
     pub fn use_ids_up_to(&mut self, correlation_id: i64) {
         if correlation_id > 0 {
             while self.cnc.to_driver().next_correlation_id() < correlation_id {}
@@ -227,19 +227,20 @@ impl TestDriver {
         self.now.as_millis() as i64
     }
 
-    /// Duty cycles until there is nothing to do at this time.
+    /// Runs duty cycles without advancing the time, until there is nothing to do.
     pub fn work(&mut self) {
-        // Once more after an idle cycle: what the conductor sent last is still to be done.
+        // Needs two idle cycles in a row: in the first, the conductor may have sent messages that are not processed
+        // yet.
         while self.duty_cycle() + self.duty_cycle() > 0 {}
     }
 
-    /// A duty cycle of the conductor alone.
+    /// Runs a duty cycle of the conductor alone.
     pub fn conductor_cycle(&mut self) {
         let (now_ns, now_ms) = (self.now.as_nanos() as i64, self.now_ms());
         self.core.conductor.do_work(now_ns, now_ms);
     }
 
-    /// A duty cycle of the resource agent alone.
+    /// Runs a duty cycle of the resource agent alone.
     pub fn resource_cycle(&mut self) {
         self.core.resources.do_work();
     }
@@ -251,7 +252,9 @@ impl TestDriver {
         self.core.do_work(now_ns, now_ms)
     }
 
-    /// A millisecond goes by; a duty cycle of one agent after another, with a look at what clients see after each.
+    /// Advances the time by a millisecond and runs a duty cycle of each agent.
+    ///
+    /// Calls `look` after each of them, to check what clients see.
     pub fn step_with(&mut self, mut look: impl FnMut()) {
         self.now += Duration::from_millis(1);
         let (now_ns, now_ms) = (self.now.as_nanos() as i64, self.now_ms());
@@ -267,7 +270,7 @@ impl TestDriver {
         look();
     }
 
-    /// Lets time go by in small steps, with duty cycles and the heartbeats of living clients.
+    /// Advances the time in small steps, with duty cycles and the heartbeats of living clients.
     pub fn advance(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {
@@ -281,12 +284,12 @@ impl TestDriver {
         }
     }
 
-    /// Asks the conductor to end the publications because the driver is to close.
+    /// Asks the conductor to end the publications, because the driver is about to close.
     pub fn request_close(&self) {
         self.core.closing.request();
     }
 
-    /// A millisecond goes by, with all duty cycles that there is work for.
+    /// Advances the time by a millisecond and runs duty cycles until there is nothing to do.
     pub fn step(&mut self) {
         self.now += Duration::from_millis(1);
         if let Some(heartbeat) = self.heartbeat(CLIENT) {
@@ -295,7 +298,7 @@ impl TestDriver {
         self.work();
     }
 
-    /// Lets time go by in which the native resource agent is busy with something that takes long.
+    /// Advances the time while the native resource agent is busy with a long operation.
     pub fn advance_without_resources(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {
@@ -307,7 +310,7 @@ impl TestDriver {
         }
     }
 
-    /// Time passes without any duty cycle.
+    /// Advances the time without a duty cycle.
     pub fn stall(&mut self, time: Duration) {
         self.now += time;
     }
@@ -333,7 +336,7 @@ impl TestDriver {
         self.send_raw(command.type_id(), &body[..length]);
     }
 
-    /// What the driver has said since this was called last.
+    /// Returns the driver's events since the last call.
     pub fn hear(&mut self) -> Vec<Heard> {
         let mut heard = Vec::new();
         let mut take = |type_id, body: &[u8]| {
@@ -348,7 +351,7 @@ impl TestDriver {
         heard
     }
 
-    /// Sends a command and listens to what comes of it at once.
+    /// Sends a command. Returns the events that follow at once.
     pub fn ask(&mut self, command: Command<'_>) -> Vec<Heard> {
         self.hear();
         self.send(command);
@@ -356,7 +359,7 @@ impl TestDriver {
         self.hear()
     }
 
-    /// The error that a command is answered with, and nothing else.
+    /// Returns the error response to a command, which must be the only event.
     pub fn ask_error(&mut self, command: Command<'_>) -> (ErrorCode, String) {
         let heard = self.ask(command);
         match heard[..] {
@@ -458,13 +461,13 @@ impl TestDriver {
         }))
     }
 
-    /// The error that an added publication is answered with.
+    /// Returns the error response to adding a publication.
     pub fn publication_error(&mut self, channel: &str, stream_id: i32) -> (ErrorCode, String) {
         let command = self.publication_command(CLIENT, channel, stream_id, false);
         self.ask_error(command)
     }
 
-    /// The error that an added subscription is answered with.
+    /// Returns the error response to adding a subscription.
     pub fn subscription_error(&mut self, channel: &str, stream_id: i32) -> (ErrorCode, String) {
         let correlation_id = self.next_id();
         self.ask_error(Command::AddSubscription(AddSubscription {
@@ -476,7 +479,7 @@ impl TestDriver {
         }))
     }
 
-    /// Adds a subscription; answers its id and the images that it has at once.
+    /// Adds a subscription. Returns its id and the images that it has at once.
     pub fn add_subscription(&mut self, channel: &str, stream_id: i32) -> (i64, Vec<Image>) {
         self.add_subscription_for(CLIENT, channel, stream_id)
     }
@@ -521,7 +524,7 @@ impl TestDriver {
         }))
     }
 
-    /// The images that became available in what was heard.
+    /// Returns the images that became available in these events.
     pub fn images(&self, heard: &[Heard]) -> Vec<Image> {
         let image = |event: AvailableImage<'_>| Image {
             correlation_id: event.correlation_id,
@@ -542,32 +545,32 @@ impl TestDriver {
             .collect()
     }
 
-    /// The memory of a publication's log, as long as it is not removed.
+    /// Returns the memory of a publication's log until the log is removed.
     pub fn publication_log(&self, publication: &Publication) -> Option<SharedBuffer> {
         self.logs
             .memory(LogId::Publication(publication.registration_id))
     }
 
-    /// The memory of an image's log, as long as it is not removed.
+    /// Returns the memory of an image's log until the log is removed.
     pub fn image_memory(&self, image: &Image) -> Option<SharedBuffer> {
         self.logs.memory(LogId::Image(image.correlation_id))
     }
 
-    /// The log of an image from the network.
+    /// Returns the log of a network image.
     pub fn image_log(&self, image: &Image) -> LogBuffers<SharedBuffer> {
         let memory = self.image_memory(image);
         LogBuffers::attach(&memory.expect("the log exists while the image does"))
             .expect("the log is initialised when it is announced")
     }
 
-    /// What the log of the image with this id says about itself.
+    /// Returns the metadata of the log of the image with this id.
     pub fn image_description(&self, id: i64) -> LogDescription {
         let memory = self.logs.memory(LogId::Image(id)).expect("the log exists");
         let log = LogBuffers::attach(&memory).expect("the log is initialised");
         log.metadata().description()
     }
 
-    /// The images that a subscription was told of, so far.
+    /// Returns all images of a subscription so far.
     pub fn images_of(&mut self, subscription_id: i64) -> Vec<Image> {
         self.hear();
         let mut images = self.images.clone();
@@ -591,14 +594,14 @@ impl TestDriver {
         self.core.system_counters.get(counter).get()
     }
 
-    /// The counters of a type.
+    /// Returns the counters of a type.
     pub fn records_of(&self, type_id: i32) -> Vec<CounterRecord> {
         let mut records: Vec<_> = self.cnc.counters().records().collect();
         records.retain(|record| record.type_id == type_id);
         records
     }
 
-    /// The value of the only counter of a type.
+    /// Returns the value of the only counter of a type.
     pub fn value_of(&self, type_id: i32) -> i64 {
         match &self.records_of(type_id)[..] {
             [record] => record.value,
@@ -606,13 +609,13 @@ impl TestDriver {
         }
     }
 
-    /// Number of counters that could still be made, some of them only after a rest.
+    /// Returns the number of counters that can still be allocated, some of them only after the reuse timeout.
     pub fn unused_counters(&self) -> usize {
         let counters = self.cnc.counters();
         counters.max_counter_id() as usize + 1 - counters.records().count()
     }
 
-    /// Number of counters of all types but the driver's own and clients' heartbeats.
+    /// Returns the number of counters, without the driver's own and the clients' heartbeat counters.
     pub fn object_counters(&self) -> usize {
         let is_object = |record: &CounterRecord| {
             ![types::SYSTEM, types::CLIENT_HEARTBEAT].contains(&record.type_id)
@@ -620,7 +623,7 @@ impl TestDriver {
         self.cnc.counters().records().filter(is_object).count()
     }
 
-    /// Ids of the counters of a type.
+    /// Returns the ids of the counters of a type.
     pub fn counters_of(&self, type_id: i32) -> Vec<i32> {
         self.cnc
             .counters()
@@ -630,7 +633,7 @@ impl TestDriver {
             .collect()
     }
 
-    /// Texts in the error log.
+    /// Returns the texts in the error log.
     pub fn errors(&self) -> Vec<String> {
         error_log::read(self.cnc.error_log(), 0)
             .into_iter()

@@ -1,4 +1,4 @@
-//! Clients that write anything into the memory they share with the driver.
+//! Property tests with clients that write arbitrary data into the shared memory.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::harness::{CLIENT, STREAM, TERM, TestDriver};
 
-/// A command with some sense in it: real ids and channels, sometimes cut or overwritten.
+/// Generates a command with real ids and channels, sometimes truncated or overwritten.
 fn command() -> impl Strategy<Value = (i32, Vec<u8>)> {
     let channel = prop_oneof![
         Just("aeron:ipc".to_owned()),
@@ -77,7 +77,7 @@ proptest! {
         prop_assert_eq!(driver.logs.count(), 0);
     }
 
-    /// A subscriber may write any position, a publisher any tail, anybody any counter's record.
+    /// A subscriber may write any position, a publisher any tail, and every client may write any counter record.
     #[test]
     fn no_positions_and_tails_stop_the_driver(
         writes in proptest::collection::vec((0_usize..8, any::<i64>(), 0_u64..200), 0..30),

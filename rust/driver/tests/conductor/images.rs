@@ -1,4 +1,4 @@
-//! Images: how they begin, what their sources are told, how they end.
+//! Tests of images: their creation, the control frames to their sources, and their end.
 
 use aeron_driver::MAX_IMAGES;
 use aeron_memory::Words;
@@ -18,7 +18,7 @@ const PORT: u16 = 20121;
 
 const EOS: u8 = flags::UNFRAGMENTED | flags::END_OF_STREAM;
 
-/// A subscription with an image of a source, which begins at `position`.
+/// Adds a subscription with an image of a source that begins at `position`.
 fn joined(driver: &mut TestDriver, channel: &str, position: i64) -> (i64, Source, Image) {
     let (subscription, _) = driver.add_subscription(channel, STREAM);
     let source = Source::new(PORT);
@@ -29,7 +29,7 @@ fn joined(driver: &mut TestDriver, channel: &str, position: i64) -> (i64, Source
     (subscription, source, images[0].clone())
 }
 
-/// Lets time go by in which the source is alive at `position`.
+/// Advances the time while the source sends heartbeats at `position`.
 fn live(driver: &mut TestDriver, source: &Source, position: i64, ticks: u32) {
     for _ in 0..ticks {
         source.heartbeat(driver, position, flags::UNFRAGMENTED);
@@ -161,7 +161,7 @@ fn a_stream_is_joined_at_the_very_end_of_the_log_too() {
         assert_eq!(
             told_last,
             told(position),
-            "pages behind the end were asked for"
+            "pages after the end were requested"
         );
         source.data(&driver, position, 32, 1);
         source.data(&driver, 3 * TERM, 1024, 1);
@@ -493,7 +493,7 @@ fn images_get_at_most_half_of_the_free_space() {
     };
     let expected = "images may not take more than half of the free space in /aeron";
     assert!(error.contains(expected), "{error}");
-    // Publications still get theirs.
+    // The other half of the space is left for publications.
     driver.add_publication("aeron:ipc", STREAM);
 }
 

@@ -1,4 +1,4 @@
-//! The names, interfaces and sockets of a machine that is not there.
+//! The names, interfaces and sockets of a simulated machine.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -15,7 +15,7 @@ use aeron_protocol::ErrorCode;
 
 use crate::media::testing::MemoryNetwork;
 
-/// Knows `localhost`, addresses, and what it is told. Clones know the same.
+/// Resolves `localhost`, addresses, and the names that the test sets. Clones share the names.
 #[derive(Clone, Default)]
 pub struct TestNames {
     known: Arc<Mutex<HashMap<String, IpAddr>>>,
@@ -24,7 +24,7 @@ pub struct TestNames {
 }
 
 impl TestNames {
-    /// `host` is there from now on, or nowhere.
+    /// Sets the address of `host`; `None` makes it unknown.
     pub fn set(&self, host: &str, address: Option<&str>) {
         self.slow.lock().unwrap().remove(host);
         let mut known = self.known.lock().unwrap();
@@ -34,12 +34,12 @@ impl TestNames {
         };
     }
 
-    /// `host` is being looked up until it is [`set`](Self::set).
+    /// Makes the lookup of `host` last until its address is [`set`](Self::set).
     pub fn set_slow(&self, host: &str) {
         self.slow.lock().unwrap().insert(host.into());
     }
 
-    /// How often it was asked.
+    /// Returns the number of lookups.
     pub fn lookups(&self) -> usize {
         self.lookups.load(Ordering::Relaxed)
     }
@@ -88,7 +88,7 @@ impl Interfaces for TestInterfaces {
     }
 }
 
-/// Sockets of the loopback interface. Clones are the same network.
+/// Sockets of the loopback interface. Clones share the network.
 #[derive(Clone)]
 pub struct TestNetwork {
     pub memory: MemoryNetwork,
@@ -103,7 +103,7 @@ impl TestNetwork {
         }
     }
 
-    /// The sockets that were opened, in order.
+    /// Returns the specifications of all opened sockets, in order.
     pub fn opened(&self) -> Vec<SocketSpec> {
         self.opened.lock().unwrap().clone()
     }

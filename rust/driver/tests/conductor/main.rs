@@ -1,4 +1,4 @@
-//! The conductor on heap memory and in virtual time, with commands as clients send them.
+//! Tests of the conductor with heap memory, virtual time, and encoded commands of clients.
 
 mod clients;
 mod commands;
@@ -25,5 +25,5 @@ mod udp;
 mod untethered;
 mod vectors;
 
-// The network in memory of the unit tests finds it here.
+// `MemoryNetwork` of the unit tests expects the module at this path.
 use aeron_driver::socket_buffers;

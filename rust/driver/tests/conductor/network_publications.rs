@@ -1,4 +1,4 @@
-//! Publications to the network: sharing, sessions, limits, spies, their end.
+//! Tests of network publications: sharing, sessions, limits, spies, and their end.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -278,7 +278,7 @@ fn a_spy_reads_what_is_sent_holds_the_limit_back_and_hears_of_the_end() {
     let (spy, _) = driver.add_subscription(SPY, STREAM);
     let publication = driver.add_publication(CHANNEL, STREAM);
     driver.advance(2 * TICK);
-    assert!(!publication.is_connected(), "a spy is no receiver");
+    assert!(!publication.is_connected(), "a spy does not connect");
     let (receiver, _) = driver.add_subscription(CHANNEL, STREAM);
     driver.advance(3 * TICK);
     assert!(publication.is_connected());

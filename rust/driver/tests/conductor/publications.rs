@@ -1,4 +1,4 @@
-//! IPC publications: created, shared, followed by subscribers.
+//! Tests of IPC publications: creation, sharing, and their subscribers.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Names whose addresses change while streams use them.
+//! Tests of names whose addresses change while streams use them.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,5 @@
-//! Response channels: one side asks on a stream, the other answers on a stream that only the asker hears.
+//! Tests of response channels: one side sends requests on a stream, the other responds on a stream that only the
+//! requester receives.
 
 use aeron_protocol::ErrorCode;
 
@@ -8,7 +9,7 @@ const REQUESTS: &str = "aeron:udp?endpoint=localhost:20170";
 const RESPONSES: &str = "aeron:udp?control-mode=response|control=localhost:20171";
 const RESPONSE_STREAM: i32 = STREAM + 1;
 
-/// An asker with its subscription for responses, and the image that its stream has at the other side.
+/// A requester with its subscription for responses, and the image of its stream at the responder.
 struct Exchange {
     driver: TestDriver,
     responses: i64,
@@ -60,7 +61,7 @@ fn responses_come_to_the_one_who_asked() {
     let images = driver.images_of(responses);
     assert_eq!(images.len(), 1);
     assert_eq!(images[0].session_id, answers.session_id);
-    // Another answer of another session is not for this subscription.
+    // This response stream has a different session, so it is not for this subscription.
     let others =
         driver.add_exclusive_publication(&response_channel(image.correlation_id), RESPONSE_STREAM);
     driver.advance(10 * TICK);

@@ -1,4 +1,5 @@
-//! Logs that take long to create, because all of a long log is allocated: they hold up nobody but the command that needs them.
+//! Tests of logs whose creation takes long, because the whole of a long log is allocated. They delay only the command
+//! that needs them.
 
 use aeron_protocol::command::{ClientClose, Command};
 use aeron_protocol::event::Event;
@@ -10,7 +11,7 @@ const LONG_LOGS: [&str; 2] = [
     "aeron:udp?endpoint=127.0.0.1:20171|term-length=8m|sparse=false",
 ];
 
-/// Sends a command, and runs so few duty cycles that a long log is not created.
+/// Sends a command and runs only a few duty cycles, too few for the creation of a long log.
 fn ask_briefly(driver: &mut TestDriver, command: Command<'_>) -> Vec<Heard> {
     driver.send(command);
     for _ in 0..5 {
@@ -20,7 +21,7 @@ fn ask_briefly(driver: &mut TestDriver, command: Command<'_>) -> Vec<Heard> {
     driver.hear()
 }
 
-/// A driver that creates a long log for a command; returns the command's correlation id too.
+/// Returns a driver that is creating a long log for a command, and the command's correlation id.
 fn driver_that_creates(channel: &str) -> (TestDriver, i64) {
     let mut driver = TestDriver::new();
     let command = driver.publication_command(CLIENT, channel, STREAM, false);
@@ -29,7 +30,7 @@ fn driver_that_creates(channel: &str) -> (TestDriver, i64) {
     (driver, correlation_id)
 }
 
-/// Correlation and registration ids of the publications that are ready, from the events to clients.
+/// Returns the correlation and registration ids in the events for publications that are ready.
 fn publication_ids(heard: &[Heard]) -> Vec<(i64, i64)> {
     heard
         .iter()

@@ -1,4 +1,4 @@
-//! Names that take long to look up: they hold up nobody but the command that needs them.
+//! Tests of names whose lookup takes long. They delay only the command that needs them.
 
 use aeron_protocol::command::{AddPublication, ClientClose, Command, RemovePublication};
 use aeron_protocol::event::Event;
@@ -7,7 +7,7 @@ use crate::harness::{CLIENT, Heard, STREAM, TICK, TestDriver, names};
 
 const CHANNEL: &str = "aeron:udp?endpoint=far.example:20170";
 
-/// A driver that was asked for a publication to where nobody knows yet; answers the command's correlation id too.
+/// Returns a driver that is adding a publication to an unresolved name, and the command's correlation id.
 fn driver_that_waits() -> (TestDriver, i64) {
     let mut driver = TestDriver::new();
     driver.names.set_slow("far.example");

@@ -1,4 +1,4 @@
-//! A driver far away, played by the test: sends the frames of one stream to a subscription.
+//! [`Source`]: a simulated remote driver, which sends the frames of one stream to a subscription.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use aeron_protocol::frame::{
 
 use crate::harness::{STREAM, TERM, TestDriver};
 
-/// The session of a source that says nothing else.
+/// The default session of a source.
 pub const SESSION: i32 = 77;
 const INITIAL_TERM: i32 = 5;
 
@@ -21,7 +21,7 @@ pub struct Source {
     pub setup: Setup,
 }
 
-/// What a status message said, by position.
+/// Content of a status message, with its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
     pub position: i64,
@@ -30,7 +30,7 @@ pub struct Told {
 }
 
 impl Source {
-    /// Sends to `localhost:<port>`.
+    /// Creates a source that sends to `localhost:<port>`.
     pub fn new(port: u16) -> Self {
         Self {
             address: "127.0.0.1:9999".parse().unwrap(),
@@ -51,14 +51,14 @@ impl Source {
         }
     }
 
-    /// Another session from another address.
+    /// Changes the session and the source address.
     pub fn with_session(mut self, session_id: i32) -> Self {
         self.session_id = session_id;
         self.setup.session_id = session_id;
         self
     }
 
-    /// Says how the stream is, at this position.
+    /// Sends a SETUP with this position.
     pub fn setup(&self, driver: &TestDriver, position: i64) {
         let mut datagram = [0; Setup::LENGTH];
         let setup = Setup {
@@ -70,7 +70,7 @@ impl Source {
         self.deliver(driver, &datagram);
     }
 
-    /// Sends a message of `length` bytes with its header, all `byte`.
+    /// Sends a message whose bytes are all `byte`. `length` includes the header.
     pub fn data(&self, driver: &TestDriver, position: i64, length: usize, byte: u8) {
         let mut datagram = vec![byte; length];
         let header = self.header(position, length as i32, flags::UNFRAGMENTED);
@@ -78,7 +78,7 @@ impl Source {
         self.deliver(driver, &datagram);
     }
 
-    /// A sign of life at this position, or the end there.
+    /// Sends a heartbeat at this position; `flags` may say that the stream ends there.
     pub fn heartbeat(&self, driver: &TestDriver, position: i64, flags: u8) {
         let mut datagram = [0; DataHeader::LENGTH];
         self.header(position, 0, flags).encode(&mut datagram);
@@ -105,14 +105,14 @@ impl Source {
             .deliver(self.address, self.to, datagram);
     }
 
-    /// The frames that came back since the last call, of whatever type.
+    /// Returns all frames that came back since the last call.
     pub fn heard(&self, driver: &TestDriver) -> Vec<Vec<u8>> {
         let mut sent = driver.network.memory.take_sent();
         sent.retain(|sent| sent.to == self.address);
         sent.into_iter().map(|sent| sent.bytes).collect()
     }
 
-    /// The status messages that came back since the last call, but those that ask for a setup.
+    /// Returns the status messages that came back since the last call, except requests for a SETUP.
     pub fn told(&self, driver: &TestDriver) -> Vec<Told> {
         let told = |message: StatusMessage<'_>| Told {
             position: i64::from(message.consumption_term_id - INITIAL_TERM) * TERM
@@ -132,7 +132,7 @@ impl Source {
     }
 }
 
-/// The types of frames.
+/// Returns the types of the frames.
 pub fn types(frames: &[Vec<u8>]) -> Vec<FrameType> {
     frames
         .iter()

@@ -1,4 +1,4 @@
-//! Logs and the space they take.
+//! Tests of logs and of the space that they use.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ fn an_image_that_does_not_fit_is_refused_and_made_when_there_is_space() {
     driver.work();
     assert!(driver.errors()[0].contains("insufficient usable storage"));
     assert_eq!(driver.logs.count(), 0);
-    // Other tries meet other free space, and are the same entry.
+    // Later attempts find different amounts of free space, but share the same error log entry.
     for missing in 2..10 {
         driver.logs.set_usable_space(LOG_LENGTH - missing);
         source.setup(&driver, 0);
@@ -108,7 +108,7 @@ fn on_a_full_file_system_an_image_takes_what_it_has_pages_for_and_goes_on_when_t
     driver.logs.set_usable_space(0);
     source.told(&driver);
     let mut position = 0;
-    // The source sends as much as it is told to.
+    // The source sends as much as the window allows.
     let mut end = WINDOW;
     for _ in 0..20 {
         while position + 1024 <= end {
@@ -130,7 +130,7 @@ fn on_a_full_file_system_an_image_takes_what_it_has_pages_for_and_goes_on_when_t
     assert_eq!(driver.value_of(types::RECEIVER_POSITION), position);
     assert_eq!(driver.system(SystemCounter::FlowControlOverRuns), 0);
     assert_eq!(driver.errors().len(), 1, "{:?}", driver.errors());
-    // Who sends more than that reaches no page that is not there.
+    // Data after the window is dropped before it touches a page that is not allocated.
     source.data(&driver, position + 4096, 1024, 1);
     driver.work();
     assert_eq!(driver.system(SystemCounter::FlowControlOverRuns), 1);
@@ -210,7 +210,7 @@ fn on_a_full_file_system_publishers_wait_and_go_on_when_there_is_space() {
     assert!(publication.limit.get() > TERM);
 }
 
-/// Where publications go, and where their subscribers find them.
+/// Channels of publications, with the channels of their subscribers.
 const ROUTES: [(&str, &str); 3] = [
     ("aeron:ipc", "aeron:ipc"),
     (CHANNEL, CHANNEL),

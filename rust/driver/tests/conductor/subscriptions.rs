@@ -1,4 +1,4 @@
-//! IPC subscriptions and the images they get.
+//! Tests of IPC subscriptions and their images.
 
 use aeron_memory::counters::types;
 use aeron_protocol::ErrorCode;

@@ -1,4 +1,4 @@
-//! A publication and a subscription of one driver that meet on the network.
+//! Tests of a publication and a subscription of one driver that are connected over the network.
 
 use aeron_memory::Words;
 
@@ -27,7 +27,7 @@ fn what_is_published_arrives_in_the_log_of_an_image_02_48() {
     assert_eq!(log.term(0).load_i32_acquire(0), 132);
 }
 
-/// Sends 20 terms of messages at 2 % loss; answers the driver and the bytes of the messages that arrived.
+/// Sends 20 terms of messages at 2 % loss. Returns the driver, the sent bytes and the received bytes.
 fn transfer_under_loss(reliable: bool) -> (TestDriver, Vec<u8>, Vec<u8>) {
     let mut driver = TestDriver::with(|context| {
         context.udp_channel_incoming_interceptors = "loss".into();

@@ -1,4 +1,4 @@
-//! Subscribers that may be left behind.
+//! Tests of untethered subscribers.
 
 use std::time::Duration;
 
@@ -9,7 +9,9 @@ use crate::harness::{Image, Publication, STREAM, TestDriver, WINDOW, names};
 const CHANNEL: &str = "aeron:ipc?untethered-window-limit-timeout=500ms|untethered-linger-timeout=700ms|\
     untethered-resting-timeout=900ms";
 
-/// A publication with a tethered and an untethered subscriber, the window full and read by the tethered one alone.
+/// Returns a publication with a tethered and an untethered subscriber.
+///
+/// The window is full, and only the tethered one has read it.
 fn blocked(untethered: &str) -> (TestDriver, Publication, Image, Image) {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication(CHANNEL, STREAM);

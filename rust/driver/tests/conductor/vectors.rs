@@ -1,4 +1,4 @@
-//! Commands recorded with a real C driver, replayed: the answers are the same, in the same order.
+//! Replays commands that were recorded with a real C driver. The responses must be the same, in the same order.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use crate::harness::{Heard, TICK, TestDriver};
 
 const VECTORS: &str = include_str!("../../../protocol/tests/vectors/commands.json");
 
-/// Where this driver differs from C on purpose.
+/// Commands for which this driver intentionally differs from the C driver.
 const DIFFERENT: [&str; 3] = [
     "c-driver-errors/remove_destination_by_id_unknown_publication",
     "c-driver-errors/reject_image_reason_empty",
     "c-driver-errors/reject_image_reason_3_bytes_unpadded",
 ];
 
-/// Recorded messages of one source, in their order.
+/// Returns the recorded messages of one source, in order.
 fn recorded(source: &str) -> Vec<Value> {
     let all: Vec<Value> = serde_json::from_str(VECTORS).unwrap();
     all.into_iter()
@@ -39,8 +39,10 @@ fn body(entry: &Value) -> Vec<u8> {
         .collect()
 }
 
-/// What must be the same in both drivers. Session ids are those of the recording, counter ids are left out where they depend on how
-/// fast the recording went, texts are free.
+/// The parts of an event that must be the same in both drivers.
+///
+/// Session ids are those of the recording. Counter ids are ignored if they depend on the speed of the recording. Texts
+/// may differ.
 struct Comparison {
     sessions: HashMap<i32, i32>,
     with_counter_ids: bool,
@@ -90,7 +92,7 @@ impl Comparison {
             }
             (Event::PublicationError(ours), Event::PublicationError(theirs)) => {
                 ours.session_id = self.session(theirs.session_id, ours.session_id);
-                // C swaps the bytes of the address, and receiver ids are random.
+                // The C driver swaps the bytes of the address, and receiver ids are random.
                 ours.source_address = None;
                 ours.receiver_id = 0;
             }
@@ -129,7 +131,7 @@ impl Comparison {
     }
 }
 
-/// Senders are given whatever port is free.
+/// Removes the port, because senders get any free port.
 fn without_port(source_identity: &[u8]) -> &[u8] {
     source_identity
         .strip_prefix(b"127.0.0.1:")
@@ -160,14 +162,14 @@ fn replay(source: &str, configure: impl FnOnce(&mut Context)) -> TestDriver {
             continue;
         }
         commands += 1;
-        // Ids are reused when they have rested, which depends on the pace.
+        // Ids are reused after a timeout, so they depend on the speed of the recording.
         comparison.with_counter_ids &= source == "c-driver-lifecycle" || !name.contains("/remove_");
-        // C makes an endpoint before it refuses the window.
+        // The C driver creates an endpoint before it refuses the window.
         comparison.with_counter_ids &= !name.ends_with("_window_larger_than_rcvbuf");
         driver.hear();
         driver.use_ids_up_to(entry["decoded"]["correlation_id"].as_i64().unwrap_or(-1));
         driver.send_raw(entry["msg_type_id"].as_i64().unwrap() as i32, &body(entry));
-        // Senders are told of a rejection with the next status message.
+        // Senders get the rejection only with the next status message.
         driver.advance(if name.ends_with("/reject_image_udp") {
             3 * TICK
         } else {
@@ -209,7 +211,8 @@ fn refusals_are_as_recorded() {
     assert!(!driver.is_terminated());
 }
 
-/// 03-21 to 03-24, 03-29 to 03-33, 03-37 to 03-41, 03-46, 04-44, 04-45, 04-50, 04-51, 04-55, 04-63 to 04-65, 04-68, 04-71 to 04-73
+/// 03-21 to 03-24, 03-29 to 03-33, 03-37 to 03-41, 03-46, 04-44, 04-45, 04-50, 04-51, 04-55, 04-63 to 04-65, 04-68,
+/// 04-71 to 04-73
 #[test]
 fn udp_is_as_recorded() {
     replay("c-driver-udp", |context| {

@@ -1,4 +1,4 @@
-//! What channels mean: roles of addresses, ports, multicast, canonical forms, tags.
+//! Tests of channels: the roles of addresses, ports, multicast, canonical forms, tags.
 
 use aeron_driver::media::{ChannelRole, UdpChannel};
 use aeron_protocol::ErrorCode::{GenericError, InvalidChannel, UnknownHost};
@@ -7,7 +7,7 @@ use super::machine::{
     address, assert_refused, loopback, publication, resolve, resolver, subscription,
 };
 
-/// A channel that must be good for a subscription.
+/// Returns a channel that must be valid for a subscription.
 fn channel(text: &str) -> UdpChannel {
     subscription(text).unwrap()
 }

@@ -1,4 +1,4 @@
-//! What destinations may say.
+//! Tests of the keys that channels of destinations may have.
 
 use aeron_driver::media::ChannelRole;
 use aeron_driver::media::destination::send_destination_endpoint;

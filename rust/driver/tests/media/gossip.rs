@@ -1,4 +1,4 @@
-//! Datagrams that were sent to the name resolvers of real drivers.
+//! Tests with recorded datagrams that were sent to the name resolvers of real drivers.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,7 +20,7 @@ use super::machine::FewNames;
 
 const MALFORMED: &str = include_str!("../../../protocol/tests/vectors/malformed.json");
 
-/// A socket with datagrams from `127.0.0.1:24440`, which takes what is sent and forgets it.
+/// A socket that receives prepared datagrams from `127.0.0.1:24440` and discards what is sent.
 struct Filled(VecDeque<Vec<u8>>);
 
 impl Socket for Filled {
@@ -69,7 +69,7 @@ impl Socket for Filled {
     }
 }
 
-/// What a driver named `alpha` makes of a datagram.
+/// The reaction of a driver named `alpha` to a datagram.
 struct Outcome {
     invalid_packets: i64,
     errors: Vec<String>,
@@ -138,7 +138,7 @@ fn from_hex(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// How many records the real driver had more than before.
+/// Returns the number of records that the real driver added.
 fn added(observed: &Value, counter: &str) -> i64 {
     let counts = &observed["resolver_counters"][counter];
     match (counts[0].as_i64(), counts[1].as_i64()) {

@@ -1,4 +1,4 @@
-//! How the value of `interface` picks one of a machine's interfaces.
+//! Tests of the selection of an interface by the channel's `interface`.
 
 use aeron_driver::DriverError;
 use aeron_driver::media::interfaces::{
@@ -29,7 +29,7 @@ fn machine() -> Vec<InterfaceAddress> {
     addresses
 }
 
-/// The interface and local port of a channel with this `interface`, to a unicast address.
+/// Returns the interface and local port of a unicast channel with this `interface`.
 fn pick(interface: &str) -> Result<(Interface, u16), DriverError> {
     let channel = format!("aeron:udp?endpoint=localhost:1|interface={interface}");
     resolver(machine())

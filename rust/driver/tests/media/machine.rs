@@ -1,4 +1,4 @@
-//! A machine with a loopback and a few hosts that it knows.
+//! A simulated machine with a loopback interface and a few known hosts.
 
 use std::io;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use aeron_driver::media::{ChannelResolver, ChannelRole, UdpChannel};
 use aeron_driver::names::NameResolver;
 use aeron_protocol::ErrorCode;
 
-/// Knows `localhost` and addresses.
+/// Resolves `localhost` and addresses.
 pub struct FewNames;
 
 pub struct Fixed(pub Vec<InterfaceAddress>);
@@ -43,7 +43,7 @@ impl Interfaces for Fixed {
     }
 }
 
-/// An address of interface `index` that is up and multicast capable.
+/// Returns an address of interface `index`, which is up and can send multicast.
 pub fn address(index: u32, name: &str, address: &str, prefix_length: u8) -> InterfaceAddress {
     InterfaceAddress {
         name: name.to_owned(),
@@ -70,7 +70,7 @@ pub fn resolver(interfaces: Vec<InterfaceAddress>) -> ChannelResolver {
     ChannelResolver::new(Box::new(FewNames), Box::new(Fixed(interfaces)))
 }
 
-/// Resolves on a machine that has nothing but its loopback.
+/// Resolves a channel on a machine that has only a loopback interface.
 pub fn resolve(channel: &str, role: ChannelRole) -> Result<UdpChannel, DriverError> {
     resolver(loopback()).resolve(channel.as_bytes(), role)
 }
@@ -83,7 +83,7 @@ pub fn subscription(channel: &str) -> Result<UdpChannel, DriverError> {
     resolve(channel, ChannelRole::Subscription)
 }
 
-/// Asserts that a failure has this code and these words.
+/// Asserts that the error has this code and contains this text.
 pub fn assert_refused<T: std::fmt::Debug>(
     result: Result<T, DriverError>,
     code: ErrorCode,

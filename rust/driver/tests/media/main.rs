@@ -1,4 +1,4 @@
-//! Channels and their addresses, on a machine that exists only here.
+//! Tests of channels and their addresses, on a simulated machine.
 
 mod channels;
 mod destinations;

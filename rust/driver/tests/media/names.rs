@@ -1,4 +1,4 @@
-//! Where addresses of hosts come from.
+//! Tests of name resolvers.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Condvar, Mutex};
@@ -86,7 +86,7 @@ fn the_system_knows_its_own_name_and_addresses() {
     assert_eq!(find("localhost", false).unwrap(), "127.0.0.1");
     assert_eq!(find("10.1.2.3", false).unwrap(), "10.1.2.3");
     assert_eq!(find("fd00::7", true).unwrap(), "fd00::7");
-    // What is no name at all is not even asked for.
+    // An empty name is refused without a lookup.
     let words = "Unable to resolve host=(): (-2) Name or service not known";
     assert_refused(find("", false), UnknownHost, words);
     assert_refused(
@@ -96,7 +96,7 @@ fn the_system_knows_its_own_name_and_addresses() {
     );
 }
 
-/// Takes as long as the test says.
+/// A resolver whose calls take as long as the test says.
 struct Slow(Arc<CachedNanoClock>, i64);
 
 impl NameResolver for Slow {
@@ -121,7 +121,7 @@ fn the_longest_call_is_kept_and_those_over_the_threshold_are_counted() {
     }
 }
 
-/// Knows nothing until the test says so, and blocks whoever asks. Clones are the same.
+/// A resolver that blocks its callers until the test sets a result. Clones share the state.
 #[derive(Clone, Default)]
 struct Blocking(Arc<(Mutex<Door>, Condvar)>);
 
@@ -158,7 +158,7 @@ impl NameResolver for Blocking {
     }
 }
 
-/// Asks once in each duty cycle until there is an answer.
+/// Repeats the lookup, once in each duty cycle, until there is a result.
 fn ask_until_known<T>(
     names: &mut dyn NameResolver,
     ask: impl Fn(&mut dyn NameResolver) -> Result<T, DriverError>,
@@ -194,7 +194,7 @@ fn who_asks_for_a_name_that_takes_long_is_told_so_at_once_and_the_answer_later()
         ask_until_known(&mut names, find).unwrap().to_string(),
         "fd00::9"
     );
-    // IPv6 is tried when IPv4 is known to fail, and nothing is asked for twice.
+    // IPv6 is looked up after IPv4 has failed, and no lookup is repeated.
     let asked = |family| ("slow".to_owned(), family);
     assert_eq!(blocking.lookups(), [asked(Family::V4), asked(Family::V6)]);
 }
@@ -215,7 +215,7 @@ fn an_answer_that_nobody_asks_for_any_more_is_forgotten() {
     assert_eq!(blocking.lookups().len(), 2);
 }
 
-/// Says twice that it does not know yet; each call takes a microsecond.
+/// A resolver whose first two calls return a temporary error; each call takes a microsecond.
 struct Late(Arc<CachedNanoClock>, usize);
 
 impl NameResolver for Late {

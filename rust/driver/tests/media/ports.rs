@@ -1,4 +1,4 @@
-//! Ports from a range.
+//! Tests of port ranges.
 
 use std::net::SocketAddr;
 

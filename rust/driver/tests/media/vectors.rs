@@ -1,4 +1,4 @@
-//! Channels that real drivers were asked about, with their addresses resolved.
+//! Tests with recorded channels, as real drivers resolved them.
 
 use aeron_driver::DriverError;
 use aeron_driver::media::destination::send_destination_endpoint;
@@ -9,7 +9,7 @@ use super::machine::resolve;
 
 const VECTORS: &str = include_str!("../../../protocol/tests/vectors/uris.json");
 
-/// How the refusals begin that come of addresses and of what they are for.
+/// Beginnings of the error texts for invalid addresses and for channels that are not allowed in their role.
 const REFUSALS: [&str; 15] = [
     "port ",
     "endpoint has port=0",
@@ -37,12 +37,13 @@ fn text<'a>(case: &'a Value, key: &str) -> &'a str {
     case[key].as_str().unwrap_or_default()
 }
 
-/// The channel in its role; `None` for what is no UDP channel or its place in a driver is another one.
+/// Returns the resolved channel in its role; `None` if it is not a UDP channel, or if a different part of the driver
+/// handles it.
 fn resolved(case: &Value) -> Option<Result<UdpChannel, DriverError>> {
     let channel = text(case, "uri");
     let (prefix, role) = match text(case, "op") {
         "parse" if case["as_destination"] == true => ("", ChannelRole::ReceiveDestination),
-        // Nothing but the text of a spy's channel is looked at.
+        // The case only parses the channel. As the channel of a spy, the driver also only parses it.
         "parse" => ("aeron-spy:", ChannelRole::Spy),
         "pub" | "xpub" => ("", ChannelRole::Publication),
         "pub-dest" => return None,
@@ -69,8 +70,8 @@ fn assert_error(case: &Value, error: &DriverError) {
     assert!(error.text().contains(words), "{case}: {error}");
 }
 
-/// 05-16: numbers that tell channels of one process apart are free.
-/// 05-8: IPv4, IPv6 in brackets, scope and names are among the cases.
+/// 05-16: the numbers that distinguish channels of one process may differ. 05-8: the cases include IPv4, IPv6 in
+/// brackets, scopes and names.
 #[test]
 fn every_channel_resolves_to_what_real_drivers_resolved_it_to() {
     let mut compared = 0;

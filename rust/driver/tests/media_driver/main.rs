@@ -1,4 +1,4 @@
-//! Drivers with real files and threads.
+//! Tests of drivers with real files and threads.
 
 mod network_turns;
 mod rig;
@@ -24,7 +24,7 @@ use tempfile::TempDir;
 
 use rig::{Client, Place, await_true, exchange_datagrams, exchange_messages, publication};
 
-/// The labels of the counters that are not the driver's own.
+/// Returns the labels of the counters, without the driver's own.
 fn client_counters(place: &Place) -> Vec<String> {
     let cnc = place.cnc();
     let records = cnc
@@ -38,7 +38,7 @@ fn system(cnc: &CncFile, counter: SystemCounter) -> i64 {
     cnc.counters().value(counter.id()).unwrap()
 }
 
-/// The modes in which the driver has threads of its own.
+/// The modes in which the driver has its own threads.
 const THREADED: [ThreadingMode; 3] = [
     ThreadingMode::Dedicated,
     ThreadingMode::SharedNetwork,
@@ -58,7 +58,7 @@ fn every_threading_mode_carries_datagrams() {
     }
 }
 
-/// 05-14: with the reasons of a real operating system
+/// 05-14: the texts contain the reasons of a real operating system.
 #[test]
 fn sockets_that_the_system_refuses_are_named_with_its_reason() {
     let place = Place::new();
@@ -238,7 +238,7 @@ fn a_second_driver_is_refused_and_the_first_goes_on() {
     });
 }
 
-/// 01-7: what is gone while the driver seems to live has been taken from the client.
+/// 01-7: a client whose counter disappears while the driver seems active believes that the driver has timed it out.
 #[test]
 fn counters_are_freed_once_the_heartbeat_says_that_the_driver_has_ended() {
     let place = Place::new();
@@ -286,7 +286,7 @@ fn after_an_orderly_end_another_driver_starts_at_once() {
     assert_eq!(client.cnc.to_driver().next_correlation_id(), 1);
 }
 
-/// 04-14, 01-6, 05-52; unlike 04-12 at once, as the lock of the dead driver is free.
+/// 04-14, 01-6, 05-52. Differs from 04-12: the start need not wait, because the lock of the dead driver is free.
 #[test]
 fn a_killed_drivers_directory_is_taken_over_at_once_and_its_errors_are_saved() {
     let place = Place::new();
@@ -301,7 +301,7 @@ fn a_killed_drivers_directory_is_taken_over_at_once_and_its_errors_are_saved() {
     dead.to_driver()
         .set_consumer_heartbeat_ms(SystemEpochClock.time_ms());
     let _driver = MediaDriver::launch(Context {
-        // A slash at the end must not put the report into the directory.
+        // With a slash at the end of the path, the report must still be outside of the directory.
         dir: place.dir().join(""),
         ..place.context(ThreadingMode::Shared)
     })
@@ -335,7 +335,9 @@ fn a_killed_drivers_directory_is_taken_over_at_once_and_its_errors_are_saved() {
     );
 }
 
-/// A directory as a driver of another make leaves it, whose process has this id and wrote its heartbeat just now.
+/// Creates a directory as a driver of another implementation leaves it.
+///
+/// Its process has this id and has just written its heartbeat.
 fn leave_foreign_driver(place: &Place, pid: i64) -> CncFile {
     for name in ["publications", "images"] {
         fs::create_dir_all(place.dir().join(name)).unwrap();
@@ -353,7 +355,7 @@ fn leave_foreign_driver(place: &Place, pid: i64) -> CncFile {
     cnc
 }
 
-/// Larger than any process id of Linux.
+/// Larger than any process id on Linux.
 const NO_PROCESS: i64 = i32::MAX as i64;
 
 /// 04-11, 04-12
@@ -383,7 +385,7 @@ fn a_driver_without_our_lock_is_dead_if_its_process_is_gone_and_its_heartbeat_st
     drop(place.launch());
 }
 
-/// Its process may be in another pid namespace.
+/// The process of that driver may be in another pid namespace.
 #[test]
 fn a_driver_whose_heartbeat_advances_is_alive_whatever_its_pid_and_is_never_deleted() {
     for dir_delete_on_start in [false, true] {
@@ -413,7 +415,7 @@ fn a_driver_whose_heartbeat_advances_is_alive_whatever_its_pid_and_is_never_dele
     }
 }
 
-/// Instead of 01-5 and 04-15, where a driver deletes whatever is in its directory.
+/// Differs from 01-5 and 04-15, where a driver deletes all files in its directory.
 #[test]
 fn a_directory_with_anything_that_drivers_do_not_make_is_refused_and_left_as_it_is() {
     let places: [(&str, &[u8]); 6] = [
@@ -548,7 +550,7 @@ fn a_cnc_file_of_a_driver_that_failed_while_it_started_is_taken_over() {
         ..place.context(ThreadingMode::Shared)
     };
     drop(MediaDriver::launch(context).unwrap());
-    // One of ours may have got even less far; its lock is known.
+    // A driver of this implementation may have stopped even earlier, with only its lock file in the directory.
     fs::write(&path, b"").unwrap();
     drop(place.launch());
 }
@@ -584,7 +586,7 @@ fn a_damaged_cnc_file_is_refused_and_stays_unless_it_shall_go() {
     }
 }
 
-/// Instead of 01-5 and 04-15: a live driver's directory is not deleted.
+/// Differs from 01-5 and 04-15: the directory of an active driver is not deleted.
 #[test]
 fn the_directory_can_be_deleted_at_both_ends_but_not_under_a_live_driver() {
     let place = Place::new();
@@ -608,7 +610,7 @@ fn the_directory_can_be_deleted_at_both_ends_but_not_under_a_live_driver() {
     assert!(!place.dir().exists());
 }
 
-/// As Aeron's own driver does with `AERON_DIR_DELETE_ON_START`.
+/// Aeron's own driver takes a directory like this with `AERON_DIR_DELETE_ON_START`.
 #[test]
 fn a_directory_that_another_driver_took_by_force_is_left_to_it() {
     let place = Place::new();
@@ -623,7 +625,7 @@ fn a_directory_that_another_driver_took_by_force_is_left_to_it() {
     assert_eq!(place.names(), ["cnc.dat", "images", "publications"]);
 }
 
-/// A private directory as a killed embedded driver leaves it: everything is there, and the lock is free.
+/// Creates a private directory as a killed embedded driver leaves it: all files exist, and the lock is free.
 fn leave_embedded(place: &Place, name: &str, is_dir_private: bool) -> PathBuf {
     let dir = place.0.path().join(name);
     let context = Context {
@@ -744,14 +746,14 @@ fn a_relative_directory_is_made_absolute() {
     );
 }
 
-/// `path` as seen from the working directory.
+/// Returns `path` relative to the working directory.
 fn pathdiff(path: &Path) -> PathBuf {
     let depth = std::env::current_dir().unwrap().components().count() - 1;
     let up: PathBuf = std::iter::repeat_n("..", depth).collect();
     up.join(path.strip_prefix("/").unwrap())
 }
 
-/// 01-8 for logs
+/// 01-8 for logs.
 #[test]
 fn a_log_occupies_what_publishers_may_write() {
     let place = Place::new();
@@ -793,7 +795,7 @@ fn a_log_occupies_what_publishers_may_write() {
     );
 }
 
-/// A small file system of its own; none where that is not permitted.
+/// A small temporary file system. Creating it may not be permitted.
 struct SmallFileSystem(TempDir);
 
 impl SmallFileSystem {
@@ -819,7 +821,7 @@ impl Drop for SmallFileSystem {
     }
 }
 
-/// No store anywhere hits a page that the file system cannot provide: neither the publisher nor the driver dies.
+/// No process may store to a page that the file system cannot provide: neither the publisher nor the driver is killed.
 #[test]
 fn on_a_full_file_system_publishers_wait_and_nobody_dies() {
     let Some(file_system) = SmallFileSystem::mount("60m") else {

@@ -1,4 +1,4 @@
-//! Threads beside the driver's run its sender and receiver.
+//! Tests of turns: threads other than the driver's run its sender and receiver.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

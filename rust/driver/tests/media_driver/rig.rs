@@ -1,4 +1,4 @@
-//! A directory, a client by hand, and what they exchange over a driver.
+//! A directory, a client that is written by hand, and exchanges of messages through a driver.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ impl Place {
         names
     }
 
-    /// Files beside the directory.
+    /// Returns the files beside the directory.
     pub fn siblings(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.0.path())
             .unwrap()
@@ -74,7 +74,7 @@ impl Place {
     }
 }
 
-/// A client by hand.
+/// A client that is written by hand, without the client library.
 pub struct Client {
     pub cnc: CncFile,
     pub events: BroadcastReceiver<SharedBuffer>,
@@ -96,7 +96,7 @@ impl Client {
             .unwrap();
     }
 
-    /// Waits for the first event of which `pick` makes something; `turn` runs in between.
+    /// Waits for the first event for which `pick` returns a value. Runs `turn` in between.
     pub fn await_event<T>(
         &mut self,
         mut turn: impl FnMut(),
@@ -113,7 +113,7 @@ impl Client {
                 return picked;
             }
             turn();
-            assert!(Instant::now() < deadline, "nothing heard");
+            assert!(Instant::now() < deadline, "no event arrived");
             std::thread::sleep(Duration::from_micros(100));
         }
     }
@@ -135,7 +135,7 @@ pub fn await_true(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Publishes, limits and consumes over a driver, whatever runs its agents.
+/// Publishes and consumes over IPC up to the limit, whatever runs the driver's agents.
 pub fn exchange_messages(place: &Place, mut turn: impl FnMut()) {
     let mut client = Client::connect(place);
     client.send(publication(100));
@@ -186,7 +186,8 @@ pub fn exchange_messages(place: &Place, mut turn: impl FnMut()) {
     });
 }
 
-/// Publishes to a socket of this machine and reads what comes out of another one, whatever runs the driver's agents.
+/// Sends from a publication to a socket of this test and receives from another socket, whatever runs the driver's
+/// agents.
 pub fn exchange_datagrams(place: &Place, mut turn: impl FnMut()) {
     let mut client = Client::connect(place);
     let (client_id, stream_id) = (1, 1001);

@@ -1,4 +1,4 @@
-//! Deliberate loss, as test suites of others switch it on.
+//! Tests of deliberate loss, configured as by other projects' test suites.
 
 use aeron_driver::config::{Context, Sources};
 use aeron_driver::media::interceptors::intercept;
@@ -18,7 +18,7 @@ const LOSS: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS";
 const FIXED_LOSS: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS";
 const MULTI_GAP_LOSS: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS";
 
-/// A context with incoming interceptors, as the environment of a test suite describes it.
+/// Returns a context with incoming interceptors, with the variables that a test suite sets.
 fn context(names: &str, arguments: &[(&str, &str)]) -> Context {
     let mut sources = Sources::default();
     let mut define = |name: &str, value: &str| sources.define(&format!("{name}={value}")).unwrap();
@@ -54,9 +54,9 @@ impl Pair {
         (Pair { from, to }, warnings)
     }
 
-    /// Which of the datagrams arrive.
+    /// Returns the indexes of the datagrams that arrive.
     fn survivors(&mut self, datagrams: &[Vec<u8>]) -> Vec<usize> {
-        // The mark has a type that no interceptor loses here, so what comes before it is what arrived.
+        // No interceptor here loses this frame type. All datagrams that arrive before the mark are the survivors.
         let mark = frame(EXTENSION, TERM_ID, 0, 32, 0);
         let mut survivors = Vec::new();
         for (number, datagram) in datagrams.iter().enumerate() {
@@ -73,7 +73,7 @@ impl Pair {
         survivors
     }
 
-    /// How many of the datagrams are lost.
+    /// Returns the number of lost datagrams.
     fn lost(&mut self, datagrams: &[Vec<u8>]) -> usize {
         datagrams.len() - self.survivors(datagrams).len()
     }
@@ -99,12 +99,12 @@ fn data(term_offset: i32, length: usize) -> Vec<u8> {
     frame(DATA, TERM_ID, term_offset, length, 1)
 }
 
-/// `count` datagrams of 1024 bytes one behind the other.
+/// Returns `count` contiguous datagrams of 1024 bytes.
 fn stream(count: i32) -> Vec<Vec<u8>> {
     (0..count).map(|i| data(1024 * i, 1024)).collect()
 }
 
-/// 04-188: the transport's part
+/// 04-188: the transport's part.
 #[test]
 fn loss_takes_the_frame_types_of_its_mask() {
     let frames: Vec<Vec<u8>> = [PAD, DATA, NAK, STATUS_MESSAGE, SETUP, EXTENSION]
@@ -193,7 +193,7 @@ fn arguments_that_cannot_be_read_lose_nothing_and_warn() {
     }
 }
 
-/// 04-189: the transport's part, as the C driver loses
+/// 04-189: the transport's part, with the same losses as in the C driver.
 #[test]
 fn fixed_loss_takes_a_stream_up_to_the_end_of_the_range_once() {
     let arguments = format!("term-id={TERM_ID}|term-offset=2048|length=1025");
@@ -243,10 +243,10 @@ fn fixed_loss_leaves_what_does_not_follow_what_was_lost() {
     assert_eq!(pair.survivors(&datagrams), [1, 2, 4]);
 }
 
-/// 04-190: the transport's part
+/// 04-190: the transport's part.
 #[test]
 fn multi_gap_loss_makes_the_gaps_asked_for() {
-    // The radix becomes 4096.
+    // The radix is rounded up to 4096.
     let arguments = format!("term-id={TERM_ID}|gap-radix=4000|gap-length=1024|total-gaps=3");
     let mut pair = Pair::new(&context("multi-gap-loss", &[(MULTI_GAP_LOSS, &arguments)]));
     let datagrams = stream(24);

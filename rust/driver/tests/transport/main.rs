@@ -1,4 +1,4 @@
-//! The sockets of the operating system, and what stands in front of them.
+//! Tests of the operating system's sockets, and of the interceptors before them.
 
 mod interceptors;
 mod multicast;

@@ -1,4 +1,4 @@
-//! Sockets of groups.
+//! Tests of multicast sockets.
 
 use aeron_driver::media::transport::{MulticastSpec, SocketSpec};
 use aeron_memory::SharedBuffer;
@@ -32,7 +32,7 @@ fn publisher(port: u16) -> SocketSpec {
     }
 }
 
-/// 02-83: the sockets' part; 04-179: multicast
+/// 02-83: the sockets' part; 04-179: multicast.
 #[test]
 fn data_reaches_every_member_and_control_the_sender_on_one_port() {
     let port = 24_481;
@@ -45,13 +45,13 @@ fn data_reaches_every_member_and_control_the_sender_on_one_port() {
     for member in &mut members {
         let (bytes, source) = receive(member.as_mut(), 1).remove(0);
         assert_eq!(bytes, b"data");
-        assert_ne!(source.port(), port, "data leaves from a socket of its own");
+        assert_ne!(source.port(), port, "data has its own socket");
         let control = address(&format!("{CONTROL_GROUP}:{port}"));
         member.send(Some(control), b"control").unwrap();
         let (bytes, source) = receive(publisher.as_mut(), 1).remove(0);
         assert_eq!((bytes.as_slice(), source.port()), (&b"control"[..], port));
     }
-    // Neither hears the other's group.
+    // Members do not receive the control group, and the publisher does not receive the data group.
     for socket in members.iter_mut().chain([&mut publisher]) {
         assert_silent(socket.as_mut());
     }

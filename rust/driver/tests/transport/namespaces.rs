@@ -1,4 +1,5 @@
-//! Two hosts: network namespaces with a cable (veth) between them. Says so and does nothing where that is not permitted.
+//! Tests with two hosts: network namespaces with a cable (veth) between them. If the system does not permit that, the
+//! tests print a message and do nothing.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -13,13 +14,13 @@ use super::support::{
     assert_silent, batch, distinct_memory, open, payloads, receive_once, receiver, sender,
 };
 
-/// Two hosts with a network of their own, 10.77.0.1 and .2, fd77::1 and ::2.
+/// Two hosts with their own network: 10.77.0.1 and .2, fd77::1 and ::2.
 struct Hosts {
     names: [String; 2],
 }
 
 impl Hosts {
-    /// `None`, with a word on stderr, where this is not permitted.
+    /// Creates the hosts. If the system does not permit it, prints a message to stderr and returns `None`.
     fn new(name: &str, mtu: u32) -> Option<Self> {
         let prefix = format!("aeron-{}-{name}", std::process::id());
         let names = [format!("{prefix}-a"), format!("{prefix}-b")];
@@ -44,11 +45,11 @@ impl Hosts {
         Some(hosts)
     }
 
-    /// Opens a socket on the first (0) or the second host (1); it stays there.
+    /// Opens a socket on the first (0) or the second host (1). The socket stays there.
     fn open(&self, host: usize, spec: &SocketSpec) -> Box<dyn Socket> {
         let namespace = File::open(format!("/run/netns/{}", self.names[host])).unwrap();
         let spec = spec.clone();
-        // Moving concerns one thread only, which ends with it.
+        // A namespace change affects a single thread, which ends afterwards.
         let opening = thread::spawn(move || {
             move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
             open(&spec)
@@ -74,8 +75,9 @@ fn try_ip(arguments: &str) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// A GSO batch of datagrams that are longer than the MTU of the interface is refused by the kernel, which would have to cut each of
-/// them into fragments; plain datagrams it cuts.
+/// The datagrams of this batch are longer than the MTU of the interface.
+///
+/// The kernel refuses the batch, because it would have to fragment each datagram; plain datagrams it fragments.
 #[test]
 fn a_datagram_longer_than_the_mtu_turns_segmentation_off_for_its_destination_and_is_not_lost() {
     let Some(hosts) = Hosts::new("mtu", 1400) else {
@@ -92,8 +94,8 @@ fn a_datagram_longer_than_the_mtu_turns_segmentation_off_for_its_destination_and
         let mut endpoint = hosts.open(1, &spec);
         let mut unconnected = hosts.open(0, &receiver(bind));
         let mut connected = hosts.open(0, &sender(bind, endpoint.local_address()));
-        // While the hosts do not know each other's hardware addresses, they keep a few datagrams only.
-        connected.send(None, b"who is there?").unwrap();
+        // The kernel queues only a few datagrams until it has resolved the other host's hardware address.
+        connected.send(None, b"first datagram").unwrap();
         payloads(endpoint.as_mut(), 1);
         let memory = distinct_memory();
         let batch = batch(&memory, 46, 1408, 96);
@@ -184,7 +186,7 @@ fn groups_reach_the_other_host_by_the_interface_of_the_channel() {
                 ..sender("0.0.0.0:0", at(data))
             },
         );
-        // A cable that has just been plugged in loses the first datagrams.
+        // A cable that was just plugged in loses the first datagrams.
         while receive_once(member.as_mut()).is_empty() {
             publisher.send(None, b"data").unwrap();
             thread::sleep(Duration::from_millis(1));

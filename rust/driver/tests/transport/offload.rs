@@ -1,4 +1,4 @@
-//! With and without the kernel's help, the same datagrams travel.
+//! Tests that the same datagrams are sent with and without offload.
 
 use aeron_driver::config::Context;
 use aeron_driver::media;
@@ -12,7 +12,7 @@ use super::support::{FULL, distinct_memory, open_with, payloads, receiver, sende
 
 const BATCHES: usize = 200;
 
-/// GSO batches of any shape that a sender may cut, from a seed.
+/// Returns GSO batches of random shapes that a sender may cut; `seed` determines them.
 fn batches(memory: &SharedBuffer, seed: u64) -> Vec<GsoBatch<'_>> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut batch = || {
@@ -27,7 +27,7 @@ fn batches(memory: &SharedBuffer, seed: u64) -> Vec<GsoBatch<'_>> {
     (0..BATCHES).map(|_| batch()).collect()
 }
 
-/// The datagrams that arrive when `batches` are sent a few at a time.
+/// Sends `batches` a few at a time. Returns the datagrams that arrive.
 fn travel(batches: &[GsoBatch<'_>], sending: Offload, receiving: Offload) -> Vec<Vec<u8>> {
     let spec = SocketSpec {
         receive_buffer_length: 4 << 20,
@@ -118,7 +118,7 @@ fn the_configuration_turns_either_offload_off() {
 fn trains_are_received_whole_except_where_each_datagram_has_its_time() {
     let memory = distinct_memory();
     let batch = super::support::batch(&memory, 40, 1408, 0);
-    // After a pause a call asks for one message, then for four, as `receive_once` does.
+    // After a pause a call reads one message, then four, because `receive_once` has that limit.
     let one_by_one = [&[1][..], &[4; 9], &[3]].concat();
     for (receive_timestamps, expected) in [(false, vec![40]), (true, one_by_one)] {
         let spec = SocketSpec {

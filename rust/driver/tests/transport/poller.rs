@@ -1,4 +1,4 @@
-//! Which sockets to read from.
+//! Tests of the poller: which sockets it reports.
 
 use aeron_driver::media::transport::{Network, Poller, Socket, SocketKey};
 use aeron_driver::media::udp::UdpNetwork;
@@ -12,7 +12,7 @@ fn ready(poller: &mut dyn Poller) -> Vec<SocketKey> {
     keys
 }
 
-/// Reads from the sockets that are ready; answers what they received.
+/// Reads from the sockets that are ready. Returns the received datagrams.
 fn poll(poller: &mut dyn Poller, sockets: &mut [Box<dyn Socket>]) -> Vec<(SocketKey, Vec<u8>)> {
     let mut received = Vec::new();
     for key in ready(poller) {

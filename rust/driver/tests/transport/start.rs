@@ -1,4 +1,4 @@
-//! What the driver checks of the system's socket buffers before it starts.
+//! Tests of the check of the system's socket buffers before a driver starts.
 
 use aeron_driver::config::Context;
 use aeron_driver::socket_buffers::SocketBufferProbe;

@@ -1,4 +1,4 @@
-//! Sockets, and waiting for what they receive.
+//! Helpers: socket specifications, and functions that wait for datagrams.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -13,17 +13,17 @@ pub const FULL: Offload = Offload {
     coalescing: true,
 };
 
-/// Datagrams over loopback need no time; a busy machine may.
+/// Timeout for datagrams. Over loopback they arrive at once, but a busy machine may delay them.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long to wait before saying that nothing came.
+/// Time without a datagram after which a socket counts as silent.
 const SILENCE: Duration = Duration::from_millis(30);
 
 pub fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-/// A receiver's socket, bound to `bind`.
+/// Returns the specification of a receiver's socket, bound to `bind`.
 pub fn receiver(bind: &str) -> SocketSpec {
     SocketSpec {
         bind: address(bind),
@@ -36,7 +36,7 @@ pub fn receiver(bind: &str) -> SocketSpec {
     }
 }
 
-/// A sender's socket, bound to any port of `bind` and connected to `to`.
+/// Returns the specification of a sender's socket, bound to any port of `bind` and connected to `to`.
 pub fn sender(bind: &str, to: SocketAddr) -> SocketSpec {
     SocketSpec {
         connect: Some(to),
@@ -54,7 +54,7 @@ pub fn open_with(offload: Offload, spec: &SocketSpec) -> Box<dyn Socket> {
     UdpNetwork::new(offload, MTU).open(spec).unwrap()
 }
 
-/// A datagram with its sender.
+/// A datagram and its source address.
 pub type Arrival = (Vec<u8>, SocketAddr);
 
 /// Receives until there are `count` datagrams.
@@ -73,7 +73,7 @@ pub fn receive(socket: &mut dyn Socket, count: usize) -> Vec<Arrival> {
     arrivals
 }
 
-/// What one call receives.
+/// Returns the datagrams of one receive call.
 pub fn receive_once(socket: &mut dyn Socket) -> Vec<Arrival> {
     let mut arrivals = Vec::new();
     let bytes = socket
@@ -86,7 +86,7 @@ pub fn receive_once(socket: &mut dyn Socket) -> Vec<Arrival> {
     arrivals
 }
 
-/// What arrives, without the senders.
+/// Receives `count` datagrams and returns them without their source addresses.
 pub fn payloads(socket: &mut dyn Socket, count: usize) -> Vec<Vec<u8>> {
     receive(socket, count)
         .into_iter()
@@ -94,13 +94,13 @@ pub fn payloads(socket: &mut dyn Socket, count: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Nothing arrives for a while.
+/// Asserts that no datagram arrives for a while.
 pub fn assert_silent(socket: &mut dyn Socket) {
     std::thread::sleep(SILENCE);
     assert_eq!(receive_once(socket), []);
 }
 
-/// A GSO batch of `count` datagrams of `datagram_length` bytes and one of `rest` bytes, at the start of `memory`.
+/// Returns a GSO batch at the start of `memory`: `count` datagrams of `datagram_length` bytes and one of `rest` bytes.
 pub fn batch(
     memory: &SharedBuffer,
     count: usize,
@@ -110,7 +110,7 @@ pub fn batch(
     GsoBatch::new(memory, 0..count * datagram_length + rest, datagram_length)
 }
 
-/// Memory in which every datagram of up to 1408 bytes differs from all others.
+/// Returns memory in which all datagrams of up to 1408 bytes differ.
 pub fn distinct_memory() -> SharedBuffer {
     let mut random = fastrand::Rng::with_seed(7);
     let bytes: Vec<u8> = (0..1 << 17).map(|_| random.u8(..)).collect();

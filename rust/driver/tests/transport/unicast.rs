@@ -1,4 +1,4 @@
-//! Sockets for one peer.
+//! Tests of unicast sockets.
 
 use std::io::ErrorKind;
 use std::net::UdpSocket;
@@ -12,7 +12,7 @@ use super::support::{
     FULL, address, assert_silent, batch, open, payloads, receive, receive_once, receiver, sender,
 };
 
-/// 04-179: unicast
+/// 04-179: unicast.
 #[test]
 fn a_unicast_address_belongs_to_one_socket() {
     let first = open(&receiver("127.0.0.1:0"));
@@ -161,7 +161,7 @@ fn sockets_get_the_buffers_they_ask_for_and_the_systems_when_they_do_not() {
         ..receiver("127.0.0.1:0")
     });
     let granted = asking.buffer_lengths();
-    // Linux doubles what is asked for, to have room for its own.
+    // Linux doubles the requested length, to have room for its own data.
     assert!([65_536, 131_072].contains(&granted.send), "{granted:?}");
     assert!([98_304, 196_608].contains(&granted.receive), "{granted:?}");
 }

@@ -1,4 +1,4 @@
-//! Blocks of what an archive tells everybody about its recordings.
+//! Blocks of an archive's events about its recordings.
 
 use crate::declare::layout;
 use crate::{I32, I64};

@@ -1,4 +1,4 @@
-//! Blocks of what a client asks of an archive.
+//! Blocks of a client's requests to an archive.
 
 use crate::declare::layout;
 use crate::{I32, I64};
@@ -14,13 +14,13 @@ layout! {
         pub version: I32 = 12,
     }
 
-    /// A message with the control session alone.
+    /// A message that contains only the control session.
     pub struct SessionLayout: 8 {
         /// Control session.
         pub control_session_id: I64 = 0,
     }
 
-    /// The beginning of every request in a control session; all of a keepalive.
+    /// The beginning of every request in a control session. A keepalive has no further fields.
     pub struct SessionRequestLayout: 16 {
         /// Control session.
         pub control_session_id: I64 = 0,
@@ -148,7 +148,7 @@ layout! {
         pub length: I64 = 32,
         /// Stream of the replay.
         pub replay_stream_id: I32 = 40,
-        /// Longest read of a file in bytes. Since version 7 of the schema.
+        /// Maximum length of a read from a file in bytes. Since version 7 of the schema.
         pub file_io_max_length: I32 = 44,
         /// Token of the replay. Since version 10 of the schema.
         pub replay_token: I64 = 48,
@@ -170,7 +170,7 @@ layout! {
         pub limit_counter_id: I32 = 40,
         /// Stream of the replay.
         pub replay_stream_id: I32 = 44,
-        /// Longest read of a file in bytes. Since version 7 of the schema.
+        /// Maximum length of a read from a file in bytes. Since version 7 of the schema.
         pub file_io_max_length: I32 = 48,
         /// Token of the replay. Since version 10 of the schema.
         pub replay_token: I64 = 52,
@@ -184,7 +184,7 @@ layout! {
         pub correlation_id: I64 = 8,
         /// First recording id.
         pub from_recording_id: I64 = 16,
-        /// Most recordings.
+        /// Maximum number of recordings.
         pub record_count: I32 = 24,
     }
 
@@ -196,7 +196,7 @@ layout! {
         pub correlation_id: I64 = 8,
         /// First recording id.
         pub from_recording_id: I64 = 16,
-        /// Most recordings.
+        /// Maximum number of recordings.
         pub record_count: I32 = 24,
         /// Stream.
         pub stream_id: I32 = 28,
@@ -224,7 +224,7 @@ layout! {
         pub correlation_id: I64 = 8,
         /// Index of the first subscription.
         pub pseudo_index: I32 = 16,
-        /// Most subscriptions.
+        /// Maximum number of subscriptions.
         pub subscription_count: I32 = 20,
         /// 0: any stream, 1: only that of the request.
         pub apply_stream_id: I32 = 24,
@@ -318,7 +318,7 @@ layout! {
         pub subscription_tag_id: I64 = 48,
         /// Stream of the source archive's control requests.
         pub src_control_stream_id: I32 = 56,
-        /// Longest read of a file in bytes. Since version 7 of the schema.
+        /// Maximum length of a read from a file in bytes. Since version 7 of the schema.
         pub file_io_max_length: I32 = 60,
         /// Session of the replication. Since version 8 of the schema.
         pub replication_session_id: I32 = 64,

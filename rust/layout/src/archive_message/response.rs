@@ -1,10 +1,11 @@
-//! Blocks of what an archive answers. That of a recording is [`RecordingLayout`](crate::catalog::RecordingLayout), as in the catalog.
+//! Blocks of an archive's responses. The block of a recording is [`RecordingLayout`](crate::catalog::RecordingLayout),
+//! as in the catalog.
 
 use crate::declare::layout;
 use crate::{I32, I64};
 
 layout! {
-    /// Answer to a request. Older archives send only the first 28 bytes.
+    /// Response to a request. Older archives send only the first 28 bytes.
     pub struct ControlResponseLayout: 32 {
         /// Control session.
         pub control_session_id: I64 = 0,
@@ -40,7 +41,7 @@ layout! {
         pub stream_id: I32 = 24,
     }
 
-    /// What happened to a recording.
+    /// Event of a recording.
     pub struct RecordingSignalLayout: 44 {
         /// Control session.
         pub control_session_id: I64 = 0,
@@ -52,7 +53,7 @@ layout! {
         pub subscription_id: I64 = 24,
         /// Position.
         pub position: I64 = 32,
-        /// What happened to the recording.
+        /// Number of the event.
         pub signal: I32 = 40,
     }
 }

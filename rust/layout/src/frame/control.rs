@@ -1,4 +1,4 @@
-//! Frames that travel alone in a datagram.
+//! Frames that are alone in their datagram.
 
 use super::FrameHeaderLayout;
 use crate::declare::layout;
@@ -21,21 +21,21 @@ layout! {
         pub active_term_id: I32 = 24,
         /// Length of the stream's terms in bytes.
         pub term_length: I32 = 28,
-        /// Longest datagram that the sender makes for the stream, in bytes.
+        /// Maximum length of a datagram of the stream, in bytes.
         pub mtu_length: I32 = 32,
-        /// Hops that multicast datagrams are given.
+        /// Time to live of multicast datagrams.
         pub ttl: I32 = 36,
     }
 
-    /// The stream that answers the one for which the frame is sent.
+    /// Names the response stream of a stream.
     pub struct ResponseSetupLayout: 20 {
         /// Length, version, flags and type.
         pub header: FrameHeaderLayout = 0,
-        /// Session of the stream that is answered.
+        /// Session id of the request stream.
         pub session_id: I32 = 8,
-        /// The stream that is answered.
+        /// Stream id of the request stream.
         pub stream_id: I32 = 12,
-        /// Session of the answering stream.
+        /// Session id of the response stream.
         pub response_session_id: I32 = 16,
     }
 
@@ -69,7 +69,7 @@ layout! {
         pub consumption_term_offset: I32 = 20,
         /// Bytes that may be sent beyond the consumed position.
         pub receiver_window: I32 = 24,
-        /// Name of the receiver among those of the stream.
+        /// Id of the receiver, unique among the receivers of the stream.
         pub receiver_id: I64 = 28,
     }
 
@@ -91,7 +91,7 @@ layout! {
         pub error_length: I32 = 36,
     }
 
-    /// A measurement of the round trip, or the answer to one.
+    /// A measurement of the round-trip time, or the response to one.
     pub struct RttmLayout: 40 {
         /// Length, version, flags and type.
         pub header: FrameHeaderLayout = 0,
@@ -99,11 +99,11 @@ layout! {
         pub session_id: I32 = 8,
         /// Stream.
         pub stream_id: I32 = 12,
-        /// Clock of the asking side when it asked.
+        /// Clock of the requesting side at the request.
         pub echo_timestamp_ns: I64 = 16,
-        /// Time for which the answering side held the request.
+        /// Time for which the responding side held the request.
         pub reception_delta_ns: I64 = 24,
-        /// The receiver that asks or is asked.
+        /// Id of the receiver that sends this frame, or to which this frame is sent.
         pub receiver_id: I64 = 32,
     }
 
@@ -115,7 +115,7 @@ layout! {
         pub flags: u8 = 1,
         /// Port of the named driver's resolver.
         pub port: U16 = 2,
-        /// Milliseconds since the sender last heard of the named driver.
+        /// Milliseconds since the sender last received a frame about the named driver.
         pub age_ms: I32 = 4,
     }
 

@@ -1,4 +1,4 @@
-//! The header of a frame of data, as fields and as the 64-bit words in which logs are written and read.
+//! The header of a data frame, as fields and as the 64-bit words that logs are written and read in.
 
 use super::FrameHeaderLayout;
 use crate::declare::layout;
@@ -6,7 +6,7 @@ use crate::offset;
 use crate::{I16, I32, I64};
 
 layout! {
-    /// Header of a frame of data: a fragment, padding, or on the wire a heartbeat.
+    /// Header of a data frame: a fragment, padding, or (only on the wire) a heartbeat.
     pub struct DataHeaderLayout: 32 {
         /// Length, version, flags and type.
         pub header: FrameHeaderLayout = 0,
@@ -18,13 +18,13 @@ layout! {
         pub stream_id: I32 = 16,
         /// Term of the frame.
         pub term_id: I32 = 20,
-        /// The application's own value.
+        /// Application-defined value.
         pub reserved_value: I64 = 24,
     }
 }
 
 impl DataHeaderLayout {
-    /// The header as the four 64-bit words in which logs store it.
+    /// Returns the header as the four 64-bit words in which logs store it.
     #[inline(always)]
     #[must_use]
     pub fn words(self) -> [i64; 4] {
@@ -33,7 +33,8 @@ impl DataHeaderLayout {
     }
 }
 
-/// The 64-bit word at offset 0 of a frame: length, version, flags and type. One load gives a reader all that it decides by.
+/// The 64-bit word at offset 0 of a frame: length, version, flags and type. One load gives a reader all values that it
+/// needs to decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstWord(pub i64);
 
@@ -43,7 +44,7 @@ impl FirstWord {
     const TYPE_SHIFT: usize = 8 * offset!(DataHeaderLayout, header.frame_type: I16);
     const VERSION_AND_TYPE_MASK: u64 = 0xFF << Self::VERSION_SHIFT | 0xFFFF << Self::TYPE_SHIFT;
 
-    /// The word of a frame of version 0.
+    /// Creates the word of a frame of version 0.
     #[inline(always)]
     #[must_use]
     pub const fn new(frame_length: i32, flags: u8, frame_type: u16) -> Self {
@@ -51,21 +52,21 @@ impl FirstWord {
         Self((frame_length as u32 as u64 | flags | Self::of_type(frame_type)) as i64)
     }
 
-    /// [`version_and_type`](Self::version_and_type) of the frames of version 0 and this type.
+    /// Returns the [`version_and_type`](Self::version_and_type) of frames of version 0 and this type.
     #[inline(always)]
     #[must_use]
     pub const fn of_type(frame_type: u16) -> u64 {
         (frame_type as u64) << Self::TYPE_SHIFT
     }
 
-    /// Length of the frame with its header and without alignment.
+    /// Returns the length of the frame with its header and without alignment.
     #[inline(always)]
     #[must_use]
     pub const fn frame_length(self) -> i32 {
         self.0 as i32
     }
 
-    /// Version of the frame.
+    /// Returns the version of the frame.
     #[inline(always)]
     #[must_use]
     pub const fn version(self) -> u8 {
@@ -79,14 +80,14 @@ impl FirstWord {
         (self.0 >> Self::FLAGS_SHIFT) as u8
     }
 
-    /// Type of the frame.
+    /// Returns the type of the frame.
     #[inline(always)]
     #[must_use]
     pub const fn frame_type(self) -> u16 {
         (self.0 >> Self::TYPE_SHIFT) as u16
     }
 
-    /// Version and type in their places, to compare both at once with [`of_type`](Self::of_type).
+    /// Returns version and type at their places in the word, to compare both at once with [`of_type`](Self::of_type).
     #[inline(always)]
     #[must_use]
     pub const fn version_and_type(self) -> u64 {
@@ -94,7 +95,7 @@ impl FirstWord {
     }
 }
 
-/// The 64-bit word at the offset of `term_offset`: term offset, which is below 2^32, and session id.
+/// Returns the 64-bit word at the offset of `term_offset`: term offset, which is below 2^32, and session id.
 #[inline(always)]
 #[must_use]
 pub const fn place_word(term_offset: usize, session_id: i32) -> u64 {
@@ -107,7 +108,7 @@ pub const fn place_word(term_offset: usize, session_id: i32) -> u64 {
     (session_id as u32 as u64) << 32 | term_offset as u64
 }
 
-/// The 64-bit word at the offset of `stream_id`: stream id and term id.
+/// Returns the 64-bit word at the offset of `stream_id`: stream id and term id.
 #[inline(always)]
 #[must_use]
 pub const fn stream_word(stream_id: i32, term_id: i32) -> u64 {

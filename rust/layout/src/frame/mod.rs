@@ -1,4 +1,4 @@
-//! Frames: in term buffers, in recordings and in datagrams the same bytes.
+//! Frames: the same bytes in term buffers, in recordings and in datagrams.
 
 mod control;
 mod data;
@@ -13,7 +13,7 @@ use crate::declare::layout;
 use crate::{I16, I32};
 
 layout! {
-    /// The bytes that every frame begins with.
+    /// The first bytes of every frame.
     pub struct FrameHeaderLayout: 8 {
         /// Length of the frame with its header and without alignment.
         pub frame_length: I32 = 0,
@@ -29,16 +29,17 @@ layout! {
 /// Version of all frames.
 pub const VERSION: u8 = 0;
 
-/// Frames of data begin at multiples of this many bytes of their term.
+/// Alignment of data frames in their term, in bytes.
 pub const FRAME_ALIGNMENT: usize = 32;
 
-/// Longest datagram that a driver sends, in bytes, and so the largest MTU: the largest aligned length that UDP over IPv4 carries.
+/// Maximum length of a datagram that a driver sends, in bytes, and maximum MTU: the largest aligned length that UDP
+/// over IPv4 can carry.
 pub const MAX_UDP_PAYLOAD_LENGTH: usize = 65_504;
 
-/// Length of the shortest term in bytes.
+/// Minimum length of a term in bytes.
 pub const MIN_TERM_LENGTH: usize = 64 * 1024;
 
-/// Length of the longest term in bytes.
+/// Maximum length of a term in bytes.
 pub const MAX_TERM_LENGTH: usize = 1024 * 1024 * 1024;
 
 /// Types of the frames that occur in logs.
@@ -55,9 +56,9 @@ pub mod flags {
     pub const BEGIN: u8 = 0x80;
     /// Last fragment of a message.
     pub const END: u8 = 0x40;
-    /// A message in one fragment; also a heartbeat while the stream goes on.
+    /// A message in one fragment; also a heartbeat while the stream continues.
     pub const UNFRAGMENTED: u8 = BEGIN | END;
-    /// In heartbeats: the stream ends at their position.
+    /// In heartbeats: the stream ends at the position of the heartbeat.
     pub const END_OF_STREAM: u8 = 0x20;
     /// In heartbeats, with [`END_OF_STREAM`]: the publisher ended the stream without waiting for its receivers.
     pub const REVOKED: u8 = 0x10;

@@ -1,4 +1,4 @@
-//! How large the sections of a CnC file may be.
+//! Valid lengths of the sections of a CnC file.
 
 use super::HEADER_LENGTH;
 use crate::{broadcast, ring};
@@ -21,25 +21,25 @@ pub struct CncLengths {
     pub file_page_size: usize,
 }
 
-/// A length that no driver starts with.
+/// A length that drivers refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCncLengths {
     /// A section is too small or too large.
     #[error("{section} length of {length} bytes is not between {min} and {max}")]
     OutOfRange {
-        /// Which section.
+        /// Name of the section.
         section: &'static str,
         /// Its length in bytes.
         length: usize,
-        /// The smallest length.
+        /// Minimum length.
         min: usize,
-        /// The largest length.
+        /// Maximum length.
         max: usize,
     },
-    /// A buffer whose capacity must be a power of two.
+    /// The capacity of a buffer is not a power of two.
     #[error("Invalid capacity: {capacity}: the {section} capacity must be a power of two")]
     Capacity {
-        /// Which section.
+        /// Name of the section.
         section: &'static str,
         /// Its length less the trailer, in bytes.
         capacity: usize,
@@ -83,8 +83,8 @@ impl CncLengths {
     /// The largest page size.
     pub const MAX_PAGE_SIZE: usize = 1 << 30;
 
-    /// The same with each section's length pulled into its range, as a driver does with lengths from its environment. Capacities
-    /// that are not powers of two stay, and so are refused.
+    /// Returns the lengths with each section clamped to its range, as a driver does with lengths from its environment.
+    /// Does not change capacities that are not powers of two; they are refused later.
     pub fn clamped(self) -> Self {
         Self {
             to_driver: self.to_driver.clamp(Self::MIN_TO_DRIVER, MAX_LENGTH),
@@ -97,12 +97,12 @@ impl CncLengths {
         }
     }
 
-    /// Length of the metadata section in bytes.
+    /// Returns the length of the metadata section in bytes.
     pub fn counters_metadata(&self) -> usize {
         4 * self.counters_values
     }
 
-    /// Length of the whole file in bytes, if the sections are allowed to be what they are.
+    /// Returns the length of the whole file in bytes, if the lengths are valid.
     pub fn file_length(&self) -> Result<usize, InvalidCncLengths> {
         check_range("to-driver", self.to_driver, Self::MIN_TO_DRIVER, MAX_LENGTH)?;
         check_capacity("to-driver", self.to_driver - ring::TRAILER_LENGTH)?;

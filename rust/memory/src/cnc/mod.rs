@@ -1,9 +1,11 @@
-//! The CnC file (command and control, `cnc.dat`): the one file through which clients and tools meet a driver (layouts, section 2).
+//! The CnC file (command and control, `cnc.dat`): the file through which clients and tools find and use a driver
+//! (layouts, section 2).
 //!
-//! A header of 128 bytes, then five sections without gaps: to-driver ring, to-clients broadcast, counters metadata, counters values,
-//! error log. The driver [creates](CncFile::create) it, fills the sections and [publishes](Cnc::publish) the version last; only then
-//! may others read anything else. They [open](Cnc::open) it, which checks everything that could be wrong with a file in the making,
-//! a foreign or a truncated file, and then look at the [heartbeat](Cnc::driver_state).
+//! A header of 128 bytes is followed by five sections without gaps: to-driver ring, to-clients broadcast, counters
+//! metadata, counters values, error log. The driver [creates](CncFile::create) the file, fills the sections and
+//! [publishes](Cnc::publish) the version last. Before that, no other process may read anything else. Clients and tools
+//! [open](Cnc::open) the file, which detects incomplete, foreign and truncated files. Then they check the
+//! [heartbeat](Cnc::driver_state).
 
 mod lengths;
 mod open;
@@ -28,7 +30,7 @@ use crate::words::Words;
 pub const HEADER_LENGTH: usize = CncHeaderLayout::LENGTH;
 /// The version of the layout: 0.2.0.
 pub const CNC_VERSION: SemanticVersion = SemanticVersion::new(0, 2, 0);
-/// The heartbeat that a driver leaves behind at an orderly end.
+/// Heartbeat value after an orderly end of the driver.
 pub const CLOSED_HEARTBEAT_MS: i64 = -1;
 
 // Offsets in the header.
@@ -45,10 +47,11 @@ const START_TIMESTAMP_OFFSET: usize = offset!(CncHeaderLayout, start_timestamp_m
 const PID_OFFSET: usize = offset!(CncHeaderLayout, pid: I64);
 const FILE_PAGE_SIZE_OFFSET: usize = offset!(CncHeaderLayout, file_page_size: I32);
 
-/// What a driver says about itself in the header.
+/// Properties of the driver in the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriverIdentity {
-    /// Nanoseconds after which the driver gives a silent client up; clients take it as their inter-service timeout.
+    /// Time in nanoseconds after which the driver closes a silent client; clients use it as their inter-service
+    /// timeout.
     pub client_liveness_timeout_ns: i64,
     /// Epoch milliseconds of the driver's start.
     pub start_timestamp_ms: i64,
@@ -56,7 +59,7 @@ pub struct DriverIdentity {
     pub pid: i64,
 }
 
-/// A CnC file whose header was checked, and its sections. May be used by any number of threads and processes at once.
+/// A CnC file with a validated header, and its sections. May be used by any number of threads and processes at once.
 #[derive(Clone, Debug)]
 pub struct Cnc<W> {
     header: W,
@@ -69,13 +72,14 @@ pub struct Cnc<W> {
     file_length: usize,
 }
 
-/// A CnC file in production.
+/// The CnC file in mapped or heap memory, as used in production.
 pub type CncFile = Cnc<SharedBuffer>;
 
 impl CncFile {
-    /// Creates the file of a new driver, all blocks allocated. It has no version until [`publish`](Cnc::publish).
+    /// Creates the file of a new driver with all blocks allocated. Its version is 0 until [`publish`](Cnc::publish).
     ///
-    /// Fails with `AlreadyExists` if the file is there, `StorageFull` if there is no room, `InvalidInput` if the lengths are invalid.
+    /// Fails with `AlreadyExists` if the file exists, `StorageFull` if there is no space, `InvalidInput` if the lengths
+    /// are invalid.
     pub fn create(
         path: &Path,
         lengths: &CncLengths,
@@ -87,7 +91,7 @@ impl CncFile {
         Self::format(file.buffer().clone(), lengths, identity).map_err(invalid)
     }
 
-    /// Maps and opens an existing file. The outer error is that of mapping it, with `NotFound` where there is none.
+    /// Maps and opens an existing file. The outer error comes from the mapping; it is `NotFound` if there is no file.
     pub fn map(path: &Path, reader: Reader) -> io::Result<Result<Self, CncError>> {
         match MappedFile::open(path, false) {
             Ok(file) => Ok(Self::open(file.buffer().clone(), reader)),
@@ -127,17 +131,17 @@ impl<W: Words> Cnc<W> {
         Ok(Self::sections(words).expect("valid lengths make valid sections"))
     }
 
-    /// Says that the file is ready: stores the version after everything else.
+    /// Marks the file as ready: stores the version after everything else.
     pub fn publish(&self) {
         self.header.store_i32_release(VERSION_OFFSET, CNC_VERSION.0);
     }
 
-    /// The version in the header; 0 before the driver is ready.
+    /// Returns the version in the header; 0 before the driver is ready.
     pub fn version(&self) -> SemanticVersion {
         SemanticVersion(self.header.load_i32_acquire(VERSION_OFFSET))
     }
 
-    /// What the driver says about itself.
+    /// Returns the properties of the driver.
     pub fn identity(&self) -> DriverIdentity {
         DriverIdentity {
             client_liveness_timeout_ns: self
@@ -148,7 +152,7 @@ impl<W: Words> Cnc<W> {
         }
     }
 
-    /// Page size in bytes to which the driver aligns its files.
+    /// Returns the page size in bytes to which the driver aligns its files.
     pub fn file_page_size(&self) -> i32 {
         match self.header.load_i32_relaxed(FILE_PAGE_SIZE_OFFSET) {
             0 => 4096,
@@ -156,42 +160,42 @@ impl<W: Words> Cnc<W> {
         }
     }
 
-    /// Bytes of the whole file.
+    /// Returns the length of the whole file in bytes.
     pub fn file_length(&self) -> usize {
         self.file_length
     }
 
-    /// The commands to the driver.
+    /// Returns the ring of the commands to the driver.
     pub fn to_driver(&self) -> &ManyToOneRing<W> {
         &self.ring
     }
 
-    /// The section of the events to the clients, of a valid length for a broadcast buffer.
+    /// Returns the section of the events to the clients; its length is valid for a broadcast buffer.
     pub fn to_clients(&self) -> &W {
         &self.to_clients
     }
 
-    /// All counters.
+    /// Returns a reader of all counters.
     pub fn counters(&self) -> &CountersReader<W> {
         &self.counters
     }
 
-    /// The section of the counters' metadata.
+    /// Returns the section of the counters' metadata.
     pub fn counters_metadata(&self) -> &W {
         &self.counters_metadata
     }
 
-    /// The section of the counters' values.
+    /// Returns the section of the counters' values.
     pub fn counters_values(&self) -> &W {
         &self.counters_values
     }
 
-    /// The section of the [error log](crate::error_log).
+    /// Returns the section of the [error log](crate::error_log).
     pub fn error_log(&self) -> &W {
         &self.error_log
     }
 
-    /// Cuts the file into sections as its header says.
+    /// Splits the file into the sections that its header describes.
     fn sections(words: W) -> Result<Self, CncError> {
         let length = words.len();
         let mut end = HEADER_LENGTH;

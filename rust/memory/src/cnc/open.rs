@@ -1,4 +1,5 @@
-//! What a client, a tool or a starting driver finds in a CnC file. Pure checks: who waits for what, and how long, is the caller's.
+//! Checks of a CnC file by a client, a tool or a starting driver. The functions never wait; the caller decides what to
+//! wait for, and how long.
 
 use std::fmt;
 
@@ -13,22 +14,22 @@ use crate::words::Words;
 pub struct SemanticVersion(pub i32);
 
 impl SemanticVersion {
-    /// The version of three numbers.
+    /// Creates a version from three numbers.
     pub const fn new(major: u8, minor: u8, patch: u8) -> Self {
         Self((major as i32) << 16 | (minor as i32) << 8 | patch as i32)
     }
 
-    /// The first number.
+    /// Returns the first number.
     pub const fn major(self) -> i32 {
         self.0 >> 16 & 0xFF
     }
 
-    /// The second number.
+    /// Returns the second number.
     pub const fn minor(self) -> i32 {
         self.0 >> 8 & 0xFF
     }
 
-    /// The third number.
+    /// Returns the third number.
     pub const fn patch(self) -> i32 {
         self.0 & 0xFF
     }
@@ -40,16 +41,16 @@ impl fmt::Display for SemanticVersion {
     }
 }
 
-/// Who opens the file, and so how new it has to be.
+/// The kind of process that opens the file; determines which versions it accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
-    /// Needs the own major version and at least the own minor one.
+    /// Accepts its own major version with the same or a newer minor version.
     Client,
-    /// Tools and starting drivers need the own major version.
+    /// Tools and starting drivers accept their own major version.
     Tool,
 }
 
-/// Why a file cannot be used, now or at all.
+/// Reason why a file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CncError {
     /// Too short for a header.
@@ -58,10 +59,10 @@ pub enum CncError {
         /// Length of the file in bytes.
         length: usize,
     },
-    /// The version is not there yet.
+    /// The version was not stored yet.
     #[error("CnC file is created but not initialised")]
     NotInitialised,
-    /// Too short for what the header says.
+    /// Shorter than its header requires.
     #[error("CnC file of {length} bytes is shorter than the {required} bytes that its header says")]
     Truncated {
         /// Length of the file in bytes.
@@ -75,16 +76,16 @@ pub enum CncError {
         /// The version in the file.
         file: SemanticVersion,
     },
-    /// No driver writes such a length.
+    /// The header has a negative length.
     #[error("CnC file is damaged: section length {length} is negative")]
     NegativeLength {
         /// The length in the header.
         length: i32,
     },
-    /// No driver writes lengths that add up to this.
+    /// The lengths in the header give misaligned sections.
     #[error("CnC file is damaged: the section at {offset} is not aligned to 8 bytes")]
     Misaligned {
-        /// Where a section would start.
+        /// Offset at which a section would start.
         offset: usize,
     },
     /// The to-driver section is not a ring buffer.
@@ -99,7 +100,7 @@ pub enum CncError {
 }
 
 impl CncError {
-    /// Whether a driver that is just starting could be the reason, so that another look is worth it.
+    /// Whether the error may be temporary, because a driver is just starting. If so, open the file again later.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -108,19 +109,19 @@ impl CncError {
     }
 }
 
-/// What the heartbeat says about the driver.
+/// State of the driver according to its heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverState {
     /// The driver has not started its conductor yet.
     NoHeartbeat,
-    /// The driver gave its last sign of life too long ago, or closed.
+    /// The driver's last heartbeat is too old, or the driver has closed.
     Inactive,
     /// The driver is alive.
     Active,
 }
 
 impl<W: Words> Cnc<W> {
-    /// Checks a mapped file, in the order in which a driver writes it.
+    /// Validates a mapped file, in the order in which a driver writes it.
     pub fn open(words: W, reader: Reader) -> Result<Self, CncError> {
         let length = words.len();
         if length <= HEADER_LENGTH {
@@ -137,15 +138,16 @@ impl<W: Words> Cnc<W> {
         Self::sections(words)
     }
 
-    /// Whether the memory looks like the CnC file of a driver that stopped while it started: the header gives the lengths of all
-    /// sections, and only the version is missing.
+    /// Whether the memory looks like the CnC file of a driver that stopped during its start: the header has the lengths
+    /// of all sections, and only the version is missing.
     pub fn is_without_version_only(words: W) -> bool {
         let is_unfinished =
             words.len() > HEADER_LENGTH && words.load_i32_acquire(VERSION_OFFSET) == 0;
         is_unfinished && words.load_i64_relaxed(PID_OFFSET) > 0 && Self::sections(words).is_ok()
     }
 
-    /// What a client concludes from the heartbeat at `now_ms` (epoch). A heartbeat in the future counts as alive.
+    /// Returns the driver's state according to the heartbeat at `now_ms` (epoch). A heartbeat in the future counts as
+    /// alive.
     pub fn driver_state(&self, now_ms: i64, driver_timeout_ms: i64) -> DriverState {
         match self.to_driver().consumer_heartbeat_ms() {
             0 => DriverState::NoHeartbeat,
@@ -157,7 +159,7 @@ impl<W: Words> Cnc<W> {
         }
     }
 
-    /// Whether a driver works on this file at `now_ms` (epoch); a starting driver then stays away.
+    /// Whether a driver uses this file at `now_ms` (epoch); then another driver must not start.
     pub fn is_active(&self, now_ms: i64, driver_timeout_ms: i64) -> bool {
         let heartbeat_ms = self.to_driver().consumer_heartbeat_ms();
         heartbeat_ms != CLOSED_HEARTBEAT_MS

@@ -1,11 +1,12 @@
-//! One counter's value.
+//! [`AtomicCounter`]: a handle on the value of one counter. Driver, archive and clients update counters through it.
 
 use super::{OWNER_ID_OFFSET, REFERENCE_ID_OFFSET, REGISTRATION_ID_OFFSET, VALUE_OFFSET};
 use crate::words::Words;
 
-/// The value of one counter, for whoever holds its id: positions, limits, counts, timestamps.
+/// Handle on the value of one counter: positions, limits, counts, timestamps.
 ///
-/// Any number of handles may exist. The plain and release stores are for counters with one writer; the additions for the others.
+/// Any number of handles may exist. The relaxed and release stores are for counters with one writer; use the additions
+/// for counters with several.
 #[derive(Clone, Debug)]
 pub struct AtomicCounter<W> {
     record: W,
@@ -17,24 +18,24 @@ impl<W: Words> AtomicCounter<W> {
         Self { record, id }
     }
 
-    /// Which counter this is.
+    /// Returns the counter id.
     pub fn id(&self) -> i32 {
         self.id
     }
 
-    /// The value, and all that its writer stored before it.
+    /// Returns the value (acquire): also makes the writer's earlier stores visible.
     #[inline]
     pub fn get(&self) -> i64 {
         self.record.load_i64_acquire(VALUE_OFFSET)
     }
 
-    /// The value, for its only writer.
+    /// Returns the value without ordering. Only for the counter's only writer.
     #[inline]
     pub fn get_relaxed(&self) -> i64 {
         self.record.load_i64_relaxed(VALUE_OFFSET)
     }
 
-    /// Stores a value and publishes all that was stored before it.
+    /// Stores a value and publishes all earlier stores (release).
     #[inline]
     pub fn set(&self, value: i64) {
         self.record.store_i64_release(VALUE_OFFSET, value);
@@ -46,7 +47,7 @@ impl<W: Words> AtomicCounter<W> {
         self.record.store_i64_relaxed(VALUE_OFFSET, value);
     }
 
-    /// Adds `delta` (wrapping) and answers the value before; safe with several writers.
+    /// Adds `delta` (wrapping) and returns the previous value. Safe with several writers.
     #[inline]
     pub fn fetch_add(&self, delta: i64) -> i64 {
         self.record.fetch_add_i64(VALUE_OFFSET, delta)
@@ -58,7 +59,7 @@ impl<W: Words> AtomicCounter<W> {
         self.set(self.get_relaxed().wrapping_add(delta));
     }
 
-    /// Raises the value to `proposed` as the only writer; answers whether it was lower.
+    /// Raises the value to `proposed`, as the only writer. Returns whether the value was lower.
     #[inline]
     pub fn propose_max(&self, proposed: i64) -> bool {
         let raised = self.get_relaxed() < proposed;
@@ -68,29 +69,29 @@ impl<W: Words> AtomicCounter<W> {
         raised
     }
 
-    /// Stores `new` if the value is `current`; answers whether it was.
+    /// Stores `new` if the value is `current`. Returns whether `new` was stored.
     pub fn compare_and_set(&self, current: i64, new: i64) -> bool {
         self.record
             .compare_exchange_i64(VALUE_OFFSET, current, new)
             .is_ok()
     }
 
-    /// The id of the registration that the counter was made for.
+    /// Returns the registration id of the resource for which the counter was created.
     pub fn registration_id(&self) -> i64 {
         self.record.load_i64_acquire(REGISTRATION_ID_OFFSET)
     }
 
-    /// The client that owns the counter, [`NULL_VALUE`](super::NULL_VALUE) for none.
+    /// Returns the id of the client that owns the counter; [`NULL_VALUE`](super::NULL_VALUE) if there is no owner.
     pub fn owner_id(&self) -> i64 {
         self.record.load_i64_relaxed(OWNER_ID_OFFSET)
     }
 
-    /// What the counter refers to; its meaning depends on the type.
+    /// Returns the reference id; its meaning depends on the counter's type.
     pub fn reference_id(&self) -> i64 {
         self.record.load_i64_relaxed(REFERENCE_ID_OFFSET)
     }
 
-    /// Sets what the counter refers to.
+    /// Sets the reference id.
     pub fn set_reference_id(&self, reference_id: i64) {
         self.record
             .store_i64_release(REFERENCE_ID_OFFSET, reference_id);

@@ -1,7 +1,7 @@
 //! Keys and labels of the driver's counters (layouts, section 7.3).
 //!
-//! Encoding cuts texts to what a key holds and leaves zeros behind them. Decoding is total: the lengths inside a key are clipped to
-//! the key.
+//! Encoding truncates texts that are too long for the key, and fills the rest with zeros. Decoding accepts any bytes:
+//! the lengths inside a key are clipped to the key.
 
 use aeron_layout::counters::{
     ChannelKeyLayout, HeartbeatKeyLayout, LocalAddressKeyLayout, StreamKeyLayout,
@@ -13,11 +13,11 @@ use super::MAX_KEY_LENGTH;
 /// A key as it is stored.
 pub type Key = [u8; MAX_KEY_LENGTH];
 
-/// The longest channel in the key of a stream counter.
+/// Maximum length of the channel in the key of a stream counter, in bytes.
 pub const MAX_STREAM_CHANNEL_LENGTH: usize = MAX_KEY_LENGTH - 20;
-/// The longest channel in the key of a channel counter.
+/// Maximum length of the channel in the key of a channel counter, in bytes.
 pub const MAX_CHANNEL_LENGTH: usize = MAX_KEY_LENGTH - 4;
-/// The longest address in the key of a local address counter.
+/// Maximum length of the address in the key of a local address counter, in bytes.
 pub const MAX_ADDRESS_LENGTH: usize = 103;
 
 /// Key of the counters of a stream: types 1 to 5, 9, 10, 12, 13, 17, 19, 20.
@@ -25,11 +25,11 @@ pub const MAX_ADDRESS_LENGTH: usize = 103;
 pub struct StreamKey {
     /// Registration id of the publication, subscription or image.
     pub registration_id: i64,
-    /// Session of the stream.
+    /// Session id.
     pub session_id: i32,
-    /// Id of the stream within its channel.
+    /// Stream id.
     pub stream_id: i32,
-    /// The channel, cut to 92 bytes.
+    /// The channel, truncated to 92 bytes.
     pub channel: String,
 }
 
@@ -46,7 +46,7 @@ impl StreamKey {
     }
 }
 
-/// Key of the counters of a stream.
+/// Encodes the key of a stream counter.
 pub fn stream_key(registration_id: i64, session_id: i32, stream_id: i32, channel: &str) -> Key {
     let mut channel_bytes = [0; MAX_STREAM_CHANNEL_LENGTH];
     let channel_length = put_text(&mut channel_bytes, channel);
@@ -60,7 +60,7 @@ pub fn stream_key(registration_id: i64, session_id: i32, stream_id: i32, channel
     .to_bytes()
 }
 
-/// Label of a counter of a stream; `name` as in the table of types, e.g. `pub-lmt`.
+/// Returns the label of a stream counter; `name` is from the table of types, e.g. `pub-lmt`.
 pub fn stream_label(
     name: &str,
     registration_id: i64,
@@ -71,7 +71,7 @@ pub fn stream_label(
     format!("{name}: {registration_id} {session_id} {stream_id} {channel}")
 }
 
-/// Label of a subscriber's position, which says where it joined the stream.
+/// Returns the label of a subscriber position, which contains the join position.
 pub fn subscriber_position_label(
     registration_id: i64,
     session_id: i32,
@@ -83,7 +83,7 @@ pub fn subscriber_position_label(
     format!("{label} @{join_position}")
 }
 
-/// Key of the counters of a channel: types 6, 7 and 18.
+/// Encodes the key of a channel counter: types 6, 7 and 18.
 pub fn channel_key(channel: &str) -> Key {
     let mut channel_bytes = [0; MAX_CHANNEL_LENGTH];
     let channel_length = put_text(&mut channel_bytes, channel);
@@ -94,13 +94,13 @@ pub fn channel_key(channel: &str) -> Key {
     .to_bytes()
 }
 
-/// The channel in the key of a channel counter, cut to 108 bytes.
+/// Returns the channel in the key of a channel counter, truncated to 108 bytes.
 pub fn decode_channel_key(key: &Key) -> String {
     let layout = ChannelKeyLayout::of(key);
     text(layout.channel_length, &layout.channel)
 }
 
-/// Key of a bound address: type 14.
+/// Encodes the key of a bound address: type 14.
 pub fn local_address_key(channel_status_id: i32, address: &str) -> Key {
     let mut layout = LocalAddressKeyLayout::new_zeroed();
     layout.channel_status_id = channel_status_id.into();
@@ -108,41 +108,42 @@ pub fn local_address_key(channel_status_id: i32, address: &str) -> Key {
     layout.to_bytes()
 }
 
-/// The id of the channel status counter, and the address, in the key of a bound address.
+/// Returns the id of the channel status counter, and the address, from the key of a bound address.
 pub fn decode_local_address_key(key: &Key) -> (i32, String) {
     let layout = LocalAddressKeyLayout::of(key);
     let address = text(layout.address_length, &layout.address);
     (layout.channel_status_id.get(), address)
 }
 
-/// Label of a bound address; `name` is `snd-local-sockaddr` or `rcv-local-sockaddr`.
+/// Returns the label of a bound address; `name` is `snd-local-sockaddr` or `rcv-local-sockaddr`.
 pub fn local_address_label(name: &str, channel_status_id: i32, address: &str) -> String {
     format!("{name}: {channel_status_id} {address}")
 }
 
-/// Key of a client's heartbeat: type 11.
+/// Encodes the key of a client's heartbeat: type 11.
 pub fn heartbeat_key(client_id: i64) -> Key {
     let mut layout = HeartbeatKeyLayout::new_zeroed();
     layout.client_id = client_id.into();
     layout.to_bytes()
 }
 
-/// The client id in the key of a heartbeat.
+/// Returns the client id in the key of a heartbeat.
 pub fn decode_heartbeat_key(key: &Key) -> i64 {
     HeartbeatKeyLayout::of(key).client_id.get()
 }
 
-/// Label of a client's heartbeat, as the driver writes it.
+/// Returns the label of a client's heartbeat, as the driver writes it.
 pub fn heartbeat_label(client_id: i64) -> String {
     format!("client-heartbeat: id={client_id}")
 }
 
-/// What a client appends to the label of its heartbeat; `version` and `commit` are those of the client.
+/// Returns the text that a client appends to the label of its heartbeat; `version` and `commit` are those of the
+/// client.
 pub fn heartbeat_label_suffix(client_name: &str, version: &str, commit: &str) -> String {
     format!(" name={client_name} version={version} commit={commit}")
 }
 
-/// Copies as much of `text` as fits to the beginning of `place`. Returns the length of that.
+/// Copies `text` to the beginning of `place`, truncated if necessary. Returns the number of bytes copied.
 fn put_text(place: &mut [u8], text: &str) -> I32 {
     let text = &text.as_bytes()[..text.len().min(place.len())];
     place[..text.len()].copy_from_slice(text);

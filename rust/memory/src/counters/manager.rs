@@ -1,4 +1,4 @@
-//! Making and freeing counters: the driver's conductor.
+//! [`CountersManager`]: allocates and frees counters, for the driver's conductor.
 
 use std::collections::VecDeque;
 
@@ -11,15 +11,15 @@ use super::{
 };
 use crate::words::Words;
 
-/// Why no counter was made.
+/// No counter id is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Max counter id ({max_counter_id}) exceeded")]
 pub struct AllocateError {
-    /// The highest id there is.
+    /// Maximum counter id.
     pub max_counter_id: i32,
 }
 
-/// Why a counter was not freed.
+/// A counter was not freed, because it does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("counter {id} is not allocated")]
 pub struct FreeError {
@@ -27,37 +27,37 @@ pub struct FreeError {
     pub id: i32,
 }
 
-/// A counter to be made.
+/// Properties of a counter to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewCounter<'a> {
-    /// What it counts.
+    /// Type id.
     pub type_id: i32,
-    /// Its key; what exceeds 112 bytes is cut off.
+    /// Key; truncated to 112 bytes.
     pub key: &'a [u8],
-    /// Its label, ASCII as a rule; what exceeds 380 bytes is cut off.
+    /// Label, usually ASCII; truncated to 380 bytes.
     pub label: &'a [u8],
-    /// The registration that it is made for.
+    /// Registration id of the resource for which the counter is created.
     pub registration_id: i64,
-    /// The client that owns it: its end is the counter's end.
+    /// Client id of the owner. The counter is freed when this client ends.
     pub owner_id: i64,
-    /// What it refers to.
+    /// Reference id.
     pub reference_id: i64,
-    /// Its first value.
+    /// Initial value.
     pub value: i64,
 }
 
-/// Allocates and frees the counters of a driver. One thread's; readers work beside it.
+/// Allocates and frees the counters of a driver. Owned by one thread; readers may read concurrently.
 #[derive(Debug)]
 pub struct CountersManager<W> {
     reader: CountersReader<W>,
     next_id: i32,
     free_to_reuse_timeout_ms: i64,
-    /// Freed ids with the epoch milliseconds from which they may be reused, in the order of freeing.
+    /// Freed ids in the order of freeing, each with the time from which it may be reused, in epoch milliseconds.
     free: VecDeque<(i32, i64)>,
 }
 
 impl<W: Words> CountersManager<W> {
-    /// The manager of two zeroed sections. A freed id is reused after `free_to_reuse_timeout_ms`.
+    /// Creates the manager of two zeroed sections. A freed id is reused after `free_to_reuse_timeout_ms`.
     pub fn new(
         metadata: W,
         values: W,
@@ -71,12 +71,13 @@ impl<W: Words> CountersManager<W> {
         })
     }
 
-    /// Reads what this manages.
+    /// Returns a reader of these counters.
     pub fn reader(&self) -> &CountersReader<W> {
         &self.reader
     }
 
-    /// Makes a counter at `now_ms` (epoch): with the id that is free for longest, else with a new one.
+    /// Creates a counter at `now_ms` (epoch). Uses the id that was freed first if its reuse time is reached, else a new
+    /// id.
     pub fn allocate(
         &mut self,
         new: &NewCounter<'_>,
@@ -91,7 +92,7 @@ impl<W: Words> CountersManager<W> {
             .expect("ids that are handed out are in range"))
     }
 
-    /// Frees a counter at `now_ms` (epoch). Its type, label and values stay as they are until it is reused.
+    /// Frees a counter at `now_ms` (epoch). Its type, label and values do not change until the id is reused.
     pub fn free(&mut self, id: i32, now_ms: i64) -> Result<(), FreeError> {
         let Some(record) = self
             .reader
@@ -102,7 +103,7 @@ impl<W: Words> CountersManager<W> {
         };
         let metadata = &self.reader.metadata;
         metadata.store_i32_release(record + STATE_OFFSET, STATE_RECLAIMED);
-        // A reader that sees zeros in the key must see the state too when it looks again.
+        // A reader that sees zeros in the key must also see the new state when it checks the state again.
         metadata.fence_release();
         metadata.copy_in_relaxed(record + KEY_OFFSET, &[0; MAX_KEY_LENGTH]);
         let deadline_ms = now_ms.saturating_add(self.free_to_reuse_timeout_ms);
@@ -111,7 +112,8 @@ impl<W: Words> CountersManager<W> {
         Ok(())
     }
 
-    /// Counters that can still be allocated, now or after their time to be reused has come.
+    /// Returns the number of counters that can still be allocated, including freed ones whose reuse time has not come
+    /// yet.
     pub fn available(&self) -> usize {
         let fresh = self.reader.max_counter_id() + 1 - self.next_id;
         fresh as usize + self.free.len()
@@ -151,7 +153,7 @@ impl<W: Words> CountersManager<W> {
         values.store_i64_release(record + VALUE_OFFSET, new.value);
     }
 
-    /// The state comes last: who sees it sees the rest.
+    /// Stores the metadata with the state last: a reader that sees the state sees all other fields.
     fn store_metadata(&self, id: i32, new: &NewCounter<'_>) {
         let record = self
             .reader

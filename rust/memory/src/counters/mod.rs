@@ -1,11 +1,12 @@
-//! Counters: 64-bit values with an id, a type, a key and a label, shared by driver, clients and tools (layouts, section 5).
+//! Counters: 64-bit values with an id, a type, a key and a label, shared by driver, clients and tools (layouts, section
+//! 5).
 //!
-//! A counter is two records: 128 bytes in the values section and 512 bytes in the metadata section. The driver's conductor alone
-//! allocates and frees them ([`CountersManager`]); everybody reads them ([`CountersReader`]) and updates the values they own
-//! ([`AtomicCounter`]).
+//! A counter has two records: 128 bytes in the values section and 512 bytes in the metadata section. Only the driver's
+//! conductor allocates and frees counters ([`CountersManager`]). Every process can read them ([`CountersReader`]) and
+//! update the values of its own counters ([`AtomicCounter`]).
 //!
-//! A record may be freed and reused while it is read. So what is read of a counter is handed out only if its state says "allocated"
-//! before and after the read; ids outside the section simply have no counter.
+//! A record may be freed and reused during a read. Therefore a read is valid only if the state is "allocated" before
+//! and after it. Ids outside the section have no counter.
 
 mod handle;
 pub mod keys;
@@ -25,16 +26,16 @@ pub use reader::{CounterRecord, CountersReader, InvalidCountersLength};
 pub const VALUE_RECORD_LENGTH: usize = CounterValueLayout::LENGTH;
 /// Bytes of a counter in the metadata section.
 pub const METADATA_RECORD_LENGTH: usize = CounterMetadataLayout::LENGTH;
-/// The longest key in bytes.
+/// Maximum length of a key in bytes.
 pub const MAX_KEY_LENGTH: usize = 112;
-/// The longest label in bytes.
+/// Maximum length of a label in bytes.
 pub const MAX_LABEL_LENGTH: usize = 380;
-/// No counter, no owner, no registration.
+/// Id that means no counter, no owner or no registration.
 pub const NULL_VALUE: i64 = -1;
-/// The deadline of a counter that is not free.
+/// Reuse deadline of a counter that is in use.
 pub const NOT_FREE_TO_REUSE: i64 = i64::MAX;
 
-/// The state of a record that was never used: no counter follows.
+/// State of a record that was never used. No counters follow it.
 pub const STATE_UNUSED: i32 = 0;
 /// The state of a counter in use.
 pub const STATE_ALLOCATED: i32 = 1;

@@ -1,4 +1,4 @@
-//! Finding and reading counters.
+//! [`CountersReader`]: finds and reads counters, for any process.
 
 use super::{
     AtomicCounter, FREE_FOR_REUSE_DEADLINE_OFFSET, KEY_OFFSET, LABEL_LENGTH_OFFSET, LABEL_OFFSET,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::words::Words;
 
-/// The sections do not fit together.
+/// The lengths of the sections contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "counters sections of {metadata_length} and {values_length} bytes: metadata must be at least four times the values, both \
@@ -20,24 +20,24 @@ pub struct InvalidCountersLength {
     pub values_length: usize,
 }
 
-/// What a counter was when it was looked at.
+/// Snapshot of a counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterRecord {
-    /// Its index.
+    /// Counter id: the index of its records.
     pub id: i32,
-    /// What it counts, see [`types`](super::types).
+    /// Type id, see [`types`](super::types).
     pub type_id: i32,
-    /// Its key, zeros behind.
+    /// Key, padded with zeros.
     pub key: [u8; MAX_KEY_LENGTH],
-    /// Its label.
+    /// Label.
     pub label: String,
-    /// Its value.
+    /// Value.
     pub value: i64,
-    /// The registration that it was made for.
+    /// Registration id of the resource for which the counter was created.
     pub registration_id: i64,
-    /// The client that owns it, -1 for none.
+    /// Client id of the owner, -1 if it has no owner.
     pub owner_id: i64,
-    /// What it refers to.
+    /// Reference id.
     pub reference_id: i64,
 }
 
@@ -49,7 +49,7 @@ pub struct CountersReader<W> {
 }
 
 impl<W: Words> CountersReader<W> {
-    /// The counters in the two sections.
+    /// Creates a reader of the counters in the two sections.
     pub fn new(metadata: W, values: W) -> Result<Self, InvalidCountersLength> {
         let (metadata_length, values_length) = (metadata.len(), values.len());
         let valid = metadata_length / 4 >= values_length
@@ -65,28 +65,29 @@ impl<W: Words> CountersReader<W> {
         }
     }
 
-    /// The highest id that a counter can have; -1 if there is room for none.
+    /// Returns the maximum counter id; -1 if the sections have no room for a counter.
     pub fn max_counter_id(&self) -> i32 {
         (self.values.len() / VALUE_RECORD_LENGTH) as i32 - 1
     }
 
-    /// The state of a record, `None` for an id out of range.
+    /// Returns the state of a record; `None` for an id out of range.
     pub fn state(&self, id: i32) -> Option<i32> {
         let record = self.metadata_offset(id)?;
         Some(self.metadata.load_i32_acquire(record + STATE_OFFSET))
     }
 
-    /// Whether there is a counter of this id.
+    /// Whether the counter with this id is allocated.
     pub fn is_allocated(&self, id: i32) -> bool {
         self.state(id) == Some(STATE_ALLOCATED)
     }
 
-    /// The value of a record whatever its state, `None` for an id out of range.
+    /// Returns the value of a record in any state; `None` for an id out of range.
     pub fn value(&self, id: i32) -> Option<i64> {
         Some(self.counter(id)?.get())
     }
 
-    /// A handle on the value of an id, `None` for an id out of range. Whether the counter exists is up to the caller.
+    /// Returns a handle on the value of an id; `None` for an id out of range. The caller must know that the counter
+    /// exists.
     pub fn counter(&self, id: i32) -> Option<AtomicCounter<W>> {
         self.metadata_offset(id)?;
         let record = self
@@ -95,24 +96,24 @@ impl<W: Words> CountersReader<W> {
         Some(AtomicCounter::new(record, id))
     }
 
-    /// The type of an existing counter.
+    /// Returns the type of an existing counter.
     pub fn type_id(&self, id: i32) -> Option<i32> {
         self.read_allocated(id, |record| {
             self.metadata.load_i32_relaxed(record + TYPE_ID_OFFSET)
         })
     }
 
-    /// The key of an existing counter.
+    /// Returns the key of an existing counter.
     pub fn key(&self, id: i32) -> Option<[u8; MAX_KEY_LENGTH]> {
         self.read_allocated(id, |record| self.load_key(record))
     }
 
-    /// The label of an existing counter.
+    /// Returns the label of an existing counter.
     pub fn label(&self, id: i32) -> Option<String> {
         self.read_allocated(id, |record| self.load_label(record))
     }
 
-    /// Everything about an existing counter.
+    /// Returns a snapshot of an existing counter.
     pub fn record(&self, id: i32) -> Option<CounterRecord> {
         let counter = self.counter(id)?;
         self.read_allocated(id, |record| CounterRecord {
@@ -127,8 +128,8 @@ impl<W: Words> CountersReader<W> {
         })
     }
 
-    /// When a freed counter may be used again, in epoch milliseconds; [`NOT_FREE_TO_REUSE`](super::NOT_FREE_TO_REUSE) for one in
-    /// use, `None` for an id out of range.
+    /// Returns the time from which a freed counter may be reused, in epoch milliseconds. Returns
+    /// [`NOT_FREE_TO_REUSE`](super::NOT_FREE_TO_REUSE) for a counter in use, and `None` for an id out of range.
     pub fn free_for_reuse_deadline_ms(&self, id: i32) -> Option<i64> {
         let record = self.metadata_offset(id)?;
         Some(
@@ -137,7 +138,7 @@ impl<W: Words> CountersReader<W> {
         )
     }
 
-    /// The ids of all existing counters, in order.
+    /// Returns the ids of all existing counters, in order.
     pub fn ids(&self) -> impl Iterator<Item = i32> + '_ {
         (0..=self.max_counter_id())
             .map(|id| (id, self.state(id)))
@@ -151,7 +152,7 @@ impl<W: Words> CountersReader<W> {
         self.ids().filter_map(|id| self.record(id))
     }
 
-    /// The first counter of a type whose key satisfies `matches`.
+    /// Returns the first counter of a type whose key satisfies `matches`.
     pub fn find_by_key(
         &self,
         type_id: i32,
@@ -166,8 +167,8 @@ impl<W: Words> CountersReader<W> {
         })
     }
 
-    /// The first counter of a type and registration id. A counter is found a moment after it was announced at the earliest: look
-    /// again if need be.
+    /// Returns the first counter of a type and registration id. A counter may become visible a moment after its
+    /// announcement: search again if necessary.
     pub fn find_by_registration(&self, type_id: i32, registration_id: i64) -> Option<i32> {
         self.ids().find(|&id| {
             let registered = self
@@ -177,7 +178,8 @@ impl<W: Words> CountersReader<W> {
         })
     }
 
-    /// Appends to a label what fits. Only for the one who may write it (layouts, section 5.6).
+    /// Appends as much of `text` to a label as fits. Only for the process that may write the label (layouts, section
+    /// 5.6).
     pub fn append_to_label(&self, id: i32, text: &str) {
         let Some(record) = self.metadata_offset(id) else {
             return;
@@ -189,7 +191,7 @@ impl<W: Words> CountersReader<W> {
             .store_i32_release(record + LABEL_LENGTH_OFFSET, (length + text.len()) as i32);
     }
 
-    /// The version of the driver's control protocol; 0 where the driver says nothing about it.
+    /// Returns the version of the driver's control protocol; 0 if the driver has no such counter.
     pub fn control_protocol_version(&self) -> i32 {
         let id = system::SystemCounter::ControlProtocolVersion.id();
         let counter = self.counter(id).filter(|counter| {
@@ -199,14 +201,14 @@ impl<W: Words> CountersReader<W> {
         counter.map_or(0, |counter| counter.get() as i32)
     }
 
-    /// Offset of the metadata record of `id`, if the id is in range.
+    /// Returns the offset of the metadata record of `id`, if the id is in range.
     pub(super) fn metadata_offset(&self, id: i32) -> Option<usize> {
         (0..=self.max_counter_id())
             .contains(&id)
             .then(|| id as usize * METADATA_RECORD_LENGTH)
     }
 
-    /// What `read` finds in the metadata record, if the counter exists before and after.
+    /// Returns the result of `read` for the metadata record, if the counter is allocated before and after the read.
     fn read_allocated<T>(&self, id: i32, read: impl FnOnce(usize) -> T) -> Option<T> {
         let record = self.metadata_offset(id)?;
         if !self.is_allocated(id) {
@@ -224,7 +226,7 @@ impl<W: Words> CountersReader<W> {
         key
     }
 
-    /// The label without the NULs that some drivers leave at its end.
+    /// Returns the label without the NULs that some drivers write at its end.
     fn load_label(&self, record: usize) -> String {
         let mut label = [0; MAX_LABEL_LENGTH];
         let label = &mut label[..self.label_length(record)];

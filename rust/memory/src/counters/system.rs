@@ -1,6 +1,6 @@
-//! System counters: what the driver counts about itself (layouts, section 6).
+//! System counters: the driver's statistics (layouts, section 6).
 //!
-//! They are allocated first, so that the id of a counter is the id of the system counter.
+//! They are allocated first, so that each counter id equals the number of the system counter.
 
 use super::{AllocateError, AtomicCounter, CountersManager, NULL_VALUE, NewCounter, types};
 use crate::words::Words;
@@ -15,10 +15,10 @@ macro_rules! system_counters {
         }
 
         impl SystemCounter {
-            /// All of them, in the order of their ids.
+            /// All system counters, in the order of their ids.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// What the label starts with.
+            /// Returns the beginning of the label.
             fn text(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)*
@@ -77,12 +77,12 @@ system_counters! {
     NativeResourceAgentProxyFails "Failed offers to NativeResourceAgentProxy",
 }
 
-/// What the driver knows and some labels tell.
+/// Values of the driver that appear in some labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemLabels {
     /// `version=<v> commit=<sha>` of the driver.
     pub software: String,
-    /// Name of the driver in name resolution, empty for none.
+    /// Name of the driver in name resolution; empty if it has none.
     pub resolver_name: String,
     /// `DEDICATED`, `SHARED_NETWORK`, `SHARED` or `INVOKER`.
     pub threading_mode: String,
@@ -97,12 +97,12 @@ pub struct SystemLabels {
 }
 
 impl SystemCounter {
-    /// The id of the counter, and of the system counter.
+    /// Returns the counter id, which equals the number of the system counter.
     pub const fn id(self) -> i32 {
         self as i32
     }
 
-    /// The label as the driver shows it.
+    /// Returns the label as the driver writes it.
     pub fn label(self, labels: &SystemLabels) -> String {
         use SystemCounter::*;
         let text = self.text();
@@ -137,7 +137,7 @@ pub struct SystemCounters<W> {
 }
 
 impl<W: Words> SystemCounters<W> {
-    /// Allocates all of them. `manager` must not have allocated anything before.
+    /// Allocates all system counters. `manager` must not have allocated any counter before.
     pub fn allocate(
         manager: &mut CountersManager<W>,
         labels: &SystemLabels,
@@ -161,7 +161,7 @@ impl<W: Words> SystemCounters<W> {
         })
     }
 
-    /// The handle on one of them.
+    /// Returns the handle on a system counter.
     pub fn get(&self, counter: SystemCounter) -> &AtomicCounter<W> {
         &self.counters[counter as usize]
     }

@@ -15,7 +15,7 @@ pub const SYSTEM: i32 = 0;
 pub const PUBLISHER_LIMIT: i32 = 1;
 /// Position up to which a sender has sent.
 pub const SENDER_POSITION: i32 = 2;
-/// Highest position an image has seen.
+/// Highest position that an image has received.
 pub const RECEIVER_HWM: i32 = 3;
 /// Position up to which a subscriber has consumed.
 pub const SUBSCRIBER_POSITION: i32 = 4;
@@ -29,7 +29,7 @@ pub const RECEIVE_CHANNEL_STATUS: i32 = 7;
 pub const SENDER_LIMIT: i32 = 9;
 /// Indicators of an image's congestion control.
 pub const PER_IMAGE_INDICATOR: i32 = 10;
-/// Epoch milliseconds of a client's last sign of life.
+/// Time of a client's last heartbeat, in epoch milliseconds.
 pub const CLIENT_HEARTBEAT: i32 = 11;
 /// Position up to which publishers have appended.
 pub const PUBLISHER_POSITION: i32 = 12;
@@ -83,9 +83,9 @@ pub const ARCHIVE_CONTROL_SESSION: i32 = 113;
 pub const PERSISTENT_SUBSCRIPTION_STATE: i32 = 114;
 /// Distance of a persistent subscription to the live stream.
 pub const PERSISTENT_SUBSCRIPTION_JOIN_DIFFERENCE: i32 = 115;
-/// How often a persistent subscription left the live stream.
+/// Number of times that a persistent subscription left the live stream.
 pub const PERSISTENT_SUBSCRIPTION_LIVE_LEFT: i32 = 116;
-/// How often a persistent subscription joined the live stream.
+/// Number of times that a persistent subscription joined the live stream.
 pub const PERSISTENT_SUBSCRIPTION_LIVE_JOINED: i32 = 117;
 /// Toggle of an entry of the CSV name resolver.
 pub const NAME_ENTRY: i32 = 2001;

@@ -1,4 +1,4 @@
-//! [`LogBuffers`]: one log as three terms and its metadata, made anew or found in a file.
+//! [`LogBuffers`]: one log as three terms and its metadata, newly created or opened from a file.
 
 use std::io;
 use std::path::Path;
@@ -12,15 +12,15 @@ use crate::buffer::SharedBuffer;
 use crate::mapped::MappedFile;
 use crate::words::{Words, align};
 
-/// Smallest page that a log's length is rounded to, in bytes.
+/// Minimum page size to which a log's length is rounded, in bytes.
 pub const MIN_PAGE_SIZE: usize = 4096;
-/// Largest page that a log's length is rounded to, in bytes.
+/// Maximum page size to which a log's length is rounded, in bytes.
 pub const MAX_PAGE_SIZE: usize = 1024 * 1024 * 1024;
 
-/// A log: its terms, its metadata, and the arithmetic that follows from them.
+/// A log: its terms, its metadata, and the values computed from them.
 ///
-/// Term length, MTU and ids are read once, when the log is made or opened; nobody who writes to the memory later changes
-/// what they are here. Clones refer to the same memory and keep it mapped.
+/// Term length, MTU and ids are read once, when the log is created or opened. Later writes to the memory do not change
+/// the values in this struct. Clones refer to the same memory and keep it mapped.
 #[derive(Debug, Clone)]
 pub struct LogBuffers<W> {
     terms: [W; PARTITION_COUNT],
@@ -30,7 +30,7 @@ pub struct LogBuffers<W> {
     header: HeaderWords,
 }
 
-/// Why a log file could not be opened.
+/// Reason why a log file could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenLogError {
     /// The file could not be mapped.
@@ -41,7 +41,7 @@ pub enum OpenLogError {
     Invalid(#[from] LogError),
 }
 
-/// Length of the file of a log with these terms and pages, in bytes.
+/// Returns the length of the file of a log with these terms and pages, in bytes.
 ///
 /// # Errors
 /// Either length is out of range or not a power of two.
@@ -55,7 +55,7 @@ pub fn log_length(term_length: i64, page_size: i64) -> Result<usize, LogError> {
 }
 
 impl LogBuffers<SharedBuffer> {
-    /// Maps the log in the file `path`, read-write; with `pre_touch` its pages are mapped in at once.
+    /// Maps the log in the file `path`, read-write. With `pre_touch`, maps in all pages at once.
     ///
     /// # Errors
     /// The file cannot be mapped, or it is not a log.
@@ -66,7 +66,8 @@ impl LogBuffers<SharedBuffer> {
 }
 
 impl<W: Words> LogBuffers<W> {
-    /// Makes a log in `memory`, which is zero and [`log_length`] bytes long, whose first frame goes to `start_position`.
+    /// Creates a log in `memory`, which is zero and [`log_length`] bytes long. Its first frame will be at
+    /// `start_position`.
     ///
     /// # Errors
     /// The description has a length out of range, the memory is too short, or no frame can begin at `start_position`.
@@ -94,10 +95,10 @@ impl<W: Words> LogBuffers<W> {
         Self::attach(memory)
     }
 
-    /// The log that lies in `memory`.
+    /// Opens the log in `memory`.
     ///
     /// # Errors
-    /// The memory is too short for what its metadata says, or the metadata has a value that no log has.
+    /// The memory is shorter than its metadata requires, or the metadata has an invalid value.
     pub fn attach(memory: &W) -> Result<Self, LogError> {
         check_length(memory.len(), METADATA_LENGTH)?;
         let metadata = metadata_of(memory);
@@ -118,8 +119,8 @@ impl<W: Words> LogBuffers<W> {
         })
     }
 
-    /// A log for the model checker: its terms are as small as the model wants them, and of the metadata only the tails and
-    /// the state are there, as they are in `memory`.
+    /// Creates a log for the model checker. Its terms may be shorter than in a real log. The metadata consists of the
+    /// tails and the state, with the values in `memory`.
     #[cfg(loom)]
     pub fn model(memory: &W, positions: Positions, framing: Framing) -> Self {
         let term_length = positions.term_length();
@@ -132,49 +133,49 @@ impl<W: Words> LogBuffers<W> {
         }
     }
 
-    /// The term in `partition` (0, 1 or 2).
+    /// Returns the term in `partition` (0, 1 or 2).
     #[inline]
     pub fn term(&self, partition: usize) -> &W {
         &self.terms[partition]
     }
 
-    /// The term that holds `position`.
+    /// Returns the term that holds `position`.
     #[inline]
     pub fn term_at(&self, position: i64) -> &W {
         &self.terms[self.positions.partition(position)]
     }
 
-    /// The metadata.
+    /// Returns the metadata.
     #[inline]
     pub fn metadata(&self) -> &LogMetadata<W> {
         &self.metadata
     }
 
-    /// Arithmetic of the stream's positions.
+    /// Returns the arithmetic of the stream's positions.
     #[inline]
     pub fn positions(&self) -> Positions {
         self.positions
     }
 
-    /// Bounds of the stream's frames and messages.
+    /// Returns the limits of the stream's frames and messages.
     #[inline]
     pub fn framing(&self) -> Framing {
         self.framing
     }
 
-    /// Session and stream that the log's frames carry.
+    /// Returns the session and stream that the log's frames carry.
     #[inline]
     pub fn header(&self) -> HeaderWords {
         self.header
     }
 
-    /// Length of each term, in bytes.
+    /// Returns the length of each term, in bytes.
     #[inline]
     pub fn term_length(&self) -> usize {
         self.positions.term_length()
     }
 
-    /// Position up to which publishers have claimed the stream, from the tail of the active term.
+    /// Returns the position up to which publishers have claimed the stream, from the tail of the active term.
     #[inline]
     pub fn producer_position(&self) -> i64 {
         let count = self.metadata.active_term_count();
@@ -188,8 +189,8 @@ fn metadata_of<W: Words>(memory: &W) -> LogMetadata<W> {
     LogMetadata::new(memory.slice(memory.len() - METADATA_LENGTH, METADATA_LENGTH))
 }
 
-/// Tails and active term count of a publication that starts at `position`. The partitions that follow the active one
-/// carry the term that is three below the one they will hold next, which is what rotation expects to find.
+/// Returns the tails and the active term count of a publication that starts at `position`. Each following partition
+/// has a term id three below the id of its next term, as rotation expects.
 fn tails_at(positions: Positions, position: i64) -> ([RawTail; PARTITION_COUNT], i32) {
     let count = (position >> positions.bits_to_shift()).min(i64::from(i32::MAX)) as i32;
     let term_id = positions.initial_term_id().wrapping_add(count);
@@ -211,7 +212,7 @@ fn check_page_size(page_size: i64) -> Result<(), LogError> {
     }
 }
 
-/// Every log is whole pages, so its metadata is well aligned.
+/// Checks that the length is a whole number of pages, so that the metadata is aligned.
 fn check_length(length: usize, needed: usize) -> Result<(), LogError> {
     if length >= needed && length.is_multiple_of(MIN_PAGE_SIZE) {
         Ok(())

@@ -1,14 +1,14 @@
-//! Cleaning: zeroing what all consumers have passed, so that the partition can hold its next term.
+//! Cleaning: zeroes the bytes that all consumers have passed, so that the partition can hold its next term.
 
 use super::buffers::LogBuffers;
 use super::frame::FRAME_ALIGNMENT;
 use crate::words::Words;
 
-/// Zeroes the log from `clean_position` towards the last frame boundary up to `target_position`, at most to the end of one
-/// term; answers the position up to which it is clean now.
+/// Zeroes the log from `clean_position` to the last frame boundary at or before `target_position`, at most to the end
+/// of one term. Returns the position up to which the log is clean.
 ///
-/// Only the driver does this, and only behind the consumers. The first word is zeroed last, with release: whoever finds
-/// no frame there finds none behind it.
+/// Only the driver calls this, and only for bytes that all consumers have passed. The first word is zeroed last, with
+/// release: a reader that finds no frame at that word finds none after it.
 pub fn clean<W: Words>(log: &LogBuffers<W>, clean_position: i64, target_position: i64) -> i64 {
     debug_assert!(clean_position % FRAME_ALIGNMENT as i64 == 0);
     // The target follows from positions that other processes write.

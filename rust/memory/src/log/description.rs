@@ -1,4 +1,4 @@
-//! What a log says about itself: the values that the driver writes when it makes the log, and what readers learn from them.
+//! [`LogDescription`]: the values that the driver writes when it creates a log.
 
 use aeron_layout::FromZeros;
 use aeron_layout::frame::{DataHeaderLayout, flags, frame_type};
@@ -6,7 +6,7 @@ use aeron_layout::log::LogMetadataLayout;
 
 use super::frame::HEADER_LENGTH;
 
-/// What a log is used for.
+/// Use of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogType {
     /// Written by any number of publishers.
@@ -15,12 +15,12 @@ pub enum LogType {
     ExclusivePublication,
     /// Rebuilt from the network.
     Image,
-    /// Not known here; made by another version of Aeron.
+    /// Unknown type, written by another version of Aeron.
     Other(u8),
 }
 
 impl LogType {
-    /// The number in the metadata.
+    /// Returns the number in the metadata.
     pub fn code(self) -> u8 {
         match self {
             Self::ConcurrentPublication => 0,
@@ -30,7 +30,7 @@ impl LogType {
         }
     }
 
-    /// The type that `code` stands for.
+    /// Returns the type for `code`.
     pub fn of_code(code: u8) -> Self {
         match code {
             0 => Self::ConcurrentPublication,
@@ -41,78 +41,78 @@ impl LogType {
     }
 }
 
-/// Everything in the metadata that does not change after creation.
+/// All metadata that does not change after creation.
 ///
-/// Lengths are bytes. Fields that make no sense for a kind of log are 0 (-1 for `entity_tag` and
+/// Lengths are in bytes. Fields without a meaning for the type of log are 0 (-1 for `entity_tag` and
 /// `response_correlation_id` of a publication).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogDescription {
-    /// What the log is used for.
+    /// Use of the log.
     pub log_type: LogType,
     /// Registration id of the publication, or id of the image.
     pub correlation_id: i64,
-    /// Session of the stream.
+    /// Session id.
     pub session_id: i32,
-    /// Stream of the channel.
+    /// Stream id.
     pub stream_id: i32,
     /// Id of the stream's first term.
     pub initial_term_id: i32,
-    /// Largest frame.
+    /// MTU: maximum length of a frame.
     pub mtu_length: i32,
     /// Length of each term.
     pub term_length: i32,
-    /// Page size that the file's length is rounded to.
+    /// Page size to which the file's length is rounded.
     pub page_size: i32,
     /// Window of the publication.
     pub publication_window_length: i32,
     /// Initial window of an image.
     pub receiver_window_length: i32,
-    /// SO_SNDBUF of the channel, 0 when not set.
+    /// SO_SNDBUF of the channel, 0 if not set.
     pub socket_sndbuf_length: i32,
-    /// SO_SNDBUF that the system gives.
+    /// Default SO_SNDBUF of the system.
     pub os_default_socket_sndbuf_length: i32,
-    /// Largest SO_SNDBUF that the system gives.
+    /// Maximum SO_SNDBUF of the system.
     pub os_max_socket_sndbuf_length: i32,
-    /// SO_RCVBUF of the channel, 0 when not set.
+    /// SO_RCVBUF of the channel, 0 if not set.
     pub socket_rcvbuf_length: i32,
-    /// SO_RCVBUF that the system gives.
+    /// Default SO_RCVBUF of the system.
     pub os_default_socket_rcvbuf_length: i32,
-    /// Largest SO_RCVBUF that the system gives.
+    /// Maximum SO_RCVBUF of the system.
     pub os_max_socket_rcvbuf_length: i32,
-    /// Retransmits that may be under way at once, 0 when the channel does not say.
+    /// Maximum number of concurrent retransmits, 0 if the channel does not set it.
     pub max_resend: i32,
-    /// Tag of the publication, -1 without one.
+    /// Tag of the publication, -1 if it has none.
     pub entity_tag: i64,
-    /// Correlation id of the response channel, -1 without one.
+    /// Correlation id of the response channel, -1 if it has no response channel.
     pub response_correlation_id: i64,
-    /// How long the publication stays after its last publisher left.
+    /// Time for which the publication exists after its last publisher has closed.
     pub linger_timeout_ns: i64,
-    /// How long an untethered subscriber may be behind the window.
+    /// Time for which an untethered subscriber may lag by more than the window.
     pub untethered_window_limit_timeout_ns: i64,
-    /// How long an untethered subscriber that fell behind lingers before it rests.
+    /// Time for which an untethered subscriber that fell behind lingers before it rests.
     pub untethered_linger_timeout_ns: i64,
-    /// How long an untethered subscriber that fell behind rests.
+    /// Time for which an untethered subscriber that fell behind rests.
     pub untethered_resting_timeout_ns: i64,
     /// Whether the channel has the semantics of a group.
     pub group: bool,
     /// Whether the channel carries responses.
     pub is_response: bool,
-    /// Whether the subscription rejoins a stream that it lost.
+    /// Whether the subscription rejoins a stream after the image was lost.
     pub rejoin: bool,
-    /// Whether lost frames are asked for again.
+    /// Whether the receiver requests lost frames again.
     pub reliable: bool,
     /// Whether the file's pages are allocated when they are first touched.
     pub sparse: bool,
-    /// Whether the end of the stream is signalled to receivers.
+    /// Whether the sender signals the end of the stream to receivers.
     pub signal_eos: bool,
     /// Whether spies count as connected receivers.
     pub spies_simulate_connection: bool,
-    /// Whether the subscription holds the publisher back.
+    /// Whether a slow subscription limits the publisher.
     pub tether: bool,
 }
 
 impl LogDescription {
-    /// A description with the given essentials; everything else is what an IPC publication without parameters has.
+    /// Creates a description with the given values. All others are those of an IPC publication without parameters.
     pub fn new(log_type: LogType, session_id: i32, stream_id: i32, initial_term_id: i32) -> Self {
         let absent = if log_type == LogType::Image { 0 } else { -1 };
         Self {
@@ -152,7 +152,7 @@ impl LogDescription {
 }
 
 impl LogDescription {
-    /// The metadata of a new log, without what driver and clients change later.
+    /// Encodes the metadata of a new log, without the fields that driver and clients change later.
     pub(super) fn encode(&self) -> LogMetadataLayout {
         let mut layout = LogMetadataLayout::new_zeroed();
         layout.log_type = self.log_type.code();

@@ -1,7 +1,7 @@
-//! Frames: the 32-byte header before each fragment of a log, and what its fields mean.
+//! Frames: the 32-byte header before each fragment of a log, and the meaning of its fields.
 //!
-//! A frame begins on a 32-byte boundary and takes its length rounded up to one. Its length word is 0 while nothing is
-//! there, negative while the frame is being written, and positive from the moment that it may be read.
+//! A frame begins on a 32-byte boundary and uses its length rounded up to 32. Its length word is 0 if there is no
+//! frame, negative while the frame is being written, and positive when the frame is readable.
 
 use aeron_layout::frame::{DataHeaderLayout, place_word, stream_word};
 
@@ -14,7 +14,7 @@ pub use aeron_layout::frame::{
 
 /// Bytes of a frame's header.
 pub const HEADER_LENGTH: usize = DataHeaderLayout::LENGTH;
-/// No message is longer than this many bytes, however long the term.
+/// Maximum length of a message in bytes, for any term length.
 pub const MAX_MESSAGE_LENGTH: usize = 16 * 1024 * 1024;
 
 /// Offsets of the header's fields.
@@ -30,25 +30,25 @@ pub mod offset {
     pub const FLAGS: usize = offset!(DataHeaderLayout, header.flags: u8);
     /// 16 bits: see [`frame_type`](super::frame_type).
     pub const TYPE: usize = offset!(DataHeaderLayout, header.frame_type: I16);
-    /// i32: where in its term the frame begins.
+    /// i32: offset of the frame in its term.
     pub const TERM_OFFSET: usize = offset!(DataHeaderLayout, term_offset: I32);
-    /// i32.
+    /// i32: session id.
     pub const SESSION_ID: usize = offset!(DataHeaderLayout, session_id: I32);
-    /// i32.
+    /// i32: stream id.
     pub const STREAM_ID: usize = offset!(DataHeaderLayout, stream_id: I32);
-    /// i32.
+    /// i32: term id.
     pub const TERM_ID: usize = offset!(DataHeaderLayout, term_id: I32);
-    /// i64: the application's own.
+    /// i64: application-defined value.
     pub const RESERVED_VALUE: usize = offset!(DataHeaderLayout, reserved_value: I64);
 }
 
-/// Bytes that a frame of `frame_length` takes in the log.
+/// Returns the bytes of log that a frame of `frame_length` uses.
 #[inline]
 pub const fn aligned_length(frame_length: usize) -> usize {
     (frame_length + (FRAME_ALIGNMENT - 1)) & !(FRAME_ALIGNMENT - 1)
 }
 
-/// How messages become frames in one log: the bounds that follow from its MTU and term length.
+/// Splits messages of one log into frames, with the limits that follow from its MTU and term length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Framing {
     mtu_length: usize,
@@ -56,7 +56,7 @@ pub struct Framing {
 }
 
 impl Framing {
-    /// Framing of a log with this MTU and term length, in bytes.
+    /// Creates the framing of a log with this MTU and term length, in bytes.
     ///
     /// # Errors
     /// [`LogError::MtuLength`] unless `mtu_length` is a multiple of 32 from 64 to [`MAX_MTU_LENGTH`].
@@ -71,25 +71,26 @@ impl Framing {
         })
     }
 
-    /// Largest frame, in bytes.
+    /// Returns the maximum length of a frame in bytes.
     #[inline]
     pub fn mtu_length(self) -> usize {
         self.mtu_length
     }
 
-    /// Largest payload of one frame, in bytes.
+    /// Returns the maximum payload of one frame in bytes.
     #[inline]
     pub fn max_payload_length(self) -> usize {
         self.mtu_length - HEADER_LENGTH
     }
 
-    /// Largest message, in bytes.
+    /// Returns the maximum length of a message in bytes.
     #[inline]
     pub fn max_message_length(self) -> usize {
         self.max_message_length
     }
 
-    /// Bytes of log that a message of `length` bytes takes, its headers and alignment included; `None` when it is too long.
+    /// Returns the bytes of log that a message of `length` bytes uses, with headers and alignment; `None` if it is too
+    /// long.
     #[inline(always)]
     pub fn framed_length(self, length: usize) -> Option<usize> {
         if length <= self.max_payload_length() {
@@ -101,7 +102,7 @@ impl Framing {
         }
     }
 
-    /// Bytes of log that the longest fragmented message takes.
+    /// Returns the bytes of log that the longest fragmented message uses.
     pub fn max_framed_length(self) -> usize {
         self.fragmented_length(self.max_message_length)
     }
@@ -119,7 +120,7 @@ impl Framing {
     }
 }
 
-/// The parts of a frame header that stay the same within a stream, made ready to be stored as 64-bit words.
+/// The fields of a frame header that are equal in all frames of a stream, prepared as 64-bit words.
 #[derive(Debug, Clone, Copy)]
 pub struct HeaderWords {
     session: u64,
@@ -127,7 +128,7 @@ pub struct HeaderWords {
 }
 
 impl HeaderWords {
-    /// Headers for frames of this session and stream.
+    /// Creates headers for frames of this session and stream.
     pub fn new(session_id: i32, stream_id: i32) -> Self {
         Self {
             session: place_word(0, session_id),
@@ -135,23 +136,23 @@ impl HeaderWords {
         }
     }
 
-    /// Session id.
+    /// Returns the session id.
     pub fn session_id(self) -> i32 {
         (self.session >> 32) as i32
     }
 
-    /// Stream id.
+    /// Returns the stream id.
     pub fn stream_id(self) -> i32 {
         self.stream as i32
     }
 
-    /// The word of term offset and session id.
+    /// Returns the word with the term offset and the session id.
     #[inline]
     pub(super) fn offset_and_session(self, term_offset: usize) -> i64 {
         (self.session | place_word(term_offset, 0)) as i64
     }
 
-    /// The word of stream id and term id.
+    /// Returns the word with the stream id and the term id.
     #[inline]
     pub(super) fn stream_and_term(self, term_id: i32) -> i64 {
         (self.stream | stream_word(0, term_id)) as i64

@@ -1,4 +1,4 @@
-//! Gaps in a term that is rebuilt from the network: finding them, and filling those that will not be filled by the sender.
+//! Gaps in a term that is rebuilt from the network: finds them, and fills those that the sender will not fill.
 
 use super::buffers::LogBuffers;
 use super::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length, offset as field};
@@ -7,28 +7,29 @@ use super::reader::CorruptLog;
 use super::unblock::write_padding;
 use crate::words::Words;
 
-/// Bytes that are missing in a term.
+/// Missing bytes in a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// Where in the term it begins.
+    /// Offset of the gap in the term.
     pub offset: usize,
-    /// Its length, a multiple of 32.
+    /// Length in bytes, a multiple of 32.
     pub length: usize,
 }
 
-/// What a scan found.
+/// Result of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scanned {
-    /// Offset up to which the term is complete. May be beyond the limit of the scan.
+    /// Offset up to which the term is complete. May be after the limit of the scan.
     pub complete: usize,
     /// The first gap before the limit.
     pub gap: Option<Gap>,
 }
 
-/// Looks for the first gap in `term` between the frame boundaries `from` and `limit`.
+/// Finds the first gap in `term` between the frame boundaries `from` and `limit`.
 ///
 /// # Errors
-/// A frame has an impossible length; `term_begin`, the position of the term's first byte, tells where.
+/// A frame has an impossible length. `term_begin`, the position of the term's first byte, is used to report its
+/// position.
 pub fn scan<W: Words>(
     term: &W,
     term_begin: i64,
@@ -64,7 +65,8 @@ pub fn scan<W: Words>(
     Ok(Scanned { complete, gap })
 }
 
-/// Makes `gap` of the term `term_id` one padding frame, unless anything arrived in it; answers whether it did.
+/// Replaces `gap` in the term `term_id` by one padding frame, unless data has arrived in it. Returns whether the gap
+/// was replaced.
 pub fn fill<W: Words>(log: &LogBuffers<W>, term_id: i32, gap: Gap) -> bool {
     let term = log.term(partition_of_count(log.positions().term_count(term_id)));
     let end = gap.offset.saturating_add(gap.length);

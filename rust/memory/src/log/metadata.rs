@@ -1,7 +1,7 @@
 //! The metadata of a log: the last 4096 bytes of its file.
 //!
-//! [`LogMetadata`] gives typed access to what driver and clients change while the log lives. What the driver writes once
-//! is a [`LogDescription`].
+//! [`LogMetadata`] gives typed access to the fields that driver and clients change during the log's life. The fields
+//! that the driver writes once are in [`LogDescription`].
 
 use aeron_layout::frame::DataHeaderLayout;
 use aeron_layout::log::LogMetadataLayout;
@@ -21,7 +21,7 @@ const ACTIVE_TERM_COUNT: usize = offset!(LogMetadataLayout, active_term_count: I
 const END_OF_STREAM_POSITION: usize = offset!(LogMetadataLayout, end_of_stream_position: I64);
 const IS_CONNECTED: usize = offset!(LogMetadataLayout, is_connected: I32);
 const ACTIVE_TRANSPORT_COUNT: usize = offset!(LogMetadataLayout, active_transport_count: I32);
-/// The flag is a byte, and is loaded and stored in the 32-bit word that begins with it.
+/// The flag is one byte; it is loaded and stored with the 32-bit word that begins with it.
 const IS_PUBLICATION_REVOKED: usize = offset!(LogMetadataLayout, is_publication_revoked: u8);
 const TAIL_COUNTERS: usize = offset!(LogMetadataLayout, tail_counters: [I64; PARTITION_COUNT]);
 const DEFAULT_HEADER: usize = offset!(LogMetadataLayout, default_header: DataHeaderLayout);
@@ -33,33 +33,33 @@ pub struct LogMetadata<W> {
 }
 
 impl<W: Words> LogMetadata<W> {
-    /// The metadata in `memory`, which is [`METADATA_LENGTH`] bytes.
+    /// Creates the accessor of the metadata in `memory`, which is [`METADATA_LENGTH`] bytes.
     pub(super) fn new(memory: W) -> Self {
         debug_assert_eq!(memory.len(), METADATA_LENGTH);
         Self { memory }
     }
 
-    /// Tail of `partition` (acquire).
+    /// Returns the tail of `partition` (acquire).
     #[inline]
     pub fn tail(&self, partition: usize) -> RawTail {
         RawTail(self.memory.load_i64_acquire(tail_offset(partition)))
     }
 
-    /// Sets the tail of `partition` (release). For the one publisher of an exclusive log.
+    /// Sets the tail of `partition` (release). Only for the publisher of an exclusive log.
     #[inline]
     pub(super) fn set_tail_release(&self, partition: usize, tail: RawTail) {
         self.memory
             .store_i64_release(tail_offset(partition), tail.0);
     }
 
-    /// Sets the tail of `partition` without ordering; what is stored next with release publishes it.
+    /// Sets the tail of `partition` without ordering. The next release store publishes it.
     #[inline]
     pub(super) fn set_tail_relaxed(&self, partition: usize, tail: RawTail) {
         self.memory
             .store_i64_relaxed(tail_offset(partition), tail.0);
     }
 
-    /// Claims `length` bytes at the tail of `partition`; answers the tail as it was.
+    /// Claims `length` bytes at the tail of `partition`. Returns the previous tail.
     #[inline]
     pub(super) fn advance_tail(&self, partition: usize, length: usize) -> RawTail {
         RawTail(
@@ -68,7 +68,7 @@ impl<W: Words> LogMetadata<W> {
         )
     }
 
-    /// Replaces the tail of `partition` when it still is `expected`.
+    /// Replaces the tail of `partition` if it is still `expected`.
     #[inline]
     pub(super) fn replace_tail(&self, partition: usize, expected: RawTail, tail: RawTail) -> bool {
         self.memory
@@ -76,19 +76,19 @@ impl<W: Words> LogMetadata<W> {
             .is_ok()
     }
 
-    /// Terms that have been finished (acquire).
+    /// Returns the number of finished terms (acquire).
     #[inline]
     pub fn active_term_count(&self) -> i32 {
         self.memory.load_i32_acquire(ACTIVE_TERM_COUNT)
     }
 
-    /// Sets the count of finished terms (release). For the one publisher of an exclusive log.
+    /// Sets the number of finished terms (release). Only for the publisher of an exclusive log.
     #[inline]
     pub(super) fn set_active_term_count_release(&self, count: i32) {
         self.memory.store_i32_release(ACTIVE_TERM_COUNT, count);
     }
 
-    /// Replaces the count of finished terms when it still is `expected`.
+    /// Replaces the number of finished terms if it is still `expected`.
     #[inline]
     pub(super) fn replace_active_term_count(&self, expected: i32, count: i32) -> bool {
         self.memory
@@ -96,7 +96,7 @@ impl<W: Words> LogMetadata<W> {
             .is_ok()
     }
 
-    /// Position at which the stream ended, [`NO_END_OF_STREAM`] until it has (acquire).
+    /// Returns the position at which the stream ended, [`NO_END_OF_STREAM`] until it has (acquire).
     #[inline]
     pub fn end_of_stream_position(&self) -> i64 {
         self.memory.load_i64_acquire(END_OF_STREAM_POSITION)
@@ -114,22 +114,23 @@ impl<W: Words> LogMetadata<W> {
         position >= self.end_of_stream_position()
     }
 
-    /// Whether anyone receives what is published (acquire).
+    /// Whether the stream has a subscriber (acquire).
     #[inline]
     pub fn is_connected(&self) -> bool {
         self.memory.load_i32_acquire(IS_CONNECTED) == 1
     }
 
-    /// Says whether anyone receives what is published (release).
+    /// Sets whether the stream has a subscriber (release).
     pub fn set_is_connected(&self, connected: bool) {
         self.memory
             .store_i32_release(IS_CONNECTED, i32::from(connected));
     }
 
-    /// Says whether anyone receives what is published, when that follows from facts of several threads: each calls this after
-    /// it has stored one, with a `find` that loads them all. What the last of them finds is what stays; only a change is stored.
+    /// Sets whether the stream has a subscriber, if several threads each know some of its subscribers. Each thread
+    /// first stores its part, then calls this with a `find` that loads all parts. The result of the last thread stays.
+    /// Stores only a change.
     pub fn show_connected(&self, find: impl Fn() -> bool) {
-        // Of two threads that look after each has stored a fact, one at least sees both.
+        // If two threads each store a part and then load all parts, at least one of them sees both.
         let find = || {
             self.memory.fence_full();
             find()
@@ -138,7 +139,7 @@ impl<W: Words> LogMetadata<W> {
         if self.is_connected() == connected {
             return;
         }
-        // Whoever stores looks again: another thread may have stored what is newer since the first look.
+        // After a store, checks again: another thread may have stored a newer value since the first check.
         loop {
             self.set_is_connected(connected);
             let again = find();
@@ -149,13 +150,13 @@ impl<W: Words> LogMetadata<W> {
         }
     }
 
-    /// Transports that an image is being received from (acquire).
+    /// Returns the number of transports from which an image is received (acquire).
     #[inline]
     pub fn active_transport_count(&self) -> i32 {
         self.memory.load_i32_acquire(ACTIVE_TRANSPORT_COUNT)
     }
 
-    /// Sets the number of transports that an image is being received from (release).
+    /// Sets the number of transports from which an image is received (release).
     pub fn set_active_transport_count(&self, count: i32) {
         self.memory.store_i32_release(ACTIVE_TRANSPORT_COUNT, count);
     }
@@ -168,27 +169,28 @@ impl<W: Words> LogMetadata<W> {
 
     /// Marks the publication as revoked (release).
     pub fn set_publication_revoked(&self) {
-        // The flag is the lowest byte of its word, the log's type the next one: written once, so it may be stored again.
+        // The flag is the lowest byte of its word. The next byte is the log's type, which never changes, so it may be
+        // stored again.
         let word = self.memory.load_i32_relaxed(IS_PUBLICATION_REVOKED);
         self.memory
             .store_i32_release(IS_PUBLICATION_REVOKED, (word & !0xFF) | 1);
     }
 
-    /// The 32 bytes of the header from which the driver makes padding frames, as they are in the file.
+    /// Returns the 32 header bytes in the file from which the driver creates padding frames.
     pub fn default_header(&self) -> W {
         self.memory.slice(DEFAULT_HEADER, HEADER_LENGTH)
     }
 
-    /// What the driver wrote when it made the log.
+    /// Returns the values that the driver wrote when it created the log.
     ///
-    /// Any bytes give a description; it is only as true as the file.
+    /// Accepts any bytes: the values are not validated.
     pub fn description(&self) -> LogDescription {
         let mut layout = LogMetadataLayout::new_zeroed();
         self.memory.copy_out(0, layout.as_mut_bytes());
         LogDescription::decode(&layout)
     }
 
-    /// Writes a new log's metadata into zeroed memory; everything else is visible before the end-of-stream position is.
+    /// Writes a new log's metadata into zeroed memory. All other fields are visible before the end-of-stream position.
     pub(super) fn initialise(
         &self,
         description: &LogDescription,

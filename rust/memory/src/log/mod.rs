@@ -1,9 +1,9 @@
 //! Log buffers: three terms of frames and their metadata, shared by publishers, the driver and subscribers.
 //!
-//! Publishers append frames at the tail of the active term ([`append`]), subscribers read them behind it ([`reader`]), and
-//! the driver cleans what has been read ([`clean`]), releases what a dead publisher left half-done ([`unblock`]), sends
-//! ([`scan`]) and receives ([`rebuild`], [`gap`]). A frame becomes visible by one release store of its length word; terms
-//! are therefore all zero wherever nothing was written yet.
+//! Publishers append frames at the tail of the active term ([`append`]), and subscribers read them ([`reader`]). The
+//! driver cleans bytes that have been read ([`clean`]), and completes the unfinished work of a dead publisher
+//! ([`unblock`]). It also sends ([`scan`]) and receives ([`rebuild`], [`gap`]). One release store of the length word
+//! makes a frame visible. Therefore all unwritten bytes of a term must be zero.
 //!
 //! Offsets and lengths are bytes in `usize`, positions are `i64`, term ids are `i32` and wrap.
 
@@ -28,29 +28,29 @@ pub use description::{LogDescription, LogType};
 pub use frame::Framing;
 pub use metadata::LogMetadata;
 pub use position::{Positions, RawTail};
-pub use reader::{CorruptLog, Cursor, Fragment};
+pub use reader::{CorruptLog, Cursor, LogFragment};
 
-/// Why a file or a piece of memory is not a log.
+/// Reason why a file or memory is not a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    /// Neither a power of two nor within range.
+    /// The term length is not a power of two, or out of range.
     #[error("term length {0} is not a power of two from 65536 to 1073741824")]
     TermLength(i64),
-    /// Neither a power of two nor within range.
+    /// The page size is not a power of two, or out of range.
     #[error("page size {0} is not a power of two from 4096 to 1073741824")]
     PageSize(i64),
-    /// Not a multiple of 32 within range.
+    /// The MTU is not a multiple of 32, or out of range.
     #[error("MTU {0} is not a multiple of 32 from 64 to 65504")]
     MtuLength(i64),
     /// The memory cannot hold three terms and the metadata.
     #[error("log of {length} bytes is not a multiple of 4096 of at least {needed} bytes")]
     Length {
-        /// Bytes there.
+        /// Length of the memory in bytes.
         length: usize,
-        /// Bytes needed.
+        /// Required length in bytes.
         needed: usize,
     },
-    /// No frame can begin there.
+    /// No frame can begin at this position.
     #[error("start position {0} is not a multiple of 32 from 0 to the end of the stream")]
     StartPosition(i64),
 }

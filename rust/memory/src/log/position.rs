@@ -1,8 +1,8 @@
-//! Positions: where a byte of a stream lies, as one number or as a term and an offset.
+//! Positions: the location of a byte in a stream, as one number or as a term and an offset.
 //!
-//! A stream is an endless row of terms. A *position* counts its bytes from the start of the first term, a *term id* names
-//! a term and may wrap through 2^31, and a *term offset* counts bytes within a term. Everything here is plain arithmetic;
-//! all of it is total, so values read from shared memory may be handed in unchecked.
+//! A stream is an endless row of terms. A *position* counts its bytes from the start of the first term. A *term id*
+//! identifies a term and may wrap through 2^31. A *term offset* counts bytes within a term. All functions accept any
+//! values, so values from shared memory may be passed unchecked.
 
 use super::LogError;
 
@@ -19,7 +19,7 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Arithmetic for terms of `term_length` bytes, the first of which has the id `initial_term_id`.
+    /// Creates the arithmetic for terms of `term_length` bytes, the first of which has the id `initial_term_id`.
     ///
     /// # Errors
     /// [`LogError::TermLength`] unless `term_length` is a power of two from [`MIN_TERM_LENGTH`] to [`MAX_TERM_LENGTH`].
@@ -31,7 +31,8 @@ impl Positions {
         })
     }
 
-    /// Terms of `1 << bits` bytes, which may be too few for a real log, the first of which has the id 0.
+    /// Creates the arithmetic for terms of `1 << bits` bytes, which may be fewer than in a real log. The first term has
+    /// the id 0.
     #[cfg(loom)]
     pub fn model(bits: u32) -> Self {
         Self {
@@ -46,63 +47,63 @@ impl Positions {
         1 << self.bits
     }
 
-    /// Base-two logarithm of the term length: the shift between a position and its term count.
+    /// Returns the base-two logarithm of the term length: the shift between a position and its term count.
     #[inline]
     pub fn bits_to_shift(self) -> u32 {
         self.bits
     }
 
-    /// Id of the stream's first term.
+    /// Returns the id of the stream's first term.
     #[inline]
     pub fn initial_term_id(self) -> i32 {
         self.initial_term_id
     }
 
-    /// Terms that lie before `term_id`; negative for a term id that precedes the first one.
+    /// Returns the number of terms before `term_id`; negative for a term id that precedes the first one.
     #[inline]
     pub fn term_count(self, term_id: i32) -> i32 {
         term_id.wrapping_sub(self.initial_term_id)
     }
 
-    /// Position of the byte at `term_offset` of the term `term_id`.
+    /// Returns the position of the byte at `term_offset` of the term `term_id`.
     #[inline]
     pub fn position(self, term_id: i32, term_offset: usize) -> i64 {
         (i64::from(self.term_count(term_id)) << self.bits).wrapping_add(term_offset as i64)
     }
 
-    /// Id of the term that holds `position`.
+    /// Returns the id of the term that holds `position`.
     #[inline]
     pub fn term_id(self, position: i64) -> i32 {
         self.initial_term_id
             .wrapping_add((position >> self.bits) as i32)
     }
 
-    /// Offset of `position` within its term.
+    /// Returns the offset of `position` within its term.
     #[inline]
     pub fn term_offset(self, position: i64) -> usize {
         (position & (self.term_length() as i64 - 1)) as usize
     }
 
-    /// Position of the start of the term that holds `position`.
+    /// Returns the position of the start of the term that holds `position`.
     #[inline]
     pub fn term_begin(self, position: i64) -> i64 {
         position & -(self.term_length() as i64)
     }
 
-    /// Index (0, 1 or 2) of the partition that holds `position`.
+    /// Returns the index (0, 1 or 2) of the partition that holds `position`.
     #[inline]
     pub fn partition(self, position: i64) -> usize {
         ((position as u64 >> self.bits) % PARTITION_COUNT as u64) as usize
     }
 
-    /// Where the stream ends: 2^31 terms after its start. A frame may end exactly here.
+    /// Returns the end of the stream: 2^31 terms after its start. A frame may end exactly here.
     #[inline]
     pub fn max_position(self) -> i64 {
         1 << (31 + self.bits)
     }
 }
 
-/// Index (0, 1 or 2) of the partition of the term that has `term_count` terms before it.
+/// Returns the index (0, 1 or 2) of the partition of the term that has `term_count` terms before it.
 #[inline]
 pub fn partition_of_count(term_count: i32) -> usize {
     (term_count as u32 % PARTITION_COUNT as u32) as usize
@@ -120,31 +121,31 @@ pub(super) fn check_term_length(term_length: i64) -> Result<(), LogError> {
 
 /// A term's tail as it is stored: the term id in the upper half, the next free offset in the lower.
 ///
-/// The offset passes the term length when claims run over the end of the term; it stays there until the partition is
-/// rotated into its next term.
+/// The offset exceeds the term length after a claim has crossed the end of the term. It keeps this value until the
+/// partition is rotated into its next term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawTail(pub i64);
 
 impl RawTail {
-    /// The tail of the term `term_id` whose next free byte is at `term_offset` (below 2^32).
+    /// Creates the tail of the term `term_id` whose next free byte is at `term_offset` (below 2^32).
     #[inline]
     pub fn new(term_id: i32, term_offset: usize) -> Self {
         Self((i64::from(term_id) << 32) | (term_offset as i64 & 0xFFFF_FFFF))
     }
 
-    /// Id of the term.
+    /// Returns the id of the term.
     #[inline]
     pub fn term_id(self) -> i32 {
         (self.0 >> 32) as i32
     }
 
-    /// Offset as stored, which may exceed the term length.
+    /// Returns the offset as stored, which may exceed the term length.
     #[inline]
     pub fn unclamped_offset(self) -> usize {
         (self.0 & 0xFFFF_FFFF) as usize
     }
 
-    /// Offset of the next free byte, `term_length` when the term is used up.
+    /// Returns the offset of the next free byte; `term_length` if the term is full.
     #[inline]
     pub fn offset(self, term_length: usize) -> usize {
         self.unclamped_offset().min(term_length)

@@ -1,10 +1,10 @@
-//! Reading a log from a subscriber's position on.
+//! Reads a log from a subscriber's position.
 //!
-//! A [`Cursor`] walks over the readable frames of one term. What is consumed is a matter of its owner: it takes
-//! [`Cursor::position`] and releases it as the subscriber's position, once, after any number of fragments.
+//! A [`Cursor`] iterates over the readable frames of one term. It does not consume anything: its owner stores
+//! [`Cursor::position`] as the subscriber's position, once, after any number of fragments.
 //!
-//! Frame lengths are read once and checked: whatever another process stores in them, a cursor neither leaves its term nor
-//! panics, it answers [`CorruptLog`].
+//! Frame lengths are read once and checked. For any value that another process stores, a cursor neither leaves its term
+//! nor panics; it returns [`CorruptLog`].
 
 use super::buffers::LogBuffers;
 use super::frame::{
@@ -16,9 +16,9 @@ use crate::words::Words;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("corrupt log: {value} {what} at position {position}")]
 pub struct CorruptLog {
-    /// Stream position where it was found.
+    /// Stream position of the value.
     pub position: i64,
-    /// The value found.
+    /// The invalid value.
     pub value: i64,
     what: &'static str,
 }
@@ -52,24 +52,24 @@ impl CorruptLog {
     }
 }
 
-/// A frame with a payload, as a subscriber sees it. The payload is in shared memory: copy it out or look at its words.
+/// A frame with a payload. The payload is in shared memory: copy it out, or read its words.
 #[derive(Debug)]
-pub struct Fragment<'a, W> {
+pub struct LogFragment<'a, W> {
     term: &'a W,
     term_begin: i64,
     offset: usize,
     first_word: FirstWord,
 }
 
-impl<W> Clone for Fragment<'_, W> {
+impl<W> Clone for LogFragment<'_, W> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<W> Copy for Fragment<'_, W> {}
+impl<W> Copy for LogFragment<'_, W> {}
 
-impl<'a, W: Words> Fragment<'a, W> {
+impl<'a, W: Words> LogFragment<'a, W> {
     #[inline(always)]
     pub(super) fn new(term: &'a W, term_begin: i64, offset: usize, first_word: FirstWord) -> Self {
         Self {
@@ -80,13 +80,13 @@ impl<'a, W: Words> Fragment<'a, W> {
         }
     }
 
-    /// The term that holds the frame.
+    /// Returns the term that contains the frame.
     #[inline]
     pub fn term(&self) -> &'a W {
         self.term
     }
 
-    /// Where in the term the frame begins.
+    /// Returns the offset of the frame in the term.
     #[inline]
     pub fn offset(&self) -> usize {
         self.offset
@@ -98,13 +98,13 @@ impl<'a, W: Words> Fragment<'a, W> {
         self.first_word.frame_length() as usize
     }
 
-    /// Where in the term the payload begins.
+    /// Returns the offset of the payload in the term.
     #[inline]
     pub fn payload_offset(&self) -> usize {
         self.offset + HEADER_LENGTH
     }
 
-    /// Bytes of the payload.
+    /// Returns the length of the payload in bytes.
     #[inline]
     pub fn payload_length(&self) -> usize {
         self.frame_length() - HEADER_LENGTH
@@ -113,14 +113,14 @@ impl<'a, W: Words> Fragment<'a, W> {
     /// Copies the first bytes of the payload into `bytes`, which is at most as long as the payload.
     ///
     /// # Panics
-    /// When `bytes` is longer than the payload.
+    /// If `bytes` is longer than the payload.
     #[inline]
     pub fn copy_payload(&self, bytes: &mut [u8]) {
         assert!(bytes.len() <= self.payload_length());
         self.term.copy_out(self.payload_offset(), bytes);
     }
 
-    /// The payload, copied.
+    /// Returns a copy of the payload.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.payload_length()];
         self.copy_payload(&mut bytes);
@@ -133,62 +133,62 @@ impl<'a, W: Words> Fragment<'a, W> {
         self.first_word.flags()
     }
 
-    /// Type of the frame.
+    /// Returns the type of the frame.
     #[inline]
     pub fn frame_type(&self) -> u16 {
         self.first_word.frame_type()
     }
 
-    /// Session id in the header.
+    /// Returns the session id in the header.
     #[inline]
     pub fn session_id(&self) -> i32 {
         self.term.load_i32_relaxed(self.offset + field::SESSION_ID)
     }
 
-    /// Stream id in the header.
+    /// Returns the stream id in the header.
     #[inline]
     pub fn stream_id(&self) -> i32 {
         self.term.load_i32_relaxed(self.offset + field::STREAM_ID)
     }
 
-    /// Term id in the header.
+    /// Returns the term id in the header.
     #[inline]
     pub fn term_id(&self) -> i32 {
         self.term.load_i32_relaxed(self.offset + field::TERM_ID)
     }
 
-    /// Reserved value in the header.
+    /// Returns the reserved value in the header.
     #[inline]
     pub fn reserved_value(&self) -> i64 {
         self.term
             .load_i64_relaxed(self.offset + field::RESERVED_VALUE)
     }
 
-    /// Stream position of the frame's first byte.
+    /// Returns the stream position of the frame's first byte.
     #[inline]
     pub fn begin_position(&self) -> i64 {
         self.term_begin + self.offset as i64
     }
 
-    /// Stream position after the frame.
+    /// Returns the stream position after the frame.
     #[inline]
     pub fn position(&self) -> i64 {
         self.begin_position() + aligned_length(self.frame_length()) as i64
     }
 }
 
-/// Walks over the frames of one term.
+/// Iterates over the frames of one term.
 #[derive(Debug)]
 pub struct Cursor<'a, W> {
     term: &'a W,
     term_begin: i64,
     offset: usize,
-    /// Frames that begin at this offset or behind it are not read.
+    /// Frames that begin at or after this offset are not read.
     end: usize,
 }
 
 impl<W: Words> LogBuffers<W> {
-    /// Reads from `position` to the end of its term.
+    /// Creates a cursor from `position` to the end of its term.
     ///
     /// # Errors
     /// No frame can begin at `position`.
@@ -208,7 +208,7 @@ impl<W: Words> LogBuffers<W> {
 }
 
 impl<'a, W: Words> Cursor<'a, W> {
-    /// Reads only frames that begin before `limit`; one that begins before it may end behind it.
+    /// Limits the cursor to frames that begin before `limit`. The last one may end after it.
     #[must_use]
     pub fn bounded(mut self, limit: i64) -> Self {
         let ahead = limit.saturating_sub(self.position()).max(0);
@@ -216,29 +216,29 @@ impl<'a, W: Words> Cursor<'a, W> {
         self
     }
 
-    /// Stream position of the next frame.
+    /// Returns the stream position of the next frame.
     #[inline]
     pub fn position(&self) -> i64 {
         self.term_begin + self.offset as i64
     }
 
-    /// Offset of the next frame in its term.
+    /// Returns the offset of the next frame in its term.
     #[inline]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The next fragment, past any padding; `None` when there is none yet in this term.
+    /// Returns the next fragment and skips padding before it; `None` if this term has no further frame yet.
     ///
     /// # Errors
-    /// The next frame has an impossible length; the cursor stays before it.
+    /// The next frame has an impossible length; the cursor does not move past it.
     #[inline]
-    pub fn next_fragment(&mut self) -> Result<Option<Fragment<'a, W>>, CorruptLog> {
+    pub fn next_fragment(&mut self) -> Result<Option<LogFragment<'a, W>>, CorruptLog> {
         while self.offset < self.end {
             let Some((first_word, next)) = self.frame_at(self.offset)? else {
                 break;
             };
-            let fragment = Fragment::new(self.term, self.term_begin, self.offset, first_word);
+            let fragment = LogFragment::new(self.term, self.term_begin, self.offset, first_word);
             self.offset = next;
             if first_word.frame_type() != frame_type::PADDING {
                 return Ok(Some(fragment));
@@ -247,11 +247,11 @@ impl<'a, W: Words> Cursor<'a, W> {
         Ok(None)
     }
 
-    /// The next fragment if its frame follows at once and has the same length, flags and type as `like`, which this cursor
-    /// answered before; else `None`, and the cursor stays. For loops over messages that are alike: where the next frame
-    /// lies does not depend on what was loaded for this one.
+    /// Returns the next fragment if its frame follows directly and has the same length, flags and type as `like`, a
+    /// fragment of this cursor. Otherwise returns `None`, and the cursor does not move. For loops over equal messages:
+    /// the location of the next frame does not depend on a load from this one.
     #[inline(always)]
-    pub fn next_alike(&mut self, like: &Fragment<'a, W>) -> Option<Fragment<'a, W>> {
+    pub fn next_alike(&mut self, like: &LogFragment<'a, W>) -> Option<LogFragment<'a, W>> {
         let next = self.offset + aligned_length(like.frame_length());
         let is_there = self.offset < self.end
             && next <= self.term.len()
@@ -260,16 +260,16 @@ impl<'a, W: Words> Cursor<'a, W> {
             return None;
         }
         let offset = std::mem::replace(&mut self.offset, next);
-        Some(Fragment { offset, ..*like })
+        Some(LogFragment { offset, ..*like })
     }
 
-    /// Returns to the begin of a fragment that this cursor answered, so that it will be the next one again.
+    /// Moves back to the start of a fragment that this cursor returned, so that it is returned again.
     #[inline]
-    pub fn return_to(&mut self, fragment: &Fragment<'a, W>) {
+    pub fn return_to(&mut self, fragment: &LogFragment<'a, W>) {
         self.offset = fragment.offset;
     }
 
-    /// Returns to the begin of a fragment that this cursor answered, by its stream position.
+    /// Moves back to the start of a fragment that this cursor returned, by its stream position.
     pub fn return_to_position(&mut self, position: i64) {
         let offset = position - self.term_begin;
         assert!(
@@ -279,14 +279,15 @@ impl<'a, W: Words> Cursor<'a, W> {
         self.offset = offset as usize;
     }
 
-    /// Returns to the begin of a block that this cursor answered.
+    /// Moves back to the start of a block that this cursor returned.
     #[inline]
     pub fn return_to_block(&mut self, block: &Block<'a, W>) {
         self.offset = block.offset;
     }
 
-    /// The next block: consecutive whole frames, together at most `limit` bytes, without padding. A padding frame at the
-    /// cursor is answered alone, whatever its length. `None` when there is nothing, or the first frame exceeds the limit.
+    /// Returns the next block: consecutive whole frames, together at most `limit` bytes, without padding. A padding
+    /// frame at the cursor is returned alone, for any length. `None` if there is no frame, or the first frame exceeds
+    /// the limit.
     ///
     /// # Errors
     /// A frame has an impossible length. The frames before it were not consumed.
@@ -318,7 +319,8 @@ impl<'a, W: Words> Cursor<'a, W> {
         }))
     }
 
-    /// The first word of the frame at `offset`, and where the next one begins; `None` when there is none yet.
+    /// Returns the first word of the frame at `offset`, and the offset of the next frame; `None` if there is no frame
+    /// yet.
     #[inline(always)]
     fn frame_at(&self, offset: usize) -> Result<Option<(FirstWord, usize)>, CorruptLog> {
         let first_word = FirstWord(self.term.load_i64_acquire(offset));
@@ -347,32 +349,32 @@ pub struct Block<'a, W> {
 }
 
 impl<'a, W: Words> Block<'a, W> {
-    /// The term that holds the frames.
+    /// Returns the term that contains the frames.
     pub fn term(&self) -> &'a W {
         self.term
     }
 
-    /// Where in the term the first frame begins.
+    /// Returns the offset of the first frame in the term.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Bytes of the frames.
+    /// Returns the length of the frames in bytes.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Session id in the first header.
+    /// Returns the session id in the first header.
     pub fn session_id(&self) -> i32 {
         self.term.load_i32_relaxed(self.offset + field::SESSION_ID)
     }
 
-    /// Term id in the first header.
+    /// Returns the term id in the first header.
     pub fn term_id(&self) -> i32 {
         self.term.load_i32_relaxed(self.offset + field::TERM_ID)
     }
 
-    /// Stream position of the first frame.
+    /// Returns the stream position of the first frame.
     pub fn begin_position(&self) -> i64 {
         self.term_begin + self.offset as i64
     }

@@ -1,15 +1,15 @@
-//! Rebuilding a term from the datagrams that carry its frames.
+//! Rebuilds a term from the datagrams that carry its frames.
 
 use aeron_layout::frame::DataHeaderLayout;
 
 use super::frame::{FRAME_ALIGNMENT, FirstWord, HEADER_LENGTH, offset as field};
 use crate::words::Words;
 
-/// Puts a datagram of one or more frames into `term` at `offset`; answers whether it did.
+/// Copies a datagram of one or more frames into `term` at `offset`. Returns whether it was copied.
 ///
-/// It does not when a frame already begins there (then the datagram is a duplicate), nor when the datagram is shorter than
-/// a header, has the length word 0, or does not lie within the term on a frame boundary. All frames of the datagram become
-/// readable at once; that their lengths are those of a row of frames is for the caller to check.
+/// Returns `false` if a frame already begins there (then the datagram is a duplicate). Also if the datagram is shorter
+/// than a header, has the length word 0, or does not lie within the term on a frame boundary. All frames of the
+/// datagram become readable at once. The caller must check that the lengths are those of consecutive frames.
 pub fn insert<W: Words>(term: &W, offset: usize, datagram: &[u8]) -> bool {
     let fits = offset.is_multiple_of(FRAME_ALIGNMENT)
         && offset <= term.len()

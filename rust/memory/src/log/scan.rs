@@ -1,24 +1,24 @@
-//! Scanning a term for frames that can be sent.
+//! Scans a term for frames to send.
 
 use super::buffers::LogBuffers;
 use super::frame::{HEADER_LENGTH, aligned_length, frame_type, offset as field};
 use super::reader::CorruptLog;
 use crate::words::Words;
 
-/// What there is to send at a position.
+/// Data to send at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Available {
-    /// Whole frames of `length` bytes in all, 0 when there is none. The last may be the header of a padding frame, after
-    /// which `padding` bytes need not be sent: the position moves on by both.
+    /// Whole frames of `length` bytes in total; 0 if there is no frame. The last one may be the header of a padding
+    /// frame. The following `padding` bytes need not be sent; the position advances by both.
     Frames {
         /// Bytes to send.
         length: usize,
-        /// Bytes of padding behind them.
+        /// Bytes of padding after them.
         padding: usize,
-        /// No frame can join them: the next one is too long for the limit, or the limit is reached, or the term ends.
+        /// Whether no later frame can join them: the next frame is too long, the limit is reached, or the term ends.
         is_full: bool,
     },
-    /// The first frame has this many bytes, more than the limit.
+    /// Length of the first frame, which exceeds the limit.
     TooLong(usize),
 }
 

@@ -1,6 +1,7 @@
-//! Unblocking: releasing consumers from what a publisher claimed and will never finish.
+//! Unblocking: completes a claim that a dead publisher will never finish, so that consumers can continue.
 //!
-//! The driver decides when a publisher counts as dead; what is done here cannot be told from the publisher's own padding.
+//! The driver decides whether a publisher is dead. The result cannot be distinguished from the publisher's own
+//! padding.
 
 use super::buffers::LogBuffers;
 use super::frame::{
@@ -10,7 +11,7 @@ use super::position::partition_of_count;
 use super::rotation::rotate;
 use crate::words::Words;
 
-/// Makes the log readable beyond `blocked_position`, up to which all its consumers have come; answers whether it did
+/// Makes the log readable after `blocked_position`, which all its consumers have reached. Returns whether it changed
 /// anything.
 pub fn unblock<W: Words>(log: &LogBuffers<W>, blocked_position: i64) -> bool {
     let positions = log.positions();
@@ -71,7 +72,7 @@ impl<W: Words> Unblocking<'_, W> {
         }
         let next = self.next_frame(blocked, tail);
         if next < tail {
-            // A claim may have been filled in since the scan forward passed it.
+            // A claim may have been filled after the forward scan passed it.
             if self.is_zero(blocked, next) {
                 self.pad(blocked, next - blocked);
                 return Outcome::Unblocked;
@@ -80,7 +81,7 @@ impl<W: Words> Unblocking<'_, W> {
             self.pad(blocked, next - blocked);
             return Outcome::UnblockedToEnd;
         }
-        // Up to a tail within the term the last claimer cannot be told from a slow one.
+        // If the tail is within the term, the last claim may belong to a publisher that is only slow.
         Outcome::NoAction
     }
 
@@ -95,7 +96,7 @@ impl<W: Words> Unblocking<'_, W> {
         Outcome::Unblocked
     }
 
-    /// Offset of the first frame behind `blocked`, at most `tail`.
+    /// Returns the offset of the first frame after `blocked`, at most `tail`.
     fn next_frame(&self, blocked: usize, tail: usize) -> usize {
         (blocked + FRAME_ALIGNMENT..tail)
             .step_by(FRAME_ALIGNMENT)
@@ -103,7 +104,7 @@ impl<W: Words> Unblocking<'_, W> {
             .unwrap_or(tail)
     }
 
-    /// Whether there still is no frame from `begin` to `end`, looking from the end on.
+    /// Whether there is still no frame from `begin` to `end`, checked backwards.
     fn is_zero(&self, begin: usize, end: usize) -> bool {
         (begin..end)
             .step_by(FRAME_ALIGNMENT)
@@ -120,7 +121,7 @@ impl<W: Words> Unblocking<'_, W> {
     }
 }
 
-/// Writes a padding frame of the driver over whatever header was there; the payload stays.
+/// Replaces any header with the driver's padding header; the payload stays.
 pub(super) fn write_padding<W: Words>(
     log: &LogBuffers<W>,
     term: &W,

@@ -1,4 +1,4 @@
-//! Reading from the ring, and getting it going again when a producer died.
+//! [`RingConsumer`]: reads from the ring, and unblocks the ring after a producer died. The driver's conductor calls it.
 
 use super::{
     HEAD_POSITION_OFFSET, ManyToOneRing, PADDING_TYPE_ID, RECORD_ALIGNMENT, RECORD_HEADER_LENGTH,
@@ -6,36 +6,37 @@ use super::{
 };
 use crate::words::{Words, align};
 
-/// What a handler of [`RingConsumer::controlled_read`] wants to happen after a message.
+/// Decision of a handler of [`RingConsumer::controlled_read`] after a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Take the message back and stop: the next read delivers it again.
+pub enum RecordAction {
+    /// Do not consume the message, and stop: the next read delivers it again.
     Abort,
     /// Stop after this message.
     Break,
-    /// Give the space up to here back to the producers, then go on.
+    /// Release the space of this message and of all earlier ones to the producers, then continue.
     Commit,
-    /// Go on.
+    /// Continue.
     Continue,
 }
 
-/// A record whose length cannot be: everything claimed up to the end of the data area was discarded.
+/// A record has an impossible length: everything claimed up to the end of the data area was discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "corrupt record in the ring buffer: length {length}, type {msg_type_id} at position {position}; {discarded} bytes discarded"
 )]
 pub struct CorruptRecord {
-    /// Where the record starts.
+    /// Position of the record.
     pub position: i64,
-    /// Its length field.
+    /// Length field of the record.
     pub length: i32,
-    /// Its type field.
+    /// Type field of the record.
     pub msg_type_id: i32,
     /// Bytes that were skipped.
     pub discarded: usize,
 }
 
-/// The one reader of a ring. Messages are copied before they are handed out, since producers could still change them.
+/// The only reader of a ring. The consumer copies each message before it calls the handler, because producers could
+/// still change the message.
 #[derive(Debug)]
 pub struct RingConsumer<W: Words> {
     ring: ManyToOneRing<W>,
@@ -43,21 +44,21 @@ pub struct RingConsumer<W: Words> {
 }
 
 impl<W: Words> RingConsumer<W> {
-    /// The consumer of `ring`. There must be only one at a time.
+    /// Creates the consumer of `ring`. There must be only one at a time.
     pub fn new(ring: ManyToOneRing<W>) -> Self {
         let scratch = vec![0; ring.max_message_length()];
         Self { ring, scratch }
     }
 
-    /// The ring this reads.
+    /// Returns the ring.
     pub fn ring(&self) -> &ManyToOneRing<W> {
         &self.ring
     }
 
-    /// Hands at most `limit` messages to `handler(msg_type_id, payload)` and answers how many it was.
+    /// Calls `handler(msg_type_id, payload)` for up to `limit` messages. Returns the number of messages.
     ///
-    /// Stops at the end of the data area; the next call goes on at its start. If the handler panics, what was handed out counts as
-    /// consumed.
+    /// Stops at the end of the data area; the next call continues at its start. If the handler panics, the messages
+    /// passed to the handler are consumed.
     pub fn read(
         &mut self,
         limit: usize,
@@ -65,15 +66,16 @@ impl<W: Words> RingConsumer<W> {
     ) -> Result<usize, CorruptRecord> {
         self.controlled_read(limit, |msg_type_id, payload| {
             handler(msg_type_id, payload);
-            Action::Continue
+            RecordAction::Continue
         })
     }
 
-    /// As [`read`](Self::read), the handler deciding how to go on after each message. An aborted message does not count.
+    /// Like [`read`](Self::read), but the handler decides after each message how to continue. An aborted message does
+    /// not count.
     pub fn controlled_read(
         &mut self,
         limit: usize,
-        mut handler: impl FnMut(i32, &[u8]) -> Action,
+        mut handler: impl FnMut(i32, &[u8]) -> RecordAction,
     ) -> Result<usize, CorruptRecord> {
         let mut lap = Lap::begin(&self.ring);
         let mut messages = 0;
@@ -85,26 +87,26 @@ impl<W: Words> RingConsumer<W> {
             lap.copy_payload(payload);
             lap.consume(RECORD_HEADER_LENGTH + length);
             match handler(msg_type_id, payload) {
-                Action::Abort => {
+                RecordAction::Abort => {
                     lap.take_back(RECORD_HEADER_LENGTH + length);
                     break;
                 }
-                Action::Break => {
+                RecordAction::Break => {
                     messages += 1;
                     break;
                 }
-                Action::Commit => lap.release(),
-                Action::Continue => {}
+                RecordAction::Commit => lap.release(),
+                RecordAction::Continue => {}
             }
             messages += 1;
         }
         Ok(messages)
     }
 
-    /// Pads over a record at the head that its producer will not finish; answers whether it did something.
+    /// Pads over a record at the head that its producer will not finish. Returns whether a record was padded.
     ///
-    /// Only for a head that has not moved for longer than a live producer could need. A claim of which nothing at all was written is
-    /// padded only if a later record shows where it ends.
+    /// Call it only if the head has not moved for longer than a live producer could need. A claim without any written
+    /// word is padded only if a later record shows its end.
     pub fn unblock(&mut self) -> bool {
         let ring = &self.ring;
         let head = ring.consumer_position();
@@ -127,7 +129,7 @@ impl<W: Words> RingConsumer<W> {
         }
     }
 
-    /// Pads the zeros from `blocked` up to the next thing written, if they still are zeros then.
+    /// Pads the space from `blocked` up to the next written word, if a second check finds no written word in between.
     fn unblock_unwritten(&self, blocked: usize, tail_index: usize) -> bool {
         let words = &self.ring.words;
         let limit = if tail_index > blocked {
@@ -140,7 +142,8 @@ impl<W: Words> RingConsumer<W> {
         let Some(written) = candidates.find(|&index| !unwritten(index)) else {
             return false;
         };
-        // Backwards: had a slow producer begun any of these records, then before what was found written after it.
+        // During the search, a producer may have written one of these words, so they are checked again. The blocked
+        // record is the last one checked.
         let still_unwritten = (blocked..written)
             .step_by(RECORD_ALIGNMENT)
             .rev()
@@ -152,7 +155,7 @@ impl<W: Words> RingConsumer<W> {
     }
 }
 
-/// The part of a read that is consumed but not yet given back; dropping it gives it back.
+/// The part of a read that is consumed but not yet released; dropping it releases it.
 struct Lap<'a, W: Words> {
     ring: &'a ManyToOneRing<W>,
     head: i64,
@@ -173,7 +176,7 @@ impl<'a, W: Words> Lap<'a, W> {
         }
     }
 
-    /// Skips padding up to the next message; its type and payload length.
+    /// Skips padding up to the next message. Returns its type and payload length.
     fn next_message(&mut self, max_length: usize) -> Result<Option<(i32, usize)>, CorruptRecord> {
         while self.at() < self.ring.capacity {
             let length = self.ring.words.load_i32_acquire(self.at());
@@ -212,7 +215,7 @@ impl<'a, W: Words> Lap<'a, W> {
         self.consumed -= align(record_length, RECORD_ALIGNMENT);
     }
 
-    /// Zeroes what was consumed and lets producers have it.
+    /// Zeroes the consumed bytes and releases them to the producers.
     fn release(&mut self) {
         if self.consumed == 0 {
             return;
@@ -225,12 +228,12 @@ impl<'a, W: Words> Lap<'a, W> {
         self.ring.words.store_i64_release(head_position, self.head);
     }
 
-    /// Gives up all that is claimed in this lap: where the next record starts can no longer be known.
+    /// Discards everything that is claimed in this lap, because the start of the next record is unknown.
     fn discard(&mut self, length: i32, msg_type_id: i32) -> CorruptRecord {
         let position = self.head.wrapping_add(self.consumed as i64);
         let claimed = self.ring.producer_position().wrapping_sub(position);
         let rest = self.ring.capacity - self.at();
-        // A tail at or behind a written record is corrupt as well: then the whole rest goes.
+        // A tail at or before a written record is also corrupt: then the whole rest is discarded.
         let discarded = match usize::try_from(claimed) {
             Ok(claimed @ 1..) => align(claimed.min(rest), RECORD_ALIGNMENT),
             _ => rest,
@@ -244,7 +247,7 @@ impl<'a, W: Words> Lap<'a, W> {
         }
     }
 
-    /// Index of the first byte that is not consumed.
+    /// Returns the index of the first byte that is not consumed.
     fn at(&self) -> usize {
         self.index + self.consumed
     }

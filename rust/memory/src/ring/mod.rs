@@ -1,16 +1,17 @@
-//! Many-to-one ring buffer: the commands of all clients on their way to the driver (layouts, section 3).
+//! Many-to-one ring buffer: transports the commands of all clients to the driver (layouts, section 3).
 //!
-//! Data area first, trailer after it. A record is a 32-bit length (0: nothing yet, negative: being written, positive: complete), a
-//! 32-bit type and the payload, on 8-byte boundaries, never wrapped. Producers of any process claim space with a
-//! compare-and-swap of the tail; the one consumer zeroes what it has read before it releases the head, so that length 0 means "not
-//! yet written" on the next lap too.
+//! The data area is followed by the trailer. A record is a 32-bit length (0: nothing yet, negative: being written,
+//! positive: complete), a 32-bit type and the payload. A record begins on an 8-byte boundary and never wraps. Producers
+//! of any process claim space with a compare-and-swap of the tail. The only consumer zeroes the bytes that it has read
+//! before releasing the head. So the length 0 means "not yet written" on the next lap too.
 //!
-//! Nothing here panics on what other processes write: positions are masked into the buffer and lengths are checked once read.
+//! Nothing here panics for any value that other processes write: positions are masked into the buffer, and lengths are
+//! read once and checked.
 
 mod consumer;
 mod producer;
 
-pub use consumer::{Action, CorruptRecord, RingConsumer};
+pub use consumer::{CorruptRecord, RecordAction, RingConsumer};
 pub use producer::{ClaimError, CommitError};
 
 use aeron_layout::buffers::{RECORD_ALIGNMENT, RecordHeaderLayout, RingTrailerLayout};
@@ -46,7 +47,7 @@ pub struct InvalidRingLength {
     pub length: usize,
 }
 
-/// A ring buffer as all its users see it. May be used by any number of threads and processes at once.
+/// A ring buffer. May be used by any number of threads and processes at once.
 #[derive(Clone, Debug)]
 pub struct ManyToOneRing<W> {
     words: W,
@@ -54,7 +55,7 @@ pub struct ManyToOneRing<W> {
 }
 
 impl<W: Words> ManyToOneRing<W> {
-    /// The ring in `words`: a power of two of data, then the trailer.
+    /// Creates the ring in `words`: a power of two of data, then the trailer.
     pub fn new(words: W) -> Result<Self, InvalidRingLength> {
         let length = words.len();
         let capacity = length.saturating_sub(TRAILER_LENGTH);
@@ -69,7 +70,7 @@ impl<W: Words> ManyToOneRing<W> {
         self.capacity
     }
 
-    /// The longest payload, in bytes: an eighth of the capacity (at least 8, where 8 fit).
+    /// Returns the maximum payload length in bytes: an eighth of the capacity (at least 8, if 8 fit).
     pub fn max_message_length(&self) -> usize {
         if self.capacity == RECORD_ALIGNMENT {
             return 0;
@@ -77,36 +78,37 @@ impl<W: Words> ManyToOneRing<W> {
         (self.capacity / 8).max(8)
     }
 
-    /// The memory of data area and trailer; a claim's payload is written through it.
+    /// Returns the memory of data area and trailer, through which a claim's payload is written.
     pub fn words(&self) -> &W {
         &self.words
     }
 
-    /// A number that no other client or driver of this ring gets.
+    /// Returns a number that is unique among all clients and drivers of this ring.
     pub fn next_correlation_id(&self) -> i64 {
         self.words
             .fetch_add_i64(self.trailer(CORRELATION_COUNTER_OFFSET), 1)
     }
 
-    /// Epoch milliseconds of the consumer's last sign of life; 0 before its first, -1 after it closed.
+    /// Returns the time of the consumer's last heartbeat in epoch milliseconds; 0 before the first, -1 after the
+    /// consumer closed.
     pub fn consumer_heartbeat_ms(&self) -> i64 {
         self.words
             .load_i64_acquire(self.trailer(CONSUMER_HEARTBEAT_OFFSET))
     }
 
-    /// A sign of life of the consumer; publishes all that it stored before.
+    /// Stores a heartbeat of the consumer and publishes all its earlier stores.
     pub fn set_consumer_heartbeat_ms(&self, epoch_ms: i64) {
         self.words
             .store_i64_release(self.trailer(CONSUMER_HEARTBEAT_OFFSET), epoch_ms);
     }
 
-    /// Bytes claimed since the ring was made.
+    /// Returns the number of bytes claimed since the ring was created.
     pub fn producer_position(&self) -> i64 {
         self.words
             .load_i64_acquire(self.trailer(TAIL_POSITION_OFFSET))
     }
 
-    /// Bytes consumed since the ring was made.
+    /// Returns the number of bytes consumed since the ring was created.
     pub fn consumer_position(&self) -> i64 {
         self.words
             .load_i64_acquire(self.trailer(HEAD_POSITION_OFFSET))
@@ -130,12 +132,13 @@ impl<W: Words> ManyToOneRing<W> {
         self.capacity + offset
     }
 
-    /// Index of the record at `position`. The low bits are cleared, so that a corrupt position still gives an aligned index.
+    /// Returns the index of the record at `position`. Clears the low bits, so that a corrupt position gives an aligned
+    /// index.
     fn index(&self, position: i64) -> usize {
         position as usize & (self.capacity - RECORD_ALIGNMENT)
     }
 
-    /// Turns the `length` bytes at `index`, which nobody writes any more, into a padding record.
+    /// Turns the `length` bytes at `index`, which no producer writes any more, into a padding record.
     fn pad(&self, index: usize, length: usize) {
         self.words
             .store_i32_relaxed(index + TYPE_OFFSET, PADDING_TYPE_ID);

@@ -1,4 +1,4 @@
-//! Writing into the ring: claim, fill, publish.
+//! Writes into the ring: claims, fills and publishes records. Clients call these methods to send commands.
 
 use aeron_layout::buffers::RECORD_ALIGNMENT;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::words::{Words, align};
 
-/// Why nothing was claimed.
+/// Reason why nothing was claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
     /// The consumer has to make room first; try again later.
@@ -19,7 +19,7 @@ pub enum ClaimError {
     TooLong {
         /// Length of the payload in bytes.
         length: usize,
-        /// The longest payload of this ring in bytes.
+        /// Maximum payload length of this ring in bytes.
         max: usize,
     },
     /// Types below 1 are reserved.
@@ -27,10 +27,10 @@ pub enum ClaimError {
     InvalidType(i32),
 }
 
-/// Why a claim could not be committed or aborted.
+/// Reason why a claim could not be committed or aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
-    /// The index is not one that `try_claim` answers.
+    /// The index cannot come from `try_claim`.
     #[error("payload index {index} is not inside the ring of {capacity} bytes")]
     OutOfBounds {
         /// The index given.
@@ -59,9 +59,9 @@ impl<W: Words> ManyToOneRing<W> {
         Ok(())
     }
 
-    /// Claims a message of `length` payload bytes and answers the index in [`words`](Self::words) where the payload goes.
+    /// Claims a message of `length` payload bytes. Returns the index of the payload in [`words`](Self::words).
     ///
-    /// Until it is [committed](Self::commit) or [aborted](Self::abort) the consumer waits at it.
+    /// The consumer waits at the claim until it is [committed](Self::commit) or [aborted](Self::abort).
     pub fn try_claim(&self, msg_type_id: i32, length: usize) -> Result<usize, ClaimError> {
         let max = self.max_message_length();
         if msg_type_id < 1 {
@@ -85,14 +85,14 @@ impl<W: Words> ManyToOneRing<W> {
         Ok(())
     }
 
-    /// Gives the claim at `index` up: the consumer skips it.
+    /// Abandons the claim at `index`: the consumer skips it.
     pub fn abort(&self, index: usize) -> Result<(), CommitError> {
         let (record, length) = self.claimed(index)?;
         self.pad(record, length as usize);
         Ok(())
     }
 
-    /// The record of a claim and its length.
+    /// Returns the record of a claim and its length.
     fn claimed(&self, index: usize) -> Result<(usize, i32), CommitError> {
         let in_bounds = (RECORD_HEADER_LENGTH..=self.capacity).contains(&index);
         if !in_bounds || !index.is_multiple_of(RECORD_ALIGNMENT) {
@@ -108,15 +108,15 @@ impl<W: Words> ManyToOneRing<W> {
         }
     }
 
-    /// Marks a record as being written. The fence keeps what is written into the record from being seen before the mark, which is
-    /// what lets the consumer tell a claim never begun from one in progress.
+    /// Marks a record as being written. The fence keeps later stores to the record from being visible before the mark.
+    /// So the consumer can tell an untouched claim from one in progress.
     fn begin(&self, record: usize, length: usize) {
         self.words
             .store_i32_relaxed(record + LENGTH_OFFSET, -(length as i32));
         self.words.fence_release();
     }
 
-    /// Claims `need` contiguous bytes and answers their index; writes the padding when they start the next lap.
+    /// Claims `need` contiguous bytes and returns their index. Writes padding if they begin on the next lap.
     fn claim(&self, need: usize) -> Result<usize, ClaimError> {
         let mut head = self
             .words
@@ -149,7 +149,7 @@ impl<W: Words> ManyToOneRing<W> {
             if self.advance_tail(tail, claimed) {
                 self.begin(index, to_end);
                 self.pad(index, to_end);
-                // With the padding alone claimed, the consumer drains past the end and a retry succeeds.
+                // If only the padding was claimed, a retry succeeds after the consumer has drained past the end.
                 return if room_at_start {
                     Ok(0)
                 } else {
@@ -169,7 +169,8 @@ impl<W: Words> ManyToOneRing<W> {
             .store_i64_release(self.trailer(HEAD_CACHE_POSITION_OFFSET), head);
     }
 
-    /// Free bytes. The distance is taken modulo 2^32: with a stale head it may exceed the capacity, and then nothing is free.
+    /// Returns the number of free bytes. The distance is taken modulo 2^32: with a stale head it may exceed the
+    /// capacity, and then nothing is free.
     fn available(&self, tail: i64, head: i64) -> i64 {
         self.capacity as i64 - i64::from(tail.wrapping_sub(head) as i32)
     }

@@ -18,7 +18,7 @@ const MAX_MESSAGE: usize = TERM / 8;
 fn the_captured_operations_write_the_captured_bytes() {
     let expected = expectation("log-ipc-concurrent.json");
     let log = captured_log("log-ipc-concurrent-meta.bin");
-    // As before the first operation.
+    // The state before the first operation.
     let fresh = log_of(&log.metadata().description(), 0);
     let appender = ConcurrentAppender::new(fresh.clone());
     let operations = expected["operations_in_order"].as_array().unwrap();
@@ -181,7 +181,7 @@ fn a_message_over_the_maximum_is_refused_unless_the_limit_says_so_first_01_59() 
     assert_eq!(log.producer_position(), 0);
 }
 
-/// 01-67: -1 and -2; -4 is for the client to say.
+/// 01-67: -1 and -2. The client returns -4.
 #[test]
 fn at_the_limit_the_answer_tells_whether_anyone_listens_01_67() {
     let log = log();
@@ -260,7 +260,7 @@ fn an_aborted_dropped_or_detached_claim_ends_as_it_should_01_60() {
     claim.put(0, b"abc");
     assert_eq!(claim.commit(), 224);
     assert_eq!(frames_of(&log), [(160, 35, 0xC0)]);
-    // Type PAD, and the lengths that were claimed.
+    // Type PAD, and the claimed lengths.
     assert_eq!(log.term(0).load_i64_relaxed(0), 0xC0 << 40 | 82);
     assert_eq!(log.term(0).load_i64_relaxed(96), 0xC0 << 40 | 33);
 }
@@ -280,7 +280,7 @@ fn the_reserved_value_is_asked_for_each_fragment_with_its_payload_in_place_01_62
     let message: Vec<u8> = (0..3000).map(|i| (i / 7) as u8).collect();
     let sum = |bytes: Vec<u8>| bytes.into_iter().map(i64::from).sum::<i64>();
     let mut asked = Vec::new();
-    let supplier = |fragment: aeron_memory::log::Fragment<'_, _>| {
+    let supplier = |fragment: aeron_memory::log::LogFragment<'_, _>| {
         asked.push((fragment.offset(), fragment.frame_length()));
         sum(fragment.to_vec())
     };
@@ -352,7 +352,7 @@ fn near_the_maximum_position_the_limit_is_not_what_stops_a_publisher_01_66() {
     let concurrent = ConcurrentAppender::new(log.clone());
     let mut exclusive = ExclusiveAppender::new(log).unwrap();
     let at_limit = max - 96;
-    // 32 bytes take 64, and 64 take 96, which is all there is.
+    // 32 bytes use 64 and 64 use 96, which is all the room that is left.
     for (length, error) in [
         (32, AppendError::BackPressured),
         (33, AppendError::MaxPositionExceeded),
@@ -388,7 +388,7 @@ fn a_tail_off_the_frame_boundaries_is_an_error_and_writes_nothing() {
     assert!(matches!(error, AppendError::Corrupt(_)), "{error}");
     assert!(ExclusiveAppender::new(log.clone()).is_err());
     assert!(terms_of(&log).iter().all(|byte| *byte == 0));
-    // Half a rotation by someone who is gone: told to try again, for ever if need be.
+    // Half a rotation by a dead publisher: every attempt must return `AdminAction`.
     set_tail(RawTail::new(INITIAL_TERM - 3, 0));
     let error = appender.offer(NO_LIMIT, &[1; 5]).unwrap_err();
     assert_eq!(error, AppendError::AdminAction);
@@ -463,7 +463,7 @@ proptest! {
 
         let exclusive = log();
         let mut appender = ExclusiveAppender::new(exclusive.clone()).unwrap();
-        let length = |fragment: aeron_memory::log::Fragment<'_, _>| fragment.frame_length() as i64;
+        let length = |fragment: aeron_memory::log::LogFragment<'_, _>| fragment.frame_length() as i64;
         appender.offer_with(NO_LIMIT, Parts::new(&borrowed), length).unwrap();
         let (payloads, _) = read_all(&exclusive, 0);
         prop_assert_eq!(payloads.concat(), whole);

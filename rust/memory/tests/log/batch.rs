@@ -1,15 +1,15 @@
-//! Batches against offering the same messages one by one.
+//! Compares batches with offering the same messages one by one.
 
 use aeron_memory::Words;
-use aeron_memory::log::append::{Appended, Messages, Records};
+use aeron_memory::log::append::{Appended, FixedLengthMessages, MessageBatch};
 use aeron_memory::log::unblock::unblock;
 use aeron_memory::log::{AppendError, ConcurrentAppender, ExclusiveAppender};
 use proptest::prelude::*;
 
 use crate::common::*;
 
-/// Appends with a batch function, which is handed the index of the next message, until it refuses; tries again at the end
-/// of a term.
+/// Appends with a batch function, which gets the index of the next message, until it refuses. Tries again at the end of
+/// a term.
 fn append_all(
     count: usize,
     mut offer_batch: impl FnMut(usize) -> Result<Appended, AppendError>,
@@ -87,7 +87,7 @@ proptest! {
     ) {
         let stride = length + gap;
         let bytes: Vec<u8> = (0..stride * count).map(|i| (i / 3) as u8).collect();
-        let records = Records::new(&bytes, length, stride, count).unwrap();
+        let records = FixedLengthMessages::new(&bytes, length, stride, count).unwrap();
         let messages: Vec<Vec<u8>> = (0..count)
             .map(|index| bytes[index * stride..][..length].to_vec())
             .collect();
@@ -106,7 +106,7 @@ struct Reserved<'a> {
     first_value: i64,
 }
 
-impl Messages for Reserved<'_> {
+impl MessageBatch for Reserved<'_> {
     fn count(&self) -> usize {
         self.messages.len()
     }
@@ -144,14 +144,14 @@ proptest! {
 #[test]
 fn records_that_do_not_fit_their_memory_are_refused() {
     let bytes = [0; 100];
-    assert!(Records::new(&bytes, 20, 40, 3).is_some());
-    assert!(Records::new(&bytes, 21, 40, 3).is_none());
-    assert!(Records::new(&bytes, 10, 40, 4).is_none());
-    assert!(Records::new(&bytes, 101, 0, 1).is_none());
-    assert!(Records::new(&bytes, 101, 1, 0).is_some());
-    assert!(Records::new(&bytes, 10, 0, usize::MAX).is_some());
-    assert!(Records::new(&bytes, 10, usize::MAX, 3).is_none());
-    assert!(Records::new(&bytes, usize::MAX, 1, 2).is_none());
+    assert!(FixedLengthMessages::new(&bytes, 20, 40, 3).is_some());
+    assert!(FixedLengthMessages::new(&bytes, 21, 40, 3).is_none());
+    assert!(FixedLengthMessages::new(&bytes, 10, 40, 4).is_none());
+    assert!(FixedLengthMessages::new(&bytes, 101, 0, 1).is_none());
+    assert!(FixedLengthMessages::new(&bytes, 101, 1, 0).is_some());
+    assert!(FixedLengthMessages::new(&bytes, 10, 0, usize::MAX).is_some());
+    assert!(FixedLengthMessages::new(&bytes, 10, usize::MAX, 3).is_none());
+    assert!(FixedLengthMessages::new(&bytes, usize::MAX, 1, 2).is_none());
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn a_batch_that_only_partly_fits_says_how_much_did() {
     let refused = appender.offer_batch(NO_LIMIT, &messages[..], 0);
     assert_eq!(refused, Err(AppendError::AdminAction));
 
-    // Two begin before the limit.
+    // Two messages begin before the limit.
     let appender = ConcurrentAppender::new(log_at(start));
     let appended = appender.offer_batch(start + 65, &messages[..], 0).unwrap();
     let position = start + 128;
@@ -225,20 +225,20 @@ fn of_nothing_nothing_is_appended() {
     assert_eq!(appender.offer_batch(0, &[b"a"][..], 1), Ok(nothing));
 }
 
-/// A batch whose publisher dies when it has come to message `dies_at`.
+/// A batch whose publisher dies when it reads message `dies_at`.
 struct Deadly<'a> {
     messages: &'a [Vec<u8>],
     dies_at: usize,
     asked: std::cell::Cell<usize>,
 }
 
-impl Messages for Deadly<'_> {
+impl MessageBatch for Deadly<'_> {
     fn count(&self) -> usize {
         self.messages.len()
     }
 
     fn message(&self, index: usize) -> &[u8] {
-        // Each message is first asked for when the run is planned, the first one twice.
+        // The publisher reads each message once to plan the run, the first one twice.
         self.asked.set(self.asked.get() + 1);
         if self.asked.get() > self.messages.len() + 2 + self.dies_at {
             std::panic::panic_any("the publisher dies");
@@ -247,13 +247,13 @@ impl Messages for Deadly<'_> {
     }
 }
 
-/// A batch whose publisher dies when the payload of message `dies_behind` is written.
+/// A batch whose publisher dies when it writes the payload of message `dies_behind`.
 struct DeadlyBehind<'a> {
     messages: &'a [Vec<u8>],
     dies_behind: usize,
 }
 
-impl Messages for DeadlyBehind<'_> {
+impl MessageBatch for DeadlyBehind<'_> {
     fn count(&self) -> usize {
         self.messages.len()
     }

@@ -36,7 +36,7 @@ fn padding_has_the_limits_of_a_message_01_68() {
     assert_eq!(read_all(&log, start), (vec![], end));
 }
 
-/// What another log of the same stream holds in its first `length` bytes of term 0.
+/// Returns the first `length` bytes of term 0 in another log of the same stream.
 fn recorded(length: usize) -> Vec<u8> {
     let log = log();
     let mut appender = ExclusiveAppender::new(log.clone()).unwrap();
@@ -125,7 +125,7 @@ fn a_block_must_fit_into_the_term_and_respects_the_limit_01_68() {
     let refused = appender.offer_block(TERM as i64 - 64, &block).unwrap_err();
     assert_eq!(refused, AppendError::BackPressured);
 
-    // At the very end of a term the block begins the next one at once.
+    // At the end of a term the block directly begins the next term.
     appender.offer(NO_LIMIT, &[0; 32]).unwrap();
     let mut block = recorded(64);
     block[20..24].copy_from_slice(&(INITIAL_TERM + 1).to_le_bytes());

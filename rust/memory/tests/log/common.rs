@@ -1,4 +1,4 @@
-//! Logs to test with, and captures of real ones.
+//! Logs for tests, and captures of real ones.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub fn description() -> LogDescription {
     )
 }
 
-/// A log and all its memory, to change as another process could.
+/// Returns a log and all its memory, which a test can change like another process.
 pub fn log_in_memory() -> (SharedBuffer, Log) {
     let memory = SharedBuffer::heap(3 * TERM + 4096);
     let log = LogBuffers::create(&memory, &description(), 0).unwrap();
@@ -32,7 +32,7 @@ pub fn log_in_memory() -> (SharedBuffer, Log) {
     (memory, log)
 }
 
-/// A log on the heap which the first publisher finds at `position`.
+/// Creates a log on the heap; its first publisher starts at `position`.
 pub fn log_of(description: &LogDescription, position: i64) -> Log {
     let length = log_length(description.term_length.into(), description.page_size.into()).unwrap();
     let log = LogBuffers::create(&SharedBuffer::heap(length), description, position).unwrap();
@@ -50,14 +50,14 @@ pub fn bytes_of(memory: &SharedBuffer, offset: usize, length: usize) -> Vec<u8> 
     bytes
 }
 
-/// All bytes of a log's terms.
+/// Returns all bytes of a log's terms.
 pub fn terms_of(log: &Log) -> Vec<u8> {
     [0, 1, 2]
         .map(|partition| bytes_of(log.term(partition), 0, log.term_length()))
         .concat()
 }
 
-/// Payloads that a subscriber at `position` reads until there is nothing more, over all terms; and where it ends.
+/// Reads all payloads from `position` on, over all terms. Returns them and the end position.
 pub fn read_all(log: &Log, mut position: i64) -> (Vec<Vec<u8>>, i64) {
     let mut payloads = Vec::new();
     loop {
@@ -86,7 +86,7 @@ fn vector_path(name: &str) -> PathBuf {
         .collect()
 }
 
-/// An empty log with the metadata of a capture.
+/// Creates an empty log with the metadata of a capture.
 pub fn captured_log(metadata: &str) -> Log {
     let metadata = vector(metadata);
     let memory = SharedBuffer::heap(3 * TERM + 4096);

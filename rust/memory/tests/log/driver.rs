@@ -1,4 +1,4 @@
-//! What the driver does to logs: unblocking, cleaning, scanning, rebuilding.
+//! The driver's operations on logs: unblocking, cleaning, scanning, rebuilding.
 
 use aeron_memory::log::clean::clean;
 use aeron_memory::log::gap::{self, Gap, Scanned};
@@ -40,7 +40,7 @@ fn cleaning_zeroes_up_to_the_target_and_at_most_one_term_01_75() {
     assert_eq!(clean(&log, 96, 64), 96);
 }
 
-/// A peer may store any position.
+/// Another process may store any position.
 #[test]
 fn cleaning_stops_at_a_frame_boundary_whatever_the_target() {
     let log = log();
@@ -58,13 +58,13 @@ fn what_was_claimed_last_is_not_touched_however_long_it_takes_01_74() {
     claim_and_die(&log, 128);
     assert!(!unblock(&log, 64), "the zero range reaches the tail");
     appender.offer(NO_LIMIT, b"b").unwrap();
-    assert!(unblock(&log, 64), "somebody claimed behind it");
+    assert!(unblock(&log, 64), "a later claim shows the end");
     let payloads = vec![b"a".to_vec(), b"b".to_vec()];
     assert_eq!(read_all(&log, 0), (payloads, 256));
     assert!(!unblock(&log, 256), "nothing is claimed there");
 }
 
-/// A publisher that dies right after it took `length` bytes.
+/// Simulates a publisher that dies directly after it claimed `length` bytes.
 fn claim_and_die(log: &Log, length: usize) {
     let appender = ConcurrentAppender::new(log.clone());
     let claim = appender.try_claim(NO_LIMIT, length - 32).unwrap();
@@ -107,7 +107,7 @@ fn a_publisher_that_died_before_it_rotated_is_helped_01_74() {
     assert_eq!(log.metadata().tail(1), RawTail::new(INITIAL_TERM + 1, 0));
     assert!(!unblock(&log, TERM as i64));
 
-    // Or it died between the two steps of the rotation.
+    // Or the publisher died between the two steps of the rotation.
     memory.store_i32_relaxed(3 * TERM + 24, 0);
     assert!(unblock(&log, TERM as i64));
     assert_eq!(log.metadata().active_term_count(), 1);
@@ -211,7 +211,7 @@ fn a_datagram_that_has_no_place_is_ignored_01_72() {
     assert!(!insert(term, 0, &[0; 32]), "a heartbeat");
     assert!(!insert(term, 16, &frame), "not on a boundary");
     assert!(!insert(term, TERM - 32, &frame), "beyond the end");
-    assert!(!insert(term, TERM + 32, &frame), "behind the end");
+    assert!(!insert(term, TERM + 32, &frame), "after the end");
     assert!(!insert(term, usize::MAX - 31, &frame), "nowhere");
     frame[0..4].copy_from_slice(&(-40i32).to_le_bytes());
     assert!(!insert(term, 0, &frame), "never complete");
@@ -273,7 +273,7 @@ fn filling_the_gaps_of_one_capture_gives_padding_as_in_the_other_01_73() {
     let expected = expectation("image-unreliable.json");
     let filled = vector("image-unreliable-term0.bin");
     let meta = captured_image("image-unreliable-term0.bin");
-    // The ids that the driver knew: those in any frame of the capture.
+    // The ids that the driver used: those in any frame of the capture.
     let mut ids = description();
     ids.session_id = meta.term(0).load_i32_relaxed(12);
     ids.stream_id = meta.term(0).load_i32_relaxed(16);
@@ -327,7 +327,7 @@ fn a_gap_in_which_something_arrived_is_not_filled_01_73() {
     assert!(gap::fill(&log, INITIAL_TERM, gap));
 }
 
-/// A term as a list: each entry is a frame, or a hole of that many bytes.
+/// A piece of a term: a frame, or a hole of this many bytes.
 #[derive(Debug, Clone)]
 enum Piece {
     Frame(usize),
@@ -375,7 +375,8 @@ proptest! {
         }
     }
 
-    /// Publishers claim in order and some die; the driver unblocks where the subscriber stands until all is readable.
+    /// Publishers claim in order and some die. The driver unblocks at the subscriber's position until everything is
+    /// readable.
     #[test]
     fn unblocking_makes_all_readable_that_living_publishers_wrote_01_74(
         claims in prop::collection::vec((0usize..300, 0..3u8), 1..60),
@@ -398,7 +399,7 @@ proptest! {
                 }
             }
         }
-        // One that lives, so that nothing dead reaches the tail.
+        // A living publisher appends last, so that no dead claim reaches the tail.
         appender.offer(NO_LIMIT, b"end").unwrap();
         expected.push(b"end".to_vec());
         let (mut payloads, mut position) = (Vec::new(), 0);
@@ -413,7 +414,7 @@ proptest! {
         prop_assert!(!unblock(&log, position));
     }
 
-    /// Whatever others wrote into the log, the driver's own steps answer and stay within it.
+    /// For any bytes in the log, the driver's operations return and stay within it.
     #[test]
     fn no_bytes_make_the_driver_panic(
         words in prop::collection::vec((0usize..TERM / 4, prop_oneof![any::<i32>(), -5000..5000i32]), 0..200),

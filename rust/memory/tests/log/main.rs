@@ -1,9 +1,10 @@
-//! Log buffers: the layout against bytes of the real driver, appending and reading against simple models.
+//! Log buffers: compares the layout with bytes of the real driver, and appending and reading with simple models.
 
 mod append;
 mod batch;
 mod block;
 mod common;
 mod driver;
+mod fill;
 mod layout;
 mod read;

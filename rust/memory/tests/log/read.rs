@@ -1,4 +1,4 @@
-//! Reading: fragments, bounded reads, blocks, and logs that someone scribbled on.
+//! Reading: fragments, bounded reads, blocks, and logs with arbitrary bytes.
 
 use aeron_memory::Words;
 use aeron_memory::log::{ConcurrentAppender, ExclusiveAppender};
@@ -32,7 +32,7 @@ fn padding_is_passed_without_being_a_fragment_01_69() {
         ));
     }
     assert_eq!(seen, [(b"a".to_vec(), 0, 64), (b"b".to_vec(), 224, 288)]);
-    // Reading stopped behind the second fragment, before the padding.
+    // Reading stopped after the second fragment, before the padding.
     assert_eq!(cursor.position(), 288);
     assert!(cursor.next_fragment().unwrap().is_some());
     assert!(cursor.next_fragment().unwrap().is_none());
@@ -73,7 +73,7 @@ fn reading_stops_at_what_is_not_complete_and_at_the_term_end_01_69() {
     assert_eq!(next.next_fragment().unwrap().unwrap().to_vec(), b"c");
 }
 
-/// 01-69: what a handler that fails has consumed stays consumed, the failing fragment included.
+/// 01-69: fragments that a failing handler consumed stay consumed, including the failing one.
 #[test]
 fn the_position_is_past_a_fragment_as_soon_as_it_is_handed_out() {
     let log = log_with_padding();
@@ -225,7 +225,7 @@ fn the_end_of_a_stream_is_known_from_its_position_01_77() {
 }
 
 proptest! {
-    /// Whatever the words of a term are, reading it answers frames that lie within it, an end, or an error.
+    /// For any words in a term, a read returns frames within the term, the end, or an error.
     #[test]
     fn any_bytes_are_read_without_leaving_the_term(
         words in prop::collection::vec(

@@ -1,26 +1,26 @@
-//! Broadcast: what a receiver hands out was written as one message, however the transmitter overtakes it.
+//! Broadcast: a receiver only returns messages that were written as one, even if the transmitter overtakes it.
 
 use aeron_memory::Words;
 use aeron_memory::broadcast::{
     BroadcastReceiver, BroadcastTransmitter, ReceiveError, TRAILER_LENGTH,
 };
-use aeron_memory::loom_words::{Layout, LoomWords, Weakness};
+use aeron_memory::loom_words::{LoomWords, ModelLayout, Weakness};
 use loom::thread;
 
 use crate::{check, check_fails};
 
-/// Two messages of 4 bytes to a lap.
+/// A lap has room for two messages of 4 bytes.
 const CAPACITY: usize = 32;
 const TAIL_INTENT: usize = CAPACITY;
 const TAIL: usize = CAPACITY + 8;
 
 fn words() -> LoomWords {
     let trailer = [0, 8, 16].map(|offset| CAPACITY + offset);
-    let data = Layout::new(CAPACITY + TRAILER_LENGTH).narrow(0..CAPACITY);
-    trailer.into_iter().fold(data, Layout::wide).build()
+    let data = ModelLayout::new(CAPACITY + TRAILER_LENGTH).narrow(0..CAPACITY);
+    trailer.into_iter().fold(data, ModelLayout::wide).build()
 }
 
-/// Message k is k in its type and in its payload.
+/// Message k has k as its type and payload.
 fn transmit(
     transmitter: &mut BroadcastTransmitter<LoomWords>,
     messages: std::ops::RangeInclusive<i32>,
@@ -30,7 +30,7 @@ fn transmit(
     }
 }
 
-/// One message was sent before, two more are sent while a receiver reads from the start: the last overwrites the first.
+/// One message was sent before. Two more are sent while a receiver reads from the start: the last overwrites the first.
 fn overtaken(transmitting: Option<Weakness>, receiving: Option<Weakness>) {
     let words = words();
     let weakened = |weakness: Option<Weakness>| match weakness {
@@ -48,7 +48,7 @@ fn overtaken(transmitting: Option<Weakness>, receiving: Option<Weakness>) {
             assert!(msg_type_id > last, "a message came twice");
             last = msg_type_id;
         });
-        // That messages were lost is as it may be.
+        // A loss of messages is allowed.
         if let Err(error @ ReceiveError::Corrupt { .. }) = received {
             panic!("a message is torn: {error}");
         }

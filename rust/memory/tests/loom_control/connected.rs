@@ -1,9 +1,9 @@
-//! Connected or not: what two threads show, each of a fact of its own, is what both facts say in the end.
+//! Connected state: two threads each store one fact and update the state. The final state matches both facts.
 
 use aeron_memory::Words;
 use aeron_memory::log::metadata::METADATA_LENGTH;
 use aeron_memory::log::{Framing, LogBuffers, Positions};
-use aeron_memory::loom_words::{Layout, LoomWords, Weakness};
+use aeron_memory::loom_words::{LoomWords, ModelLayout, Weakness};
 use loom::thread;
 
 use crate::{check, check_fails};
@@ -11,11 +11,11 @@ use crate::{check, check_fails};
 const TERM_LENGTH: usize = 256;
 const METADATA: usize = 3 * TERM_LENGTH;
 const IS_CONNECTED: usize = METADATA + 136;
-/// Where the model keeps the facts: in a part of the metadata that nothing uses.
+/// Location of the facts in the model: an unused part of the metadata.
 const FACTS: [usize; 2] = [METADATA + 1024, METADATA + 1028];
 
 fn words() -> LoomWords {
-    Layout::new(METADATA + METADATA_LENGTH)
+    ModelLayout::new(METADATA + METADATA_LENGTH)
         .narrow(IS_CONNECTED..IS_CONNECTED + 4)
         .narrow(FACTS[0]..FACTS[1] + 4)
         .build()
@@ -30,7 +30,7 @@ fn both(words: &LoomWords) -> bool {
     FACTS.iter().all(|fact| words.load_i32_acquire(*fact) == 1)
 }
 
-/// Stores a fact and shows what follows from both.
+/// Stores a fact and updates the state from both.
 fn tell(words: &LoomWords, fact: usize, value: i32) {
     words.store_i32_release(FACTS[fact], value);
     log(words).metadata().show_connected(|| both(words));

@@ -1,13 +1,13 @@
-//! Counters: a reader sees a counter whole or not at all, values publish what was written before them.
+//! Counters: a reader sees a counter completely or not at all; a value publishes earlier stores.
 
 use aeron_memory::Words;
 use aeron_memory::counters::{AtomicCounter, CountersManager, CountersReader, NewCounter};
-use aeron_memory::loom_words::{Layout, LoomWords, Weakness};
+use aeron_memory::loom_words::{LoomWords, ModelLayout, Weakness};
 use loom::thread;
 
 use crate::{check, check_fails};
 
-// Of the only counter's metadata.
+// Offsets in the metadata of the only counter.
 const STATE: std::ops::Range<usize> = 0..4;
 const LABEL_LENGTH: std::ops::Range<usize> = 128..132;
 const VALUE: std::ops::Range<usize> = 0..8;
@@ -22,16 +22,21 @@ const NEW: NewCounter<'_> = NewCounter {
     value: 5,
 };
 
-/// Room for one counter, with a word of the key and two of the label watched.
+/// Creates room for one counter; loom checks one word of the key and two of the label.
 fn sections() -> (LoomWords, LoomWords) {
-    let metadata = Layout::new(512)
+    let metadata = ModelLayout::new(512)
         .narrow(0..8)
         .wide(8)
         .narrow(16..20)
         .unwatched(20..128)
         .narrow(128..140)
         .build();
-    let values = Layout::new(128).wide(0).wide(8).wide(16).wide(24).build();
+    let values = ModelLayout::new(128)
+        .wide(0)
+        .wide(8)
+        .wide(16)
+        .wide(24)
+        .build();
     (metadata, values)
 }
 
@@ -42,7 +47,7 @@ fn weakened(words: &LoomWords, weakness: Option<Weakness>) -> LoomWords {
     }
 }
 
-/// A counter is allocated while a reader looks for it.
+/// Allocates a counter while a reader searches for it.
 fn allocate(manager: Option<Weakness>, reader: Option<Weakness>) {
     let (metadata, values) = sections();
     let reader = CountersReader::new(weakened(&metadata, reader), values.clone()).unwrap();
@@ -88,7 +93,7 @@ fn without_acquiring_the_state_a_new_counter_is_not_whole() {
     });
 }
 
-/// A counter is freed while a reader reads its key.
+/// Frees a counter while a reader reads its key.
 fn free(manager: Option<Weakness>, reader: Option<Weakness>) {
     let (metadata, values) = sections();
     let reader = CountersReader::new(weakened(&metadata, reader), values.clone()).unwrap();
@@ -109,7 +114,7 @@ fn the_key_of_a_counter_is_never_that_of_a_freed_one() {
 
 #[test]
 fn without_the_fence_after_the_state_the_key_is_that_of_a_freed_counter() {
-    // The state is stored by a release, which orders nothing behind it.
+    // The state is stored with release, which does not order later stores.
     check_fails("freed counter", || free(Some(Weakness::ReleaseFence), None));
 }
 
@@ -123,7 +128,7 @@ fn append(weakness: Option<Weakness>) {
     let (metadata, values) = sections();
     let mut manager = CountersManager::new(metadata.clone(), values.clone(), 0).unwrap();
     manager.allocate(&NEW, 0).unwrap();
-    // What is behind the label is not what will be appended.
+    // The bytes after the label differ from those that will be appended.
     manager.set_label(0, b"textless");
     manager.set_label(0, b"text");
     let client = CountersReader::new(weakened(&metadata, weakness), values).unwrap();
@@ -156,7 +161,7 @@ fn counter(metadata: &LoomWords, values: LoomWords) -> AtomicCounter<LoomWords> 
     reader.counter(0).unwrap()
 }
 
-/// A writer stores something, here the reference id, and then its position.
+/// A writer stores a value, here the reference id, and then its position.
 fn publish(writing: Option<Weakness>, reading: Option<Weakness>) {
     let (metadata, values) = sections();
     let position = counter(&metadata, weakened(&values, writing));

@@ -1,10 +1,12 @@
-//! The lock-free algorithms under the model checker, with the orderings that they have in production.
+//! Runs the lock-free algorithms in the model checker, with the orderings of production.
 //!
-//! Run with `RUSTFLAGS="--cfg loom" cargo test -p aeron-memory --release --test loom_control`. Each model has twins in which one access is
-//! weaker than the algorithm asks for: they must fail, or the model would not test that ordering.
+//! Run with `RUSTFLAGS="--cfg loom" cargo test -p aeron-memory --release --test loom_control`. Each model has variants
+//! in which one access is weaker than the algorithm requires. They must fail; otherwise the model would not test that
+//! ordering.
 //!
-//! loom looks for another order of two accesses only at the last access to a word, so a thread that loads a word before it stores
-//! to it hides earlier loads of others. The thread that only loads is therefore the spawned one, which runs second at first.
+//! loom tries another order of two accesses only at the last access to a word. So a thread that loads a word before it
+//! stores to it hides earlier loads of other threads. Therefore the spawned thread, which first runs second, is the one
+//! that only loads.
 #![cfg(loom)]
 
 mod broadcast;

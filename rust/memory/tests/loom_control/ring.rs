@@ -1,7 +1,7 @@
-//! Ring buffer: records are whole, space is zero when it is claimed again, unblocking sees what was begun.
+//! Ring buffer: records are complete, space is zero when it is claimed again, and unblocking detects started records.
 
 use aeron_memory::Words;
-use aeron_memory::loom_words::{Layout, LoomWords, Weakness};
+use aeron_memory::loom_words::{LoomWords, ModelLayout, Weakness};
 use aeron_memory::ring::{ClaimError, ManyToOneRing, RingConsumer, TRAILER_LENGTH};
 use loom::thread;
 
@@ -14,15 +14,15 @@ const HEAD: usize = CAPACITY + 384;
 
 fn words() -> LoomWords {
     let trailer = [128, 256, 384, 512, 640].map(|offset| CAPACITY + offset);
-    let data = Layout::new(CAPACITY + TRAILER_LENGTH).narrow(0..CAPACITY);
-    trailer.into_iter().fold(data, Layout::wide).build()
+    let data = ModelLayout::new(CAPACITY + TRAILER_LENGTH).narrow(0..CAPACITY);
+    trailer.into_iter().fold(data, ModelLayout::wide).build()
 }
 
 fn ring(words: &LoomWords) -> ManyToOneRing<LoomWords> {
     ManyToOneRing::new(words.clone()).unwrap()
 }
 
-/// The words with one access weakened, if any.
+/// Returns the words, with one access weakened if requested.
 fn weakened(words: &LoomWords, weakness: &Option<Weakness>) -> LoomWords {
     match weakness {
         Some(weakness) => words.weakened(weakness.clone()),
@@ -34,7 +34,7 @@ fn message(k: u8) -> [u8; 8] {
     [k; 8]
 }
 
-/// Reads what is there and checks that each message is whole; the types that came.
+/// Reads all messages and checks that each is complete. Returns their types.
 fn read(consumer: &mut RingConsumer<LoomWords>) -> Vec<i32> {
     let mut types = Vec::new();
     consumer
@@ -87,7 +87,8 @@ fn without_acquiring_the_length_a_message_is_not_whole() {
     });
 }
 
-/// 01-29: one producer's messages keep their order across the end of the buffer, while the consumer frees the space for them.
+/// 01-29: one producer's messages keep their order across the end of the buffer, while the consumer frees the space for
+/// them.
 fn one_producer_laps(weakness: Option<Weakness>) {
     let words = words();
     for offset in [TAIL, HEAD_CACHE, HEAD] {
@@ -123,7 +124,7 @@ fn without_releasing_the_length_messages_across_the_end_are_not_whole() {
     });
 }
 
-/// Claims a message and makes sure that its payload is zero, as the consumer has to leave it.
+/// Claims a message and checks that its payload is zero: the consumer must have zeroed it.
 fn claim_zeroed(ring: &ManyToOneRing<LoomWords>) -> Result<usize, ClaimError> {
     let index = ring.try_claim(9, 8)?;
     for word in [index, index + 4] {
@@ -133,7 +134,7 @@ fn claim_zeroed(ring: &ManyToOneRing<LoomWords>) -> Result<usize, ClaimError> {
     Ok(index)
 }
 
-/// A ring full of messages, of which the consumer reads one while a producer wants its space.
+/// A ring is full of messages. The consumer reads one while a producer claims its space.
 fn reuse(producer: Option<Weakness>, consumer: Option<Weakness>) {
     let words = words();
     for k in 1..=4 {
@@ -167,7 +168,7 @@ fn without_acquiring_the_head_claimed_space_is_not_zero() {
     });
 }
 
-/// As [`reuse`], with a second producer that learns of the free space from the cached head only.
+/// Like [`reuse`], with a second producer that finds the free space only through the cached head.
 fn reuse_by_cached_head(first: Option<Weakness>, second: Option<Weakness>) {
     let words = words();
     for k in 1..=4 {
@@ -190,7 +191,8 @@ fn space_found_free_by_the_cached_head_is_zero() {
 
 #[test]
 fn without_releasing_the_cached_head_claimed_space_is_not_zero() {
-    // The compare-and-swap of the tail publishes the same; it is weakened as well, to leave the cached head alone responsible.
+    // The compare-and-swap of the tail publishes the same stores. It is weakened as well, so that only the cached head
+    // can publish them.
     check_fails("not zero", || {
         reuse_by_cached_head(
             Some(Weakness::Release(HEAD_CACHE..HEAD_CACHE + 8)),
@@ -199,7 +201,7 @@ fn without_releasing_the_cached_head_claimed_space_is_not_zero() {
     });
 }
 
-/// A producer in the middle of its record, and a consumer that takes it for dead.
+/// A producer is writing its record while a consumer treats it as dead.
 fn unblock_a_slow_producer(weakness: Option<Weakness>) {
     let words = words();
     let mut consumer = RingConsumer::new(ring(&words));
@@ -212,7 +214,7 @@ fn unblock_a_slow_producer(weakness: Option<Weakness>) {
     let slow = ring(&weakened(&words, &weakness));
     let index = slow.try_claim(1, 8).unwrap();
     slow.words().copy_in(index, &message(1));
-    // Fails if the record was padded meanwhile.
+    // Fails if the record was padded in between.
     let _ = slow.commit(index);
     consuming.join().unwrap();
 }

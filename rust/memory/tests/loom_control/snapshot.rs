@@ -1,7 +1,7 @@
-//! Snapshots: a row of values is read whole or not at all.
+//! Snapshots: a row of values is read consistently or not at all.
 
 use aeron_memory::Snapshot;
-use aeron_memory::loom_words::{Layout, LoomWords, Weakness};
+use aeron_memory::loom_words::{LoomWords, ModelLayout, Weakness};
 use loom::thread;
 
 use crate::{check, check_fails};
@@ -15,9 +15,14 @@ fn snapshot(words: &LoomWords, weakness: Option<Weakness>) -> Snapshot<LoomWords
     })
 }
 
-/// The row n is (n, n); two are published while a reader looks.
+/// The row n is (n, n); two are published while a reader reads.
 fn publish_and_read(writing: Option<Weakness>, reading: Option<Weakness>) {
-    let words = Layout::new(32).wide(0).wide(8).wide(16).wide(24).build();
+    let words = ModelLayout::new(32)
+        .wide(0)
+        .wide(8)
+        .wide(16)
+        .wide(24)
+        .build();
     let reader = snapshot(&words, reading);
     let reads = thread::spawn(move || {
         if let Some(row) = reader.read() {
@@ -31,7 +36,7 @@ fn publish_and_read(writing: Option<Weakness>, reading: Option<Weakness>) {
     assert_eq!(writer.read().unwrap().values, [2, 2]);
 }
 
-/// What the conductor schedules reaches the receiver whole.
+/// Changes of the conductor's schedule reach the receiver as complete rows.
 #[test]
 fn a_row_is_read_whole_or_not_at_all() {
     check(|| publish_and_read(None, None));

@@ -1,4 +1,4 @@
-//! Running models and their weakened twins.
+//! Runs models and their weakened variants.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,7 +7,7 @@ pub fn check(model: impl Fn() + Send + Sync + 'static) {
     loom::model(model);
 }
 
-/// Makes sure that some execution of a weakened model fails with `message`.
+/// Checks that some execution of a weakened model fails with `message`.
 pub fn check_fails(message: &str, model: impl Fn() + Send + Sync + 'static) {
     let failure =
         catch_unwind(AssertUnwindSafe(|| check(model))).expect_err("every execution passed");

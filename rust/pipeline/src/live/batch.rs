@@ -1,4 +1,4 @@
-//! [`Batch`]: from an offset to the next one, and from two offsets to partitions.
+//! [`BatchPlanner`]: computes the end offset of a batch from its start, and the partitions between two offsets.
 
 use std::collections::HashMap;
 
@@ -7,23 +7,23 @@ use aeron_archive::storage::Directory;
 use crate::error::{LiveCode, LiveError};
 use crate::offsets::{Offset, RecordingOffset};
 use crate::partition::{Partition, RecordingPiece};
-use crate::planning::{self, Cutting, Limits, Range, Rows};
+use crate::planning::{self, PlanLimits, Range, RangeCutting, RowKind};
 use crate::private::{Index, RecordingInfo};
-use crate::recorder::{RecorderSettings, StreamRecorder, has_news};
+use crate::recorder::{RecorderSettings, StreamRecorder, has_new_messages};
 
-/// What a batch is planned with.
-pub(super) struct Batch<'a> {
+/// Inputs for planning one batch.
+pub(super) struct BatchPlanner<'a> {
     pub recorder: &'a StreamRecorder,
     pub settings: &'a RecorderSettings,
-    /// Recordings that were lost when the archive was opened, and counted then.
+    /// Recordings that were abandoned when the archive was opened. Their loss was counted then.
     pub given_up: &'a [i64],
 }
 
-/// A recording and what is to be read of it.
-type Piece<'a> = (&'a RecordingInfo, Range<Index<Directory>>);
+/// A recording and the range to read from it.
+type IndexedRecording<'a> = (&'a RecordingInfo, Range<Index<Directory>>);
 
-impl Batch<'_> {
-    /// Whether all that `start` names is still there.
+impl BatchPlanner<'_> {
+    /// Checks that all recordings that `start` names still exist.
     pub fn check(&self, start: &Offset, recordings: &[RecordingInfo]) -> Result<(), LiveError> {
         for taken in start.recordings() {
             let end = find(recordings, taken.recording_id).map(end_of);
@@ -35,14 +35,14 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// The end of a batch that begins at `start`; `None` when there is nothing to take.
+    /// Returns the end of a batch that begins at `start`; `None` if there is no new data.
     pub fn end(
         &self,
         start: &Offset,
         recordings: &[RecordingInfo],
         frozen: Option<&HashMap<i64, i64>>,
-        limits: Limits,
-        rows: Rows,
+        limits: PlanLimits,
+        rows: RowKind,
     ) -> Result<Option<Offset>, LiveError> {
         let news = recordings
             .iter()
@@ -53,7 +53,7 @@ impl Batch<'_> {
         }
         let ends = planning::take(&ranges, limits, rows)?;
         let mut taken: Vec<RecordingOffset> = start.recordings().to_vec();
-        // What was purged wholly is not asked for again.
+        // A recording that was purged entirely is never requested again.
         taken.retain(|taken| find(recordings, taken.recording_id).is_some());
         for ((recording, range), position) in recorded.into_iter().zip(&ranges).zip(ends) {
             if position > range.from {
@@ -70,10 +70,10 @@ impl Batch<'_> {
         start: &Offset,
         recording: &'r RecordingInfo,
         frozen: Option<&HashMap<i64, i64>>,
-    ) -> Option<Piece<'r>> {
+    ) -> Option<IndexedRecording<'r>> {
         let id = recording.stream.recording_id();
         let taken = start.position(id);
-        if !has_news(recording, taken) {
+        if !has_new_messages(recording, taken) {
             return None;
         }
         let head = recording.published.head()?;
@@ -85,12 +85,12 @@ impl Batch<'_> {
         (to > from).then(|| self.piece(recording, from, to))
     }
 
-    /// The partitions of a batch. `start` is `None` when the batch is the first one of its archive.
+    /// Plans the partitions of a batch. `start` is `None` for the first batch of its archive.
     pub fn partitions(
         &self,
         start: Option<&Offset>,
         end: &Offset,
-        cutting: Cutting,
+        cutting: RangeCutting,
     ) -> Result<Vec<String>, LiveError> {
         let recordings = self.recorder.recordings();
         let mut pieces = Vec::new();
@@ -103,7 +103,7 @@ impl Batch<'_> {
         let (recorded, ranges): (Vec<_>, Vec<_>) = pieces.into_iter().unzip();
         let cut = planning::cut(&ranges, cutting)?;
         let location = self.recorder.location()?;
-        let partition = |cut: &planning::Piece| {
+        let partition = |cut: &planning::RangePiece| {
             let partition = Partition {
                 archive: location.clone(),
                 recording: describe(recorded[cut.range]),
@@ -117,13 +117,13 @@ impl Batch<'_> {
         Ok(cut.iter().map(partition).collect())
     }
 
-    /// A range that was logged; `None` when it is lost, and that is accepted.
+    /// Returns a range that Spark has logged; `None` if the range is lost and the settings accept the loss.
     fn logged<'r>(
         &self,
         recordings: &'r [RecordingInfo],
         from: Option<i64>,
         taken: &RecordingOffset,
-    ) -> Result<Option<Piece<'r>>, LiveError> {
+    ) -> Result<Option<IndexedRecording<'r>>, LiveError> {
         let to = taken.position;
         let Some(recording) = find(recordings, taken.recording_id) else {
             if self.given_up.contains(&taken.recording_id) {
@@ -172,7 +172,7 @@ impl Batch<'_> {
     fn loss(&self, taken: &RecordingOffset, from: i64, to: i64, reason: &str) -> String {
         let path = self.recorder.location().map(|location| location.path);
         format!(
-            "recording {} of stream {} session {} from {from} to {to} of {} cannot be read: {reason}; failOnDataLoss=false counts what is lost and goes on",
+            "recording {} of stream {} session {} from {from} to {to} of {} cannot be read: {reason}; failOnDataLoss=false counts the loss and continues",
             taken.recording_id,
             taken.stream_id,
             taken.session_id,
@@ -180,13 +180,13 @@ impl Batch<'_> {
         )
     }
 
-    fn piece<'r>(&self, recording: &'r RecordingInfo, from: i64, to: i64) -> Piece<'r> {
+    fn piece<'r>(&self, recording: &'r RecordingInfo, from: i64, to: i64) -> IndexedRecording<'r> {
         let messages = index(self.recorder, recording);
         (recording, Range { messages, from, to })
     }
 }
 
-/// Counts what `answered` leaves of the recordings.
+/// Counts the bytes and messages of the recordings after the offsets in `answered`.
 pub(super) fn count_backlog(
     recorder: &StreamRecorder,
     recordings: &[RecordingInfo],
@@ -197,7 +197,10 @@ pub(super) fn count_backlog(
         let id = recording.stream.recording_id();
         let taken = answered.iter().find(|taken| taken.recording_id == id);
         let taken = taken.map(|taken| taken.position);
-        if let (true, Some(head)) = (has_news(recording, taken), recording.published.head()) {
+        if let (true, Some(head)) = (
+            has_new_messages(recording, taken),
+            recording.published.head(),
+        ) {
             let from = taken.unwrap_or(recording.stream.start_position());
             bytes += head - from;
             let counts = index(recorder, recording).count(from, head);
@@ -209,7 +212,7 @@ pub(super) fn count_backlog(
     statistics.backlog_messages.set(messages);
 }
 
-/// The head of a recording, as an offset would name it.
+/// Returns the head of a recording as an entry of an offset.
 pub(super) fn head_of(recording: &RecordingInfo) -> Option<RecordingOffset> {
     let head = recording.published.head()?;
     Some(recording_offset(recording, head))
@@ -224,7 +227,7 @@ fn find(recordings: &[RecordingInfo], recording_id: i64) -> Option<&RecordingInf
     recordings.find(|recording| recording.stream.recording_id() == recording_id)
 }
 
-/// End of what can be taken of a recording.
+/// Returns the position up to which a batch can read a recording.
 fn end_of(recording: &RecordingInfo) -> i64 {
     let start = recording.stream.start_position();
     recording.published.head().unwrap_or(start)

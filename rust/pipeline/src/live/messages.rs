@@ -1,11 +1,11 @@
-//! The messages of a recording, for planning.
+//! Implements [`RecordingMessages`] for recordings, so that the planner can count and cut them.
 
 use aeron_archive::storage::Storage;
 
-use crate::planning::Messages;
+use crate::planning::RecordingMessages;
 use crate::private::{Counts, Cut, Index, IndexError};
 
-impl<S: Storage> Messages for Index<S> {
+impl<S: Storage> RecordingMessages for Index<S> {
     type Error = IndexError;
 
     fn counts(&self, from: i64, to: i64) -> Result<Counts, IndexError> {

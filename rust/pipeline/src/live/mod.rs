@@ -1,7 +1,7 @@
-//! [`LiveSource`]: what Spark asks of a live stream, answered from recordings.
+//! [`LiveSource`]: implements Spark's streaming-source hooks for a live stream, backed by recordings.
 //!
-//! The hooks are Spark's own, with offsets and partitions as text. Nothing is opened before Spark has logged the archive's id:
-//! what is recorded before cannot be found after a kill.
+//! The hooks have Spark's signatures; offsets and partitions are passed as text. The source opens nothing before Spark
+//! has logged the archive's id: an archive that was made earlier could not be found again after a kill.
 
 mod batch;
 mod messages;
@@ -12,10 +12,11 @@ pub use source::{LiveSettings, LiveSource};
 
 use std::time::Duration;
 
-/// How long a question for the latest offset waits for data.
+/// Longest time for which a request for the latest offset waits for data, in milliseconds.
 pub const POLL_TIMEOUT_MS: u64 = 100;
-/// How often a waiting hook asks whether it is to go on: a process that is told to end does so within 100 ms.
+/// Interval at which a waiting hook calls the interrupt check. A process that must end therefore ends within 100 ms.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Asked by a hook that waits; `true` ends the wait with [`LiveCode::Interrupted`](crate::error::LiveCode::Interrupted).
+/// Interrupt check that a waiting hook calls. `true` ends the wait with
+/// [`LiveCode::Interrupted`](crate::error::LiveCode::Interrupted).
 pub type Interrupt<'a> = &'a mut dyn FnMut() -> bool;

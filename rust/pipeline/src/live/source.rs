@@ -1,4 +1,4 @@
-//! [`LiveSource`]: the hooks.
+//! [`LiveSource`]: the hooks of a live stream.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::batch::{self, Batch};
+use super::batch::{self, BatchPlanner};
 use super::{Interrupt, POLL_TIMEOUT_MS, SLICE};
 use crate::error::{LiveCode, LiveError};
 use crate::offsets::{ArchiveName, Offset, RecordingOffset, write_recordings};
 use crate::pause::{self, Point};
-use crate::planning::{Cutting, Limits};
-use crate::private::{ArchiveRoots, Known, PrivateArchiveId, RecordingInfo};
+use crate::planning::{PlanLimits, RangeCutting};
+use crate::private::{ArchiveRoots, KnownRecording, PrivateArchiveId, RecordingInfo};
 use crate::recorder::{MakeContext, OpenArchive, RecorderSettings, StreamRecorder};
 
-/// What a query reads, and how.
+/// Settings of a live source.
 pub struct LiveSettings {
     /// Channel of all subscriptions.
     pub channel: String,
@@ -24,66 +24,66 @@ pub struct LiveSettings {
     pub stream_ids: Vec<i32>,
     /// How to connect to a media driver.
     pub make_context: MakeContext,
-    /// Where private archives are made; `None` for the default places.
+    /// Absolute directory in which private archives are created; `None` for the default directories.
     pub archive_dir: Option<PathBuf>,
-    /// Most bytes recorded and not yet committed.
+    /// Limit for the bytes that are recorded but not yet committed.
     pub max_retained_bytes: u64,
-    /// Limits of a batch whose trigger honours them.
-    pub limits: Limits,
-    /// How a batch is cut into partitions.
-    pub cutting: Cutting,
-    /// Whether data that is lost ends the query; else it is counted.
+    /// Limits of a batch, used if the trigger honours them.
+    pub limits: PlanLimits,
+    /// How to cut a batch into partitions.
+    pub cutting: RangeCutting,
+    /// Whether lost data ends the query; if `false`, the loss is only counted.
     pub fail_on_data_loss: bool,
-    /// Whether rows have their arrival time.
+    /// Whether rows have an arrival time.
     pub needs_timestamp: bool,
 }
 
-/// A live stream as Spark's streaming query sees it: a recorder, and the arithmetic of its offsets.
+/// A live stream as seen by Spark's streaming query: a recorder, and the arithmetic of its offsets.
 ///
-/// The hooks are for one thread at a time, as Spark calls them. [`close`](Self::close) may be called at any time from any thread,
-/// also from inside an [`Interrupt`] that one of them asks.
+/// Call the hooks from one thread at a time, as Spark does. [`close`](Self::close) may be called at any time from any
+/// thread, also from an [`Interrupt`] that a hook calls.
 pub struct LiveSource {
     settings: Arc<RecorderSettings>,
-    limits: Limits,
-    cutting: Cutting,
-    /// There from the moment in which it opens. Never locked for longer than a look.
+    limits: PlanLimits,
+    cutting: RangeCutting,
+    /// Set as soon as the source starts to open the archive. The lock is held only for short reads and writes.
     recorder: Mutex<Option<Arc<StreamRecorder>>>,
     is_closed: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<QueryState>,
 }
 
-/// What the hooks remember from call to call.
+/// State that the hooks keep between calls.
 #[derive(Default)]
-struct State {
-    /// The archive of a query that begins, as it was answered.
+struct QueryState {
+    /// The archive of a new query, as returned by `initial_offset`.
     initial: Option<PrivateArchiveId>,
     /// The archive that is open.
     open: Option<PrivateArchiveId>,
-    /// Recordings that were given up when it was opened.
+    /// Recordings that were abandoned when the archive was opened.
     given_up: Vec<i64>,
-    /// An archive that is gone, and the one that takes its place.
+    /// A lost archive, and the archive that replaces it.
     successor: Option<(PrivateArchiveId, PrivateArchiveId)>,
     is_available_now: bool,
-    /// How far each recording may be taken once that is decided for good.
+    /// Upper bound for each recording, fixed when a query with the trigger *available now* starts.
     frozen: Option<HashMap<i64, i64>>,
-    /// How far the last answer takes the recordings.
+    /// End of each recording in the last offset that was returned.
     answered: Vec<RecordingOffset>,
-    /// Where the batch began that was planned last; before that everything is finished.
+    /// Start of the batch that was planned last. All batches before it are finished.
     begun: Option<Offset>,
-    /// What was lost with an archive that is gone, until its successor is open: bytes, and why.
+    /// Loss of an archive that is gone (bytes and reason), kept until its replacement is open.
     lost_archive: Option<(i64, String)>,
     lines: Vec<String>,
 }
 
-/// What is there to plan with.
+/// State of the archive, for planning.
 enum Opened {
     Recorder(Arc<StreamRecorder>),
-    /// Nothing is open; this is the answer as long as that is so.
+    /// Nothing is open. The hook returns this offset until an archive is open.
     NotYet(Offset),
 }
 
-impl State {
-    /// Takes note that a batch begins at `start`: what lies before it is taken, and finished.
+impl QueryState {
+    /// Records that a batch begins at `start`: all earlier batches are finished.
     fn begin(&mut self, start: &Offset, recorder: &StreamRecorder) {
         if self.begun.as_ref() == Some(start) {
             return;
@@ -95,7 +95,7 @@ impl State {
 }
 
 impl LiveSource {
-    /// A source that has opened nothing.
+    /// Creates a source that has opened nothing.
     ///
     /// # Errors
     /// `archive_dir` is not an absolute path.
@@ -120,7 +120,7 @@ impl LiveSource {
         })
     }
 
-    /// Stops the recordings, removes the subscriptions and gives the archive free. Idempotent.
+    /// Stops the recordings, removes the subscriptions and unlocks the archive. Idempotent.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         let recorder = self.slot().take();
@@ -129,7 +129,7 @@ impl LiveSource {
         }
     }
 
-    /// Lines for the log that were not taken yet.
+    /// Removes and returns the pending log lines.
     pub fn take_lines(&self) -> Vec<String> {
         let mut lines = std::mem::take(&mut self.state().lines);
         if let Some(recorder) = &*self.slot() {
@@ -141,7 +141,7 @@ impl LiveSource {
 
 /// The hooks.
 impl LiveSource {
-    /// The empty set of a new archive; the same one whenever it is asked for.
+    /// Returns the offset of a new, empty archive. Every call returns the same offset.
     ///
     /// # Errors
     /// The system has no random bytes.
@@ -155,18 +155,19 @@ impl LiveSource {
         Ok(initial(id).to_string())
     }
 
-    /// From now on no batch goes beyond what is there when the first one is asked for.
+    /// Fixes the end of the query: no batch goes beyond the data that exists when the first batch is requested.
     pub fn prepare_for_available_now(&self) {
         let mut state = self.state();
         state.is_available_now = true;
         state.frozen = None;
     }
 
-    /// How far the batch behind `start` goes: `start` itself if nothing comes within [`POLL_TIMEOUT_MS`].
+    /// Returns the end of the batch that begins at `start`; returns `start` itself if no data comes within
+    /// [`POLL_TIMEOUT_MS`].
     ///
     /// # Errors
-    /// `start` is not an offset of this source, its archive cannot be opened, data is lost, or all that is recorded was taken and
-    /// the media driver is gone or the disk is full.
+    /// `start` is not an offset of this source, its archive cannot be opened, or data is lost. Also if all recorded
+    /// data was in earlier batches and the media driver has ended or the disk is full.
     pub fn latest_offset(
         &self,
         start: &str,
@@ -185,17 +186,18 @@ impl LiveSource {
         let limits = if is_limited {
             self.limits
         } else {
-            Limits::default()
+            PlanLimits::default()
         };
         let end = self.next_end(state, &recorder, &start, limits, interrupt)?;
         state.answered = end.recordings().to_vec();
         Ok(end.to_string())
     }
 
-    /// The pieces of the batch from `start` to `end`, both logged by now. Opens the archive of `end`.
+    /// Returns the partitions of the batch from `start` to `end`; Spark has logged both offsets. Opens the archive of
+    /// `end`.
     ///
     /// # Errors
-    /// As [`latest_offset`](Self::latest_offset); the batch cannot be read any more.
+    /// The same as [`latest_offset`](Self::latest_offset), and the batch cannot be read any more.
     pub fn partitions(
         &self,
         start: &str,
@@ -212,7 +214,7 @@ impl LiveSource {
         if let Some(start) = start {
             state.begin(start, &recorder);
         }
-        let batch = Batch {
+        let batch = BatchPlanner {
             recorder: &recorder,
             settings: &self.settings,
             given_up: &state.given_up,
@@ -226,10 +228,10 @@ impl LiveSource {
         Ok(partitions)
     }
 
-    /// Lets go what lies before `end`; returns at once.
+    /// Allows the recorder to delete the data before `end`. Returns at once.
     ///
     /// # Errors
-    /// `end` is no offset.
+    /// `end` is not an offset.
     pub fn commit(&self, end: &str) -> Result<(), LiveError> {
         self.check_open()?;
         let end = Offset::parse(end)?;
@@ -242,7 +244,7 @@ impl LiveSource {
         Ok(())
     }
 
-    /// What the user sees while the query runs, as JSON.
+    /// Returns the progress report that the user sees while the query runs, as JSON.
     ///
     /// # Errors
     /// The source is closed.
@@ -257,7 +259,7 @@ impl LiveSource {
             heads.extend(recordings.iter().filter_map(batch::head_of));
             batch::count_backlog(recorder, &recordings, &state.answered);
         }
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write_recordings(&mut text, &heads);
         let statistics = recorder.as_ref().map(|recorder| recorder.statistics());
         let has_unknown_gaps = statistics.is_some_and(|all| all.unknown_gaps.get() > 0);
@@ -277,11 +279,11 @@ impl LiveSource {
     }
 }
 
-/// Opening.
+/// Opening of archives.
 impl LiveSource {
     fn open_for_latest(
         &self,
-        state: &mut State,
+        state: &mut QueryState,
         start: &Offset,
         interrupt: Interrupt<'_>,
     ) -> Result<Opened, LiveError> {
@@ -293,7 +295,7 @@ impl LiveSource {
             return Ok(Opened::NotYet(start.clone()));
         }
         if state.successor.is_none_or(|(gone, _)| gone != id) {
-            let known = start.recordings().iter().map(|taken| Known {
+            let known = start.recordings().iter().map(|taken| KnownRecording {
                 recording_id: taken.recording_id,
                 committed: taken.position,
                 told: taken.position,
@@ -307,10 +309,10 @@ impl LiveSource {
         Ok(Opened::NotYet(initial(successor)))
     }
 
-    /// Opens the archive of a batch that is logged; `None` when it is gone and that was accepted.
+    /// Opens the archive of a logged batch; `None` if the archive is gone and the settings accept the loss.
     fn open_for_batch(
         &self,
-        state: &mut State,
+        state: &mut QueryState,
         start: Option<&Offset>,
         end: &Offset,
         interrupt: Interrupt<'_>,
@@ -324,16 +326,16 @@ impl LiveSource {
         }
         let position =
             |taken: &RecordingOffset| start.and_then(|start| start.position(taken.recording_id));
-        let known: Vec<Known> = end
+        let known: Vec<KnownRecording> = end
             .recordings()
             .iter()
-            .map(|taken| Known {
+            .map(|taken| KnownRecording {
                 recording_id: taken.recording_id,
                 committed: position(taken).unwrap_or(0),
                 told: taken.position,
             })
             .collect();
-        // Positions of a checkpoint are whatever somebody wrote there.
+        // The sum saturates: positions in a checkpoint are untrusted input.
         let lost = known.iter().fold(0_i64, |sum, known| {
             sum.saturating_add(known.told.saturating_sub(known.committed).max(0))
         });
@@ -346,10 +348,10 @@ impl LiveSource {
         }
     }
 
-    /// The recorder, if it has this archive open.
+    /// Returns the recorder if it has this archive open.
     fn opened(
         &self,
-        state: &State,
+        state: &QueryState,
         id: PrivateArchiveId,
     ) -> Result<Option<Arc<StreamRecorder>>, LiveError> {
         match state.open {
@@ -366,9 +368,9 @@ impl LiveSource {
 
     fn open(
         &self,
-        state: &mut State,
+        state: &mut QueryState,
         id: PrivateArchiveId,
-        known: Vec<Known>,
+        known: Vec<KnownRecording>,
         interrupt: Interrupt<'_>,
     ) -> Result<Arc<StreamRecorder>, LiveError> {
         let recorder =
@@ -406,15 +408,15 @@ impl LiveSource {
         }
     }
 
-    /// Whether the query goes on in spite of an error.
+    /// Whether the query continues in spite of an error.
     fn is_accepted(&self, error: &LiveError) -> bool {
         error.code() == LiveCode::DataLoss && !self.settings.fail_on_data_loss
     }
 
-    /// Begins anew with another archive, because that of the checkpoint is gone.
+    /// Starts over with a new archive, because the archive of the checkpoint is gone.
     fn replace(
         &self,
-        state: &mut State,
+        state: &mut QueryState,
         gone: PrivateArchiveId,
         lost_bytes: i64,
         error: &LiveError,
@@ -430,8 +432,8 @@ impl LiveSource {
 
 /// Planning.
 impl LiveSource {
-    /// Decides how far a query goes that ends by itself.
-    fn freeze(&self, state: &mut State, recorder: &StreamRecorder, start: &Offset) {
+    /// Fixes the end of a query that ends by itself (trigger *available now*).
+    fn freeze(&self, state: &mut QueryState, recorder: &StreamRecorder, start: &Offset) {
         if !state.is_available_now || state.frozen.is_some() {
             return;
         }
@@ -452,14 +454,14 @@ impl LiveSource {
 
     fn next_end(
         &self,
-        state: &State,
+        state: &QueryState,
         recorder: &StreamRecorder,
         start: &Offset,
-        limits: Limits,
+        limits: PlanLimits,
         interrupt: Interrupt<'_>,
     ) -> Result<Offset, LiveError> {
         let deadline = Instant::now() + Duration::from_millis(POLL_TIMEOUT_MS);
-        let batch = Batch {
+        let batch = BatchPlanner {
             recorder,
             settings: &self.settings,
             given_up: &state.given_up,
@@ -496,7 +498,7 @@ impl LiveSource {
 }
 
 impl LiveSource {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -518,7 +520,7 @@ impl Drop for LiveSource {
     }
 }
 
-/// What the progress report says of the latest gaps and of where the recordings are.
+/// Returns the part of the progress report with the latest gaps and the archive's directory.
 fn gaps_and_archive(recorder: Option<&StreamRecorder>) -> String {
     let gaps = recorder.map(StreamRecorder::gaps).unwrap_or_default();
     let path = recorder.and_then(|recorder| recorder.location().ok());
@@ -526,7 +528,7 @@ fn gaps_and_archive(recorder: Option<&StreamRecorder>) -> String {
     let fields = serde_json::json!({ "gaps": *gaps, "archive": path });
     let mut text = String::new();
     for name in ["gaps", "archive"] {
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, r#", "{name}": {}"#, fields[name]);
     }
     text
@@ -534,7 +536,7 @@ fn gaps_and_archive(recorder: Option<&StreamRecorder>) -> String {
 
 /// Whether a recording goes beyond an offset.
 fn is_behind(start: &Offset, recording: &RecordingInfo) -> bool {
-    crate::recorder::has_news(recording, start.position(recording.stream.recording_id()))
+    crate::recorder::has_new_messages(recording, start.position(recording.stream.recording_id()))
 }
 
 fn new_id() -> Result<PrivateArchiveId, LiveError> {

@@ -8,7 +8,7 @@ use super::Point;
 
 const VARIABLE: &str = "AERON_PIPELINE_PAUSE";
 
-/// The value of the variable, parsed.
+/// Parsed value of the environment variable.
 struct Pause {
     point: Point,
     count: u64,
@@ -18,7 +18,7 @@ struct Pause {
 
 static PAUSE: OnceLock<Option<Pause>> = OnceLock::new();
 
-/// Stands still for ever, if a test asks for it here.
+/// Sleeps for ever if the environment variable names this point.
 #[inline]
 pub fn at(point: Point) {
     if let Some(pause) = PAUSE.get_or_init(Pause::of_environment) {
@@ -60,7 +60,7 @@ impl Pause {
         if point != self.point || self.seen.fetch_add(1, Ordering::Relaxed) + 1 != self.count {
             return;
         }
-        // A test that cannot be told gives up by its own deadline.
+        // If the file cannot be written, the test fails by its own deadline.
         let _ = std::fs::write(&self.file, "");
         loop {
             std::thread::park();

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Messages of a made-up recording: end position and payload bytes of each.
+/// Messages of an invented recording: end position and payload bytes of each.
 #[derive(Debug, Clone)]
 struct Model(Vec<(i64, i64)>);
 
 impl Model {
-    /// Messages with these payloads, one after the other from position 0 on.
+    /// Creates messages with these payload lengths, one after the other from position 0.
     fn of(payloads: &[i64]) -> Self {
         let mut end = 0;
         let message = |&payload: &i64| {
@@ -42,7 +42,7 @@ impl Model {
     }
 }
 
-impl Messages for &Model {
+impl RecordingMessages for &Model {
     type Error = Infallible;
 
     fn counts(&self, from: i64, to: i64) -> Result<Counts, Infallible> {
@@ -74,7 +74,7 @@ impl Messages for &Model {
     }
 }
 
-fn take_of(models: &[Model], limits: Limits, rows: Rows) -> Vec<Counts> {
+fn take_of(models: &[Model], limits: PlanLimits, rows: RowKind) -> Vec<Counts> {
     let ranges: Vec<_> = models.iter().map(Model::all).collect();
     let ends = take(&ranges, limits, rows).unwrap();
     let counts = models
@@ -84,15 +84,15 @@ fn take_of(models: &[Model], limits: Limits, rows: Rows) -> Vec<Counts> {
     counts.map(Result::unwrap).collect()
 }
 
-fn rows(limit: u64) -> Limits {
-    Limits {
+fn rows(limit: u64) -> PlanLimits {
+    PlanLimits {
         rows: Some(limit),
         payload_bytes: None,
     }
 }
 
-fn messages_taken(models: &[Model], limits: Limits) -> Vec<i64> {
-    let counts = take_of(models, limits, Rows::Messages);
+fn messages_taken(models: &[Model], limits: PlanLimits) -> Vec<i64> {
+    let counts = take_of(models, limits, RowKind::Messages);
     counts.iter().map(|counts| counts.messages).collect()
 }
 
@@ -104,7 +104,7 @@ fn shares_are_in_proportion_and_the_remainder_goes_to_the_oldest() {
         Model::of(&[8; 60]),
         Model::of(&[8; 10]),
     ];
-    assert_eq!(messages_taken(&models, Limits::default()), [30, 60, 10]);
+    assert_eq!(messages_taken(&models, PlanLimits::default()), [30, 60, 10]);
     assert_eq!(messages_taken(&models, rows(100)), [30, 60, 10]);
     assert_eq!(messages_taken(&models, rows(50)), [15, 30, 5]);
     assert_eq!(messages_taken(&models, rows(19)), [7, 11, 1]);
@@ -114,7 +114,7 @@ fn shares_are_in_proportion_and_the_remainder_goes_to_the_oldest() {
 /// 08-39
 #[test]
 fn a_message_over_the_byte_limit_passes_alone() {
-    let bytes = |limit| Limits {
+    let bytes = |limit| PlanLimits {
         rows: None,
         payload_bytes: Some(limit),
     };
@@ -125,11 +125,11 @@ fn a_message_over_the_byte_limit_passes_alone() {
     assert_eq!(messages_taken(&models, bytes(0)), [0, 1, 0]);
 }
 
-/// 08-39: rows and bytes given both, the smaller one holds.
+/// 08-39: if both rows and bytes are limited, the smaller limit applies.
 #[test]
 fn both_limits_hold_at_once() {
     let models = [Model::of(&[100; 10])];
-    let both = |rows, payload_bytes| Limits {
+    let both = |rows, payload_bytes| PlanLimits {
         rows: Some(rows),
         payload_bytes: Some(payload_bytes),
     };
@@ -141,20 +141,20 @@ fn both_limits_hold_at_once() {
 #[test]
 fn typed_rows_are_counted_by_their_length() {
     let models = [Model::of(&[48, 96, 144, 48])];
-    let typed = Rows::Records { length: 48 };
+    let typed = RowKind::Records { length: 48 };
     let taken = |limit| take_of(&models, rows(limit), typed)[0];
     assert_eq!(typed.of(taken(7)), 7);
     assert_eq!(typed.of(taken(3)), 3);
     assert_eq!(typed.of(taken(5)), 3);
 }
 
-/// 08-43: publishers may send what is no record between their records.
+/// 08-43: publishers may send messages that are not records between their records.
 #[test]
 fn messages_that_are_shorter_than_a_record_are_no_partitions_of_their_own() {
     let pieces = |payloads: &[i64], max_rows| {
         let model = Model::of(payloads);
-        let rows = Rows::Records { length: 1024 };
-        let cutting = Cutting {
+        let rows = RowKind::Records { length: 1024 };
+        let cutting = RangeCutting {
             min_partitions: 1,
             max_rows,
             rows,
@@ -175,10 +175,10 @@ fn an_end_of_a_recording_that_holds_no_message_gives_no_piece() {
         from: 0,
         to: 4096,
     };
-    let cutting = Cutting {
+    let cutting = RangeCutting {
         min_partitions: 4,
         max_rows: Some(1),
-        rows: Rows::Messages,
+        rows: RowKind::Messages,
     };
     assert_eq!(cut(&[range], cutting), Ok(vec![]));
 }
@@ -186,10 +186,10 @@ fn an_end_of_a_recording_that_holds_no_message_gives_no_piece() {
 #[test]
 fn an_absurd_number_of_partitions_is_refused_with_the_numbers() {
     let model = Model::of(&vec![8; MAX_PARTITIONS + 1]);
-    let cutting = Cutting {
+    let cutting = RangeCutting {
         min_partitions: 1,
         max_rows: Some(1),
-        rows: Rows::Messages,
+        rows: RowKind::Messages,
     };
     let error = cut(&[model.all()], cutting).unwrap_err().to_string();
     assert!(error.contains("maxRowsPerPartition=1"), "{error}");
@@ -201,15 +201,15 @@ fn models() -> impl Strategy<Value = Vec<Model>> {
     prop::collection::vec(payloads.prop_map(|payloads| Model::of(&payloads)), 1..6)
 }
 
-fn row_kinds() -> impl Strategy<Value = Rows> {
+fn row_kinds() -> impl Strategy<Value = RowKind> {
     prop_oneof![
-        Just(Rows::Messages),
-        (1u32..200).prop_map(|length| Rows::Records { length }),
+        Just(RowKind::Messages),
+        (1u32..200).prop_map(|length| RowKind::Records { length }),
     ]
 }
 
 proptest! {
-    /// 08-39: no batch is over a limit, unless it is a single message; batches go on until everything is taken, once.
+    /// 08-39: no batch exceeds a limit, except with a single message. The batches together contain each message once.
     #[test]
     fn limits_hold_in_every_batch_and_every_batch_makes_progress(
         models in models(),
@@ -217,7 +217,7 @@ proptest! {
         row_limit in prop::option::of(1u64..100),
         byte_limit in prop::option::of(1u64..10_000),
     ) {
-        let limits = Limits { rows: row_limit, payload_bytes: byte_limit };
+        let limits = PlanLimits { rows: row_limit, payload_bytes: byte_limit };
         let mut positions = vec![0; models.len()];
         loop {
             let ranges: Vec<_> = models.iter().zip(&positions)
@@ -243,7 +243,7 @@ proptest! {
         }
     }
 
-    /// 08-39: nobody gets less than the proportion of a row limit, rounded down.
+    /// 08-39: each recording gets at least its proportional share of a row limit, rounded down.
     #[test]
     fn shares_of_rows_are_fair(models in models(), limit in 1u64..100) {
         let taken = messages_taken(&models, rows(limit));
@@ -264,7 +264,7 @@ proptest! {
         max_rows in prop::option::of(1u64..50),
     ) {
         let ranges: Vec<_> = models.iter().map(Model::all).collect();
-        let pieces = cut(&ranges, Cutting { min_partitions, max_rows, rows }).unwrap();
+        let pieces = cut(&ranges, RangeCutting { min_partitions, max_rows, rows }).unwrap();
         for (number, model) in models.iter().enumerate() {
             let own: Vec<_> = pieces.iter().filter(|piece| piece.range == number).collect();
             let mut at = 0;
@@ -279,7 +279,7 @@ proptest! {
             prop_assert_eq!(at, model.head());
         }
         let messages: usize = models.iter().map(|model| model.0.len()).sum();
-        if rows == Rows::Messages {
+        if rows == RowKind::Messages {
             prop_assert!(pieces.len() >= min_partitions.min(messages));
         }
     }

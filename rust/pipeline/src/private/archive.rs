@@ -4,39 +4,39 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use aeron_archive::catalog::{Catalog, NULL_VALUE, RecordingDescriptor};
+use aeron_archive::index::Index;
 use aeron_archive::purge::Deletion;
 use aeron_archive::storage::Storage;
 use aeron_archive::stream::RecordedStream;
 
-use super::index::Index;
 use super::published::Published;
 use super::session::{ImageDescription, SessionKey, Start};
 use super::{MAX_LIVE_RECORDINGS, MIN_SEGMENT_LENGTH, PrivateError, RecordingWriter};
 
-/// The recordings of one query. Owned by the thread that records.
+/// The recordings of one query. Owned by the recorder's thread.
 #[derive(Debug)]
 pub struct PrivateArchive<S: Storage> {
     pub(super) storage: S,
     pub(super) catalog: Catalog<S>,
-    /// Those that exist, by id.
+    /// Existing recordings, by id.
     pub(super) recordings: BTreeMap<i64, Recording>,
-    /// Files on their way out, the oldest order first.
+    /// Files to delete, in the order of deletion.
     pub(super) deletions: VecDeque<Deletion>,
     max_retained_bytes: u64,
 }
 
-/// A recording as who plans sees it.
+/// The planner's view of a recording.
 #[derive(Debug, Clone)]
 pub struct RecordingInfo {
-    /// What is recorded; its start position is where the recording starts by now.
+    /// The recorded stream; its start position is where the recording starts now, after purges.
     pub stream: RecordedStream,
     /// Stream id.
     pub stream_id: i32,
     /// Session id.
     pub session_id: i32,
-    /// How far it goes.
+    /// Positions of the recording, updated by its writer.
     pub published: Arc<Published>,
-    /// Whether it is still written.
+    /// Whether a writer still writes the recording.
     pub is_live: bool,
 }
 
@@ -46,28 +46,28 @@ pub(super) struct Recording {
     pub key: SessionKey,
     pub stream: RecordedStream,
     pub published: Arc<Published>,
-    pub state: State,
+    pub state: WriterState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
-    /// Its writer runs.
+pub(super) enum WriterState {
+    /// A writer still writes the recording.
     Live,
-    /// It has ended.
+    /// The recording has ended.
     Ended {
-        /// When, in epoch milliseconds.
+        /// Time of the end, in epoch milliseconds.
         at_ms: i64,
-        /// Whether the stream itself ended: nothing will complete its last message.
+        /// Whether the stream itself ended. If so, nothing will complete its last message.
         is_end_of_stream: bool,
     },
 }
 
 impl Recording {
-    /// Bytes that wait to be taken.
+    /// Returns the number of bytes that are not committed.
     pub(super) fn retained_bytes(&self) -> i64 {
         let end = match self.state {
-            State::Live => self.published.recorded_position(),
-            State::Ended { .. } => self.published.head().unwrap_or(0),
+            WriterState::Live => self.published.recorded_position(),
+            WriterState::Ended { .. } => self.published.head().unwrap_or(0),
         };
         (end - self.published.committed_position()).max(0)
     }
@@ -84,54 +84,56 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         }
     }
 
-    /// Where the files are.
+    /// Returns the storage that holds the files.
     pub fn storage(&self) -> &S {
         &self.storage
     }
 
-    /// What the catalog says of a recording that exists.
+    /// Returns the catalog's descriptor of an existing recording.
     pub fn descriptor(&self, recording_id: i64) -> Option<&RecordingDescriptor> {
         self.catalog.recording(recording_id).ok()
     }
 
-    /// The recordings that exist, by id.
+    /// Returns the existing recordings, by id.
     pub fn recordings(&self) -> impl Iterator<Item = RecordingInfo> {
         self.recordings.values().map(|recording| RecordingInfo {
             stream: recording.stream,
             stream_id: recording.key.stream_id,
             session_id: recording.key.session_id,
             published: recording.published.clone(),
-            is_live: recording.state == State::Live,
+            is_live: recording.state == WriterState::Live,
         })
     }
 
-    /// Whether anything was ever recorded, as far as the catalog remembers.
+    /// Whether the catalog has an entry for any recording, also for a deleted one.
     pub fn has_recorded(&self) -> bool {
         !self.catalog.entries().is_empty()
     }
 
-    /// The index of a recording that exists.
+    /// Returns the index of an existing recording.
     pub fn index(&self, recording_id: i64) -> Option<Index<S>> {
         let recording = self.recordings.get(&recording_id)?;
         Some(Index::new(self.storage.clone(), recording.stream))
     }
 
-    /// Bytes that are recorded and not committed, over all recordings. Of one that has ended only those that can still be taken.
+    /// Returns the bytes that are recorded and not committed, over all recordings. For an ended recording, only the
+    /// bytes that can still be taken count.
     pub fn retained_bytes(&self) -> u64 {
         let retained = self.recordings.values().map(Recording::retained_bytes);
         retained.sum::<i64>() as u64
     }
 
-    /// Whether more may be retained; what [`RecordingWriter::block_limit`] asks.
+    /// Whether more bytes may be retained. [`RecordingWriter::block_limit`] needs this value.
     pub fn has_room(&self) -> bool {
         self.retained_bytes() < self.max_retained_bytes
     }
 
-    /// Begins the recording of an image, at `now_us` in microseconds since the epoch. Where its session was recorded before, the
-    /// new recording begins at the head of the earlier one if that is possible, and the first frames are copied from there.
+    /// Starts the recording of an image, at `now_us` in microseconds since the epoch. If its session was recorded
+    /// before, the new recording begins at the head of the earlier one if possible. It then copies the first frames
+    /// from there.
     ///
     /// # Errors
-    /// Too many recordings run, or files cannot be written or read; no recording has begun then.
+    /// Too many recordings run, or files cannot be written or read. Then no recording has started.
     pub fn start_recording(
         &mut self,
         image: &ImageDescription,
@@ -139,7 +141,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     ) -> Result<RecordingWriter<S>, PrivateError> {
         let live = self.recordings.values();
         if live
-            .filter(|recording| recording.state == State::Live)
+            .filter(|recording| recording.state == WriterState::Live)
             .count()
             >= MAX_LIVE_RECORDINGS
         {
@@ -160,13 +162,13 @@ impl<S: Storage + Clone> PrivateArchive<S> {
                     key,
                     stream,
                     published: writer.published().clone(),
-                    state: State::Live,
+                    state: WriterState::Live,
                 };
                 self.recordings.insert(recording_id, recording);
                 Ok(writer)
             }
             Err(error) => {
-                // The first error tells more; an entry without an end is finished when the archive is opened.
+                // The first error is more useful. The next open of the archive completes an entry without an end.
                 let _ = self
                     .catalog
                     .stop(recording_id, start.position, now_us / 1000);
@@ -196,10 +198,10 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok((stream, writer))
     }
 
-    /// Ends a recording where its writer stands. `is_end_of_stream` says that the stream itself has ended.
+    /// Ends a recording at its writer's position. `is_end_of_stream` says whether the stream itself has ended.
     ///
     /// # Errors
-    /// The catalog cannot be written; the next one who opens the archive finds the end by itself.
+    /// The catalog cannot be written. The next open of the archive finds the end by itself.
     pub fn end_recording(
         &mut self,
         writer: RecordingWriter<S>,
@@ -208,7 +210,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     ) -> Result<(), PrivateError> {
         let recording_id = writer.recording_id();
         if let Some(recording) = self.recordings.get_mut(&recording_id) {
-            recording.state = State::Ended {
+            recording.state = WriterState::Ended {
                 at_ms: now_ms,
                 is_end_of_stream,
             };
@@ -218,13 +220,13 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok(())
     }
 
-    /// One line if the file system could not hold the rest of the bound and the segments that are written; for the log, when a
-    /// recording has begun.
+    /// Returns a log line if the file system has too little space for the rest of the bound and the open segments. Call
+    /// it after a recording has started.
     pub fn space_warning(&self) -> Option<String> {
         let segments: i64 = self
             .recordings
             .values()
-            .filter(|recording| recording.state == State::Live)
+            .filter(|recording| recording.state == WriterState::Live)
             .map(|recording| recording.stream.segment_length())
             .sum();
         let rest = self
@@ -242,7 +244,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     }
 }
 
-/// The catalog entry of a recording that begins.
+/// Creates the catalog entry of a recording that begins.
 fn describe(image: &ImageDescription, start_position: i64, now_ms: i64) -> RecordingDescriptor {
     RecordingDescriptor {
         control_session_id: 0,

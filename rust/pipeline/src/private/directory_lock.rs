@@ -1,8 +1,9 @@
-//! [`DirectoryLock`]: one living owner for each private archive, and the takeover of a dead owner's archive.
+//! [`DirectoryLock`]: ensures one living owner for each private archive, and takes over the archive of a dead owner.
 //!
-//! The lock decides among our own processes, at once and at any death. The mark file is kept to the letter for everybody else: a
-//! real archive or tool sees a live directory as active. The holder of the lock may take over the young mark file of a dead owner of
-//! ours; any other young one is watched until it is old.
+//! For processes of this project, the file lock decides; it is free at once when its owner dies. For all other tools,
+//! the mark file follows Aeron's rules exactly: Aeron's own archive and tools see a live directory as active. The
+//! holder of the lock may take over the recent mark file of a dead owner that it can identify. Any other recent mark
+//! file is watched until it is old.
 
 use std::fs::File;
 use std::io;
@@ -11,60 +12,61 @@ use std::time::Duration;
 
 use aeron_agent::clock::EpochClock;
 use aeron_archive::mark_file::{self, ACTIVITY_TIMEOUT_MS, MarkFile, MarkFileState};
-use aeron_archive::ownership::{LockAttempt, LockFile};
+use aeron_archive::ownership::{OwnershipLock, OwnershipLockAttempt};
 use aeron_archive::storage::Directory;
 
 use super::{LOCK_FILE, LockNonce, LockOwner, LockRecord, PrivateArchiveId, PrivateError};
 use crate::machine;
 use crate::pause::{self, Point};
 
-/// How long to wait for the lock: a stopped query's process may still be closing.
+/// Maximum wait for the lock: the process of a stopped query may still be closing.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long to watch a young mark file of an unknown owner.
+/// Maximum time to watch a recent mark file of an unknown owner.
 const WATCH_TIME: Duration = Duration::from_millis(ACTIVITY_TIMEOUT_MS as u64);
-/// How often lock or mark file are looked at meanwhile.
+/// Interval at which the lock or the mark file is checked during a wait.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The lock of a private archive's directory, held by this process. Dropped without [`release`](Self::release), the archive looks
-/// like that of a killed owner, whose lock is free.
+/// The lock of a private archive's directory, held by this process. If it is dropped without
+/// [`release`](Self::release), the archive is in the same state as after a kill of its owner: the lock is free.
 #[derive(Debug)]
 pub struct DirectoryLock {
-    // Fields are dropped in this order: the lock is freed last.
+    // Fields are dropped in this order, so the lock is freed last.
     mark: MarkFile<File>,
     record: LockRecord,
     path: PathBuf,
-    _lock: LockFile,
+    _lock: OwnershipLock,
 }
 
-/// A request for the lock of an archive's directory, and the way to wait for it.
+/// A request for the lock of an archive's directory, with the functions to wait for it.
 pub struct LockRequest<'a> {
-    /// The archive.
+    /// Id of the archive.
     pub id: PrivateArchiveId,
     /// Directory of the media driver, for tools that read the mark file.
     pub aeron_directory: &'a str,
-    /// The time.
+    /// Clock for the mark file's times.
     pub clock: &'a dyn EpochClock,
-    /// Lets the given time pass. An error ends the waiting.
+    /// Waits for the given time. An error ends the wait.
     pub pause: &'a mut dyn FnMut(Duration) -> Result<(), PrivateError>,
 }
 
 impl DirectoryLock {
-    /// Makes the lock file of a new archive in an empty directory and takes it.
+    /// Creates and locks the lock file of a new archive in an empty directory.
     ///
     /// # Errors
-    /// Somebody else did, or the file system refuses.
+    /// Another process holds the lock, or a file-system operation failed.
     pub fn create(path: &Path, request: &mut LockRequest<'_>) -> Result<Self, PrivateError> {
-        let lock = LockFile::create(&path.join(LOCK_FILE))?;
+        let lock = OwnershipLock::create(&path.join(LOCK_FILE))?;
         let nonce = LockNonce::random()
             .map_err(|source| PrivateError::io("make a nonce for", path, source))?;
         Self::establish(lock, path, nonce, request)
     }
 
-    /// Takes over the archive of a dead owner. Waits up to 5 s for the lock, and 10 s where a kill left a young mark file that
-    /// nobody can be named for.
+    /// Takes over the archive of a dead owner. Waits up to 5 s for the lock, and 10 s if a kill left a recent mark file
+    /// of an unknown owner.
     ///
     /// # Errors
-    /// The archive is in use or no private one, its files are damaged, the file system refuses, or the waiting was ended.
+    /// The archive is in use or not private, its files are damaged, a file-system operation failed, or the wait was
+    /// ended.
     pub fn acquire(path: &Path, request: &mut LockRequest<'_>) -> Result<Self, PrivateError> {
         let lock = wait_for_lock(path, request)?;
         let record = lock.record()?;
@@ -89,9 +91,9 @@ impl DirectoryLock {
         Self::establish(lock, path, nonce, request)
     }
 
-    /// Writes the mark file, then the lock file. Who is killed in between makes the next owner wait once.
+    /// Writes the mark file, then the lock file. A kill between the two makes the next owner wait once.
     fn establish(
-        lock: LockFile,
+        lock: OwnershipLock,
         path: &Path,
         nonce: LockNonce,
         request: &LockRequest<'_>,
@@ -126,61 +128,64 @@ impl DirectoryLock {
         })
     }
 
-    /// The archive's directory.
+    /// Returns the archive's directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the lock file says: nonce and boot id, by which workers know the archive.
+    /// Returns the contents of the lock file: the nonce and boot id by which workers identify the archive.
     pub fn record(&self) -> &LockRecord {
         &self.record
     }
 
-    /// Gives a sign of life once a second. To be called in every duty cycle.
+    /// Updates the mark file's activity timestamp, once a second. Call it in every duty cycle.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// A file-system operation failed.
     pub fn heartbeat(&mut self, now_ms: i64) -> Result<(), PrivateError> {
         Ok(self.mark.heartbeat(now_ms)?)
     }
 
-    /// Counts an error in the mark file, where tools look for it.
+    /// Writes an error to the mark file's error log, where tools read it.
     ///
     /// # Errors
-    /// The error log is full, or the file system refuses.
+    /// The error log is full, or a file-system operation failed.
     pub fn record_error(&mut self, now_ms: i64, text: &str) -> Result<(), PrivateError> {
         Ok(self.mark.record_error(now_ms, text)?)
     }
 
-    /// Releases the directory in good order: the mark file says that its owner has ended, and the lock is free.
+    /// Releases the directory: the mark file shows that its owner has ended, and the lock is free.
     ///
     /// # Errors
-    /// The file system refuses; the lock is free all the same.
+    /// A file-system operation failed; the lock is free in that case too.
     pub fn release(self) -> Result<(), PrivateError> {
         Ok(self.mark.close()?)
     }
 }
 
-fn wait_for_lock(path: &Path, request: &mut LockRequest<'_>) -> Result<LockFile, PrivateError> {
+fn wait_for_lock(
+    path: &Path,
+    request: &mut LockRequest<'_>,
+) -> Result<OwnershipLock, PrivateError> {
     let mut waited = Duration::ZERO;
     loop {
-        match LockFile::try_lock(&path.join(LOCK_FILE))? {
-            LockAttempt::Acquired(lock) => return Ok(lock),
-            LockAttempt::Missing => return Err(without_lock_file(path)),
-            LockAttempt::Held(pid) if waited >= LOCK_TIMEOUT => {
+        match OwnershipLock::try_lock(&path.join(LOCK_FILE))? {
+            OwnershipLockAttempt::Acquired(lock) => return Ok(lock),
+            OwnershipLockAttempt::Missing => return Err(without_lock_file(path)),
+            OwnershipLockAttempt::Held(pid) if waited >= LOCK_TIMEOUT => {
                 return Err(PrivateError::InUse {
                     path: path.to_owned(),
                     owner: pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string()),
                 });
             }
-            LockAttempt::Held(_) => {}
+            OwnershipLockAttempt::Held(_) => {}
         }
         (request.pause)(LOOK_INTERVAL)?;
         waited += LOOK_INTERVAL;
     }
 }
 
-/// What a directory without a lock file is: nothing yet, or nothing of ours.
+/// Returns the error for a directory without a lock file: the archive is missing, or it is not private.
 fn without_lock_file(path: &Path) -> PrivateError {
     let path = path.to_owned();
     match std::fs::read_dir(&path).map(|mut entries| entries.next().is_none()) {
@@ -192,7 +197,7 @@ fn without_lock_file(path: &Path) -> PrivateError {
     }
 }
 
-/// Returns when the mark file is that of a dead owner.
+/// Waits until the mark file shows a dead owner.
 fn wait_for_mark_file(
     path: &Path,
     storage: &Directory,
@@ -231,7 +236,7 @@ mod tests {
 
     const NOW_MS: i64 = 1_700_000_000_000;
 
-    /// A directory, a clock that only pauses move, and what happens meanwhile.
+    /// A directory, a clock that advances only in pauses, and an action to run during a pause.
     struct World {
         directory: tempfile::TempDir,
         clock: CachedEpochClock,
@@ -322,7 +327,7 @@ mod tests {
         assert_eq!(mark.activity_timestamp_ms, -1);
     }
 
-    /// 08-28: a kill inside the takeover, after the mark file and before the lock file, makes the next one wait once.
+    /// 08-28: after a kill between the mark file and the lock file of a takeover, the next owner waits once.
     #[test]
     fn a_kill_inside_the_takeover_makes_the_next_owner_wait_ten_seconds_once() {
         let world = World::new();
@@ -427,7 +432,7 @@ mod tests {
     #[test]
     fn an_archive_whose_first_owner_was_killed_at_once_can_be_taken() {
         let world = World::new();
-        drop(LockFile::create(&world.path().join(LOCK_FILE)).unwrap());
+        drop(OwnershipLock::create(&world.path().join(LOCK_FILE)).unwrap());
         drop(world.take().unwrap());
         assert_eq!(world.waited.get(), Duration::ZERO);
     }

@@ -1,9 +1,10 @@
-//! [`PrivateError`]: why a private archive cannot be used.
+//! [`PrivateError`]: the reason why a private archive cannot be used.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use aeron_archive::catalog::CatalogError;
+use aeron_archive::index::IndexError;
 use aeron_archive::mark_file::MarkFileError;
 use aeron_archive::ownership::LockError;
 use aeron_archive::purge::PurgeError;
@@ -12,19 +13,18 @@ use aeron_archive::recorder::RecorderError;
 use aeron_archive::recovery::RecoveryError;
 use aeron_archive::stream::StreamError;
 
-use super::index::IndexError;
 use super::{LockDamage, PrivateArchiveId};
 
-/// Why a private archive cannot be used. Each text is one line.
+/// Reason why a private archive cannot be used. Each text is one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PrivateError {
-    /// The directory in which archives are made is not one to trust.
+    /// The directory for archives is not safe: see `reason`.
     #[error("option archiveDir: {} {reason}", path.display())]
     Root {
         /// The directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
     /// Another living process owns the archive.
@@ -38,7 +38,7 @@ pub enum PrivateError {
         /// Pid of its owner, or `unknown`.
         owner: String,
     },
-    /// An archive that was to be read is in use.
+    /// The archive to read is in use.
     #[error("archive {} is in use by process {owner}: stop its query first, or read a copy", path.display())]
     ReadInUse {
         /// The archive's directory.
@@ -47,14 +47,14 @@ pub enum PrivateError {
         owner: String,
     },
     /// The directory holds the archive of another checkpoint.
-    #[error("{} holds the private archive {id}, which is another one", path.display())]
+    #[error("{} holds another private archive: {id}", path.display())]
     OtherArchive {
         /// The directory.
         path: PathBuf,
         /// The archive in it.
         id: PrivateArchiveId,
     },
-    /// An archive of somebody else was started on the directory.
+    /// A process outside this project has started an archive in the directory.
     #[error(
         "private archive {} is in use by an archive of process {pid}, which writes its mark file",
         path.display()
@@ -65,14 +65,14 @@ pub enum PrivateError {
         /// Pid in the mark file.
         pid: i64,
     },
-    /// There is no such archive.
+    /// The archive does not exist.
     #[error("no private archive at {}", path.display())]
     Missing {
         /// The archive's directory.
         path: PathBuf,
     },
-    /// The directory holds no private archive: it has no lock file.
-    #[error("{} has no private.lock: it is no private archive, and nothing is written to it", path.display())]
+    /// The directory does not hold a private archive: it has no lock file.
+    #[error("{} has no private.lock: it is not a private archive, and nothing is written to it", path.display())]
     NotPrivate {
         /// The directory.
         path: PathBuf,
@@ -82,69 +82,69 @@ pub enum PrivateError {
     LockDamaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason.
         damage: LockDamage,
     },
-    /// A worker does not see the archive that its task was planned on.
+    /// A worker cannot see the archive for which its task was planned.
     #[error(
         "this executor (host {executor}) cannot see the private archive {path} on host {host}: run executors on the Spark driver's machine; other machines need an archive server, not in this version"
     )]
     NotVisible {
-        /// The worker's machine.
+        /// Host name of the worker's machine.
         executor: String,
         /// The archive's directory.
         path: String,
-        /// The archive's machine.
+        /// Host name of the archive's machine.
         host: String,
     },
-    /// The file system refuses.
+    /// A file-system operation failed.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// What was to be done.
+        /// The operation.
         doing: &'static str,
-        /// With which file or directory.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// What the file system answers.
+        /// Cause.
         source: io::Error,
     },
-    /// More images than can be recorded at once.
+    /// More images than the maximum number of concurrent recordings.
     #[error(
-        "{limit} recordings run already, stream {stream_id} session {session_id} is one too many"
+        "{limit} recordings run already, the maximum: stream {stream_id} session {session_id} is not recorded"
     )]
     TooManyRecordings {
-        /// Most recordings at once.
+        /// Maximum number of concurrent recordings.
         limit: usize,
         /// Stream of the image.
         stream_id: i32,
         /// Session of the image.
         session_id: i32,
     },
-    /// A block does not go on where the recording ends.
+    /// A block does not begin at the end of the recording.
     #[error(
         "recording {recording_id}: a block begins at position {position}, but {recorded_position} is recorded"
     )]
     Gap {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
-        /// Where the block begins.
+        /// Position at which the block begins.
         position: i64,
-        /// Where the recording ends.
+        /// Position at which the recording ends.
         recorded_position: i64,
     },
     /// The archive has no such recording.
     #[error("unknown recording {recording_id}")]
     UnknownRecording {
-        /// The id.
+        /// Recording id.
         recording_id: i64,
     },
     /// An index file cannot be written.
     #[error("index of recording {recording_id} cannot be written at position {position}: {source}")]
     IndexWrite {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
         /// Recorded position.
         position: i64,
-        /// What the file system answers.
+        /// Cause.
         source: io::Error,
     },
     /// An index file cannot be used.
@@ -168,7 +168,7 @@ pub enum PrivateError {
     /// The end of a recording cannot be found.
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
-    /// The catalog describes a recording that cannot be.
+    /// The catalog describes an impossible recording.
     #[error(transparent)]
     Stream(#[from] StreamError),
 }

@@ -1,7 +1,7 @@
-//! Removal of old private archives: those of queries that nobody restarted for a day.
+//! Removes old private archives: those whose query was not restarted for a day.
 //!
-//! Only directories that are certainly ours are touched: named by 32 hexadecimal digits, with a lock file that nobody holds, and
-//! in them only files of an archive's names.
+//! Only directories that certainly belong to this project are removed: the name has 32 hexadecimal digits, and no
+//! process holds the lock file. In them, only files with the names of an archive's files are removed.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use aeron_archive::catalog::{CATALOG_FILE, NEW_CATALOG_FILE};
 use aeron_archive::mark_file::MARK_FILE;
-use aeron_archive::ownership::{LockAttempt, LockFile};
+use aeron_archive::ownership::{OwnershipLock, OwnershipLockAttempt};
 use aeron_archive::segments::{SEGMENT_EXTENSION, SegmentFileName};
 
 use super::malformed::MalformedNote;
@@ -20,19 +20,19 @@ use super::roots;
 use super::totals::{NEW_TOTALS_FILE, TOTALS_FILE};
 use super::{ARCHIVE_TTL_HOURS, LOCK_FILE, PrivateArchiveId, PrivateError};
 
-/// Removes the archives in `directory` that are free and whose mark file was last written more than [`ARCHIVE_TTL_HOURS`] before
-/// `now`; returns their paths. An archive that cannot be removed is passed over: the next query that starts tries again.
+/// Removes the unlocked archives in `directory` whose mark file was last written more than [`ARCHIVE_TTL_HOURS`] before
+/// `now`. Returns their paths. Skips an archive that cannot be removed: the next query that starts tries again.
 pub fn remove_expired(directory: &Path, now: SystemTime) -> Vec<PathBuf> {
     private_archives(directory)
         .filter(|path| remove_if_expired(path, now).unwrap_or(false))
         .collect()
 }
 
-/// The private archives in `directory` whose query has ended: nobody holds their lock. Each with the bytes that its files take on
-/// disk, in the order of their names. Changes nothing.
+/// Returns the private archives in `directory` whose query has ended, which means that their lock is free. Each comes
+/// with its size on disk in bytes, in the order of names. Changes nothing.
 pub fn ended_archives(directory: &Path) -> Vec<(PathBuf, u64)> {
     let mut ended: Vec<_> = private_archives(directory)
-        .filter(|path| matches!(LockFile::look(&path.join(LOCK_FILE)), Ok((None, _))))
+        .filter(|path| matches!(OwnershipLock::look(&path.join(LOCK_FILE)), Ok((None, _))))
         .filter_map(|path| Some((allocated_bytes(&path).ok()?, path)))
         .map(|(bytes, path)| (path, bytes))
         .collect();
@@ -40,7 +40,8 @@ pub fn ended_archives(directory: &Path) -> Vec<(PathBuf, u64)> {
     ended
 }
 
-/// Paths of the entries of `directory` that have the name of a private archive; there are none if it cannot be read.
+/// Returns the paths in `directory` that have the name of a private archive; returns no path if the directory cannot be
+/// read.
 fn private_archives(directory: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries
@@ -64,21 +65,22 @@ fn remove_if_expired(path: &Path, now: SystemTime) -> Result<bool, PrivateError>
         .symlink_metadata()
         .map_err(|source| PrivateError::io("look at", path, source))?;
     roots::check(path, &found)?;
-    // Age is looked at first, so that a start does not take the locks of its neighbours for nothing.
+    // The age is checked first, so that a start does not take the locks of recent archives.
     if !is_expired(path, now) {
         return Ok(false);
     }
-    let LockAttempt::Acquired(_lock) = LockFile::try_lock(&path.join(LOCK_FILE))? else {
+    let OwnershipLockAttempt::Acquired(_lock) = OwnershipLock::try_lock(&path.join(LOCK_FILE))?
+    else {
         return Ok(false);
     };
-    // Somebody may have used it between the two.
+    // Another process may have used the archive before this process had the lock.
     if !is_expired(path, now) {
         return Ok(false);
     }
     remove(path).map_err(|source| PrivateError::io("remove", path, source))
 }
 
-/// Whether mark file, or else lock file, are old enough.
+/// Whether the mark file, or else the lock file, is old enough.
 fn is_expired(path: &Path, now: SystemTime) -> bool {
     let time_to_live = Duration::from_secs(ARCHIVE_TTL_HOURS as u64 * 3600);
     let modified = |name: &str| {
@@ -90,8 +92,8 @@ fn is_expired(path: &Path, now: SystemTime) -> bool {
     last.is_ok_and(|last| now.duration_since(last).is_ok_and(|age| age > time_to_live))
 }
 
-/// Removes an archive's files, the lock file last: who is killed before leaves an archive that is removed the next time. A
-/// directory with files of somebody else stays, with them.
+/// Removes an archive's files, the lock file last. After a kill, the next attempt removes the other files. Keeps
+/// unknown files, and a directory that contains them. Returns whether the directory was removed.
 fn remove(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -142,7 +144,7 @@ mod tests {
 
     fn private(directory: &Path) -> PathBuf {
         let path = archive(directory, &PrivateArchiveId::random().unwrap().to_string());
-        drop(LockFile::create(&path.join(LOCK_FILE)).unwrap());
+        drop(OwnershipLock::create(&path.join(LOCK_FILE)).unwrap());
         path
     }
 
@@ -152,7 +154,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let old = private(root.path());
         let locked = private(root.path());
-        let LockAttempt::Acquired(_lock) = LockFile::try_lock(&locked.join(LOCK_FILE)).unwrap()
+        let OwnershipLockAttempt::Acquired(_lock) =
+            OwnershipLock::try_lock(&locked.join(LOCK_FILE)).unwrap()
         else {
             panic!("nobody holds it")
         };
@@ -175,7 +178,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let real = archive(root.path(), "9f0c000000000000000000000000beef");
         let other_name = archive(root.path(), "aeron-archive");
-        drop(LockFile::create(&other_name.join(LOCK_FILE)).unwrap());
+        drop(OwnershipLock::create(&other_name.join(LOCK_FILE)).unwrap());
         let with_guest = private(root.path());
         fs::write(with_guest.join("notes.txt"), "mine").unwrap();
         let link = root.path().join("9f0c000000000000000000000000cafe");

@@ -1,4 +1,5 @@
-//! Opening the private archive that an offset names: found or made, locked, recovered; and old ones of its roots removed.
+//! Opens the private archive that an offset names: finds or creates it, locks it, recovers it, and removes old archives
+//! of its roots.
 
 use std::time::SystemTime;
 
@@ -6,30 +7,31 @@ use aeron_archive::storage::Directory;
 
 use super::directory_lock::{DirectoryLock, LockRequest};
 use super::expired::remove_expired;
-use super::open::{Known, OpenReport};
+use super::open::{KnownRecording, OpenReport};
 use super::roots::{ArchiveRoots, make_archive};
 use super::{PrivateArchive, PrivateError};
 
 /// A private archive that this process owns, ready to record.
 #[derive(Debug)]
 pub struct LockedArchive {
-    /// Its lock and mark file.
+    /// The archive's lock and mark file.
     pub lock: DirectoryLock,
-    /// Its recordings.
+    /// The archive's recordings.
     pub archive: PrivateArchive<Directory>,
-    /// What opening it found.
+    /// Findings of the open.
     pub report: OpenReport,
 }
 
 impl LockedArchive {
-    /// Opens the archive `request.id` of `roots`, wherever it is, or makes it if `known` names no recording.
+    /// Opens the archive `request.id` in any of `roots`. Creates it if `known` names no recording and the archive does
+    /// not exist.
     ///
     /// # Errors
-    /// [`PrivateError::Missing`] when it is gone and `known` names recordings of it. Otherwise it is in use or damaged, a root
-    /// is refused, or the file system refuses.
+    /// [`PrivateError::Missing`] if the archive is missing and `known` names recordings of it. Otherwise: the archive
+    /// is in use or damaged, a root is refused, or a file-system operation failed.
     pub fn open(
         roots: &ArchiveRoots,
-        known: &[Known],
+        known: &[KnownRecording],
         max_retained_bytes: u64,
         request: &mut LockRequest<'_>,
     ) -> Result<Self, PrivateError> {
@@ -42,7 +44,7 @@ impl LockedArchive {
             }),
         };
         let lock = match taken {
-            // Never made, or by somebody who was killed before anything was in it.
+            // Never created, or its creator was killed while it was empty.
             Err(PrivateError::Missing { .. }) if known.is_empty() => {
                 let path = match found {
                     Some(path) => path,
@@ -78,7 +80,7 @@ impl LockedArchive {
                 })
             }
             Err(error) => {
-                // The first error tells more; without this the next owner waits for the lock file's sake only.
+                // The first error is more useful; if the release fails, the next owner only waits for the lock file.
                 let _ = lock.release();
                 Err(error)
             }
@@ -100,7 +102,7 @@ mod tests {
     fn open(
         directory: &Path,
         id: PrivateArchiveId,
-        known: &[Known],
+        known: &[KnownRecording],
     ) -> Result<LockedArchive, PrivateError> {
         let roots = ArchiveRoots::new(Some(directory)).unwrap();
         let mut pause = |_| panic!("nobody has to be waited for");
@@ -113,8 +115,8 @@ mod tests {
         LockedArchive::open(&roots, known, BOUND, &mut request)
     }
 
-    fn known() -> Known {
-        Known {
+    fn known() -> KnownRecording {
+        KnownRecording {
             recording_id: 0,
             committed: 0,
             told: 64,
@@ -129,7 +131,7 @@ mod tests {
         assert_eq!(first.lock.path(), root.path().join(id.to_string()));
         assert!(first.report.lines[0].contains(&root.path().display().to_string()));
         let nonce = first.lock.record().nonce;
-        // Killed.
+        // Simulates a kill.
         drop(first);
         let second = open(root.path(), id, &[]).unwrap();
         assert_eq!(second.lock.record().nonce, nonce);
@@ -145,7 +147,7 @@ mod tests {
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
     }
 
-    /// A kill between the directory and its lock file, or between that and the catalog.
+    /// A kill between the directory and its lock file, or between the lock file and the catalog.
     #[test]
     fn an_archive_that_was_half_made_is_made() {
         let root = tempfile::tempdir().unwrap();

@@ -1,8 +1,9 @@
-//! What workers drop as malformed, told to the source process through the archive's directory.
+//! Notes of malformed messages: workers report them to the source process through the archive's directory.
 //!
-//! They share nothing but files. So who has read a piece leaves a note: an empty file whose name says everything, which makes it
-//! whole or absent, and the same one in every attempt. The source counts the notes on batches that are finished and removes all:
-//! there are never more than the pieces of one batch, and those that a retired attempt leaves later.
+//! Workers and the source share nothing but files. So a worker leaves a note for each piece: an empty file whose name
+//! contains all values. The file is therefore complete or absent, and every attempt creates the same name. The source
+//! counts the notes of finished batches and then removes all notes. So there are at most as many notes as pieces of one
+//! batch, plus notes of attempts that end late.
 
 use std::io;
 
@@ -10,24 +11,24 @@ use aeron_archive::storage::Storage;
 
 const PREFIX: &str = "malformed-";
 
-/// How much of one piece of a recording was dropped.
+/// Number of malformed messages and records in one piece of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MalformedNote {
     /// The recording.
     pub recording_id: i64,
-    /// Where the piece begins.
+    /// Start position of the piece.
     pub from: i64,
-    /// Where it ends.
+    /// End position of the piece.
     pub to: i64,
-    /// Messages and records that were dropped.
+    /// Messages and records that the worker dropped.
     pub count: u64,
 }
 
 impl MalformedNote {
-    /// Leaves the note, once.
+    /// Creates the note unless it exists.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// A file-system operation failed.
     pub fn leave<S: Storage>(&self, storage: &S) -> io::Result<()> {
         match storage.create(&self.name(), 0) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -45,7 +46,7 @@ impl MalformedNote {
         format!("{PREFIX}{recording_id}-{from}-{to}-{count}")
     }
 
-    /// The note of this name, if it is exactly that of one.
+    /// Parses the name of a note. Accepts only exact names.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let mut parts = name.strip_prefix(PREFIX)?.split('-');
         let note = Self {
@@ -58,10 +59,11 @@ impl MalformedNote {
     }
 }
 
-/// Removes all notes; answers the sum of those that `counts`. What they do not count on is read again.
+/// Removes all notes and returns the sum of those for which `counts` returns `true`. Pieces of the other notes are read
+/// again.
 ///
 /// # Errors
-/// The file system does not tell which files there are.
+/// The directory cannot be listed.
 pub fn take_notes<S: Storage>(
     storage: &S,
     counts: impl Fn(&MalformedNote) -> bool,
@@ -74,7 +76,7 @@ pub fn take_notes<S: Storage>(
         if counts(&note) {
             sum = sum.saturating_add(note.count);
         }
-        // One that stays lies before everything that is counted later.
+        // A note that cannot be removed is before all positions that are counted later.
         let _ = storage.remove(&name);
     }
     Ok(sum)

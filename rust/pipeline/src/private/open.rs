@@ -1,7 +1,6 @@
-//! Opening a private archive: finding the end of every recording whose writer died, making the index whole, and saying what is
-//! lost.
+//! Opens a private archive: finds the end of every recording whose writer died, repairs the index, and reports losses.
 //!
-//! Only for who holds the archive's lock. A kill at any step leaves an archive that opens again.
+//! Only for the holder of the archive's lock. After a kill at any step the archive can be opened again.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,39 +9,38 @@ use std::sync::Arc;
 use aeron_archive::catalog::{
     Catalog, CatalogEntry, CatalogError, DEFAULT_CAPACITY, RecordingDescriptor, RecordingState,
 };
+use aeron_archive::index::{IndexError, Progress, Repair, Tail, indexed_end, repair};
 use aeron_archive::purge::remove_orphans;
 use aeron_archive::recovery::{self, RecoveryError};
 use aeron_archive::storage::Storage;
 use aeron_archive::stream::RecordedStream;
 
-use super::archive::{PrivateArchive, Recording, State};
-use super::heads::Progress;
-use super::index::{IndexError, Repair, Tail, indexed_end, repair};
+use super::archive::{PrivateArchive, Recording, WriterState};
 use super::published::Published;
 use super::purge::SIDECARS;
 use super::session::SessionKey;
 use super::{ARCHIVE_TTL_HOURS, PrivateError};
 
-/// What an offset says of a recording.
+/// The values that an offset has for a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Known {
-    /// The recording.
+pub struct KnownRecording {
+    /// Recording id.
     pub recording_id: i64,
-    /// Position up to which it was taken for good.
+    /// Position up to which Spark has committed the data.
     pub committed: i64,
-    /// Position that somebody was told of: the end of the batch that was logged last.
+    /// End of the batch that was logged last. Spark may request data up to this position.
     pub told: i64,
 }
 
-/// What opening an archive found.
+/// Findings of opening an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenReport {
-    /// Ranges that cannot be read any more, by recording. A recording that is named here and exists should be
-    /// [given up](PrivateArchive::give_up) if the query is to go on.
+    /// Lost ranges, by recording. To continue the query, [abandon](PrivateArchive::give_up) each recording that is
+    /// listed here and exists.
     pub lost: Vec<LostRange>,
     /// Ranges whose arrival times are lost.
     pub lost_times: Vec<LostTimes>,
-    /// For the log, one line each.
+    /// Lines for the log.
     pub lines: Vec<String>,
 }
 
@@ -55,11 +53,11 @@ pub struct LostRange {
     pub from: i64,
     /// End position.
     pub to: i64,
-    /// What is wrong, for people.
+    /// Description of the damage, for display.
     pub reason: String,
 }
 
-/// A range of a recording whose arrival times are lost. Its rows are not.
+/// A range of a recording that has lost its arrival times. Its rows are complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LostTimes {
     /// The recording.
@@ -68,34 +66,36 @@ pub struct LostTimes {
     pub from: i64,
     /// End position.
     pub to: i64,
-    /// Whether a batch that was logged and not committed has rows of it.
+    /// Whether a batch that is logged but not committed has rows of this range.
     pub is_needed: bool,
-    /// Whether they were lost at an earlier start; told only as long as they are needed.
+    /// Whether the times were lost at an earlier start. Such a range is reported only while it is needed.
     pub is_old: bool,
 }
 
 impl<S: Storage + Clone> PrivateArchive<S> {
-    /// Makes the archive of a new query in an empty directory.
+    /// Creates the archive of a new query in an empty directory.
     ///
     /// # Errors
-    /// There is a catalog already, or the file system refuses.
+    /// A catalog exists already, or a file-system operation failed.
     pub fn create(storage: S, max_retained_bytes: u64) -> Result<Self, PrivateError> {
         let catalog = Catalog::create(&storage, DEFAULT_CAPACITY)?;
         Ok(Self::new(storage, catalog, max_retained_bytes))
     }
 
-    /// Opens the archive of a dead query. `known` is what the checkpoint says; nothing below it is ever cut.
+    /// Opens the archive of a dead query. `known` contains the positions of the checkpoint; data below them is never
+    /// cut.
     ///
     /// # Errors
-    /// The catalog or a segment is damaged in a way that no kill leaves, or the file system refuses. What is lost is no error.
+    /// The catalog or a segment is damaged in a way that a kill cannot cause, or a file-system operation failed. Lost
+    /// data is not an error.
     pub fn open(
         storage: S,
-        known: &[Known],
+        known: &[KnownRecording],
         max_retained_bytes: u64,
         now_ms: i64,
     ) -> Result<(Self, OpenReport), PrivateError> {
         let catalog = match Catalog::open(&storage, DEFAULT_CAPACITY) {
-            // Killed before it was made: nothing can have been recorded.
+            // Killed before the catalog was created, so nothing can have been recorded.
             Err(CatalogError::Io { source, .. })
                 if known.is_empty() && source.kind() == io::ErrorKind::NotFound =>
             {
@@ -111,7 +111,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         let mut report = OpenReport::default();
         let descriptors: Vec<_> = archive.catalog.recordings().cloned().collect();
         for descriptor in &descriptors {
-            let known = Known::of(descriptor, known);
+            let known = KnownRecording::of(descriptor, known);
             archive.open_recording(descriptor, &known, now_ms, &mut report)?;
         }
         for known in known {
@@ -125,7 +125,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     fn open_recording(
         &mut self,
         descriptor: &RecordingDescriptor,
-        known: &Known,
+        known: &KnownRecording,
         now_ms: i64,
         report: &mut OpenReport,
     ) -> Result<(), PrivateError> {
@@ -137,7 +137,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         };
         let found = self.make_whole(&stream, known.committed, end, tail)?;
         if descriptor.is_unfinished() {
-            // Last: who is killed before does all this again.
+            // Written last: after a kill before this point, the next open repeats the recovery.
             self.catalog.stop(descriptor.recording_id, end, now_ms)?;
         }
         let progress = report.note(known, end, found);
@@ -146,7 +146,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
             key: SessionKey::of_recording(descriptor),
             stream,
             published: Arc::new(Published::new(end, start, progress)),
-            state: State::Ended {
+            state: WriterState::Ended {
                 at_ms: now_ms,
                 is_end_of_stream: false,
             },
@@ -155,7 +155,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok(())
     }
 
-    /// Makes the index of a recording whole. Inside: what is wrong with its segments, if it cannot be read any more.
+    /// Repairs the index of a recording. The inner error says why its segments cannot be read.
     fn make_whole(
         &self,
         stream: &RecordedStream,
@@ -173,7 +173,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         }
     }
 
-    /// Where a recording ends: as the catalog says, or as its files do.
+    /// Returns the end of a recording: the stop position in the catalog, or else the end that its files show.
     fn end_of(
         &self,
         descriptor: &RecordingDescriptor,
@@ -191,7 +191,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         })?;
         let recorded = indexed.map_or(told, |indexed| indexed.max(told));
         let end = match recovery::recover(&self.storage, stream, recorded) {
-            // Whatever is left of it.
+            // The rest of a recording with a lost segment is kept.
             Err(RecoveryError::Lost { .. }) => recovery::recover(&self.storage, stream, start)?,
             end => end?,
         };
@@ -200,7 +200,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
             descriptor.recording_id, descriptor.stream_id, descriptor.session_id, end.position
         );
         if end.is_torn {
-            line += ", a torn frame behind it was removed";
+            line += ", a torn frame after it was removed";
         }
         if recorded > end.position {
             line += &format!(", and went to {recorded} before its last segment file was removed");
@@ -209,7 +209,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok(end.position)
     }
 
-    /// Name of a segment file that is not there, of those that hold what is between two positions.
+    /// Returns the name of a missing segment file among those between two positions.
     fn missing_segment(
         &self,
         stream: &RecordedStream,
@@ -232,8 +232,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok(None)
     }
 
-    /// A logged range of a recording that is not there any more, or that a tool marked as broken, is lost.
-    fn report_if_gone(&self, known: &Known, report: &mut OpenReport) {
+    /// Reports a loss if a logged range belongs to a recording that does not exist, or that a tool marked invalid.
+    fn report_if_gone(&self, known: &KnownRecording, report: &mut OpenReport) {
         if self.recordings.contains_key(&known.recording_id) {
             return;
         }
@@ -258,8 +258,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         });
     }
 
-    /// Drops most entries of purged recordings once they are more than half. Those stay that a session which comes back within a
-    /// day asks for.
+    /// Drops most entries of purged recordings when they are more than half of the catalog. Keeps the entries that a
+    /// session needs if it comes back within a day.
     fn compact(&mut self, now_ms: i64) -> Result<(), PrivateError> {
         let entries = self.catalog.entries();
         let is_deleted = |entry: &&CatalogEntry| entry.state == RecordingState::Deleted;
@@ -280,8 +280,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     }
 }
 
-impl Known {
-    /// What is known of a recording, at least that nothing lies before its start.
+impl KnownRecording {
+    /// Returns the known positions of a recording, at least its start position.
     fn of(descriptor: &RecordingDescriptor, known: &[Self]) -> Self {
         let recording_id = descriptor.recording_id;
         let start = descriptor.start_position;
@@ -298,9 +298,14 @@ impl Known {
 }
 
 impl OpenReport {
-    /// Takes note of what was found of a recording that ends at `end`; answers how far its messages go.
-    fn note(&mut self, known: &Known, end: i64, found: Result<Repair, String>) -> Progress {
-        let &Known {
+    /// Adds the findings for a recording that ends at `end` to the report. Returns the progress of its messages.
+    fn note(
+        &mut self,
+        known: &KnownRecording,
+        end: i64,
+        found: Result<Repair, String>,
+    ) -> Progress {
+        let &KnownRecording {
             recording_id,
             committed,
             told,

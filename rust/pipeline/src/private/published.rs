@@ -1,10 +1,10 @@
-//! [`Published`]: how far a recording goes, stored by its writer and read by whoever plans.
+//! [`Published`]: positions of a recording, stored by its writer and read by planning threads.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::heads::{Counts, Progress};
+use aeron_archive::index::{Counts, Progress};
 
-/// Stands for a head that is not known. No position is negative.
+/// Marks an unknown head. Positions are never negative.
 const NONE: i64 = -1;
 
 /// Positions and counts of one recording. Written by one thread, read by any.
@@ -28,31 +28,32 @@ impl Published {
         }
     }
 
-    /// End of what is recorded. Whatever lies before it is in the files, with its index.
+    /// Returns the end of the recorded data. All data before this position is in the files and in the index.
     pub fn recorded_position(&self) -> i64 {
         self.recorded_position.load(Ordering::Acquire)
     }
 
-    /// End of the last complete message; before one is complete, the begin of the first; before that `None`.
+    /// Returns the end of the last complete message. If no message is complete, returns the start of the first message;
+    /// if no message has started, returns `None`.
     pub fn head(&self) -> Option<i64> {
         let head = self.head.load(Ordering::Acquire);
         (head != NONE).then_some(head)
     }
 
-    /// The head, once a message is complete: what an offset may name. A recording without a complete message never enters an
-    /// offset, and is given up when it has ended.
+    /// Returns the head if at least one message is complete. Offsets contain only such heads. A recording without a
+    /// complete message is abandoned after it has ended.
     pub fn complete_head(&self) -> Option<i64> {
         let head = self.head();
         head.filter(|_| self.counts().messages > 0)
     }
 
-    /// How far the recording was taken for good.
+    /// Returns the position up to which Spark has committed the recording.
     pub fn committed_position(&self) -> i64 {
         self.committed_position.load(Ordering::Acquire)
     }
 
-    /// The complete messages up to the head that were not purged when the archive was opened. A reader may see those of a head
-    /// that is stored just now.
+    /// Returns the counts of complete messages up to the head, without those that were purged before the archive was
+    /// opened. A concurrent read may already include messages of a head that is just being stored.
     pub fn counts(&self) -> Counts {
         Counts {
             messages: self.messages.load(Ordering::Relaxed),

@@ -1,26 +1,28 @@
-//! What may go: segments behind what was committed, and whole recordings of which nothing can be taken any more.
+//! Purges committed data: segments before the committed positions, and whole recordings that have no more data for
+//! batches.
 //!
-//! The catalog says it first, then the files go, one segment at a time. Nothing goes that may still be asked for.
+//! First the catalog is updated, then the files are removed, one segment at a time. Data that may still be requested is
+//! never removed.
 
 use aeron_archive::catalog::NULL_VALUE;
+use aeron_archive::index::{INDEX_EXTENSION, NEW_INDEX_EXTENSION};
 use aeron_archive::purge::{purge_recording, purge_segments};
 use aeron_archive::storage::Storage;
 use aeron_archive::stream::RecordedStream;
 
-use super::archive::{PrivateArchive, Recording, State};
-use super::index::{INDEX_EXTENSION, NEW_INDEX_EXTENSION};
+use super::archive::{PrivateArchive, Recording, WriterState};
 use super::{PrivateError, SESSION_RETURN_TIMEOUT_MS};
 use crate::pause::{self, Point};
 
-/// Files that go with a segment.
+/// Extensions of the files that are removed with a segment.
 pub(super) const SIDECARS: [&str; 2] = [INDEX_EXTENSION, NEW_INDEX_EXTENSION];
 
 impl<S: Storage + Clone> PrivateArchive<S> {
-    /// Takes note that recordings were taken for good up to these positions, and gives up what lies wholly behind them. Unknown
-    /// recordings are passed over: they were purged before. Files go later, by [`work`](Self::work).
+    /// Sets the committed positions of recordings, and abandons the segments before them. Ignores unknown recordings:
+    /// they were purged earlier. [`work`](Self::work) removes the files later.
     ///
     /// # Errors
-    /// The catalog cannot be written; the files behind are removed later all the same.
+    /// The catalog cannot be written; the files are removed later in that case too.
     pub fn commit(
         &mut self,
         taken: impl IntoIterator<Item = (i64, i64)>,
@@ -32,12 +34,12 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok(())
     }
 
-    /// Gives up recordings of which nothing can be taken any more, and removes the files of one segment that was given up.
-    /// Answers whether there was anything to do. `subscribed_since_ms` is when the recorder's subscriptions were made; `None`
-    /// while there are none.
+    /// Abandons recordings that have no more data for batches, and removes the files of one abandoned segment.
+    /// Returns whether there was work. `subscribed_since_ms` is the time at which the recorder's subscriptions were
+    /// made; `None` while there are no subscriptions.
     ///
     /// # Errors
-    /// The catalog cannot be written or a file not be removed; it is tried again.
+    /// The catalog cannot be written or a file cannot be removed. The next call tries again.
     pub fn work(
         &mut self,
         now_ms: i64,
@@ -55,8 +57,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok(self.remove_segment()? || !done.is_empty())
     }
 
-    /// Gives up a recording that has ended and cannot be read any more as a whole; answers how many bytes of it were left to be
-    /// taken and could have been.
+    /// Abandons an ended recording that cannot be read any more. Returns the number of its bytes that were not in a
+    /// batch yet.
     ///
     /// # Errors
     /// The recording runs, or the catalog cannot be written.
@@ -67,7 +69,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok(left)
     }
 
-    /// Remembers how far a recording was taken, without giving anything up.
+    /// Stores the committed position of a recording. Removes no data.
     pub(super) fn note_committed(&mut self, recording_id: i64, position: i64) {
         if let Some(recording) = self.recordings.get(&recording_id) {
             let published = &recording.published;
@@ -95,7 +97,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok(())
     }
 
-    /// Whether nothing can be taken of a recording any more, nor will be.
+    /// Whether a recording has no more data for a batch, now or later.
     fn is_done(
         &self,
         recording_id: i64,
@@ -103,7 +105,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         now_ms: i64,
         subscribed_since_ms: Option<i64>,
     ) -> bool {
-        let State::Ended {
+        let WriterState::Ended {
             at_ms,
             is_end_of_stream,
         } = recording.state
@@ -119,7 +121,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         if !is_taken || stop_position == head || is_end_of_stream {
             return is_taken;
         }
-        // It ended amid a message, whose rest a later recording may bring.
+        // The recording ended within a message. A later recording may contain the rest.
         let mut later = self.recordings.range(recording_id + 1..);
         let is_passed = later.any(|(_, later)| {
             later.key == recording.key && later.published.recorded_position() >= stop_position
@@ -127,7 +129,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         is_passed || self.has_not_returned(recording, at_ms, now_ms, subscribed_since_ms)
     }
 
-    /// Whether the session of a recording that ended was waited for long enough.
+    /// Whether the time-out for the return of an ended recording's session is over.
     fn has_not_returned(
         &self,
         recording: &Recording,
@@ -138,7 +140,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         let is_back = self
             .recordings
             .values()
-            .any(|other| other.state == State::Live && other.key == recording.key);
+            .any(|other| other.state == WriterState::Live && other.key == recording.key);
         let Some(since) = subscribed_since_ms.filter(|_| !is_back) else {
             return false;
         };

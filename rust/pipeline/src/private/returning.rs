@@ -1,7 +1,8 @@
-//! Sessions that come back: where the new recording begins, and what it takes over from the earlier one.
+//! Sessions that come back: where the new recording begins, and which frames it copies from the earlier one.
 //!
-//! An image joins where the slowest subscriber of its driver stands, which may lie below what was recorded, and amid a message.
-//! The earlier recording gives the messages up to its head, the new one those behind it: none is lost or given twice.
+//! An image joins at the position of its driver's slowest subscriber. This position may be below the recorded position,
+//! and within a message. The earlier recording delivers the messages up to its head, and the new recording those after
+//! it: no message is lost or delivered twice.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,28 +11,30 @@ use aeron_archive::reader::RecordingReader;
 use aeron_archive::storage::Storage;
 use aeron_archive::stream::RecordedStream;
 
-use super::archive::{PrivateArchive, State};
-use super::session::{Earlier, SessionKey};
+use super::archive::{PrivateArchive, WriterState};
+use super::session::{EarlierRecording, SessionKey};
 use super::{MAX_BLOCK_LENGTH, PrivateError, RecordingWriter};
 
 impl<S: Storage + Clone> PrivateArchive<S> {
-    /// How far a session was recorded in whole messages, by the recording that ended furthest; `None` if nothing is known of it.
+    /// Returns the head of the session's ended recording with the greatest stop position; `None` if the session is
+    /// unknown.
     pub fn recorded_head(&self, key: &SessionKey) -> Option<i64> {
         self.earlier(key).map(|earlier| earlier.head)
     }
 
-    /// The recording of this session that ended furthest, of those with a head. One that is purged says where by its entry.
-    pub(super) fn earlier(&self, key: &SessionKey) -> Option<Earlier> {
+    /// Returns the session's ended recording that has a head and the greatest stop position. The values of a purged
+    /// recording come from its catalog entry.
+    pub(super) fn earlier(&self, key: &SessionKey) -> Option<EarlierRecording> {
         let entries = self.catalog.entries().iter();
         entries
             .filter(|entry| SessionKey::of_recording(&entry.descriptor) == *key)
             .filter_map(|entry| self.ended(entry))
-            .max_by_key(Earlier::rank)
+            .max_by_key(EarlierRecording::rank)
     }
 
-    /// Of every session the recording that ended furthest.
+    /// Returns the id of the ended recording with the highest stop position of each session.
     pub(super) fn furthest_of_sessions(&self) -> HashSet<i64> {
-        let mut furthest: HashMap<SessionKey, Earlier> = HashMap::new();
+        let mut furthest: HashMap<SessionKey, EarlierRecording> = HashMap::new();
         for entry in self.catalog.entries() {
             if let Some(ended) = self.ended(entry) {
                 let key = SessionKey::of_recording(&entry.descriptor);
@@ -44,8 +47,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         furthest.values().map(|ended| ended.recording_id).collect()
     }
 
-    /// Where a recording ended, if it did and has a head.
-    fn ended(&self, entry: &CatalogEntry) -> Option<Earlier> {
+    /// Returns the end of a recording if it has ended and has a head.
+    fn ended(&self, entry: &CatalogEntry) -> Option<EarlierRecording> {
         let descriptor = &entry.descriptor;
         if descriptor.is_unfinished() {
             return None;
@@ -57,7 +60,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
             RecordingState::Valid => self.ended_head(recording_id)?,
             RecordingState::Invalid => return None,
         };
-        Some(Earlier {
+        Some(EarlierRecording {
             recording_id,
             head,
             stop_position,
@@ -67,12 +70,12 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     fn ended_head(&self, recording_id: i64) -> Option<i64> {
         let recording = self.recordings.get(&recording_id)?;
         match recording.state {
-            State::Live => None,
-            State::Ended { .. } => recording.published.head(),
+            WriterState::Live => None,
+            WriterState::Ended { .. } => recording.published.head(),
         }
     }
 
-    /// Records the frames of an earlier recording from where the writer stands up to `to`.
+    /// Copies the frames of an earlier recording from the writer's position up to `to`.
     pub(super) fn copy(
         &self,
         earlier: &RecordedStream,
@@ -86,7 +89,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         let mut begin = from;
         while let Some(frame) = reader.next_frame()? {
             let position = frame.position();
-            // A block has neither padding beside data in it nor a segment's end.
+            // A block never mixes padding with data and never crosses the end of a segment.
             let is_new = frame.is_padding()
                 || block.len() + frame.bytes().len() > MAX_BLOCK_LENGTH
                 || earlier.segment_base(position) != earlier.segment_base(begin);

@@ -1,6 +1,6 @@
-//! Where private archives are made: the directory that the user names, or one in memory or in the temporary directory.
+//! Directories for private archives: the one that the user names, or one in memory or in the temporary directory.
 //!
-//! A directory that others could write to, or turn into another one, is refused: what is read from it becomes rows.
+//! A directory that other users could write to or replace is refused, because its contents become rows.
 
 use std::fs::{DirBuilder, Metadata};
 use std::io;
@@ -10,37 +10,38 @@ use std::path::{Path, PathBuf};
 use super::PrivateArchiveId;
 use super::PrivateError;
 
-/// Free space that a default root must have beside the retained bytes: segments begin before they are filled.
+/// Free bytes that a default root must have in addition to the retained bytes: segments are created before they are
+/// filled.
 const SPARE_BYTES: u64 = 128 * 1024 * 1024;
 
-/// The directories in which private archives may be.
+/// The directories that may contain private archives.
 #[derive(Debug, Clone)]
 pub struct ArchiveRoots {
-    /// Where they are made, the best one first. One of them if the user named it.
+    /// Directories for new archives, in the order of preference. Only one if the user named it.
     candidates: Vec<Candidate>,
 }
 
 #[derive(Debug, Clone)]
 struct Candidate {
-    /// A directory of the file system that exists: its free space counts.
+    /// An existing directory of the same file system, to get the free space.
     file_system: PathBuf,
     directory: PathBuf,
 }
 
-/// A directory that was selected for a new archive.
+/// The root that was selected for a new archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelectedRoot {
-    /// It exists and is ours.
+    /// Path of the root. It exists and belongs to this user.
     pub directory: PathBuf,
-    /// One line for the log: which root it is, and why.
+    /// One line for the log: the root and the reason for its selection.
     pub line: String,
 }
 
 impl ArchiveRoots {
-    /// The directory that option `archiveDir` names, or the default ones.
+    /// Creates the list of roots: the directory of the option `archiveDir`, or the default directories.
     ///
     /// # Errors
-    /// The directory is not named by an absolute path.
+    /// The path is not absolute.
     pub fn new(archive_dir: Option<&Path>) -> Result<Self, PrivateError> {
         let Some(directory) = archive_dir else {
             let roots = [PathBuf::from("/dev/shm"), std::env::temp_dir()];
@@ -67,10 +68,10 @@ impl ArchiveRoots {
         }
     }
 
-    /// The directory of the archive `id`, wherever it was made; `None` when there is none.
+    /// Returns the directory of the archive `id` in any root; `None` if it does not exist.
     ///
     /// # Errors
-    /// It is there, but in a directory that is refused, or is itself none of ours.
+    /// The directory exists, but the root is refused, or the directory belongs to another user.
     pub fn find(&self, id: PrivateArchiveId) -> Result<Option<PathBuf>, PrivateError> {
         for candidate in &self.candidates {
             let path = candidate.directory.join(id.to_string());
@@ -87,13 +88,13 @@ impl ArchiveRoots {
         Ok(None)
     }
 
-    /// Where the archive `id` would be, in the directory that is looked at first.
+    /// Returns the path of the archive `id` in the preferred root.
     pub fn preferred_path(&self, id: PrivateArchiveId) -> PathBuf {
         let first = self.candidates.first().expect("one root or more");
         first.directory.join(id.to_string())
     }
 
-    /// The roots that exist and are ours.
+    /// Returns the roots that exist and belong to this user.
     pub fn existing(&self) -> impl Iterator<Item = &Path> {
         let directories = self.candidates.iter();
         directories
@@ -101,11 +102,11 @@ impl ArchiveRoots {
             .filter(|directory| check_existing(directory).is_ok())
     }
 
-    /// Makes the directory of a new archive in the first root that could take `max_retained_bytes` and what comes with them, or
-    /// in the last one.
+    /// Creates the directory of a new archive in the first root with enough space for `max_retained_bytes` and the
+    /// overhead. If no root has enough space, uses the last one.
     ///
     /// # Errors
-    /// The root is refused, or the directory cannot be made.
+    /// The root is refused, or the directory cannot be created.
     pub fn select(&self, max_retained_bytes: u64) -> Result<SelectedRoot, PrivateError> {
         let needed = max_retained_bytes.saturating_add(SPARE_BYTES);
         let mut passed = String::new();
@@ -142,7 +143,8 @@ impl Candidate {
     }
 }
 
-/// Makes a directory for its owner alone, parents included, unless it is there and ours.
+/// Creates a directory with access only for its owner, including its parents. Accepts an existing directory that
+/// belongs to this user alone.
 fn make(directory: &Path) -> Result<(), PrivateError> {
     match directory.symlink_metadata() {
         Ok(found) => return check(directory, &found),
@@ -157,7 +159,7 @@ fn make(directory: &Path) -> Result<(), PrivateError> {
     check_existing(directory)
 }
 
-/// Makes the directory of one archive; it must not exist.
+/// Creates the directory of one archive; it must not exist.
 pub(super) fn make_archive(
     directory: &Path,
     id: PrivateArchiveId,
@@ -177,7 +179,7 @@ fn check_existing(directory: &Path) -> Result<(), PrivateError> {
     check(directory, &found)
 }
 
-/// Refuses what is no directory of ours alone.
+/// Refuses a path that is not a directory of this user alone.
 pub(super) fn check(path: &Path, found: &Metadata) -> Result<(), PrivateError> {
     let refuse = |reason: String| Err(PrivateError::root(path, reason));
     let uid = rustix::process::geteuid().as_raw();
@@ -199,7 +201,7 @@ pub(super) fn check(path: &Path, found: &Metadata) -> Result<(), PrivateError> {
     }
 }
 
-/// What a file system could still take.
+/// Returns the free bytes of a file system.
 fn free_bytes(path: &Path) -> io::Result<u64> {
     let state = rustix::fs::statvfs(path)?;
     Ok(state.f_bavail.saturating_mul(state.f_frsize))
@@ -265,7 +267,7 @@ mod tests {
         assert!(error.contains("absolute"), "{error}");
     }
 
-    /// 08-32: an archive's own directory may be exchanged as little as the one around it.
+    /// 08-32: a symbolic link cannot replace an archive's own directory by another one.
     #[test]
     fn an_archive_that_is_a_symbolic_link_is_refused() {
         let root = tempfile::tempdir().unwrap();
@@ -290,7 +292,7 @@ mod tests {
             "{}",
             selected.line
         );
-        // An archive is found again wherever it was made.
+        // An archive is found in every root in which it can have been made.
         let archive = make_archive(&small.path().join("aeron-spark-77"), id()).unwrap();
         assert_eq!(roots.find(id()).unwrap(), Some(archive));
     }

@@ -1,32 +1,32 @@
-//! A session: what tells it apart, and where the recording of one that comes back begins.
+//! Identity of a session, and the start of the recording of a session that comes back.
 
 use aeron_archive::catalog::RecordingDescriptor;
 use serde::{Deserialize, Serialize};
 
-/// What is known of an image that is to be recorded.
+/// Properties of an image to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageDescription {
     /// The channel as the user gave it.
     pub original_channel: String,
-    /// The channel without what does not identify it.
+    /// The channel with only the parameters that identify it.
     pub stripped_channel: String,
     /// Stream id.
     pub stream_id: i32,
     /// Session id.
     pub session_id: i32,
-    /// Where the image comes from.
+    /// Source identity of the image.
     pub source_identity: String,
     /// Id of the stream's first term.
     pub initial_term_id: i32,
-    /// Bytes of a term.
+    /// Length of a term in bytes.
     pub term_length: i32,
-    /// Longest frame.
+    /// Maximum length of a frame in bytes.
     pub mtu_length: i32,
     /// Position of the image's first frame.
     pub join_position: i64,
 }
 
-/// What makes two images the same session.
+/// Identifies a session: images with equal keys belong to the same session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionKey {
@@ -40,34 +40,35 @@ pub struct SessionKey {
     term_length: i32,
 }
 
-/// The recording of a session that goes furthest.
+/// The recording of a session with the highest stop position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Earlier {
+pub(super) struct EarlierRecording {
     pub recording_id: i64,
-    /// End of its last complete message, or the begin of its first.
+    /// End of its last complete message, or the start of its first message.
     pub head: i64,
     pub stop_position: i64,
 }
 
-/// Where a recording begins.
+/// Start of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Start {
     pub position: i64,
-    /// Recording to copy the frames from that lie between `position` and the join position.
+    /// Recording from which to copy the frames between `position` and the join position.
     pub copy_from: Option<i64>,
-    /// Head of the earlier recording if the stream was missed from there on.
+    /// Head of the earlier recording, if the stream after it was missed.
     pub missed_since: Option<i64>,
 }
 
-impl Earlier {
-    /// The greater, the further; of equal ones the later.
+impl EarlierRecording {
+    /// Returns the rank of a recording. The recording with the greater stop position has the greater rank; if both are
+    /// equal, the later recording.
     pub(super) fn rank(&self) -> (i64, i64) {
         (self.stop_position, self.recording_id)
     }
 }
 
 impl SessionKey {
-    /// The session of an image.
+    /// Returns the session key of an image.
     pub fn of_image(image: &ImageDescription) -> Self {
         Self {
             channel: image.original_channel.clone(),
@@ -92,7 +93,7 @@ impl SessionKey {
 }
 
 impl Start {
-    pub fn of(join_position: i64, earlier: Option<Earlier>) -> Self {
+    pub fn of(join_position: i64, earlier: Option<EarlierRecording>) -> Self {
         let here = Self {
             position: join_position,
             copy_from: None,

@@ -1,7 +1,7 @@
-//! [`Totals`]: what a query has counted since its first start, and which ranges of its streams were not recorded.
+//! [`Totals`]: the counts of a query since its first start, and the ranges of its streams that were not recorded.
 //!
-//! The file is written under another name and renamed, so a kill leaves the old contents or the new ones. An archive of an older
-//! version has no such file.
+//! The file is written under another name and then renamed, so a kill leaves the old contents or the new ones. An
+//! archive of an older version does not have this file.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -13,11 +13,11 @@ use super::SessionKey;
 
 /// Name of the file in a private archive.
 pub const TOTALS_FILE: &str = "totals.json";
-/// Name of the file while it is written.
+/// Name of the file while it is being written.
 pub const NEW_TOTALS_FILE: &str = "totals.json.new";
-/// Gaps that are kept, the latest ones. Their number and their bytes are counted for all.
+/// Maximum number of gaps that are kept, the latest ones. Sums include all gaps.
 pub const MAX_GAPS: usize = 32;
-/// Longer files are damaged: 4096 open sessions with channels of 4 KiB fit.
+/// Maximum length of the file in bytes; a longer file is damaged. 4096 open sessions with channels of 4 KiB fit.
 const MAX_LENGTH: u64 = 64 << 20;
 
 /// Counts of one query over all its runs.
@@ -27,49 +27,49 @@ pub struct Totals {
     /// Sums, by their names in the progress report.
     pub numbers: BTreeMap<String, i64>,
     /// The latest gaps, the oldest first.
-    pub gaps: VecDeque<Gap>,
-    /// Sessions whose end is not known: the next image of each tells what was missed.
+    pub gaps: VecDeque<RecordingGap>,
+    /// Sessions whose stream has not ended: the join position of the next image tells how much was missed.
     pub open_sessions: Vec<OpenSession>,
-    /// When the file was written, in epoch milliseconds.
+    /// Time of the write, in epoch milliseconds.
     pub written_ms: i64,
 }
 
-/// A range of a session that was sent and not recorded. `None` stands for what nobody knows.
+/// A range of a session that was sent and not recorded. `None` means unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Gap {
+pub struct RecordingGap {
     /// Stream id.
     pub stream: Option<i32>,
     /// Session id.
     pub session: Option<i32>,
-    /// First position that is missing.
+    /// First missing position.
     pub from: Option<i64>,
     /// Position from which the session was recorded again.
     pub to: Option<i64>,
-    /// Bytes between the two.
+    /// Number of missing bytes.
     pub bytes: Option<i64>,
-    /// Why nothing was recorded.
+    /// Reason why nothing was recorded.
     pub reason: String,
-    /// Recording that began after the gap, until its first message tells the exact end.
+    /// Recording that began after the gap; set until its first message tells the exact end of the gap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<i64>,
 }
 
-/// A session whose stream had not ended when it was seen last.
+/// A session whose stream had not ended when its image was last seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenSession {
-    /// What makes an image the same session.
+    /// Key of the session.
     pub key: SessionKey,
-    /// When its image went away, in epoch milliseconds; `None` while it is there.
+    /// Time at which its image went away, in epoch milliseconds; `None` while there is an image.
     pub gone_ms: Option<i64>,
 }
 
 impl Totals {
-    /// Reads the file; `None` if there is none.
+    /// Reads the file; returns `None` if it does not exist.
     ///
     /// # Errors
-    /// The file system refuses, or the file is damaged.
+    /// A file-system operation failed, or the file is damaged.
     pub fn load<S: Storage>(storage: &S) -> io::Result<Option<Self>> {
         let file = match storage.open(TOTALS_FILE, Access::Read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -88,7 +88,7 @@ impl Totals {
     /// Replaces the file.
     ///
     /// # Errors
-    /// The file system refuses; the earlier file is still there.
+    /// A file-system operation failed; the earlier file is kept.
     pub fn store<S: Storage>(&self, storage: &S) -> io::Result<()> {
         match storage.remove(NEW_TOTALS_FILE) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -99,8 +99,8 @@ impl Totals {
         storage.rename(NEW_TOTALS_FILE, TOTALS_FILE)
     }
 
-    /// Keeps a gap; the oldest one goes if there are too many.
-    pub fn push_gap(&mut self, gap: Gap) {
+    /// Adds a gap. Drops the oldest gap if there are too many.
+    pub fn push_gap(&mut self, gap: RecordingGap) {
         if self.gaps.len() == MAX_GAPS {
             self.gaps.pop_front();
         }
@@ -108,7 +108,7 @@ impl Totals {
     }
 }
 
-impl std::fmt::Display for Gap {
+impl std::fmt::Display for RecordingGap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.bytes {
             Some(bytes) => write!(f, "{bytes} bytes")?,
@@ -130,10 +130,10 @@ impl std::fmt::Display for Gap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aeron_archive::memory_storage::{Fault, MemoryStorage};
+    use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 
-    fn gap(bytes: i64) -> Gap {
-        Gap {
+    fn gap(bytes: i64) -> RecordingGap {
+        RecordingGap {
             stream: Some(1001),
             session: Some(-7),
             from: Some(64),
@@ -168,7 +168,7 @@ mod tests {
             for progress in 0..2 {
                 let disk = MemoryStorage::new();
                 totals(1).store(&disk).unwrap();
-                disk.fail_at(disk.steps() + step, Fault::Kill { progress });
+                disk.fail_at(disk.steps() + step, StorageFault::Kill { progress });
                 let is_killed = totals(2).store(&disk).is_err();
                 disk.restart();
                 let found = Totals::load(&disk).unwrap();

@@ -1,4 +1,5 @@
-//! Reading an archive without owning it: a worker that reads a piece of a live one, and a batch read of a dead one.
+//! Reads an archive without owning it: for a worker that reads a piece of a live archive, and for a batch read of an
+//! archive whose owner has ended.
 //!
 //! Nothing is written, recovered or locked.
 
@@ -6,19 +7,19 @@ use std::io;
 use std::path::Path;
 
 use aeron_archive::catalog::RecordingDescriptor;
+use aeron_archive::index::{IndexError, indexed_end};
 use aeron_archive::mark_file;
-use aeron_archive::ownership::LockFile;
+use aeron_archive::ownership::OwnershipLock;
 use aeron_archive::recovery;
 use aeron_archive::storage::{Directory, Storage};
 use aeron_archive::stream::RecordedStream;
 
-use super::index::{IndexError, indexed_end};
 use super::{LOCK_FILE, LockRecord, PrivateError};
 use crate::machine;
 use crate::partition::ArchiveLocation;
 
-/// The archive directory that a partition names, if this process sees the very same one: on the same boot of the same machine,
-/// and with the same nonce.
+/// Returns the archive directory that a partition names, if this process sees the same directory: the boot id of the
+/// machine and the nonce must match.
 ///
 /// # Errors
 /// [`PrivateError::NotVisible`] names both machines and the path.
@@ -42,11 +43,11 @@ pub fn visible(location: &ArchiveLocation) -> Result<Directory, PrivateError> {
     })
 }
 
-/// What the lock file of the archive at `path` says, if it is a private one. Refuses an archive that is in use.
+/// Reads the lock file of the archive at `path`, if the archive is private. Refuses an archive that is in use.
 ///
 /// # Errors
-/// [`PrivateError::InUse`] when its owner lives, by the lock of a private archive and by the mark file of another; the files are
-/// damaged, or the file system refuses.
+/// [`PrivateError::ReadInUse`] if the archive's owner is alive. For a private archive, its lock decides; for any other
+/// archive, its mark file decides. Other errors: the files are damaged, or a file-system operation failed.
 pub fn check_unused(path: &Path, now_ms: i64) -> Result<Option<LockRecord>, PrivateError> {
     let in_use = |pid: Option<i64>| PrivateError::ReadInUse {
         path: path.to_owned(),
@@ -54,13 +55,13 @@ pub fn check_unused(path: &Path, now_ms: i64) -> Result<Option<LockRecord>, Priv
     };
     let lock_file = path.join(LOCK_FILE);
     if lock_file.symlink_metadata().is_ok() {
-        return match LockFile::look(&lock_file)? {
+        return match OwnershipLock::look(&lock_file)? {
             (Some(pid), _) => Err(in_use(pid)),
             (None, record) => Ok(record),
         };
     }
     let archive = Directory::new(path);
-    // A real archive may keep its mark file elsewhere.
+    // An archive server may keep its mark file in another directory.
     let marked = mark_file::read_link(&archive)?.map_or(archive, Directory::new);
     match mark_file::read(&marked)? {
         Some(mark) if mark.is_active(now_ms) => Err(in_use(Some(mark.owner.pid))),
@@ -68,10 +69,11 @@ pub fn check_unused(path: &Path, now_ms: i64) -> Result<Option<LockRecord>, Priv
     }
 }
 
-/// Where a recording that exists ends: as its catalog entry says, or as its files do. Changes nothing.
+/// Returns the end of a recording: the stop position of its catalog entry, or else the end that its files show. Changes
+/// nothing.
 ///
 /// # Errors
-/// The files are damaged or missing, or the file system refuses.
+/// The files are damaged or missing, or a file-system operation failed.
 pub fn end_of_recording<S: Storage>(
     storage: &S,
     descriptor: &RecordingDescriptor,

@@ -1,22 +1,23 @@
 //! [`RecordingWriter`]: records one image, block by block, with its index.
 //!
-//! Per block: the frames are written, then the index entry, then the positions are stored for others to see. So whatever anybody
-//! was told of is in the page cache, and outlives the process.
+//! For each block, the frames are written first, then the index entry; then the positions are stored for other threads.
+//! So all data below a published position is in the page cache, and survives the end of the process.
 
 use std::io;
 use std::sync::Arc;
 
+use aeron_archive::index::{
+    ENTRY_LENGTH, HeadTracker, IndexEntry, IndexForm, IndexHeader, IndexWriter,
+};
 use aeron_archive::recorder::{RecorderError, RecorderSession};
 use aeron_archive::storage::{Storage, SyncLevel};
 use aeron_memory::log::frame::{HEADER_LENGTH, MAX_MESSAGE_LENGTH, MAX_MTU_LENGTH};
 
-use super::heads::HeadTracker;
-use super::index::{ENTRY_LENGTH, IndexEntry, IndexHeader, IndexWriter};
 use super::published::Published;
 use super::{MAX_BLOCK_LENGTH, PrivateError};
 use crate::pause::{self, Point};
 
-/// Records one image. For the thread that polls it.
+/// Records one image. Owned by the thread that polls the image.
 #[derive(Debug)]
 pub struct RecordingWriter<S: Storage> {
     storage: S,
@@ -25,14 +26,14 @@ pub struct RecordingWriter<S: Storage> {
     tracker: HeadTracker,
     published: Arc<Published>,
     arrival_us: i64,
-    /// Longest message of the stream, with its headers.
+    /// Length of the longest possible message of the stream, with its headers.
     max_framed_length: i64,
-    /// Head of the earlier recording of the session, until it is known how much was missed since.
+    /// Head of the session's earlier recording, until the number of missed bytes is known.
     missed_since: Option<i64>,
 }
 
 impl<S: Storage + Clone> RecordingWriter<S> {
-    /// Begins a recording: makes the first index file and the first segment.
+    /// Starts a recording: creates the first index file and the first segment.
     pub(super) fn create(
         storage: S,
         stream: aeron_archive::stream::RecordedStream,
@@ -45,6 +46,7 @@ impl<S: Storage + Clone> RecordingWriter<S> {
             recording_id: stream.recording_id(),
             base_position: stream.segment_base(start),
             progress: tracker.progress(),
+            form: IndexForm::Dense,
         };
         let index = IndexWriter::create(&storage, &header)
             .map_err(|source| index_error(&storage, header.recording_id, start, source))?;
@@ -64,32 +66,35 @@ impl<S: Storage + Clone> RecordingWriter<S> {
         })
     }
 
-    /// The recording.
+    /// Returns the recording id.
     pub fn recording_id(&self) -> i64 {
         self.session.stream().recording_id()
     }
 
-    /// End of what is recorded.
+    /// Returns the end of the recorded data.
     pub fn recorded_position(&self) -> i64 {
         self.session.recorded_position()
     }
 
-    /// End of the last complete message; before one is complete, the begin of the first; before that `None`.
+    /// Returns the end of the last complete message. If no message is complete, returns the start of the first message,
+    /// or `None` if no message has begun.
     pub fn head(&self) -> Option<i64> {
         self.tracker.progress().head
     }
 
-    /// Positions and counts, for other threads.
+    /// Returns the positions and counts that other threads read.
     pub fn published(&self) -> &Arc<Published> {
         &self.published
     }
 
-    /// Records a block that was polled at `position` at the time `now_us`, in microseconds since the epoch: whole frames of data,
-    /// or one frame of padding. What the recording has already is passed over; a session that came back may begin below it.
+    /// Records a block that was polled at `position` at the time `now_us`, in microseconds since the epoch. The block
+    /// has whole data frames, or one padding frame. Skips frames that are already recorded: the image of a session that
+    /// came back may begin below the recorded position.
     ///
     /// # Errors
-    /// The block cannot be written or is damaged, or does not go on where the recording ends. Nothing of it is recorded then, and
-    /// nothing more can be: the recording is to be ended.
+    /// The block cannot be written, is damaged, or does not begin at the end of the recording: nothing of the block is
+    /// recorded. The next segment cannot be created: the block is recorded. In both cases end the recording, because
+    /// nothing more can be recorded.
     pub fn append(&mut self, position: i64, block: &[u8], now_us: i64) -> Result<(), PrivateError> {
         let block = self.beyond_recorded(position, block)?;
         if block.is_empty() {
@@ -122,9 +127,9 @@ impl<S: Storage + Clone> RecordingWriter<S> {
         Ok(())
     }
 
-    /// How many bytes the next block may have; 0 while the recording has to wait. `has_room` says whether the archive may retain
-    /// more. Without room a recording goes on only to the end of a message that has begun and is the first one not yet taken,
-    /// because nothing could be taken before.
+    /// Returns the maximum length of the next block; 0 while the recording must wait. `has_room` says whether the
+    /// archive may retain more. Without room, a recording continues only if the first message that was not taken yet is
+    /// unfinished. It continues up to the end of this message: before that end, nothing can be taken.
     pub fn block_limit(&self, has_room: bool) -> usize {
         let is_next = self
             .head()
@@ -140,20 +145,21 @@ impl<S: Storage + Clone> RecordingWriter<S> {
         }
     }
 
-    /// Bytes of the session that were missed between its earlier recording and this one; answered once, when the first message
-    /// has begun. `None` where nothing was missed.
+    /// Returns the number of bytes of the session that were missed between its earlier recording and this one. Returns
+    /// it once, after the first message has begun; `None` if nothing was missed.
     pub fn take_gap(&mut self) -> Option<i64> {
         let first = self.tracker.first_begin()?;
         let gap = first - self.missed_since.take()?;
         (gap > 0).then_some(gap)
     }
 
-    /// Head of the earlier recording, if the stream was missed from there on and [`take_gap`](Self::take_gap) has not told how much.
+    /// Returns the head of the earlier recording if the stream after it was missed and [`take_gap`](Self::take_gap) has
+    /// not returned the length yet.
     pub fn missed_since(&self) -> Option<i64> {
         self.missed_since
     }
 
-    /// The part of a block that is not recorded yet.
+    /// Returns the part of a block that is not recorded yet.
     fn beyond_recorded<'b>(
         &self,
         position: i64,
@@ -163,12 +169,12 @@ impl<S: Storage + Clone> RecordingWriter<S> {
         let mut rest = block;
         let mut begin = position;
         for frame in self.session.stream().rules().frames(position, block) {
-            // Damage is found when the frame is appended, if it is.
+            // If the frame is damaged, appending it reports the damage.
             let Ok(frame) = frame else { break };
             if begin >= recorded_position {
                 break;
             }
-            // Of padding a block may have the header alone, or more.
+            // A padding block may contain only the header, or more.
             let covered = (frame.end_position() - begin) as usize;
             rest = &rest[covered.min(rest.len())..];
             begin = frame.end_position();
@@ -183,7 +189,7 @@ impl<S: Storage + Clone> RecordingWriter<S> {
         })
     }
 
-    /// Writes an entry, and the begin of the next index if the segment is full: an index is made before its segment.
+    /// Writes an entry. If the segment is full, also creates the next index: an index is created before its segment.
     fn append_entry(&mut self, entry: &IndexEntry) -> io::Result<()> {
         self.index.append(entry)?;
         let Some(base_position) = self.session.next_segment() else {
@@ -193,6 +199,7 @@ impl<S: Storage + Clone> RecordingWriter<S> {
             recording_id: self.recording_id(),
             base_position,
             progress: entry.progress,
+            form: IndexForm::Dense,
         };
         match IndexWriter::create(&self.storage, &header) {
             Ok(next) => {
@@ -200,7 +207,7 @@ impl<S: Storage + Clone> RecordingWriter<S> {
                 Ok(())
             }
             Err(error) => {
-                // The first error tells more; an entry beyond the end is dropped when the archive is opened.
+                // The first error is more useful; an entry beyond the end is dropped when the archive is opened.
                 let _ = self.index.undo();
                 Err(error)
             }

@@ -1,4 +1,4 @@
-//! [`RecorderAgent`]: the recorder's duty cycle.
+//! [`RecorderAgent`]: the duty cycle of the recorder. The recorder's thread calls it until the recorder must stop.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,26 +10,26 @@ use aeron_archive::channel;
 use aeron_archive::storage::Directory;
 use aeron_client::{Context, Image};
 
-use super::connection::{Connection, Ended, ImageEvent, is_driver_there};
+use super::connection::{Ended, ImageEvent, RecorderConnection, is_driver_there};
 use super::counters::Counters;
-use super::ledger::Joined;
+use super::ledger::JoinedImage;
 use super::query_archive::QueryArchive;
 use super::recorded::{BlockBuffer, PollError, Recorded, Session, describe};
-use super::shared::{Fault, Phase, Shared};
+use super::shared::{Phase, RecorderFault, SharedRecorder};
 use super::{Command, OpenArchive, RecorderSettings};
 use crate::error::{LiveCode, LiveError};
 use crate::private::{ImageDescription, RecordingInfo, RecordingWriter, SessionKey};
 
-/// The longest sleep of the thread while nothing comes from the images.
+/// Maximum sleep of the thread in nanoseconds, while the images have no new data.
 const MAX_PARK_NS: u64 = 1_000_000;
-/// The same without any image: then nothing can come but an image.
+/// Maximum sleep in nanoseconds without any image: then only a new image can bring data.
 const MAX_LONELY_PARK_NS: u64 = 10_000_000;
-/// How often a driver is looked for.
+/// Interval at which the recorder checks whether a driver runs.
 const SECOND: Duration = Duration::from_secs(1);
-/// How often numbers are shown, the archive is asked for what may go, and whether it is time for a sign of life.
+/// Interval at which statistics are published, the archive purges and the heartbeat is checked.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Why a range of a session is lost while the query runs.
+/// Reason of a gap in a session while the query runs.
 const IMAGE_LOST: &str =
     "its image went away before the stream ended, and came back at a later position";
 
@@ -37,37 +37,37 @@ const IMAGE_LOST: &str =
 pub(super) struct RecorderAgent {
     settings: Arc<RecorderSettings>,
     stripped_channel: String,
-    shared: Arc<Shared>,
+    shared: Arc<SharedRecorder>,
     commands: Queue<Command>,
     query: QueryArchive,
-    connection: Option<Connection>,
+    connection: Option<RecorderConnection>,
     counters: Option<Counters>,
-    /// Since when the subscriptions are there.
+    /// Time at which the subscriptions were made, in epoch milliseconds.
     subscribed_since_ms: Option<i64>,
     recorded: Vec<Recorded>,
     buffer: BlockBuffer,
-    /// How far Spark has taken each recording.
+    /// Position in each recording up to which Spark has taken data.
     taken: HashMap<i64, i64>,
-    /// Sessions that went away in this run before they had ended.
+    /// Sessions whose image went away in this run before their stream ended.
     lost_sessions: HashSet<Session>,
-    /// Why nothing was recorded before this connection.
+    /// Reason why nothing was recorded before this connection.
     absence: String,
-    /// Why there is no connection, as long as another one is tried.
+    /// Set while the recorder has no connection and tries to connect again.
     outage: Option<Outage>,
-    /// How long a driver is waited for that does not run in time.
+    /// Time for which the recorder tries to replace a driver or client that did not run in time.
     driver_timeout: Duration,
     has_warned_of_space: bool,
     is_purging: bool,
     next_second: Instant,
     next_report: Instant,
-    /// Since when nothing is polled because too much is retained.
+    /// Time since which nothing is polled, because the retained bytes are at their limit.
     full_since: Option<Instant>,
 }
 
-/// A time without a connection, in which another one is tried.
+/// A period without a connection, in which the recorder tries to connect again.
 struct Outage {
     error: LiveError,
-    /// When the query fails instead.
+    /// If set, the query fails when this time is reached.
     give_up_at: Option<Instant>,
 }
 
@@ -85,11 +85,11 @@ impl Outage {
 }
 
 impl RecorderAgent {
-    /// Opens the archive, subscribes, and records until it is told to stop.
+    /// Opens the archive, subscribes, and records until it must stop.
     pub fn run(
         settings: Arc<RecorderSettings>,
         open: OpenArchive,
-        shared: Arc<Shared>,
+        shared: Arc<SharedRecorder>,
         commands: Queue<Command>,
     ) {
         match Self::open(settings, &open, &shared, commands) {
@@ -104,7 +104,7 @@ impl RecorderAgent {
     fn open(
         settings: Arc<RecorderSettings>,
         open: &OpenArchive,
-        shared: &Arc<Shared>,
+        shared: &Arc<SharedRecorder>,
         commands: Queue<Command>,
     ) -> Result<Self, LiveError> {
         let stripped_channel = channel::stripped(&settings.channel).map_err(|error| {
@@ -147,7 +147,7 @@ impl RecorderAgent {
 
     fn connect(&mut self, context: Context) -> Result<(), LiveError> {
         let (channel, stream_ids) = (&self.settings.channel, &self.settings.stream_ids);
-        let connection = Connection::open(context, channel, stream_ids, &self.shared)?;
+        let connection = RecorderConnection::open(context, channel, stream_ids, &self.shared)?;
         self.counters = Some(Counters::new(connection.aeron(), self.query.archive_id()));
         self.connection = Some(connection);
         self.subscribed_since_ms = Some(now_ms());
@@ -201,19 +201,24 @@ impl RecorderAgent {
         count
     }
 
-    /// Runs the client, and sees to its images; if it has ended, so have they.
+    /// Runs the client's duty cycle and processes the client's image events. If the client has ended, also ends the
+    /// client's images.
     fn run_client(&mut self) -> usize {
         let Some(connection) = &self.connection else {
             return 0;
         };
         let mut work = connection.do_work();
         let ended = connection.ended();
-        // Those of a client that was late are not lost: nothing is wrong with their publishers.
+        // The sessions of a client that was late are not lost: their publishers still run.
         let late: Vec<Session> = match &ended {
             Some(ended) if ended.is_late => self.recorded.iter().map(Recorded::session).collect(),
             _ => Vec::new(),
         };
-        while let Some(event) = self.connection.as_ref().and_then(Connection::next_event) {
+        while let Some(event) = self
+            .connection
+            .as_ref()
+            .and_then(RecorderConnection::next_event)
+        {
             work += 1;
             match event {
                 ImageEvent::Available(image) => self.begin(image),
@@ -226,7 +231,7 @@ impl RecorderAgent {
         for session in &late {
             self.lost_sessions.remove(session);
         }
-        // Before the first frame of a new image is recorded.
+        // The totals are stored before the first frame of a new image is recorded.
         self.query.ledger.store_urgent(now_ms(), &self.shared);
         work
     }
@@ -256,7 +261,7 @@ impl RecorderAgent {
         let is_known = self.query.archive.recorded_head(&key).is_some();
         let writer = self.query.archive.start_recording(description, now_us())?;
         let is_lost = self.lost_sessions.contains(&Session::of(image));
-        let joined = Joined {
+        let joined = JoinedImage {
             key: &key,
             recording_id: writer.recording_id(),
             join_position: description.join_position,
@@ -287,7 +292,7 @@ impl RecorderAgent {
         self.show_recordings();
     }
 
-    /// Ends the recording at this place of the list, at what is recorded.
+    /// Ends the recording with index `at` in the list, at its recorded position.
     fn end_at(&mut self, at: usize) {
         let Recorded { image, key, writer } = self.recorded.swap_remove(at);
         let is_end_of_stream = image.is_end_of_stream();
@@ -329,11 +334,12 @@ impl RecorderAgent {
         ledger.end(key, is_end_of_stream, now_ms());
     }
 
-    /// Records a block of each image, as far as there is room; answers the bytes.
+    /// Records a block of each image if there is room. Returns the number of bytes.
     fn poll_images(&mut self) -> usize {
         let mut retained = self.query.archive.retained_bytes();
         let limit = self.settings.max_retained_bytes;
-        // Spark commits a batch only when there is another one: whoever has taken everything is given something.
+        // Spark commits a batch only when a later batch exists. Therefore, if all recorded data is in a batch,
+        // one more block is recorded beyond the limit.
         let mut is_starving = retained >= limit && self.is_all_taken();
         self.note_full(retained >= limit && !is_starving);
         let mut total = 0;
@@ -368,7 +374,7 @@ impl RecorderAgent {
     fn is_all_taken(&self) -> bool {
         self.query.archive.recordings().all(|recording| {
             let taken = self.taken.get(&recording.stream.recording_id());
-            !has_news(&recording, taken.copied())
+            !has_new_messages(&recording, taken.copied())
         })
     }
 
@@ -376,7 +382,7 @@ impl RecorderAgent {
         let now = Instant::now();
         if let Some(since) = self.full_since.take() {
             let full = now.duration_since(since);
-            // What is less than a millisecond is kept for the next time.
+            // The fraction of a millisecond is kept for the next call.
             let whole_ms = full.as_millis() as u64;
             self.shared
                 .statistics
@@ -389,7 +395,7 @@ impl RecorderAgent {
         }
     }
 
-    /// Counts what was missed of the session before this recording, once that is known.
+    /// Counts the bytes of the session that were missed before this recording, as soon as the number is known.
     fn note_gap(&mut self, at: usize, bytes: usize) {
         let recorded = &mut self.recorded[at];
         let gap = if bytes > 0 {
@@ -424,7 +430,7 @@ impl RecorderAgent {
         }
     }
 
-    /// Ends a recording that cannot go on. Its image is kept where it stands, so that a restart loses nothing.
+    /// Ends a recording that cannot continue. Its image keeps its position, so that a restart loses nothing.
     fn fail(&mut self, at: usize, error: &PollError) {
         let error = self.query.in_archive(error);
         self.end_at(at);
@@ -432,7 +438,7 @@ impl RecorderAgent {
         self.set_fault(error, false);
     }
 
-    /// The client has ended: its images are gone. Whether another one is tried depends on why.
+    /// Handles the end of the client and of all its images. The cause decides whether the recorder connects again.
     fn disconnect(&mut self, ended: Ended) {
         self.end_all();
         self.connection = None;
@@ -470,7 +476,7 @@ impl RecorderAgent {
                 0
             }
             Err(error) => {
-                // It is tried again with the next report.
+                // The next report tries again.
                 self.is_purging = false;
                 self.shared.add_line(error.to_string());
                 0
@@ -510,7 +516,7 @@ impl RecorderAgent {
         self.is_purging = true;
     }
 
-    /// Connects again after an outage, if there is a driver.
+    /// Connects again after an outage if a driver runs.
     fn reconnect(&mut self) {
         let Some(outage) = self.outage.take() else {
             return;
@@ -556,10 +562,10 @@ impl RecorderAgent {
 
     fn set_fault(&mut self, error: LiveError, is_urgent: bool) {
         self.query.record_error(&error);
-        self.shared.set_fault(Fault { error, is_urgent });
+        self.shared.set_fault(RecorderFault { error, is_urgent });
     }
 
-    /// Stop positions first: they are what a restart begins with. Then the publishers are let go.
+    /// Writes the stop positions first, because a restart begins with them. Then removes the subscriptions.
     fn close(mut self) {
         self.end_all();
         self.query.ledger.store_changes(now_ms(), &self.shared);
@@ -572,8 +578,8 @@ impl RecorderAgent {
     }
 }
 
-/// Whether a recording has complete messages behind `taken`.
-pub(crate) fn has_news(recording: &RecordingInfo, taken: Option<i64>) -> bool {
+/// Whether a recording has complete messages after `taken`.
+pub(crate) fn has_new_messages(recording: &RecordingInfo, taken: Option<i64>) -> bool {
     let published = &recording.published;
     let from = taken.unwrap_or(recording.stream.start_position());
     published.head().is_some_and(|head| head > from) && published.counts().messages > 0

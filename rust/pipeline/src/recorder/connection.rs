@@ -1,4 +1,4 @@
-//! [`Connection`]: the recorder's client and its subscriptions, run by the recorder's thread.
+//! [`RecorderConnection`]: the recorder's client and its subscriptions, run by the recorder's thread.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,42 +14,43 @@ use aeron_client::{
 use aeron_memory::cnc::{CncFile, Reader};
 use aeron_memory::directory;
 
-use super::shared::Shared;
+use super::shared::SharedRecorder;
 use crate::error::{LiveCode, LiveError};
 use crate::machine;
 
-/// How the client names itself in its heartbeat counter.
+/// Name of the client in its heartbeat counter.
 const CLIENT_NAME: &str = "spark-source";
 
-/// What the driver says of images.
+/// An image event of the driver.
 pub(super) enum ImageEvent {
     Available(Image),
     Unavailable(Image),
 }
 
-/// Why a client ended.
+/// Reason why a client ended.
 pub(super) struct Ended {
     pub error: LiveError,
-    /// Whether client or driver only did not run in time, as on an overloaded machine: another client may go on.
+    /// Whether the only reason is that the client or the driver did not run in time, as on an overloaded machine. Then
+    /// another client may connect.
     pub is_late: bool,
 }
 
 /// A client and its subscriptions.
-pub(super) struct Connection {
+pub(super) struct RecorderConnection {
     aeron: Aeron,
     aeron_dir: PathBuf,
-    /// Dropping them would remove them.
+    /// Kept because dropping the subscriptions would remove them.
     _subscriptions: Vec<Subscription>,
     events: Receiver<ImageEvent>,
 }
 
-impl Connection {
-    /// Connects, and subscribes to all streams.
+impl RecorderConnection {
+    /// Connects a client and subscribes to all streams.
     pub fn open(
         mut context: Context,
         channel_uri: &str,
         stream_ids: &[i32],
-        shared: &Arc<Shared>,
+        shared: &Arc<SharedRecorder>,
     ) -> Result<Self, LiveError> {
         let aeron_dir = context.aeron_dir.clone();
         let stop = shared.stop_flag();
@@ -76,22 +77,22 @@ impl Connection {
         })
     }
 
-    /// The client.
+    /// Returns the client.
     pub fn aeron(&self) -> &Aeron {
         &self.aeron
     }
 
-    /// One duty cycle of the client.
+    /// Runs one duty cycle of the client.
     pub fn do_work(&self) -> usize {
         self.aeron.do_work()
     }
 
-    /// What the driver said of an image, the oldest first.
+    /// Returns the oldest image event that was not returned yet.
     pub fn next_event(&self) -> Option<ImageEvent> {
         self.events.try_recv().ok()
     }
 
-    /// Why the client ended by itself.
+    /// Returns the reason why the client ended by itself; `None` while it runs.
     pub fn ended(&self) -> Option<Ended> {
         if !self.aeron.is_closed() {
             return None;
@@ -115,10 +116,10 @@ pub(super) fn is_driver_there(context: &Context) -> bool {
     context.aeron_dir.exists() && is_driver_active(&context.aeron_dir, timeout).unwrap_or(false)
 }
 
-/// Both are called on the thread that runs the client, between its polls.
+/// Creates the image handlers. Both run on the thread that runs the client, between its polls.
 fn handlers(events: &Sender<ImageEvent>) -> SubscriptionHandlers {
     let (available, unavailable) = (events.clone(), events.clone());
-    // Nobody listens only when the connection is being closed.
+    // Sending fails only while the connection is being closed.
     SubscriptionHandlers {
         available_image: Some(Arc::new(move |image| {
             let _ = available.send(ImageEvent::Available(image.clone()));
@@ -129,8 +130,8 @@ fn handlers(events: &Sender<ImageEvent>) -> SubscriptionHandlers {
     }
 }
 
-/// Whether a client ended only because it did not run in time, or its driver did not. A driver is late as long as its process
-/// exists; that of a driver in another pid namespace is not found, and counts as dead.
+/// Whether a client ended only because it or its driver did not run in time. A driver counts as late while its process
+/// exists. The process of a driver in another pid namespace is not visible, so that driver counts as dead.
 fn is_late(cause: &CloseCause, aeron_dir: &Path) -> bool {
     match cause.0.as_deref() {
         Some(
@@ -143,7 +144,7 @@ fn is_late(cause: &CloseCause, aeron_dir: &Path) -> bool {
     }
 }
 
-/// Whether the process exists that runs the driver of a directory.
+/// Whether the process of the directory's driver exists.
 fn is_process_there(aeron_dir: &Path) -> bool {
     let cnc = CncFile::map(&directory::cnc_file(aeron_dir), Reader::Tool);
     let Ok(Ok(cnc)) = cnc else {
@@ -158,7 +159,7 @@ fn start_error(error: &Error, aeron_dir: &std::path::Path, channel: &str) -> Liv
         Error::DriverTimeout(DriverTimeout::NoResponse(waited)) => LiveError::new(
             LiveCode::DriverTimeout,
             format!(
-                "media driver in {dir} did not answer within {} ms",
+                "media driver in {dir} did not respond within {} ms",
                 waited.as_millis()
             ),
         ),

@@ -1,4 +1,4 @@
-//! The recorder's numbers as Aeron counters, so that `aeron stat` shows them without Spark.
+//! The recorder's statistics as Aeron counters, so that `aeron stat` shows them without Spark.
 
 use std::collections::HashMap;
 
@@ -7,32 +7,34 @@ use aeron_client::{Aeron, Counter, PendingOperation};
 use super::{STATISTICS, Statistics};
 use crate::private::RecordingInfo;
 
-/// Type of the counters; far from those that Aeron gives a meaning. Never 100: a client would take such a counter for a
-/// recording of an archive server.
+/// Type id of the counters; outside the ranges that Aeron uses. Must not be 100: clients treat such a counter as a
+/// recording position of an archive.
 pub(super) const COUNTER_TYPE_ID: i32 = 20_808;
-/// Positions are shown of this many recordings at most: the driver's counters are a common good.
+/// Maximum number of recordings with a position counter: all clients share the driver's counters.
 const MAX_POSITIONS: usize = 256;
 
-/// A counter that was asked for.
-enum Asked {
+/// State of a requested counter.
+enum RequestedCounter {
     Waiting(PendingOperation<Counter>),
     There(Counter),
-    /// The driver had no room for it.
+    /// The driver has no room for the counter.
     Refused,
 }
 
-/// The counters of one client. They go with the client.
+/// The counters of one client. The driver removes them with the client.
 pub(super) struct Counters {
     archive: String,
-    numbers: Vec<Asked>,
-    positions: HashMap<i64, Asked>,
+    numbers: Vec<RequestedCounter>,
+    positions: HashMap<i64, RequestedCounter>,
 }
 
 impl Counters {
-    /// Asks for the counters of the query that owns this archive.
+    /// Requests the counters of the query that owns this archive.
     pub fn new(aeron: &Aeron, archive_id: &str) -> Self {
         let archive = archive_id[..archive_id.len().min(8)].to_owned();
-        let ask = |name: &str| Asked::ask(aeron, &format!("spark-source {name} archive={archive}"));
+        let ask = |name: &str| {
+            RequestedCounter::ask(aeron, &format!("spark-source {name} archive={archive}"))
+        };
         Self {
             numbers: STATISTICS.into_iter().map(ask).collect(),
             archive,
@@ -40,7 +42,7 @@ impl Counters {
         }
     }
 
-    /// Shows the numbers, and how far each recording that runs is recorded.
+    /// Updates the counters: the statistics and the recorded position of each running recording.
     pub fn update(&mut self, aeron: &Aeron, statistics: &Statistics, recordings: &[RecordingInfo]) {
         for (asked, number) in self.numbers.iter_mut().zip(statistics.all()) {
             asked.show(number.get());
@@ -53,13 +55,15 @@ impl Counters {
             let asked = self
                 .positions
                 .entry(recording.stream.recording_id())
-                .or_insert_with(|| Asked::ask(aeron, &position_label(&self.archive, recording)));
+                .or_insert_with(|| {
+                    RequestedCounter::ask(aeron, &position_label(&self.archive, recording))
+                });
             asked.show(position);
         }
     }
 }
 
-impl Asked {
+impl RequestedCounter {
     fn ask(aeron: &Aeron, label: &str) -> Self {
         match aeron.async_add_counter(COUNTER_TYPE_ID, &[], label) {
             Ok(operation) => Self::Waiting(operation),

@@ -1,43 +1,45 @@
-//! [`Ledger`]: what a query counts over all its runs, and which ranges of its streams it did not record.
+//! [`Ledger`]: the counts of a query over all its runs, and the ranges of its streams that were not recorded.
 //!
-//! A session whose stream has not ended is *open*. When its image goes away, the next image of the session tells what was missed. If
-//! none comes back, the number of bytes is not known, and a gap says so: it is never counted as 0.
+//! A session whose stream has not ended is *open*. If its image goes away, the join position of the session's next
+//! image tells how much was missed. If no image comes back, the number of missed bytes is unknown. The ledger then
+//! keeps a gap of unknown length, never of 0 bytes.
 
 use aeron_archive::storage::Directory;
 
-use super::shared::Shared;
+use super::shared::SharedRecorder;
 use super::statistics::Statistics;
 use crate::private::{
-    Gap, OpenSession, PrivateArchive, SESSION_RETURN_TIMEOUT_MS, SessionKey, Totals,
+    OpenSession, PrivateArchive, RecordingGap, SESSION_RETURN_TIMEOUT_MS, SessionKey, Totals,
 };
 
 /// The totals of a query, kept in its private archive. Owned by the recorder's thread.
 pub(super) struct Ledger {
     storage: Directory,
     totals: Totals,
-    /// Whether the query has recorded before this connection: then a session that joins amid its stream was missed.
+    /// Whether the query has recorded before this connection. If so, the start of a session that joins mid-stream was
+    /// missed.
     pub has_run_before: bool,
-    /// Something changed that a kill must not forget.
+    /// Whether a change must be written to disk soon, because a kill must not lose it.
     is_urgent: bool,
 }
 
-/// What the ledger is told of an image whose recording begins.
-pub(super) struct Joined<'a> {
-    /// Its session.
+/// Describes an image whose recording begins.
+pub(super) struct JoinedImage<'a> {
+    /// Session of the image.
     pub key: &'a SessionKey,
     /// The recording that begins.
     pub recording_id: i64,
     /// Position of the image's first frame.
     pub join_position: i64,
-    /// Head of the session's earlier recording, if the stream was missed from there on.
+    /// Head of the session's earlier recording, if the stream after it was missed.
     pub missed_since: Option<i64>,
-    /// Whether the archive knows an earlier recording of the session.
+    /// Whether the archive has an earlier recording of the session.
     pub is_known: bool,
-    /// Why nothing was recorded meanwhile.
+    /// Reason why nothing was recorded between the two recordings.
     pub reason: &'a str,
 }
 
-/// Where a gap begins and ends in its stream, as far as that is known.
+/// Start and end of a gap in a session's stream, as far as known.
 #[derive(Clone, Copy, Debug, Default)]
 struct GapBounds {
     from: Option<i64>,
@@ -45,8 +47,8 @@ struct GapBounds {
 }
 
 impl Ledger {
-    /// Reads the totals of an archive that was opened, and shows them.
-    pub fn open(archive: &PrivateArchive<Directory>, shared: &Shared) -> Self {
+    /// Reads the totals of an archive that was opened, and publishes them.
+    pub fn open(archive: &PrivateArchive<Directory>, shared: &SharedRecorder) -> Self {
         let mut ledger = Self {
             storage: archive.storage().clone(),
             totals: Totals::default(),
@@ -66,7 +68,12 @@ impl Ledger {
         ledger
     }
 
-    fn resume(&mut self, totals: Totals, archive: &PrivateArchive<Directory>, shared: &Shared) {
+    fn resume(
+        &mut self,
+        totals: Totals,
+        archive: &PrivateArchive<Directory>,
+        shared: &SharedRecorder,
+    ) {
         self.has_run_before |= totals.written_ms > 0;
         self.totals = totals;
         for (name, number) in shared.statistics.sums() {
@@ -81,8 +88,9 @@ impl Ledger {
         self.log_totals(shared);
     }
 
-    /// Gaps before recordings whose writer was killed before it could tell their exact end: the join position is close to that.
-    fn settle_after_kill(&mut self, archive: &PrivateArchive<Directory>, shared: &Shared) {
+    /// Settles gaps before recordings whose writer was killed before it knew the exact end of the gap. The join
+    /// position is used as the end.
+    fn settle_after_kill(&mut self, archive: &PrivateArchive<Directory>, shared: &SharedRecorder) {
         let pending: Vec<i64> = self
             .totals
             .gaps
@@ -103,8 +111,8 @@ impl Ledger {
         }
     }
 
-    /// One line with what earlier runs counted, if they missed anything.
-    fn log_totals(&self, shared: &Shared) {
+    /// Logs one line with the totals of earlier runs, if they have gaps or lost bytes.
+    fn log_totals(&self, shared: &SharedRecorder) {
         let Statistics {
             gap_bytes,
             lost_bytes,
@@ -120,10 +128,10 @@ impl Ledger {
         }
     }
 
-    /// Takes note of a recording that begins, before anything of it is recorded.
-    pub fn begin(&mut self, joined: &Joined<'_>, shared: &Shared) {
+    /// Registers a recording that begins, before anything of it is recorded.
+    pub fn begin(&mut self, joined: &JoinedImage<'_>, shared: &SharedRecorder) {
         self.is_urgent = true;
-        let Joined {
+        let JoinedImage {
             key,
             join_position,
             missed_since,
@@ -139,7 +147,7 @@ impl Ledger {
         }
         if let Some(from) = missed_since {
             let bytes = join_position - from;
-            self.totals.push_gap(Gap {
+            self.totals.push_gap(RecordingGap {
                 stream: Some(key.stream_id),
                 session: Some(key.session_id),
                 from: Some(from),
@@ -163,8 +171,14 @@ impl Ledger {
         }
     }
 
-    /// The first message of a recording tells how long the gap before it is; returns the gap as it is kept.
-    pub fn settle(&mut self, recording_id: i64, bytes: i64, shared: &Shared) -> Option<Gap> {
+    /// Sets the length of the gap before a recording, known since the recording's first message. Returns the gap as
+    /// stored.
+    pub fn settle(
+        &mut self,
+        recording_id: i64,
+        bytes: i64,
+        shared: &SharedRecorder,
+    ) -> Option<RecordingGap> {
         let gap = self.gap_before(recording_id)?;
         let more = bytes - gap.bytes.unwrap_or(0);
         gap.bytes = Some(bytes);
@@ -177,26 +191,26 @@ impl Ledger {
         Some(settled)
     }
 
-    /// Takes a gap back, because the recording after it ended before a message of it began: the session's next recording has
-    /// that gap again, and more.
-    pub fn withdraw(&mut self, recording_id: i64, shared: &Shared) {
+    /// Removes a gap because the recording after it ended before its first message began. The session's next recording
+    /// reports the gap again, with a later end.
+    pub fn withdraw(&mut self, recording_id: i64, shared: &SharedRecorder) {
         let Some(gap) = self.gap_before(recording_id) else {
             return;
         };
         let bytes = gap.bytes.unwrap_or(0);
         shared.statistics.gap_bytes.add(-bytes);
-        let is_other = |gap: &Gap| gap.recording != Some(recording_id);
+        let is_other = |gap: &RecordingGap| gap.recording != Some(recording_id);
         self.totals.gaps.retain(is_other);
         self.is_urgent = true;
         self.show(shared);
     }
 
-    fn gap_before(&mut self, recording_id: i64) -> Option<&mut Gap> {
+    fn gap_before(&mut self, recording_id: i64) -> Option<&mut RecordingGap> {
         let mut gaps = self.totals.gaps.iter_mut();
         gaps.find(|gap| gap.recording == Some(recording_id))
     }
 
-    /// The image of a session went away; `is_end_of_stream` says that the stream itself has ended.
+    /// Registers that the image of a session went away. `is_end_of_stream` says whether the stream itself has ended.
     pub fn end(&mut self, key: &SessionKey, is_end_of_stream: bool, now_ms: i64) {
         let sessions = &mut self.totals.open_sessions;
         if is_end_of_stream {
@@ -207,13 +221,14 @@ impl Ledger {
         self.is_urgent = true;
     }
 
-    /// Gives up waiting for sessions that did not come back in time. `head_of` says how far a session was recorded.
+    /// Stops waiting for sessions that did not come back in time. `head_of` returns the position up to which a session
+    /// was recorded.
     pub fn give_up_absent(
         &mut self,
         now_ms: i64,
         subscribed_since_ms: Option<i64>,
         head_of: impl Fn(&SessionKey) -> Option<i64>,
-        shared: &Shared,
+        shared: &SharedRecorder,
     ) {
         let Some(since) = subscribed_since_ms else {
             return;
@@ -241,15 +256,15 @@ impl Ledger {
         }
     }
 
-    /// Keeps a gap of unknown length, and logs it.
+    /// Stores a gap of unknown length and logs it.
     fn add_unknown(
         &mut self,
         key: Option<&SessionKey>,
         bounds: GapBounds,
         reason: String,
-        shared: &Shared,
+        shared: &SharedRecorder,
     ) {
-        let gap = Gap {
+        let gap = RecordingGap {
             stream: key.map(|key| key.stream_id),
             session: key.map(|key| key.session_id),
             from: bounds.from,
@@ -262,11 +277,11 @@ impl Ledger {
         self.keep_unknown(gap, shared);
     }
 
-    /// Takes over what was lost with an earlier archive, which was logged when that was found. One gap stands for all sessions
-    /// of that archive.
-    pub fn add_lost_archive(&mut self, bytes: i64, reason: String, shared: &Shared) {
+    /// Adds the loss of an earlier archive, which was logged when it was found. One gap covers all sessions of that
+    /// archive.
+    pub fn add_lost_archive(&mut self, bytes: i64, reason: String, shared: &SharedRecorder) {
         shared.statistics.lost_bytes.add(bytes);
-        let gap = Gap {
+        let gap = RecordingGap {
             stream: None,
             session: None,
             from: None,
@@ -278,27 +293,27 @@ impl Ledger {
         self.keep_unknown(gap, shared);
     }
 
-    fn keep_unknown(&mut self, gap: Gap, shared: &Shared) {
+    fn keep_unknown(&mut self, gap: RecordingGap, shared: &SharedRecorder) {
         shared.statistics.unknown_gaps.add(1);
         self.totals.push_gap(gap);
         self.is_urgent = true;
         self.show(shared);
     }
 
-    fn show(&self, shared: &Shared) {
+    fn show(&self, shared: &SharedRecorder) {
         let gaps = self.totals.gaps.iter().cloned().collect();
         shared.change(|state| state.gaps = gaps);
     }
 
-    /// Writes what a kill must not forget.
-    pub fn store_urgent(&mut self, now_ms: i64, shared: &Shared) {
+    /// Writes the totals if a change must survive a kill.
+    pub fn store_urgent(&mut self, now_ms: i64, shared: &SharedRecorder) {
         if self.is_urgent {
             self.store(now_ms, shared);
         }
     }
 
     /// Writes the totals if they changed.
-    pub fn store_changes(&mut self, now_ms: i64, shared: &Shared) {
+    pub fn store_changes(&mut self, now_ms: i64, shared: &SharedRecorder) {
         let numbers = &self.totals.numbers;
         let mut sums = shared.statistics.sums();
         if self.is_urgent || sums.any(|(name, sum)| numbers.get(name) != Some(&sum.get())) {
@@ -306,7 +321,7 @@ impl Ledger {
         }
     }
 
-    fn store(&mut self, now_ms: i64, shared: &Shared) {
+    fn store(&mut self, now_ms: i64, shared: &SharedRecorder) {
         let sums = shared.statistics.sums();
         self.totals.numbers = sums
             .map(|(name, sum)| (name.to_owned(), sum.get()))
@@ -344,8 +359,8 @@ mod tests {
         }
     }
 
-    fn joined(key: &SessionKey, join_position: i64, missed_since: Option<i64>) -> Joined<'_> {
-        Joined {
+    fn joined(key: &SessionKey, join_position: i64, missed_since: Option<i64>) -> JoinedImage<'_> {
+        JoinedImage {
             key,
             recording_id: 5,
             join_position,
@@ -368,18 +383,18 @@ mod tests {
             }
         }
 
-        /// The next run of the query: its ledger, and what others see of it.
-        fn start(&self) -> (Ledger, Shared) {
+        /// Starts the next run of the query: its ledger, and the shared state that other threads see.
+        fn start(&self) -> (Ledger, SharedRecorder) {
             let storage = Directory::new(self.directory.path());
             let archive = PrivateArchive::open(storage.clone(), &[], 1 << 30, NOW_MS)
                 .unwrap()
                 .0;
-            let shared = Shared::default();
+            let shared = SharedRecorder::default();
             (Ledger::open(&archive, &shared), shared)
         }
     }
 
-    fn is_counted(shared: &Shared, gap_bytes: i64, unknown_gaps: i64) -> bool {
+    fn is_counted(shared: &SharedRecorder, gap_bytes: i64, unknown_gaps: i64) -> bool {
         let statistics = &shared.statistics;
         (statistics.gap_bytes.get(), statistics.unknown_gaps.get()) == (gap_bytes, unknown_gaps)
     }

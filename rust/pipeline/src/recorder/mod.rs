@@ -1,8 +1,9 @@
-//! The recorder: a thread that records what its subscriptions receive into the private archive of one query.
+//! The recorder: a thread that records the received streams of one query into its private archive.
 //!
-//! The thread owns the client, its subscriptions and the archive, and runs them in one duty cycle. Whoever plans batches sees
-//! how far the recordings go through [`StreamRecorder::recordings`], without stopping the thread, and tells it what was taken by a
-//! queue. What is recorded stays readable whatever becomes of the media driver; an error is only said.
+//! The thread owns the client, the subscriptions and the archive, and runs them in one duty cycle. A planning thread
+//! reads the recorded positions through [`StreamRecorder::recordings`] without stopping the recorder. Through a queue
+//! it reports the positions up to which Spark has taken the data. Recorded data stays readable if the media driver
+//! stops. An error does not stop the reads; it is only reported.
 
 mod agent;
 mod connection;
@@ -25,20 +26,21 @@ use crate::error::{LiveCode, LiveError};
 use crate::offsets::{Offset, RecordingOffset};
 use crate::partition::ArchiveLocation;
 use crate::private::{
-    ArchiveRoots, Gap, Known, MalformedNote, PrivateArchiveId, RecordingInfo, take_notes,
+    ArchiveRoots, KnownRecording, MalformedNote, PrivateArchiveId, RecordingGap, RecordingInfo,
+    take_notes,
 };
 
-pub(crate) use self::agent::has_news;
-pub use self::shared::Fault;
+pub(crate) use self::agent::has_new_messages;
+pub use self::shared::RecorderFault;
 pub use self::statistics::{STATISTICS, Statistics};
 
 use self::agent::RecorderAgent;
-use self::shared::{LastWords, Phase, Shared};
+use self::shared::{PanicReport, Phase, SharedRecorder};
 
-/// Makes the settings of a client: called at the start, and again for every driver that is connected to.
+/// Creates the settings of a client. Called at the start, and again before each new connection to a driver.
 pub type MakeContext = Box<dyn Fn() -> Result<Context, LiveError> + Send + Sync>;
 
-/// What to record, and where.
+/// Settings of a recorder.
 pub struct RecorderSettings {
     /// Channel of all subscriptions.
     pub channel: String,
@@ -48,63 +50,64 @@ pub struct RecorderSettings {
     pub make_context: MakeContext,
     /// Directories of private archives.
     pub roots: ArchiveRoots,
-    /// Most bytes recorded and not yet committed.
+    /// Limit for the bytes that are recorded but not yet committed.
     pub max_retained_bytes: u64,
-    /// Whether a gap in a session is an error, and the end of the media driver too; else they are counted and the recorder goes
-    /// on, with another driver if need be.
+    /// Whether a gap in a session, and the end of the media driver, are errors. If `false`, they are counted and the
+    /// recorder continues, with another driver if necessary.
     pub fail_on_data_loss: bool,
-    /// Whether rows have their arrival time; then losing those that a logged batch needs is data loss.
+    /// Whether rows have an arrival time. If so, and the arrival times of a logged batch are lost, this is data loss.
     pub needs_timestamp: bool,
 }
 
-/// Which archive to open. One that is not there is made if nothing is known of its recordings.
+/// The archive to open. If it is missing and `known` is empty, it is created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenArchive {
-    /// Its id.
+    /// Id of the archive.
     pub id: PrivateArchiveId,
-    /// What the checkpoint says of its recordings.
-    pub known: Vec<Known>,
+    /// Recordings of the archive that the checkpoint names.
+    pub known: Vec<KnownRecording>,
 }
 
-/// What was opened.
+/// Result of opening an archive.
 #[derive(Debug, Clone)]
 pub struct OpenedArchive {
-    /// Where it is, for workers.
+    /// Location of the archive, for workers.
     pub location: ArchiveLocation,
-    /// Recordings that were given up because they cannot be read.
+    /// Recordings that were abandoned because they cannot be read.
     pub given_up: Vec<i64>,
 }
 
 /// A command of the planning thread to the recorder.
 pub(crate) enum Command {
-    /// What lies before these positions is not asked for again.
+    /// Data before these positions is never requested again.
     Commit(Vec<(i64, i64)>),
-    /// Spark has taken everything up to these positions, though it may ask for it again.
+    /// Spark has taken all data up to these positions, but may request it again.
     SetTaken(Vec<(i64, i64)>),
-    /// An earlier archive of the query is gone, with so many bytes that were taken and not committed, and more that nobody knows of.
+    /// An earlier archive of the query is lost. `bytes` were taken and not committed; an unknown number of further
+    /// bytes is lost too.
     ArchiveLost { bytes: i64, reason: String },
 }
 
 /// A running recorder. Dropping it ends the thread. Usable from any thread.
 pub struct StreamRecorder {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRecorder>,
     commands: Sender<Command>,
     thread: std::sync::Mutex<Option<JoinHandle<()>>>,
 }
 
 impl StreamRecorder {
-    /// Starts the thread, which opens the archive, then subscribes.
+    /// Starts the thread. The thread opens the archive and then subscribes.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     pub fn start(settings: Arc<RecorderSettings>, open: OpenArchive) -> Result<Self, LiveError> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedRecorder::default());
         let (commands, queue) = channel();
         let agent_shared = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("aeron-spark-source".to_owned())
             .spawn(move || {
-                let _words = LastWords(&agent_shared);
+                let _words = PanicReport(&agent_shared);
                 RecorderAgent::run(settings, open, Arc::clone(&agent_shared), queue);
             })
             .map_err(|error| {
@@ -120,11 +123,11 @@ impl StreamRecorder {
         })
     }
 
-    /// Waits at most `timeout` until the archive is open and the subscriptions are made; `None` when they are not yet. The
-    /// archive counts as open also when no subscription could be made: [`fault`](Self::fault) then says why.
+    /// Waits at most `timeout` until the archive is open and the subscriptions are made; returns `None` after that
+    /// time. The archive also counts as open if a subscription failed: then [`fault`](Self::fault) returns the error.
     ///
     /// # Errors
-    /// The archive cannot be opened; the recorder has ended.
+    /// The archive cannot be opened, or the recorder has ended.
     pub fn wait_until_open(&self, timeout: Duration) -> Result<Option<OpenedArchive>, LiveError> {
         let state = self
             .shared
@@ -136,10 +139,10 @@ impl StreamRecorder {
         }
     }
 
-    /// Where the archive is.
+    /// Returns the location of the archive.
     ///
     /// # Errors
-    /// The recorder has ended, or has not opened it yet.
+    /// The recorder has ended, or has not opened the archive yet.
     pub fn location(&self) -> Result<ArchiveLocation, LiveError> {
         let opened = self.wait_until_open(Duration::ZERO)?;
         opened
@@ -147,28 +150,28 @@ impl StreamRecorder {
             .ok_or_else(LiveError::closed)
     }
 
-    /// The files of the archive, to be read.
+    /// Returns the archive's directory, for reading.
     pub fn storage(&self) -> Directory {
         Directory::new(self.shared.path())
     }
 
-    /// The recordings that exist, the oldest first.
+    /// Returns the existing recordings, oldest first.
     pub fn recordings(&self) -> Arc<[RecordingInfo]> {
         self.shared.recordings()
     }
 
-    /// Waits at most `timeout` for something to be recorded or to go wrong, unless `is_due` says that it has.
+    /// Waits at most `timeout` for new data or a fault. Returns at once if `is_due` returns `true`.
     pub fn wait_for_data(&self, timeout: Duration, is_due: impl Fn(&[RecordingInfo]) -> bool) {
         self.shared.wait_for_data(timeout, is_due);
     }
 
-    /// What goes wrong, as long as it does.
-    pub fn fault(&self) -> Option<Fault> {
+    /// Returns the current fault, if there is one.
+    pub fn fault(&self) -> Option<RecorderFault> {
         self.shared.fault()
     }
 
-    /// The latest ranges that were not recorded, the oldest first.
-    pub fn gaps(&self) -> Arc<[Gap]> {
+    /// Returns the latest ranges that were not recorded, oldest first.
+    pub fn gaps(&self) -> Arc<[RecordingGap]> {
         self.shared.gaps()
     }
 
@@ -177,13 +180,14 @@ impl StreamRecorder {
         &self.shared.statistics
     }
 
-    /// Counts what cannot be read any more, and says so in the log.
+    /// Counts bytes that cannot be read any more, and logs the loss.
     pub(crate) fn count_loss(&self, bytes: i64, line: String) {
         self.shared.statistics.lost_bytes.add(bytes);
         self.shared.add_line(line);
     }
 
-    /// Counts what workers dropped as malformed of the batches between two offsets, from the first one on if there is none before.
+    /// Counts the records that workers dropped as malformed in the batches from `from` to `to`; from the first batch if
+    /// `from` is `None`.
     pub(crate) fn count_malformed(&self, from: Option<&Offset>, to: &Offset) {
         let position = |offset: &Offset, note: &MalformedNote| offset.position(note.recording_id);
         let counted = take_notes(&self.storage(), |note| {
@@ -195,43 +199,43 @@ impl StreamRecorder {
                 let count = i64::try_from(count).unwrap_or(i64::MAX);
                 self.shared.statistics.malformed.add(count);
             }
-            Err(error) => self.shared.add_line(format!(
-                "what was dropped as malformed cannot be counted: {error}"
-            )),
+            Err(error) => self
+                .shared
+                .add_line(format!("malformed messages cannot be counted: {error}")),
         }
     }
 
-    /// Lines for the log that nobody has taken yet.
+    /// Removes and returns the pending log lines.
     pub fn take_lines(&self) -> Vec<String> {
         self.shared.take_lines()
     }
 
-    /// Lets go what lies before these positions.
+    /// Allows the recorder to delete the data before these positions.
     pub fn commit(&self, offsets: &[RecordingOffset]) {
         self.send(Command::Commit(positions(offsets)));
     }
 
-    /// Says how far Spark has taken the recordings.
+    /// Tells the recorder up to which positions Spark has taken the recordings.
     pub fn set_taken(&self, offsets: &[RecordingOffset]) {
         self.send(Command::SetTaken(positions(offsets)));
     }
 
-    /// Takes over what was lost with an earlier archive of the query.
+    /// Adds the loss of an earlier archive of the query.
     pub(crate) fn add_lost_archive(&self, bytes: i64, reason: String) {
         self.send(Command::ArchiveLost { bytes, reason });
     }
 
     fn send(&self, command: Command) {
-        // A recorder that has ended has nothing to do with it any more.
+        // A recorder that has ended ignores commands.
         let _ = self.commands.send(command);
     }
 
-    /// Stops the recordings, removes the subscriptions and gives the archive free; returns when all that is done. Idempotent.
+    /// Stops the recordings, removes the subscriptions and unlocks the archive. Returns when this is done. Idempotent.
     pub fn close(&self) {
         self.shared.stop();
         let thread = self.thread.lock().map(|mut thread| thread.take());
         if let Ok(Some(thread)) = thread {
-            // A panic of the thread was printed by it; the archive is free all the same.
+            // A panic of the thread was already printed; the archive is unlocked in that case too.
             let _ = thread.join();
         }
     }

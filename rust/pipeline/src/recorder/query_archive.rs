@@ -1,4 +1,4 @@
-//! [`QueryArchive`]: the private archive of a recorder, opened, locked and kept alive.
+//! [`QueryArchive`]: the private archive of a recorder. Opens and locks the archive, and updates its heartbeat.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -9,7 +9,7 @@ use aeron_agent::{EpochClock, SystemEpochClock};
 use aeron_archive::storage::Directory;
 
 use super::ledger::Ledger;
-use super::shared::Shared;
+use super::shared::SharedRecorder;
 use super::{OpenArchive, OpenedArchive, RecorderSettings};
 use crate::error::{LiveCode, LiveError};
 use crate::machine;
@@ -19,14 +19,14 @@ use crate::private::{
     PrivateError,
 };
 
-/// What going on in spite of a loss needs.
-const REMEDY: &str = "failOnDataLoss=false counts what is lost and goes on";
+/// Advice in error texts for a lost recording.
+const REMEDY: &str = "failOnDataLoss=false counts the loss and continues";
 
 /// The private archive of one query, locked by this process.
 pub(super) struct QueryArchive {
-    /// Its recordings.
+    /// Recordings of the archive.
     pub archive: PrivateArchive<Directory>,
-    /// What the query counts over all its runs.
+    /// Counts of the query over all its runs.
     pub ledger: Ledger,
     lock: DirectoryLock,
     id: String,
@@ -34,12 +34,13 @@ pub(super) struct QueryArchive {
 }
 
 impl QueryArchive {
-    /// Opens or makes the archive. What is lost of it ends this with an error, or is given up.
+    /// Opens or creates the archive. If data is lost, returns an error or abandons the recordings, according to the
+    /// settings.
     pub fn open(
         settings: &RecorderSettings,
         open: &OpenArchive,
         aeron_dir: &Path,
-        shared: &Arc<Shared>,
+        shared: &Arc<SharedRecorder>,
     ) -> Result<(Self, OpenedArchive), LiveError> {
         let mut request = LockRequest {
             id: open.id,
@@ -70,12 +71,12 @@ impl QueryArchive {
         }
     }
 
-    /// Gives up what is lost, unless that is an error; answers it by recording.
+    /// Abandons the recordings that have lost data, unless the settings make a loss an error. Returns their ids.
     fn accept(
         &mut self,
         report: OpenReport,
         settings: &RecorderSettings,
-        shared: &Shared,
+        shared: &SharedRecorder,
     ) -> Result<Vec<i64>, LiveError> {
         for line in report.lines {
             shared.add_line(line);
@@ -100,8 +101,8 @@ impl QueryArchive {
         Ok(given_up)
     }
 
-    /// Gives up a recording of which something is lost, with what is left of it.
-    fn give_up(&mut self, recording_id: i64, shared: &Shared) -> Result<(), LiveError> {
+    /// Abandons a recording that has lost data, including the data that is left.
+    fn give_up(&mut self, recording_id: i64, shared: &SharedRecorder) -> Result<(), LiveError> {
         if self.archive.descriptor(recording_id).is_none() {
             return Ok(());
         }
@@ -109,7 +110,7 @@ impl QueryArchive {
         if left > 0 {
             shared.statistics.lost_bytes.add(left);
             shared.add_line(format!(
-                "recording {recording_id} is given up with the {left} bytes before that"
+                "recording {recording_id} is abandoned with the {left} bytes before that"
             ));
         }
         Ok(())
@@ -119,7 +120,7 @@ impl QueryArchive {
         &self,
         line: String,
         settings: &RecorderSettings,
-        shared: &Shared,
+        shared: &SharedRecorder,
     ) -> Result<(), LiveError> {
         if settings.fail_on_data_loss {
             let text = format!("{line}; {REMEDY}");
@@ -153,7 +154,7 @@ impl QueryArchive {
         )
     }
 
-    /// Which archive belongs to the query.
+    /// Returns the log line that names the query's archive.
     fn opened_line(&self, settings: &RecorderSettings) -> String {
         let streams = match settings.stream_ids.as_slice() {
             [stream] => format!("stream {stream}"),
@@ -173,12 +174,12 @@ impl QueryArchive {
         }
     }
 
-    /// Id of the archive.
+    /// Returns the id of the archive.
     pub fn archive_id(&self) -> &str {
         &self.id
     }
 
-    /// An error of the archive, with its directory.
+    /// Creates an error of the archive that names its directory.
     pub fn in_archive(&self, error: &impl Display) -> LiveError {
         let path = &self.path;
         LiveError::new(
@@ -187,30 +188,30 @@ impl QueryArchive {
         )
     }
 
-    /// Gives a sign of life; at most once a second does anything.
-    pub fn show_life(&mut self, now_ms: i64, shared: &Shared) {
+    /// Updates the heartbeat, at most once a second.
+    pub fn show_life(&mut self, now_ms: i64, shared: &SharedRecorder) {
         if let Err(error) = self.lock.heartbeat(now_ms) {
             shared.add_line(error.to_string());
         }
     }
 
-    /// Notes an error where tools look for it.
+    /// Writes an error to the archive's error log, for tools.
     pub fn record_error(&mut self, error: &LiveError) {
-        // Whoever asks is told of the error itself.
+        // If this fails, the caller still receives the error itself.
         let _ = self
             .lock
             .record_error(SystemEpochClock.time_ms(), &error.to_string());
     }
 
-    /// Says in the mark file that the owner has ended, and frees the lock.
+    /// Marks the owner as ended in the mark file, and unlocks the archive.
     pub fn close(self) {
-        // An archive that could not be ended in order is taken over like that of a killed owner.
+        // If the release fails, the next owner takes the archive over as after a kill.
         let _ = self.lock.release();
     }
 }
 
-/// Sleeps, unless the recorder is to stop.
-fn pause(time: Duration, shared: &Shared, path: &Path) -> Result<(), PrivateError> {
+/// Sleeps, unless the recorder is stopping.
+fn pause(time: Duration, shared: &SharedRecorder, path: &Path) -> Result<(), PrivateError> {
     std::thread::sleep(time);
     if shared.is_stopping() {
         return Err(PrivateError::Io {
@@ -222,7 +223,7 @@ fn pause(time: Duration, shared: &Shared, path: &Path) -> Result<(), PrivateErro
     Ok(())
 }
 
-fn open_error(error: PrivateError, open: &OpenArchive, shared: &Shared) -> LiveError {
+fn open_error(error: PrivateError, open: &OpenArchive, shared: &SharedRecorder) -> LiveError {
     match error {
         _ if shared.is_stopping() => LiveError::closed(),
         PrivateError::Missing { path } => {
@@ -235,15 +236,15 @@ fn open_error(error: PrivateError, open: &OpenArchive, shared: &Shared) -> LiveE
     }
 }
 
-fn range_text(known: &crate::private::Known) -> String {
-    let crate::private::Known {
+fn range_text(known: &crate::private::KnownRecording) -> String {
+    let crate::private::KnownRecording {
         recording_id,
         committed,
         told,
     } = known;
     match committed == told {
-        // How much more it held nobody knows.
-        true => format!("recording {recording_id} behind {committed}"),
+        // The number of bytes after `committed` is unknown.
+        true => format!("recording {recording_id} after {committed}"),
         false => format!("recording {recording_id} from {committed} to {told}"),
     }
 }

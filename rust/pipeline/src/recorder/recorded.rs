@@ -1,4 +1,4 @@
-//! [`Recorded`]: one image on its way into a recording.
+//! [`Recorded`]: an image and the writer of its recording.
 
 use aeron_archive::storage::Directory;
 use aeron_client::{Block, Image, SharedBuffer, TryPollError};
@@ -9,7 +9,7 @@ use crate::private::{
     ImageDescription, MAX_BLOCK_LENGTH, PrivateError, RecordingWriter, SessionKey,
 };
 
-/// What makes an image the continuation of another one, within one run.
+/// Identifies an image's session within one run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Session {
     stream_id: i32,
@@ -18,14 +18,14 @@ pub(super) struct Session {
     initial_term_id: i32,
 }
 
-/// An image that is recorded.
+/// An image that is being recorded.
 pub(super) struct Recorded {
     pub image: Image,
     pub key: SessionKey,
     pub writer: RecordingWriter<Directory>,
 }
 
-/// Why nothing more can be recorded of an image.
+/// Reason why an image cannot be recorded any further.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PollError {
     #[error(transparent)]
@@ -34,7 +34,7 @@ pub(super) enum PollError {
     Image(#[from] aeron_client::Error),
 }
 
-/// Where a block is copied to, so that what is checked is what is written.
+/// Buffer for a copy of a block, so that exactly the validated bytes are written.
 pub(super) struct BlockBuffer(Vec<u8>);
 
 impl BlockBuffer {
@@ -42,7 +42,8 @@ impl BlockBuffer {
         Self(vec![0; MAX_BLOCK_LENGTH])
     }
 
-    /// Of padding, which may be longer than any block, the first part: only its header counts.
+    /// Copies a block. If padding is longer than the buffer, only its first part is copied, because only the header is
+    /// read.
     fn copy(&mut self, block: &Block<'_, SharedBuffer>) -> &[u8] {
         let length = block.length().min(self.0.len());
         let bytes = &mut self.0[..length];
@@ -63,8 +64,8 @@ impl Session {
 }
 
 impl Recorded {
-    /// Records the next block, at most `limit` bytes; answers the bytes of stream that it covers. The image's position moves
-    /// only over what is recorded.
+    /// Records the next block of at most `limit` bytes. Returns the number of stream bytes that it covers. The image's
+    /// position advances only over recorded bytes.
     pub fn poll(
         &mut self,
         limit: usize,
@@ -85,18 +86,18 @@ impl Recorded {
         })
     }
 
-    /// The session of the image.
+    /// Returns the session of the image.
     pub fn session(&self) -> Session {
         Session::of(&self.image)
     }
 
-    /// Whether nothing more will come.
+    /// Whether the image will deliver no more data.
     pub fn is_over(&self) -> bool {
         self.image.is_closed() || self.image.is_end_of_stream()
     }
 }
 
-/// What a recording is told of its image.
+/// Returns the description of an image for its recording.
 pub(super) fn describe(
     image: &Image,
     original_channel: &str,

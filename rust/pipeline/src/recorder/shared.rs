@@ -1,5 +1,5 @@
-//! State that the recorder's thread and the planning threads share. The thread takes the lock only when something changes that is not
-//! a position, and to wake somebody who waits.
+//! State that the recorder's thread and the planning threads share. The recorder's thread takes the lock only for
+//! changes other than positions, and to wake a waiting thread.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,21 +8,22 @@ use std::time::{Duration, Instant};
 
 use super::{OpenedArchive, Statistics};
 use crate::error::{LiveCode, LiveError};
-use crate::private::{Gap, RecordingInfo};
+use crate::private::{RecordingGap, RecordingInfo};
 
-/// Lines for the log that are kept until somebody takes them.
+/// Maximum number of pending log lines.
 const MAX_LINES: usize = 1000;
 
-/// An error after which the recorder still runs.
+/// An error after which the recorder continues to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// What it is.
+pub struct RecorderFault {
+    /// The error.
     pub error: LiveError,
-    /// Whether it is said at once; otherwise only when everything that is recorded was delivered.
+    /// Whether the query reports the error at once. If `false`, it reports the error after all recorded data was
+    /// delivered.
     pub is_urgent: bool,
 }
 
-/// How far a recorder has come.
+/// State of a recorder.
 #[derive(Debug, Default)]
 pub(super) enum Phase {
     #[default]
@@ -32,38 +33,38 @@ pub(super) enum Phase {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct RecorderState {
     pub phase: Phase,
     pub recordings: Arc<[RecordingInfo]>,
-    pub gaps: Arc<[Gap]>,
-    fault: Option<Fault>,
+    pub gaps: Arc<[RecordingGap]>,
+    fault: Option<RecorderFault>,
     lines: Vec<String>,
     last_line: String,
-    /// Lines that had no room.
+    /// Number of log lines that were dropped because too many were pending.
     dropped_lines: usize,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Shared {
-    state: Mutex<State>,
+pub(super) struct SharedRecorder {
+    state: Mutex<RecorderState>,
     changed: Condvar,
-    /// Somebody waits for data.
+    /// Whether a thread waits for data.
     is_awaited: AtomicBool,
     is_stopping: Arc<AtomicBool>,
     pub statistics: Statistics,
 }
 
-/// Says so if a panic ends the recorder's thread: who waits for data would wait for ever.
-pub(super) struct LastWords<'a>(pub &'a Shared);
+/// Reports a panic of the recorder's thread, because threads that wait for data would otherwise wait for ever.
+pub(super) struct PanicReport<'a>(pub &'a SharedRecorder);
 
-impl Drop for LastWords<'_> {
+impl Drop for PanicReport<'_> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             return;
         }
-        let text = "the receiver of this query ended by a defect of aeron's, which its process has printed; restart the query";
+        let text = "the recorder of this query panicked because of a bug in aeron (stderr of its process has the details): restart the query";
         let error = LiveError::new(LiveCode::Archive, text);
-        self.0.set_fault(Fault {
+        self.0.set_fault(RecorderFault {
             error: error.clone(),
             is_urgent: true,
         });
@@ -72,17 +73,17 @@ impl Drop for LastWords<'_> {
 }
 
 /// For the planning threads.
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Every holder leaves the state whole.
+impl SharedRecorder {
+    fn lock(&self) -> MutexGuard<'_, RecorderState> {
+        // A panic cannot leave the state inconsistent: each change is a single step.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn wait(
         &self,
         timeout: Duration,
-        is_done: impl Fn(&State) -> bool,
-    ) -> MutexGuard<'_, State> {
+        is_done: impl Fn(&RecorderState) -> bool,
+    ) -> MutexGuard<'_, RecorderState> {
         let state = self.lock();
         let waited = self
             .changed
@@ -110,11 +111,11 @@ impl Shared {
         Arc::clone(&self.lock().recordings)
     }
 
-    pub fn gaps(&self) -> Arc<[Gap]> {
+    pub fn gaps(&self) -> Arc<[RecordingGap]> {
         Arc::clone(&self.lock().gaps)
     }
 
-    /// Directory of the archive; empty before it is open.
+    /// Returns the directory of the archive; empty before the archive is open.
     pub fn path(&self) -> PathBuf {
         match &self.lock().phase {
             Phase::Open(opened) => PathBuf::from(&opened.location.path),
@@ -122,7 +123,7 @@ impl Shared {
         }
     }
 
-    pub fn fault(&self) -> Option<Fault> {
+    pub fn fault(&self) -> Option<RecorderFault> {
         self.lock().fault.clone()
     }
 
@@ -144,7 +145,7 @@ impl Shared {
 }
 
 /// For the recorder's thread.
-impl Shared {
+impl SharedRecorder {
     pub fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Acquire)
     }
@@ -153,22 +154,23 @@ impl Shared {
         Arc::clone(&self.is_stopping)
     }
 
-    pub fn change(&self, change: impl FnOnce(&mut State)) {
+    pub fn change(&self, change: impl FnOnce(&mut RecorderState)) {
         change(&mut self.lock());
         self.changed.notify_all();
     }
 
-    /// The first fault is the one that is told, unless a later one is urgent.
-    pub fn set_fault(&self, fault: Fault) {
+    /// Stores a fault. An earlier fault is kept, unless only the new one is urgent.
+    pub fn set_fault(&self, fault: RecorderFault) {
         self.change(|state| {
-            let is_worse = |known: &Fault| fault.is_urgent && !known.is_urgent;
+            let is_worse = |known: &RecorderFault| fault.is_urgent && !known.is_urgent;
             if state.fault.as_ref().is_none_or(is_worse) {
                 state.fault = Some(fault);
             }
         });
     }
 
-    /// A line for the log. What is tried over and over, and fails the same way, is said once.
+    /// Adds a line for the log, unless it equals the last line. Repeated attempts that fail in the same way are logged
+    /// once.
     pub fn add_line(&self, line: String) {
         self.change(|state| {
             if state.last_line == line {
@@ -183,7 +185,7 @@ impl Shared {
         });
     }
 
-    /// Wakes who waits for data. Positions were stored before.
+    /// Wakes the threads that wait for data. Call it after the positions are stored.
     pub fn wake(&self) {
         if self.is_awaited.load(Ordering::SeqCst) {
             drop(self.lock());
@@ -198,11 +200,11 @@ mod tests {
 
     #[test]
     fn a_recorder_that_panics_does_not_go_in_silence() {
-        let shared = Shared::default();
-        drop(LastWords(&shared));
+        let shared = SharedRecorder::default();
+        drop(PanicReport(&shared));
         assert_eq!(shared.fault(), None);
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _words = LastWords(&shared);
+            let _words = PanicReport(&shared);
             panic!("a defect");
         }));
         assert!(ended.is_err());
@@ -214,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_said_again_and_again_is_kept_once() {
-        let shared = Shared::default();
+        let shared = SharedRecorder::default();
         let say = |line: &str| shared.add_line(line.to_owned());
         say("cannot remove it");
         say("cannot remove it");

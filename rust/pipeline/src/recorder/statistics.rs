@@ -1,13 +1,13 @@
-//! [`Statistics`]: what a recorder has seen, in numbers.
+//! [`Statistics`]: the counts of a recorder.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// One number, for any thread.
+/// A number that any thread may read and write.
 #[derive(Debug, Default)]
 pub struct Number(AtomicI64);
 
 impl Number {
-    /// Its value.
+    /// Returns the value.
     pub fn get(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -21,30 +21,30 @@ impl Number {
     }
 }
 
-/// Numbers of a recorder. Sums are over all runs of the query.
+/// Statistics of a recorder. Sums cover all runs of the query.
 #[derive(Debug, Default)]
 pub struct Statistics {
-    /// Images that are recorded now.
+    /// Images that are being recorded.
     pub images: Number,
-    /// Bytes of stream that Spark has not taken yet.
+    /// Stream bytes that Spark has not taken yet.
     pub backlog_bytes: Number,
     /// Complete messages that Spark has not taken yet.
     pub backlog_messages: Number,
     /// Bytes recorded and not committed.
     pub retained_bytes: Number,
-    /// Time for which nothing was polled because too much is retained, in milliseconds.
+    /// Time in milliseconds during which nothing was polled, because the retained bytes were at their limit.
     pub retention_full_ms: Number,
-    /// Bytes of sessions that were missed between two recordings, as far as they are known.
+    /// Bytes of sessions that were missed between two recordings, if the number is known.
     pub gap_bytes: Number,
-    /// Bytes that were lost and should not have been.
+    /// Bytes that were recorded and then lost.
     pub lost_bytes: Number,
-    /// Images that came.
+    /// Images that became available.
     pub joined: Number,
-    /// Images that went.
+    /// Images that became unavailable.
     pub ended: Number,
-    /// Messages and records that workers dropped of batches that are finished.
+    /// Malformed messages and records that workers dropped, in finished batches.
     pub malformed: Number,
-    /// Ranges of sessions that were missed, and nobody knows how long they are.
+    /// Missed ranges of sessions with an unknown length.
     pub unknown_gaps: Number,
 }
 
@@ -63,11 +63,12 @@ pub const STATISTICS: [&str; 11] = [
     "unknownGaps",
 ];
 
-/// The first of [`STATISTICS`] describe the present. The others are sums, and go on when the query is restarted.
+/// Number of statistics at the start of [`STATISTICS`] that describe the current state. The others are sums and
+/// continue after a restart.
 const PRESENT_NUMBERS: usize = 4;
 
 impl Statistics {
-    /// The numbers, in the order of [`STATISTICS`].
+    /// Returns the numbers in the order of [`STATISTICS`].
     pub fn all(&self) -> [&Number; STATISTICS.len()] {
         [
             &self.images,
@@ -84,7 +85,7 @@ impl Statistics {
         ]
     }
 
-    /// The sums, by name.
+    /// Returns the sums with their names.
     pub(super) fn sums(&self) -> impl Iterator<Item = (&'static str, &Number)> {
         let named = STATISTICS.into_iter().zip(self.all());
         named.skip(PRESENT_NUMBERS)

@@ -1,4 +1,4 @@
-//! Which archive a directory means.
+//! Finds the archive of a directory.
 
 use std::fs;
 use std::io;
@@ -10,13 +10,13 @@ use aeron_archive::catalog::CATALOG_FILE;
 use super::RecordingsError;
 use crate::private::LOCK_FILE;
 
-/// Archives that an error lists; further ones are counted only.
+/// Maximum number of archives that an error lists. The error only counts the other archives.
 const MAX_LISTED: usize = 8;
 
-/// The archive that `directory` means: itself if it has a catalog, else the only private archive below it.
+/// Returns the archive of `directory`: the directory itself if it has a catalog, else the only private archive in it.
 ///
 /// # Errors
-/// There is none, or several.
+/// The directory contains no archive, or several.
 pub fn find_archive(directory: &Path) -> Result<PathBuf, RecordingsError> {
     if directory.join(CATALOG_FILE).is_file() {
         return Ok(directory.to_owned());
@@ -46,7 +46,7 @@ fn private_archives(directory: &Path) -> io::Result<Vec<(PathBuf, SystemTime)>> 
     let mut archives = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
-        // One that is just being removed is none any more.
+        // An archive that is being removed does not count.
         let catalog = path.join(CATALOG_FILE).symlink_metadata();
         if let (Ok(catalog), true) = (catalog, path.join(LOCK_FILE).is_file()) {
             archives.push((path, catalog.modified()?));
@@ -55,7 +55,7 @@ fn private_archives(directory: &Path) -> io::Result<Vec<(PathBuf, SystemTime)>> 
     Ok(archives)
 }
 
-/// The newest ones, each with its age.
+/// Lists the newest archives, each with its age.
 fn listed(archives: &[(PathBuf, SystemTime)]) -> String {
     let now = SystemTime::now();
     let one = |(path, written): &(PathBuf, SystemTime)| {

@@ -1,4 +1,4 @@
-//! Where the recordings of a batch read are cut into partitions.
+//! Cuts the recordings of a batch read into partitions.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -6,25 +6,25 @@ use std::ops::Range;
 use aeron_archive::reader::{ReadError, RecordingReader};
 use aeron_archive::storage::Directory;
 
-use super::{Recorded, RecordingsError};
+use super::{RecordingsError, SelectedRecording};
 
-/// More partitions than this are a mistake of the options, not a plan.
+/// Limit for the number of partitions. A greater number indicates a mistake in the options.
 pub(super) const MAX_PARTITIONS: usize = 100_000;
 
-/// How recordings are cut; without limits each segment is a partition.
+/// How to cut recordings. Without limits each segment is a partition.
 #[derive(Debug, Clone, Copy)]
-pub struct Cutting {
-    /// Fewest partitions. Segments are joined or split to have about so many.
+pub struct RecordingCutting {
+    /// Minimum number of partitions. Segments are joined or split to come close to this number.
     pub min_partitions: Option<usize>,
-    /// Most rows of a partition, unless a single message has more.
+    /// Maximum number of rows of a partition. A single message may exceed it.
     pub max_rows: Option<u64>,
-    /// Bytes of a record, each of which is a row; `None` when each message is one.
+    /// Length of a record in bytes, if each record is a row; `None` if each message is a row.
     pub record_length: Option<NonZeroUsize>,
 }
 
 /// A piece of one of the recordings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct CutPiece {
     pub recording: usize,
     pub from: i64,
     pub to: i64,
@@ -32,9 +32,9 @@ pub(super) struct Piece {
 
 pub(super) fn cut(
     storage: &Directory,
-    recorded: &[Recorded],
-    cutting: &Cutting,
-) -> Result<Vec<Piece>, RecordingsError> {
+    recorded: &[SelectedRecording],
+    cutting: &RecordingCutting,
+) -> Result<Vec<CutPiece>, RecordingsError> {
     let scan = |source| RecordingsError::Read {
         directory: storage.path().to_owned(),
         source,
@@ -56,7 +56,7 @@ pub(super) fn cut(
         };
         for (from, to) in between(recorded, cuts) {
             let Some(max_rows) = cutting.max_rows else {
-                pieces.push(Piece {
+                pieces.push(CutPiece {
                     recording,
                     from,
                     to,
@@ -67,7 +67,7 @@ pub(super) fn cut(
                 .starts(storage, from..to, cutting.record_length, max_rows)
                 .map_err(scan)?;
             let ends = starts.iter().skip(1).copied().chain([to]);
-            pieces.extend(starts.iter().zip(ends).map(|(&from, to)| Piece {
+            pieces.extend(starts.iter().zip(ends).map(|(&from, to)| CutPiece {
                 recording,
                 from,
                 to,
@@ -81,8 +81,11 @@ pub(super) fn cut(
     Ok(pieces)
 }
 
-/// Refuses what only a damaged catalog says: more segments than partitions serve anything.
-fn check_segments(storage: &Directory, recorded: &[Recorded]) -> Result<(), RecordingsError> {
+/// Refuses a number of segments above the limit, which only a damaged catalog can describe.
+fn check_segments(
+    storage: &Directory,
+    recorded: &[SelectedRecording],
+) -> Result<(), RecordingsError> {
     let counts = recorded
         .iter()
         .map(|recorded| i128::from(recorded.segment_count()));
@@ -97,14 +100,14 @@ fn check_segments(storage: &Directory, recorded: &[Recorded]) -> Result<(), Reco
     })
 }
 
-/// The part of `count` pieces that falls to a recording, at least one.
+/// Returns how many of `count` pieces a recording gets, in proportion to its length and at least one.
 fn share(count: usize, length: i64, total: i128) -> usize {
     let part = (count as i128 * i128::from(length) + total - 1) / total.max(1);
     (part as usize).max(1)
 }
 
-/// The ranges of a recording between its start, cuts in ascending order, and its end.
-fn between(recorded: &Recorded, cuts: Vec<i64>) -> Vec<(i64, i64)> {
+/// Returns the ranges of a recording between its start, the ascending `cuts`, and its end.
+fn between(recorded: &SelectedRecording, cuts: Vec<i64>) -> Vec<(i64, i64)> {
     let (start, end) = (recorded.stream.start_position(), recorded.end);
     let mut bounds = vec![start];
     bounds.extend(cuts.into_iter().filter(|&cut| start < cut && cut < end));
@@ -113,19 +116,19 @@ fn between(recorded: &Recorded, cuts: Vec<i64>) -> Vec<(i64, i64)> {
     bounds.windows(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
-impl Recorded {
+impl SelectedRecording {
     fn length(&self) -> i64 {
         self.end - self.stream.start_position()
     }
 
-    /// How many segments it has, as the catalog says: nobody has looked for them yet.
+    /// Returns the number of segments according to the catalog; the files are not checked yet.
     fn segment_count(&self) -> i64 {
         let first = self.stream.segment_base(self.stream.start_position());
         let length = self.stream.segment_length();
         (self.end - first + length - 1) / length
     }
 
-    /// Where its segments begin.
+    /// Returns the base positions of the segments.
     fn segment_bases(&self) -> Vec<i64> {
         let first = self.stream.segment_base(self.stream.start_position());
         let length = self.stream.segment_length();
@@ -133,7 +136,8 @@ impl Recorded {
         bases.collect()
     }
 
-    /// Where to cut it into `count` pieces of about one length: at segments, or at frames if there are too few of them.
+    /// Returns the positions that cut the recording into `count` pieces of similar length: at segment bases, or at
+    /// frames if there are too few segments.
     fn cuts(&self, storage: &Directory, count: usize) -> Result<Vec<i64>, ReadError> {
         let start = self.stream.start_position();
         let is_by_segment = self.segment_count() >= count as i64;
@@ -151,7 +155,7 @@ impl Recorded {
         Ok(cuts)
     }
 
-    /// Where the first frame begins at `position` or behind it; a term begins with a frame, so the way there is never long.
+    /// Returns the start of the first frame at or after `position`. A term begins with a frame, so the search is short.
     fn frame_from(&self, storage: &Directory, position: i64) -> Result<i64, ReadError> {
         let start = self.stream.start_position();
         let term = self.stream.positions().term_begin(position).max(start);
@@ -160,7 +164,8 @@ impl Recorded {
         Ok(reader.position())
     }
 
-    /// Where pieces of at most `max_rows` rows begin within a range; the first begins with the range.
+    /// Returns the start positions of pieces with at most `max_rows` rows in a range. The first piece begins at the
+    /// start of the range.
     fn starts(
         &self,
         storage: &Directory,
@@ -181,7 +186,7 @@ impl Recorded {
             if frame.is_begin() {
                 message = Some((frame.position(), 0));
             }
-            // Frames before the first begin belong to the piece before.
+            // Frames before the first message begin belong to the previous piece.
             let Some((begin, length)) = &mut message else {
                 continue;
             };

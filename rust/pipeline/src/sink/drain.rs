@@ -1,11 +1,11 @@
-//! How far subscribers have come, as the counters of the driver on this machine say.
+//! Reads the positions of subscribers from the counters of the local driver.
 
 use aeron_client::{CountersReader, Publication, SharedBuffer};
 use aeron_memory::counters::keys::StreamKey;
 use aeron_memory::counters::types;
 
-/// Position of the slowest reader of a publication: subscribers on this machine, and the sender, which network subscribers
-/// follow. `None` when there is no reader.
+/// Returns the position of the slowest reader of a publication; `None` if it has no reader. Readers are the subscribers
+/// on this machine and the sender, which represents the network subscribers.
 pub(super) fn slowest_position(
     counters: &CountersReader<SharedBuffer>,
     publication: &Publication,

@@ -1,28 +1,28 @@
-//! [`SinkError`]: why a task ends early, in one line that is complete in itself.
+//! [`SinkError`]: the error that ends a task early, with a one-line text that needs no context.
 
 use std::fmt;
 
 use aeron_client::Error;
 
-/// How far a task has come.
+/// Progress of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct SinkProgress {
     /// Partition of the task.
     pub partition: u32,
-    /// Attempt at the partition, from 0 on.
+    /// Attempt at the partition, counted from 0.
     pub attempt: u32,
-    /// Rows that were handed to the task.
+    /// Rows that were passed to the task.
     pub rows: u64,
-    /// Rows of them that were published.
+    /// Number of these rows that were published.
     pub published: u64,
-    /// Whether they are the first ones; rows of several streams are published stream by stream.
+    /// Whether the published rows are the first rows. Rows of several streams are published stream by stream.
     pub is_prefix: bool,
 }
 
-/// Why a task ended early.
+/// Reason why a task ended early.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SinkError {
-    /// Nobody subscribes.
+    /// No subscriber is connected.
     #[error(
         "no subscriber on channel={channel} streamId={stream_id} for {waited_ms} ms (connectTimeoutMs); {} rows of partition {} not sent",
         .progress.rows - .progress.published, .progress.partition
@@ -32,12 +32,12 @@ pub enum SinkError {
         channel: String,
         /// Stream of the publication.
         stream_id: i32,
-        /// How long was waited for one.
+        /// Time for which the task waited, in milliseconds.
         waited_ms: u128,
-        /// How far the task came.
-        progress: Progress,
+        /// Progress of the task.
+        progress: SinkProgress,
     },
-    /// Subscribers are too far behind.
+    /// Subscribers read too slowly.
     #[error(
         "back pressure on channel={channel} streamId={stream_id} for {waited_ms} ms (offerTimeoutMs): subscribers at position \
          {subscribers}, publisher limit {limit}; {progress}",
@@ -48,16 +48,16 @@ pub enum SinkError {
         channel: String,
         /// Stream of the publication.
         stream_id: i32,
-        /// How long was waited for room.
+        /// Time for which the task waited for room, in milliseconds.
         waited_ms: u128,
-        /// Position of the slowest subscriber that this machine's driver knows.
+        /// Position of the slowest subscriber, if the local driver has its counter.
         subscribers: Option<i64>,
         /// Position up to which publishers may write.
         limit: i64,
-        /// How far the task came.
-        progress: Progress,
+        /// Progress of the task.
+        progress: SinkProgress,
     },
-    /// Subscribers did not read to the end.
+    /// Subscribers did not read all messages in time.
     #[error(
         "drain of channel={channel} streamId={stream_id} after {waited_ms} ms (offerTimeoutMs): subscribers at position \
          {subscribers}, the last row ends at {end}; {progress}",
@@ -68,52 +68,53 @@ pub enum SinkError {
         channel: String,
         /// Stream of the publication.
         stream_id: i32,
-        /// How long was waited for them.
+        /// Time for which the task waited for them, in milliseconds.
         waited_ms: u128,
-        /// Position of the slowest subscriber that this machine's driver knows.
+        /// Position of the slowest subscriber, if the local driver has its counter.
         subscribers: Option<i64>,
         /// Position after the last message of the task.
         end: i64,
-        /// How far the task came.
-        progress: Progress,
+        /// Progress of the task.
+        progress: SinkProgress,
     },
-    /// A row cannot be sent as it is.
+    /// The value of a row cannot be sent.
     #[error("row {row} of partition {}: {reason}; {progress}", .progress.partition)]
     Row {
         /// Number of the row within the partition.
         row: u64,
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
-        /// How far the task came.
-        progress: Progress,
+        /// Progress of the task.
+        progress: SinkProgress,
     },
-    /// The rows cannot be sent at all.
+    /// None of the rows can be sent.
     #[error("partition {}: {reason}; {progress}", .progress.partition)]
     Task {
-        /// What is wrong.
+        /// Reason.
         reason: String,
-        /// How far the task came.
-        progress: Progress,
+        /// Progress of the task.
+        progress: SinkProgress,
     },
-    /// The driver refused, or is gone.
+    /// The driver refused a request, or stopped.
     #[error("channel={channel} streamId={stream_id}: {error}; {progress}")]
     Driver {
         /// Channel of the publication.
         channel: String,
         /// Stream of the publication.
         stream_id: i32,
-        /// What it was.
+        /// Cause.
         error: Error,
-        /// How far the task came.
-        progress: Progress,
+        /// Progress of the task.
+        progress: SinkProgress,
     },
-    /// The caller wants to end.
+    /// The caller interrupted the task.
     #[error("interrupted; {0}")]
-    Interrupted(Progress),
+    Interrupted(SinkProgress),
 }
 
 impl SinkError {
-    /// A word for programs: `NO_SUBSCRIBER`, `BACK_PRESSURE`, `RECORD`, `DRIVER_TIMEOUT`, `DRIVER` or `INTERRUPTED`.
+    /// Returns the error class for programs: `NO_SUBSCRIBER`, `BACK_PRESSURE`, `RECORD`, `DRIVER_TIMEOUT`, `DRIVER` or
+    /// `INTERRUPTED`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoSubscriber { .. } => "NO_SUBSCRIBER",
@@ -136,7 +137,7 @@ fn is_driver_gone(error: &Error) -> bool {
     }
 }
 
-impl fmt::Display for Progress {
+impl fmt::Display for SinkProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             partition,

@@ -1,8 +1,8 @@
-//! The sink: record batches into publications.
+//! The sink: publishes record batches.
 //!
-//! A [`SinkTask`] takes the record batches of one task and frames their values straight into term buffers, in runs of whole
-//! messages, waiting while subscribers are behind. What it publishes through belongs to [`Publications`], which outlive the
-//! task. Nothing is dropped without an error, and an error says what was published and what was not.
+//! A [`SinkTask`] takes the record batches of one task and frames their values directly into term buffers, in runs of
+//! whole messages. It waits while subscribers lag. [`SharedPublications`] owns the clients and publications, which
+//! outlive the task. The sink drops nothing without an error; the error says which rows were published.
 
 mod drain;
 mod error;
@@ -12,7 +12,7 @@ mod publications;
 mod stream;
 mod task;
 
-pub use error::{Progress, SinkError};
-pub use publications::{MAX_STREAMS, Publications};
+pub use error::{SinkError, SinkProgress};
+pub use publications::{MAX_STREAMS, SharedPublications};
 pub use stream::StreamReceipt;
-pub use task::{Receipt, SinkSettings, SinkTask, Typed};
+pub use task::{Receipt, RecordRows, SinkSettings, SinkTask};

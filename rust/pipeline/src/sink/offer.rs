@@ -1,39 +1,39 @@
-//! Offering messages until all are accepted, or it takes too long.
+//! Offers messages until all are accepted or a time-out ends the attempts.
 
-use aeron_client::{AppendError, Messages as _, Publication};
+use aeron_client::{AppendError, MessageBatch as _, Publication};
 use aeron_columns::write::ArrowMessages;
 
-use super::patience::{Patience, Refusal};
+use super::patience::{Refusal, RetryLimits};
 
-/// What was accepted, and why no more.
+/// Result of an offer.
 #[derive(Debug)]
 pub(super) struct Offered {
-    /// Messages from the first one on.
+    /// Number of messages that were accepted, counted from the first.
     pub(super) messages: usize,
     /// Bytes of their payloads.
     pub(super) bytes: u64,
-    /// Stream position after the last of them.
+    /// Stream position after the last accepted message.
     pub(super) position: Option<i64>,
-    /// Why the others were not accepted; `None` when there are none.
-    pub(super) stopped: Option<Stop>,
+    /// Reason why the other messages were not accepted; `None` if all were.
+    pub(super) stopped: Option<OfferStop>,
 }
 
-/// Why messages are left.
+/// Reason why messages were not accepted.
 #[derive(Debug)]
-pub(super) enum Stop {
-    /// This was answered for too long.
+pub(super) enum OfferStop {
+    /// The publication refused for this reason until the time-out.
     Exhausted(Refusal),
-    /// There is no use in trying again.
+    /// Another attempt cannot succeed.
     Failed(AppendError),
-    /// The caller wants to end.
+    /// The caller interrupted the offer.
     Interrupted,
 }
 
-/// Offers the messages run after run.
+/// Offers the messages in runs.
 pub(super) fn offer_all(
     publication: &Publication,
     messages: &ArrowMessages<'_>,
-    patience: &mut Patience,
+    patience: &mut RetryLimits,
     is_interrupted: &dyn Fn() -> bool,
 ) -> Offered {
     let mut offered = Offered {
@@ -64,21 +64,21 @@ pub(super) fn offer_all(
     offered
 }
 
-/// Waits a little if there is use in trying again.
+/// Decides whether to try again; if so, waits a little first.
 fn stop(
     error: AppendError,
-    patience: &mut Patience,
+    patience: &mut RetryLimits,
     is_interrupted: &dyn Fn() -> bool,
-) -> Option<Stop> {
+) -> Option<OfferStop> {
     let refusal = match error {
         AppendError::NotConnected => Refusal::NotConnected,
         AppendError::BackPressured | AppendError::AdminAction => Refusal::Pressed,
-        _ => return Some(Stop::Failed(error)),
+        _ => return Some(OfferStop::Failed(error)),
     };
     if is_interrupted() {
-        return Some(Stop::Interrupted);
+        return Some(OfferStop::Interrupted);
     }
     patience
         .is_exhausted_by(refusal)
-        .then_some(Stop::Exhausted(refusal))
+        .then_some(OfferStop::Exhausted(refusal))
 }

@@ -1,13 +1,13 @@
-//! [`Patience`]: how long a task goes on trying, and what it does between two attempts.
+//! [`RetryLimits`]: the time-outs of a task, and its idle strategy between two attempts.
 
 use std::time::{Duration, Instant};
 
 use aeron_agent::{BackoffIdleStrategy, IdleStrategy};
 
-/// Two clocks, for the time without a subscriber and for the time without room, both set back by progress; and an idle
+/// Two clocks, for the time without a subscriber and for the time without room; progress resets both. Also an idle
 /// strategy that backs off.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct RetryLimits {
     connect_timeout: Duration,
     offer_timeout: Duration,
     unconnected: Duration,
@@ -16,16 +16,16 @@ pub(super) struct Patience {
     idle: BackoffIdleStrategy,
 }
 
-/// Why nothing was accepted.
+/// Reason why nothing was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// There is no subscriber.
+    /// No subscriber is connected.
     NotConnected,
-    /// There is no room.
+    /// The publication has no room.
     Pressed,
 }
 
-impl Patience {
+impl RetryLimits {
     pub(super) fn new(connect_timeout: Duration, offer_timeout: Duration) -> Self {
         Self {
             connect_timeout,
@@ -37,7 +37,7 @@ impl Patience {
         }
     }
 
-    /// Something was accepted.
+    /// Resets the clocks because something was accepted.
     pub(super) fn progress(&mut self) {
         if self.last_refusal.take().is_some() {
             self.unconnected = Duration::ZERO;
@@ -46,7 +46,7 @@ impl Patience {
         }
     }
 
-    /// Nothing was accepted; waits a little. Answers whether the time for this is up.
+    /// Registers a refusal and waits a little. Returns whether the time-out for this refusal is reached.
     pub(super) fn is_exhausted_by(&mut self, refusal: Refusal) -> bool {
         let is_exhausted = self.refused(refusal, Instant::now());
         if !is_exhausted {
@@ -55,8 +55,8 @@ impl Patience {
         is_exhausted
     }
 
-    /// The time since the last refusal belongs to the clock of this one, so that the two together are a bound, however often
-    /// subscribers come and go.
+    /// Adds the time since the last refusal to the clock of this refusal. So the two time-outs together bound the wait,
+    /// however often subscribers connect and disconnect.
     fn refused(&mut self, refusal: Refusal, now: Instant) -> bool {
         let passed = self
             .last_refusal
@@ -78,8 +78,8 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn patience() -> (Patience, Instant) {
-        (Patience::new(10 * MS, 30 * MS), Instant::now())
+    fn patience() -> (RetryLimits, Instant) {
+        (RetryLimits::new(10 * MS, 30 * MS), Instant::now())
     }
 
     #[test]

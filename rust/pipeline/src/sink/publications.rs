@@ -1,7 +1,8 @@
-//! [`Publications`]: clients and publications that outlive the tasks which use them.
+//! [`SharedPublications`]: clients and publications that outlive the tasks that use them.
 //!
-//! A worker process runs task after task; all of them, and those of other workers on the machine, publish into the same
-//! session of a channel and stream. What no task has used for a while is closed by a thread that ends when nothing is left.
+//! A worker process runs one task after another. All its tasks, and those of other workers on the machine, publish into
+//! the same session of a channel and stream. A thread closes clients and publications that no task has used for
+//! some time. The thread ends when none is open.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -13,74 +14,74 @@ use std::time::{Duration, Instant, SystemTime};
 use aeron_client::{Aeron, Counter, CountersReader, Error, Publication, SharedBuffer};
 use aeron_memory::directory::cnc_file;
 
-/// Streams that one worker publishes on at a time.
+/// Maximum number of streams on which one worker publishes at a time.
 pub const MAX_STREAMS: usize = 1024;
 
-/// Counters of rows that tasks have published. Not of Aeron's own types.
+/// Type id of the counters of rows that tasks have published. Aeron does not use this id.
 const SINK_ROWS_TYPE_ID: i32 = 5101;
-/// How often it is looked for what is unused, at most.
+/// Minimum interval between two searches for unused clients and publications.
 const SHORTEST_LOOK: Duration = Duration::from_millis(10);
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
-/// Clients and publications of one process. Clones share them; usable from any thread.
+/// Clients and publications of one process. Clones share them. Usable from any thread.
 #[derive(Clone)]
-pub struct Publications {
-    shared: Arc<Shared>,
+pub struct SharedPublications {
+    shared: Arc<PublicationsCore>,
 }
 
-/// Something in use. It is kept open as long as this lives, and for the idle time afterwards.
-pub(super) struct Lease<T>(Arc<Kept<T>>);
+/// A value in use. It is kept open while the lease exists, and for the idle time afterwards.
+pub(super) struct Lease<T>(Arc<KeptEntry<T>>);
 
-/// Why there is no publication.
+/// Reason why there is no publication.
 #[derive(Debug)]
 pub(super) enum LeaseError {
     Client(Error),
     TooManyStreams,
 }
 
-struct Shared {
+struct PublicationsCore {
     idle: Duration,
-    state: Mutex<State>,
+    state: Mutex<PublicationsState>,
 }
 
 #[derive(Default)]
-struct State {
+struct PublicationsState {
     clients: HashMap<PathBuf, Client>,
     is_watched: bool,
 }
 
-/// A client and what it has open.
+/// A client, with its publications and counters.
 struct Client {
     aeron: Aeron,
     driver: Option<DriverFile>,
-    publications: HashMap<(String, i32), Arc<Kept<Publication>>>,
-    counters: HashMap<(String, i32), Arc<Kept<Counter>>>,
+    publications: HashMap<(String, i32), Arc<KeptEntry<Publication>>>,
+    counters: HashMap<(String, i32), Arc<KeptEntry<Counter>>>,
 }
 
-/// Tells the drivers apart that one directory has had.
+/// Identity of a driver's file, to tell apart the successive drivers of one directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DriverFile {
     inode: u64,
     created: Option<SystemTime>,
 }
 
-struct Kept<T> {
+struct KeptEntry<T> {
     value: T,
     counters: CountersReader<SharedBuffer>,
     last_use: Mutex<Instant>,
 }
 
-impl Publications {
-    /// Closes what was unused for `idle`.
+impl SharedPublications {
+    /// Creates an empty set. Values that are unused for `idle` are closed.
     pub fn new(idle: Duration) -> Self {
         let state = Mutex::default();
         Self {
-            shared: Arc::new(Shared { idle, state }),
+            shared: Arc::new(PublicationsCore { idle, state }),
         }
     }
 
-    /// The publication of a channel and stream at the driver of a directory, opened if it is not. `connect` makes a client of
-    /// that driver, if there is none or the driver was replaced.
+    /// Returns the publication of a channel and stream at the driver of a directory; opens it if necessary. Calls
+    /// `connect` for a client if none exists, or if the driver was replaced.
     pub(super) fn publication(
         &self,
         directory: &Path,
@@ -97,7 +98,7 @@ impl Publications {
         Ok(Lease(kept))
     }
 
-    /// The counter of a query's rows on a stream, at a driver that a client is connected to.
+    /// Returns the counter of a query's rows on a stream, at the driver of a connected client.
     pub(super) fn rows_counter(
         &self,
         directory: &Path,
@@ -111,7 +112,7 @@ impl Publications {
         client.rows_counter(query, stream_id).map(Lease).map(Some)
     }
 
-    /// Number of publications that are open.
+    /// Returns the number of open publications.
     pub fn count(&self) -> usize {
         let state = self.shared.lock();
         state
@@ -121,7 +122,7 @@ impl Publications {
             .sum()
     }
 
-    /// Closes everything, whether in use or not.
+    /// Closes everything, even if it is in use.
     pub fn close(&self) {
         let clients = std::mem::take(&mut self.shared.lock().clients);
         for client in clients.into_values() {
@@ -129,19 +130,19 @@ impl Publications {
         }
     }
 
-    fn watch(&self, state: &mut State) {
+    fn watch(&self, state: &mut PublicationsState) {
         if state.is_watched {
             return;
         }
         let shared = Arc::downgrade(&self.shared);
         let interval = (self.shared.idle / 4).clamp(SHORTEST_LOOK, LONGEST_LOOK);
         let thread = std::thread::Builder::new().name("aeron-sink-idle".to_owned());
-        // Without a thread publications stay open as long as the process, which ends sooner or later.
+        // If the thread cannot start, publications stay open until the process ends.
         state.is_watched = thread.spawn(move || watch(&shared, interval)).is_ok();
     }
 }
 
-fn watch(shared: &Weak<Shared>, interval: Duration) {
+fn watch(shared: &Weak<PublicationsCore>, interval: Duration) {
     loop {
         std::thread::sleep(interval);
         let Some(shared) = shared.upgrade() else {
@@ -153,12 +154,12 @@ fn watch(shared: &Weak<Shared>, interval: Duration) {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl PublicationsCore {
+    fn lock(&self) -> MutexGuard<'_, PublicationsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes what was unused for long enough; answers whether nothing is left.
+    /// Closes clients and publications that were unused for the idle time. Returns whether none is left.
     fn close_unused(&self) -> bool {
         let mut state = self.lock();
         let mut unused = Vec::new();
@@ -174,13 +175,13 @@ impl Shared {
         state.is_watched = !state.clients.is_empty();
         let is_empty = !state.is_watched;
         drop(state);
-        // Closing a client waits for its thread.
+        // Dropped after the lock: closing a client waits for its thread.
         drop(unused);
         is_empty
     }
 }
 
-impl State {
+impl PublicationsState {
     fn client(
         &mut self,
         directory: &Path,
@@ -216,7 +217,7 @@ impl Client {
         &mut self,
         channel: &str,
         stream_id: i32,
-    ) -> Result<Arc<Kept<Publication>>, LeaseError> {
+    ) -> Result<Arc<KeptEntry<Publication>>, LeaseError> {
         self.publications.retain(|_, kept| !kept.is_closed());
         let name = (channel.to_owned(), stream_id);
         if let Some(kept) = self.publications.get(&name) {
@@ -231,7 +232,11 @@ impl Client {
         Ok(kept)
     }
 
-    fn rows_counter(&mut self, query: &str, stream_id: i32) -> Result<Arc<Kept<Counter>>, Error> {
+    fn rows_counter(
+        &mut self,
+        query: &str,
+        stream_id: i32,
+    ) -> Result<Arc<KeptEntry<Counter>>, Error> {
         let name = (query.to_owned(), stream_id);
         if let Some(kept) = self.counters.get(&name) {
             return Ok(Arc::clone(kept));
@@ -242,8 +247,8 @@ impl Client {
         Ok(kept)
     }
 
-    fn keep<T>(&self, value: T) -> Arc<Kept<T>> {
-        Arc::new(Kept {
+    fn keep<T>(&self, value: T) -> Arc<KeptEntry<T>> {
+        Arc::new(KeptEntry {
             value,
             counters: self.aeron.counters_reader().clone(),
             last_use: Mutex::new(Instant::now()),
@@ -284,25 +289,25 @@ impl DriverFile {
     }
 }
 
-/// Leases are made under the lock of all, so what is not in use stays so while it is held.
-fn is_in_use<T>(kept: &Arc<Kept<T>>) -> bool {
+/// Leases are created under the same lock, so an unused value stays unused while the lock is held.
+fn is_in_use<T>(kept: &Arc<KeptEntry<T>>) -> bool {
     Arc::strong_count(kept) > 1
 }
 
-impl<T> Kept<T> {
+impl<T> KeptEntry<T> {
     fn last_use(&self) -> Instant {
         *self.last_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept<Publication> {
+impl KeptEntry<Publication> {
     fn is_closed(&self) -> bool {
         self.value.is_closed()
     }
 }
 
 impl<T> Lease<T> {
-    /// Counters of the driver.
+    /// Returns the driver's counters.
     pub(super) fn counters(&self) -> &CountersReader<SharedBuffer> {
         &self.0.counters
     }

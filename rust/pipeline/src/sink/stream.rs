@@ -1,4 +1,4 @@
-//! [`Stream`]: one stream of a task, with what the task has sent on it.
+//! [`SinkStream`]: one stream of a task, with counts of the messages that the task has sent on it.
 
 use std::time::{Duration, Instant};
 
@@ -7,50 +7,50 @@ use aeron_client::{AppendError, Counter, Publication};
 use aeron_columns::write::{ArrowMessages, Packing, Payloads, ReservedValue, Rows};
 
 use super::drain::slowest_position;
-use super::offer::{Offered, Stop, offer_all};
-use super::patience::Patience;
+use super::offer::{OfferStop, Offered, offer_all};
+use super::patience::RetryLimits;
 use super::publications::Lease;
 
-/// What a task published on one stream.
+/// Result of a task on one stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamReceipt {
     /// The stream.
     pub stream_id: i32,
-    /// Its session, which other tasks of this machine publish into as well.
+    /// Session id. Other tasks of this machine publish into the same session.
     pub session_id: i32,
     /// Position of the session before the task's first message was offered.
     pub first_position: i64,
     /// Position after the task's last message.
     pub last_position: i64,
-    /// Rows of the task.
+    /// Number of rows of the task.
     pub rows: u64,
 }
 
 /// One stream of a task.
-pub(super) struct Stream {
+pub(super) struct SinkStream {
     publication: Lease<Publication>,
-    /// Missing when the driver has no room for it: a counter is not worth the rows.
+    /// `None` if the driver has no room for the counter: the rows are sent without it.
     rows_counter: Option<Lease<Counter>>,
-    patience: Patience,
-    /// For messages of several records.
+    patience: RetryLimits,
+    /// Packs several records into a message, if the settings say so.
     packing: Option<Packing>,
     receipt: StreamReceipt,
 }
 
-/// What became of messages.
+/// Result of sending messages.
 pub(super) struct Sent {
     pub(super) rows: u64,
     pub(super) messages: usize,
     pub(super) bytes: u64,
-    /// Why the others were not sent.
-    pub(super) stopped: Option<Stop>,
+    /// Reason why the others were not sent.
+    pub(super) stopped: Option<OfferStop>,
 }
 
-impl Stream {
+impl SinkStream {
     pub(super) fn new(
         publication: Lease<Publication>,
         rows_counter: Option<Lease<Counter>>,
-        patience: Patience,
+        patience: RetryLimits,
         packing: Option<Packing>,
     ) -> Self {
         let position = publication.position().unwrap_or_default();
@@ -94,7 +94,7 @@ impl Stream {
         self.count(offered, rows)
     }
 
-    /// Adds rows to the messages that are not full yet; does nothing and answers false where each row is a message.
+    /// Adds rows to the messages that are not full yet. Returns `false` and does nothing if each row is a message.
     pub(super) fn pack(&mut self, rows: &Rows<'_>, order: Option<&[u32]>) -> bool {
         let Some(packing) = &mut self.packing else {
             return false;
@@ -108,7 +108,7 @@ impl Stream {
         true
     }
 
-    /// Sends those messages of several records that `which` chooses.
+    /// Sends the packed messages that `which` selects.
     pub(super) fn send_packed(
         &mut self,
         which: fn(&Packing) -> Payloads<'_>,
@@ -149,15 +149,15 @@ impl Stream {
         }
     }
 
-    /// Position of the slowest subscriber, if there is one.
+    /// Returns the position of the slowest subscriber, if there is one.
     pub(super) fn slowest_position(&self) -> Option<i64> {
         slowest_position(self.publication.counters(), &self.publication)
     }
 
-    /// Waits until the slowest subscriber has read what was sent.
+    /// Waits until the slowest subscriber has read all sent messages.
     ///
     /// # Errors
-    /// It has not, and the time is up, or there is no use in waiting.
+    /// The time-out is reached first, or the wait cannot succeed.
     pub(super) fn drain(
         &self,
         deadline: Option<Instant>,
@@ -169,10 +169,10 @@ impl Stream {
             .is_some_and(|position| position < self.receipt.last_position)
         {
             if self.publication.is_closed() {
-                return Err(DrainError::Stopped(Stop::Failed(AppendError::Closed)));
+                return Err(DrainError::Stopped(OfferStop::Failed(AppendError::Closed)));
             }
             if is_interrupted() {
-                return Err(DrainError::Stopped(Stop::Interrupted));
+                return Err(DrainError::Stopped(OfferStop::Interrupted));
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Err(DrainError::Undrained);
@@ -183,12 +183,12 @@ impl Stream {
     }
 }
 
-/// Why subscribers were not waited for to the end.
+/// Reason why the wait for subscribers ended early.
 pub(super) enum DrainError {
-    /// The time is up.
+    /// The time-out is reached.
     Undrained,
-    /// For another reason.
-    Stopped(Stop),
+    /// Another reason.
+    Stopped(OfferStop),
 }
 
 impl Sent {
@@ -200,7 +200,7 @@ impl Sent {
     };
 }
 
-/// The end of a wait that begins now; none if it is further away than a clock goes.
+/// Returns the time `timeout` from now; `None` if the clock cannot represent it.
 pub(super) fn deadline_in(timeout: Duration) -> Option<Instant> {
     Instant::now().checked_add(timeout)
 }

@@ -1,4 +1,4 @@
-//! [`SinkTask`]: the rows of one attempt at one partition, into publications.
+//! [`SinkTask`]: publishes the rows of one attempt at one partition.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,86 +6,87 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aeron_client::{Aeron, AppendError, Error};
-use aeron_columns::layout::Layout;
+use aeron_columns::layout::RecordLayout;
 use aeron_columns::write::{
-    ArrowMessages, Headers, MAX_MESSAGES, Packing, Payloads, Reserved, ReservedValue, RowError,
+    ArrowMessages, Headers, MAX_MESSAGES, Packing, Payloads, Reserved, ReservedValue, RowSendError,
     Rows, RowsOfStream, by_stream,
 };
 use arrow_array::RecordBatch;
 
-use super::error::{Progress, SinkError};
-use super::offer::Stop;
-use super::patience::{Patience, Refusal};
-use super::publications::{LeaseError, MAX_STREAMS, Publications};
-use super::stream::{DrainError, Sent, Stream, StreamReceipt, deadline_in};
+use super::error::{SinkError, SinkProgress};
+use super::offer::OfferStop;
+use super::patience::{Refusal, RetryLimits};
+use super::publications::{LeaseError, MAX_STREAMS, SharedPublications};
+use super::stream::{DrainError, Sent, SinkStream, StreamReceipt, deadline_in};
 
-/// Rows that are made records of before they are sent: few enough to be in the cache still.
+/// Number of rows that are encoded as records before they are sent; small enough for the encoded records to stay in the
+/// cache.
 const ENCODED_ROWS: usize = 4096;
 
-/// What a task sends, where, and how long it tries.
+/// Settings of a task: the destination, the encoding and the time-outs.
 pub struct SinkSettings {
     /// Directory of the media driver.
     pub directory: PathBuf,
-    /// Makes a client of that driver, should none be there.
+    /// Creates a client of that driver if none is connected.
     pub connect: Box<dyn Fn() -> Result<Aeron, Error> + Send + Sync>,
-    /// Asked while the task waits; `true` ends the wait.
+    /// Called while the task waits; `true` ends the wait.
     pub is_interrupted: fn() -> bool,
     /// Channel of all streams.
     pub channel: String,
-    /// Stream of rows that name none.
+    /// Stream of rows that do not name a stream.
     pub stream_id: Option<i32>,
-    /// Names the query in the label of a counter of rows.
+    /// Name of the query in the label of the row counter.
     pub query: String,
     /// Partition of the task.
     pub partition: u32,
-    /// Attempt at the partition, from 0 on.
+    /// Attempt at the partition, counted from 0.
     pub attempt: u32,
-    /// How long to wait for a subscriber.
+    /// Maximum time to wait for a subscriber.
     pub connect_timeout: Duration,
-    /// How long to wait for room, and for subscribers to read to the end.
+    /// Maximum time to wait for room, and for subscribers to read all messages.
     pub offer_timeout: Duration,
-    /// What the frames' reserved values are.
+    /// Source of the reserved value in each frame.
     pub reserved_value: ReservedValue,
-    /// What records the rows are, unless a column [`VALUE`](aeron_columns::write::VALUE) has the payloads.
-    pub typed: Option<Typed>,
+    /// Encoding of rows as records; `None` if a column [`VALUE`](aeron_columns::write::VALUE) has the payloads.
+    pub typed: Option<RecordRows>,
 }
 
-/// Rows as records.
+/// Encoding of rows as records.
 #[derive(Debug, Clone)]
-pub struct Typed {
-    /// What a record looks like.
-    pub layout: Layout,
-    /// Records of a message, from 1 on.
+pub struct RecordRows {
+    /// Layout of a record.
+    pub layout: RecordLayout,
+    /// Number of records in a message, at least 1.
     pub records_per_message: usize,
 }
 
-/// What a task published.
+/// Result of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
     /// Bytes of their payloads.
     pub bytes: u64,
-    /// What went to each stream, by stream id.
+    /// Results of each stream, by stream id.
     pub streams: Vec<StreamReceipt>,
 }
 
 /// Publishes the rows of one task. Used by one thread at a time.
 pub struct SinkTask {
     settings: Arc<SinkSettings>,
-    publications: Publications,
-    streams: BTreeMap<i32, Stream>,
+    publications: SharedPublications,
+    streams: BTreeMap<i32, SinkStream>,
     published: Receipt,
-    /// Rows that were handed over.
+    /// Rows that were passed to the task.
     rows: u64,
     records: Vec<u8>,
 }
 
 impl SinkTask {
-    /// A task that publishes through what others left open, and leaves open what it opens. Opens nothing yet.
-    pub fn new(settings: SinkSettings, publications: Publications) -> Self {
+    /// Creates a task that uses and fills the shared `publications`. Opens nothing yet.
+    pub fn new(settings: SinkSettings, publications: SharedPublications) -> Self {
         Self {
             settings: Arc::new(settings),
             publications,
@@ -96,10 +97,11 @@ impl SinkTask {
         }
     }
 
-    /// Publishes the rows of a record batch. Returns when they are in the log buffers; waits for subscribers and for room.
+    /// Publishes the rows of a record batch. Waits for subscribers and for room. Returns when the rows are in the log
+    /// buffers.
     ///
     /// # Errors
-    /// See [`SinkError`], which says what was published; the task is to be given up then.
+    /// [`SinkError`] says which rows were published. After an error, do not use the task any more.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), SinkError> {
         let first_row = self.rows;
         self.rows += batch.num_rows() as u64;
@@ -117,11 +119,11 @@ impl SinkTask {
         }
     }
 
-    /// Publishes what was kept back to fill a message; with `drain` waits until all subscribers that this machine's driver
-    /// knows have read what the task published. Answers what that is.
+    /// Publishes the rows that wait in messages that are not full. With `drain`, waits until all subscribers that the
+    /// local driver has counters of have read the task's messages. Returns what the task published.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// The same as [`write`](Self::write).
     pub fn finish(&mut self, drain: bool) -> Result<Receipt, SinkError> {
         let stream_ids: Vec<i32> = self.streams.keys().copied().collect();
         for stream_id in stream_ids {
@@ -133,7 +135,7 @@ impl SinkTask {
         Ok(self.receipt())
     }
 
-    /// What was published so far.
+    /// Returns what the task has published so far.
     pub fn receipt(&self) -> Receipt {
         Receipt {
             streams: self
@@ -147,7 +149,7 @@ impl SinkTask {
 
     fn write_records(
         &mut self,
-        layout: &Layout,
+        layout: &RecordLayout,
         batch: &RecordBatch,
         first_row: u64,
     ) -> Result<(), SinkError> {
@@ -166,7 +168,7 @@ impl SinkTask {
         Ok(())
     }
 
-    /// Sends rows, the first of which has the number `first_row` in the partition.
+    /// Sends rows. The first one has the number `first_row` in the partition.
     fn send_rows(&mut self, rows: &Rows<'_>, first_row: u64) -> Result<(), SinkError> {
         let reserved = match (self.settings.reserved_value, rows.headers.reserved_values) {
             (ReservedValue::Zero, _) => Reserved::Zero,
@@ -211,7 +213,7 @@ impl SinkTask {
         self.conclude(stream_id, sent, None)
     }
 
-    /// Counts what was sent; an error if that is not all. `next_row` is the first that was not.
+    /// Counts sent rows. Returns an error if rows are left; `next_row` is the first of them.
     fn conclude(
         &mut self,
         stream_id: i32,
@@ -227,7 +229,7 @@ impl SinkTask {
         }
     }
 
-    /// The rows of each stream; all the streams are open then.
+    /// Splits the rows by stream, and opens these streams.
     fn open_streams(&mut self, rows: &Rows<'_>) -> Result<Vec<RowsOfStream>, SinkError> {
         let streams = self.streams_of(rows)?;
         let is_new = |rows: &&RowsOfStream| !self.streams.contains_key(&rows.stream_id);
@@ -256,8 +258,8 @@ impl SinkTask {
         }
     }
 
-    /// The stream of this id, opened if it is not.
-    fn stream(&mut self, stream_id: i32) -> Result<&mut Stream, SinkError> {
+    /// Returns the stream with this id; opens it if necessary.
+    fn stream(&mut self, stream_id: i32) -> Result<&mut SinkStream, SinkError> {
         if !self.streams.contains_key(&stream_id) {
             let stream = self.open(stream_id)?;
             self.streams.insert(stream_id, stream);
@@ -268,7 +270,7 @@ impl SinkTask {
             .expect("there, or just inserted"))
     }
 
-    fn open(&self, stream_id: i32) -> Result<Stream, SinkError> {
+    fn open(&self, stream_id: i32) -> Result<SinkStream, SinkError> {
         let settings = &self.settings;
         let publication = self
             .publications
@@ -293,8 +295,8 @@ impl SinkTask {
             }
             _ => None,
         };
-        let patience = Patience::new(settings.connect_timeout, settings.offer_timeout);
-        Ok(Stream::new(
+        let patience = RetryLimits::new(settings.connect_timeout, settings.offer_timeout);
+        Ok(SinkStream::new(
             publication,
             counter.unwrap_or_default(),
             patience,
@@ -302,8 +304,13 @@ impl SinkTask {
         ))
     }
 
-    /// Refuses messages that would be too long when they are full, before rows are kept back for them.
-    fn check_packed(&self, typed: &Typed, stream_id: i32, longest: usize) -> Result<(), SinkError> {
+    /// Refuses full messages that would be too long, before rows are kept back for them.
+    fn check_packed(
+        &self,
+        typed: &RecordRows,
+        stream_id: i32,
+        longest: usize,
+    ) -> Result<(), SinkError> {
         let (records, length) = (typed.records_per_message, typed.layout.record_length());
         if records.saturating_mul(length) <= longest {
             return Ok(());
@@ -343,8 +350,8 @@ impl SinkTask {
 
 /// Errors.
 impl SinkTask {
-    fn progress(&self) -> Progress {
-        Progress {
+    fn progress(&self) -> SinkProgress {
+        SinkProgress {
             partition: self.settings.partition,
             attempt: self.settings.attempt,
             rows: self.rows,
@@ -358,7 +365,7 @@ impl SinkTask {
         SinkError::Task { reason, progress }
     }
 
-    fn row_error(&self, first_row: u64, error: RowError) -> SinkError {
+    fn row_error(&self, first_row: u64, error: RowSendError) -> SinkError {
         let reason = error.reason;
         match error.row {
             None => self.failed(reason),
@@ -395,38 +402,38 @@ impl SinkTask {
         }
     }
 
-    fn stopped(&self, stream_id: i32, stop: Stop, next_row: Option<u64>) -> SinkError {
+    fn stopped(&self, stream_id: i32, stop: OfferStop, next_row: Option<u64>) -> SinkError {
         let (channel, progress) = (self.settings.channel.clone(), self.progress());
         let stream = self.streams.get(&stream_id);
         match stop {
-            Stop::Interrupted => SinkError::Interrupted(progress),
-            Stop::Exhausted(Refusal::NotConnected) => SinkError::NoSubscriber {
+            OfferStop::Interrupted => SinkError::Interrupted(progress),
+            OfferStop::Exhausted(Refusal::NotConnected) => SinkError::NoSubscriber {
                 channel,
                 stream_id,
                 waited_ms: self.settings.connect_timeout.as_millis(),
                 progress,
             },
-            Stop::Exhausted(Refusal::Pressed) => SinkError::BackPressure {
+            OfferStop::Exhausted(Refusal::Pressed) => SinkError::BackPressure {
                 channel,
                 stream_id,
                 waited_ms: self.settings.offer_timeout.as_millis(),
-                subscribers: stream.and_then(Stream::slowest_position),
+                subscribers: stream.and_then(SinkStream::slowest_position),
                 limit: stream.map_or(0, |stream| {
                     stream.publication().position_limit().unwrap_or_default()
                 }),
                 progress,
             },
-            Stop::Failed(AppendError::Closed) => {
+            OfferStop::Failed(AppendError::Closed) => {
                 let cause = stream.map(|stream| stream.publication().close_cause());
                 let resource = "Publication";
                 let cause = cause.unwrap_or_default();
                 self.driver_error(stream_id, Error::ResourceClosed { resource, cause })
             }
-            Stop::Failed(error) => {
+            OfferStop::Failed(error) => {
                 let reason = format!("channel={channel} streamId={stream_id}: {error}");
                 self.row_error(
                     0,
-                    RowError {
+                    RowSendError {
                         row: next_row.map(|row| row as usize),
                         reason,
                     },
@@ -436,8 +443,12 @@ impl SinkTask {
     }
 }
 
-/// Makes records of all rows.
-fn encode(layout: &Layout, rows: &RecordBatch, records: &mut Vec<u8>) -> Result<(), RowError> {
+/// Encodes all rows as records.
+fn encode(
+    layout: &RecordLayout,
+    rows: &RecordBatch,
+    records: &mut Vec<u8>,
+) -> Result<(), RowSendError> {
     let encoder = layout.encoder(rows)?;
     Ok(encoder.encode(0..rows.num_rows(), records)?)
 }

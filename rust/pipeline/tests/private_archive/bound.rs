@@ -1,9 +1,9 @@
-//! The bound on what is retained, the purge behind commits, and what both leave on disk.
+//! The bound on retained bytes, the purge of committed data, and what both leave on disk.
 
 use std::io;
 
 use aeron_archive::catalog::{Catalog, RecordingState};
-use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::recorder::RecorderError;
 use aeron_archive::storage::{Directory, Storage};
 use aeron_pipeline::private::{
@@ -18,7 +18,7 @@ const NOW_US: i64 = 1_700_000_000_000_000;
 const NOW_MS: i64 = NOW_US / 1000;
 const BOUND: u64 = 300 * 1024;
 
-/// Polls as long as the bound allows; answers the position.
+/// Polls as long as the bound allows. Returns the position.
 fn poll<S: Storage + Clone>(
     archive: &PrivateArchive<S>,
     writer: &mut RecordingWriter<S>,
@@ -78,7 +78,7 @@ fn a_message_longer_than_the_bound_does_not_jam_its_recording_and_no_other_goes_
     other.session_id += 1;
     let other = archive.start_recording(&other, NOW_US).unwrap();
 
-    // The first message has to be taken before the long one may go on.
+    // The first message has to be taken before the recording of the long one may continue.
     let position = poll(&archive, &mut writer, &stream, 0);
     assert!(archive.retained_bytes() <= BOUND + MAX_BLOCK_LENGTH as u64);
     assert_eq!(writer.block_limit(archive.has_room()), 0);
@@ -86,16 +86,17 @@ fn a_message_longer_than_the_bound_does_not_jam_its_recording_and_no_other_goes_
     assert!(!archive.has_room());
     let position = poll(&archive, &mut writer, &stream, position);
     assert!(writer.head().unwrap() >= stream.messages[1].end);
-    // It stops behind the long message.
+    // The recording stops after the long message.
     assert!(archive.retained_bytes() > 900_000);
     assert_eq!(writer.block_limit(archive.has_room()), 0);
-    // One that has nothing under way waits for room: each of many would go over the bound by a block.
+    // A recording without an unfinished message waits for room. Otherwise each of many recordings would exceed the
+    // bound by a block.
     assert_eq!(other.block_limit(archive.has_room()), 0);
     archive.commit([(0, writer.head().unwrap())]).unwrap();
     assert_eq!(poll(&archive, &mut writer, &stream, position), stream.end());
 }
 
-/// 08-29: a message that never ends cannot fill the disk.
+/// 08-29: a message without an end cannot fill the disk.
 #[test]
 fn a_message_without_an_end_stops_at_the_longest_that_can_be() {
     let mut stream = Stream::new(0);
@@ -186,7 +187,7 @@ fn a_commit_purges_exactly_the_segments_wholly_behind_it_with_their_index() {
     assert_eq!(archive.descriptor(0).unwrap().start_position, bases[2]);
     work(&mut archive);
     assert_eq!(disk.names().unwrap(), files(&bases[2..]));
-    // Neither unknown recordings nor positions behind, or beyond the head, change anything.
+    // Unknown recordings, positions below the committed one and positions beyond the head change nothing.
     archive
         .commit([(9, 64), (0, 64), (0, within(bases[2]))])
         .unwrap();
@@ -195,18 +196,18 @@ fn a_commit_purges_exactly_the_segments_wholly_behind_it_with_their_index() {
     archive.commit([(0, i64::MAX)]).unwrap();
     work(&mut archive);
     assert_eq!(disk.names().unwrap(), files(&bases[3..]));
-    // What is left can be read.
+    // The rest can still be read.
     let rows = all_rows(&archive, 0);
     let start = archive.descriptor(0).unwrap().start_position;
     assert!(same(&rows, &stream.messages_in(start, stream.end())));
 }
 
-/// 08-42: who plans may have looked at the recordings before a purge.
+/// 08-42: a planner may have listed the recordings before a purge.
 #[test]
 fn counts_behind_a_commit_do_not_need_what_was_purged() {
     let mut stream = Stream::new(0);
     stream.publish(992);
-    // Begins in the first segment and ends in the third.
+    // The message begins in the first segment and ends in the third.
     stream.publish_over_segments(2 << 20);
     (0..600).for_each(|_| stream.publish(2000));
     let mut archive = PrivateArchive::create(MemoryStorage::new(), ONE_GIB).unwrap();
@@ -260,7 +261,7 @@ fn a_kill_between_start_position_and_files_leaves_orphans_that_the_next_open_rem
         )
         .unwrap();
         let head = writer.head().unwrap();
-        disk.fail_at(disk.steps() + step, Fault::Kill { progress: 1 });
+        disk.fail_at(disk.steps() + step, StorageFault::Kill { progress: 1 });
         let committed = archive.commit([(0, head)]);
         let worked = committed.and_then(|()| {
             while archive.work(NOW_MS, None)? {}
@@ -296,7 +297,7 @@ fn a_kill_amid_the_purge_of_a_whole_recording_leaves_it_purged() {
     while stream.end() < SEGMENT_LENGTH + 10_000 {
         stream.publish(6000);
     }
-    // Also one that ended amid a message, as a stream that ended there.
+    // The same for a recording that ended within a message, at the end of its stream.
     for cut in [0, MTU as i64] {
         for step in 0.. {
             let disk = MemoryStorage::new();
@@ -308,7 +309,7 @@ fn a_kill_amid_the_purge_of_a_whole_recording_leaves_it_purged() {
             let head = writer.head().unwrap();
             archive.end_recording(writer, true, NOW_MS).unwrap();
             archive.commit([(0, head)]).unwrap();
-            disk.fail_at(disk.steps() + step, Fault::Kill { progress: 1 });
+            disk.fail_at(disk.steps() + step, StorageFault::Kill { progress: 1 });
             let mut work = || -> Result<(), PrivateError> {
                 while archive.work(NOW_MS, None)? {}
                 Ok(())
@@ -343,7 +344,7 @@ fn entries_of_purged_recordings_go_when_they_are_most_and_their_ids_never_return
     let mut archive = PrivateArchive::create(disk.clone(), ONE_GIB).unwrap();
     for number in 0..6 {
         let mut image = image(0);
-        // Two sessions, each of which comes back twice.
+        // Two sessions; each comes back twice.
         image.session_id += number % 2;
         let writer = archive.start_recording(&image, NOW_US).unwrap();
         assert_eq!(writer.recording_id(), i64::from(number));
@@ -363,7 +364,7 @@ fn entries_of_purged_recordings_go_when_they_are_most_and_their_ids_never_return
             .map(|entry| entry.descriptor.recording_id)
             .collect()
     };
-    // Of the first session one has a head; it says where to begin.
+    // One recording of the first session has a head; the next recording begins there.
     assert_eq!(ids(NOW_MS), [6]);
     let day_ms = 24 * 3_600_000;
     assert_eq!(ids(NOW_MS + day_ms), [6]);
@@ -392,7 +393,7 @@ fn a_full_disk_is_an_error_with_its_sizes_and_nothing_that_was_recorded_is_lost(
     assert!(recorded > 200_000);
     archive.end_recording(writer, false, NOW_MS).unwrap();
 
-    // Space is made, and the session comes back where it stood.
+    // After space is free again, the session comes back at the same position.
     disk.set_capacity(ONE_GIB);
     disk.restart();
     let (mut archive, report) = PrivateArchive::open(disk, &[], ONE_GIB, NOW_MS).unwrap();
@@ -448,7 +449,7 @@ fn all_files_are_for_their_owner_alone() {
     }
 }
 
-/// Ten gibibytes through a bound of 256 MiB.
+/// Records ten gibibytes with a bound of 256 MiB.
 ///
 /// 08-30
 #[cfg(target_os = "linux")]
@@ -476,7 +477,7 @@ fn the_disk_never_holds_more_than_the_bound_a_segment_and_the_index() -> io::Res
         writer.append(position, &block, NOW_US).unwrap();
         position += length;
     }
-    // An index file takes a page at least.
+    // An index file uses at least one page.
     let index = (LIMIT / SEGMENT_LENGTH as u64 + 2) * 4096;
     assert!(
         most > LIMIT,
@@ -489,7 +490,7 @@ fn the_disk_never_holds_more_than_the_bound_a_segment_and_the_index() -> io::Res
     Ok(())
 }
 
-/// Bytes that the files of a directory take.
+/// Returns the bytes that the files of a directory use.
 #[cfg(target_os = "linux")]
 fn used_bytes(directory: &std::path::Path) -> io::Result<u64> {
     use std::os::unix::fs::MetadataExt;

@@ -1,10 +1,10 @@
-//! What comes from outside: index files, segments and catalogs that are missing, cut, flipped or changed.
+//! Damage from outside: index files, segments and catalogs that are missing, cut, changed, or have flipped bits.
 
 use aeron_archive::catalog::Catalog;
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::storage::{Access, Storage, StorageFile};
 use aeron_pipeline::private::{
-    Known, LostRange, OpenReport, PrivateArchive, PrivateError, end_of_recording,
+    KnownRecording, LostRange, OpenReport, PrivateArchive, PrivateError, end_of_recording,
 };
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ const NOW_US: i64 = 1_700_000_000_000_000;
 const NOW_MS: i64 = NOW_US / 1000;
 const CATALOG: &str = "archive.catalog";
 
-/// A recording over three segments, stopped or killed.
+/// A recording over three segments; its writer was stopped or killed.
 struct Dead {
     disk: MemoryStorage,
     stream: Stream,
@@ -50,19 +50,19 @@ impl Dead {
         Self { disk, stream, rows }
     }
 
-    fn known(&self, committed: i64, told: i64) -> Vec<Known> {
-        vec![Known {
+    fn known(&self, committed: i64, told: i64) -> Vec<KnownRecording> {
+        vec![KnownRecording {
             recording_id: 0,
             committed,
             told,
         }]
     }
 
-    fn open(&self, known: &[Known]) -> (PrivateArchive<MemoryStorage>, OpenReport) {
+    fn open(&self, known: &[KnownRecording]) -> (PrivateArchive<MemoryStorage>, OpenReport) {
         PrivateArchive::open(self.disk.clone(), known, ONE_GIB, NOW_MS).unwrap()
     }
 
-    /// Names with this ending, by position.
+    /// Returns the names with this ending, by position.
     fn names(&self, ending: &str) -> Vec<String> {
         let names = self.disk.names().unwrap();
         let mut names: Vec<_> = names
@@ -73,7 +73,8 @@ impl Dead {
         names
     }
 
-    /// Opens, twice; checks that the rows are as they were but for times, and that what is lost of them is what is reported.
+    /// Opens the archive twice. Checks that the rows are unchanged except for times, and that the lost times are
+    /// reported.
     fn check_rows(&self, is_all_lost: bool) {
         let (archive, report) = self.open(&[]);
         assert_eq!(report.lost, []);
@@ -120,7 +121,7 @@ fn an_index_that_is_missing_is_made_anew_without_times() {
         for name in dead.names(".idx") {
             dead.disk.remove(&name).unwrap();
         }
-        // Of the killed one, somebody was told of the end.
+        // For the killed recording, the end was already logged.
         if !is_stopped {
             let end = dead.stream.end();
             let (_, report) = dead.open(&dead.known(end, end));
@@ -196,7 +197,7 @@ proptest! {
     }
 }
 
-/// 08-26: more than the one block that a kill leaves without its entry is damage.
+/// 08-26: if more than the last block has no index entry, the index is damaged.
 #[test]
 fn an_index_that_was_cut_by_more_than_a_kill_does_has_no_invented_times() {
     let dead = Dead::new(false);
@@ -250,13 +251,13 @@ fn a_last_segment_that_is_missing_below_what_was_told_is_lost() {
     assert_eq!(report.lost.len(), 1);
     assert_eq!(report.lost[0].to, end);
     assert_eq!(report.lost[0].from, 3 * SEGMENT_LENGTH - TERM_LENGTH);
-    // What is left can be read.
+    // The rest can still be read.
     let rows = all_rows(&archive, 0);
     assert!(same(&rows, &dead.stream.messages[..rows.len()]));
     assert!(rows.len() > 100);
 }
 
-/// 08-27: a stop position that somebody's tool moved is taken, and is data loss below what was told.
+/// 08-27: a stop position that a tool changed is used; below a logged position it is data loss.
 #[test]
 fn a_stop_position_that_a_tool_wrote_is_taken() {
     let dead = Dead::new(true);
@@ -291,11 +292,11 @@ fn a_recording_that_vanished_or_is_marked_invalid_is_lost_by_name() {
         report.lost[0].reason.contains("does not have it"),
         "{report:?}"
     );
-    // A recording that is only remembered is not missed.
+    // The loss of a recording is not reported if its logged range is committed.
     known[0].committed = known[0].told;
     assert_eq!(dead.open(&known).1, OpenReport::default());
 
-    // The state of the first entry.
+    // The state field of the first entry.
     dead.disk.flip_bit(CATALOG, 32 + 4, 0);
     let (archive, report) = dead.open(&dead.known(dead.stream.base, dead.stream.end()));
     assert!(report.lost[0].reason.contains("invalid"), "{report:?}");
@@ -312,7 +313,7 @@ fn a_damaged_catalog_is_refused_by_name() {
     assert!(matches!(error, PrivateError::Catalog(_)));
     assert!(error.to_string().contains(CATALOG), "{error}");
 
-    // A catalog that is gone is an archive that was never made only if nobody knows of recordings.
+    // A missing catalog means a new archive only if no recordings are known.
     dead.disk.remove(CATALOG).unwrap();
     let known = dead.known(0, 0);
     assert!(PrivateArchive::open(dead.disk.clone(), &known, ONE_GIB, NOW_MS).is_err());

@@ -1,4 +1,4 @@
-//! The private archive's state machine on a disk in memory that fails and dies when it is told.
+//! Tests the private archive's state machine on a disk in memory that can fail or stop at a chosen step.
 
 mod bound;
 mod damage;

@@ -1,31 +1,31 @@
-//! Random streams, polls, batches, commits, ends and kills, against a model: every complete message once and in order, nothing
-//! torn, nothing told and gone, gaps as they are reported.
+//! Compares random streams, polls, batches, commits, ends and kills with a model. Every complete message is delivered
+//! once and in order, no message is torn, no logged data is lost, and gaps are reported exactly.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aeron_archive::catalog::{Catalog, RecordingState};
-use aeron_archive::memory_storage::{Fault, MemoryStorage};
-use aeron_pipeline::planning::{self, Cutting, Limits, Range, Rows};
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
+use aeron_pipeline::planning::{self, PlanLimits, Range, RangeCutting, RowKind};
 use aeron_pipeline::private::{
-    Counts, Known, MAX_BLOCK_LENGTH, PrivateArchive, PrivateError, RecordingWriter,
+    Counts, KnownRecording, MAX_BLOCK_LENGTH, PrivateArchive, PrivateError, RecordingWriter,
 };
 use proptest::prelude::*;
 
 use super::stream::{Row, SEGMENT_LENGTH, Stream, image, rows};
 
 const BOUND: u64 = 600 * 1024;
-/// Longest message that is published.
+/// Maximum length of a published message.
 const MAX_LENGTH: usize = 30_000;
 
-/// One partition for each recording.
-const WHOLE: Cutting = Cutting {
+/// Makes one partition of each recording.
+const WHOLE: RangeCutting = RangeCutting {
     min_partitions: 1,
     max_rows: None,
-    rows: Rows::Messages,
+    rows: RowKind::Messages,
 };
 
-/// What happens.
+/// A step of the test.
 #[derive(Debug, Clone)]
 enum Act {
     Publish {
@@ -36,13 +36,13 @@ enum Act {
         blocks: usize,
         limit: usize,
     },
-    /// A batch: told, read, and committed, or not.
+    /// A batch: logged, read, and committed or not.
     Batch {
         is_committed: bool,
-        limits: Limits,
-        cutting: Cutting,
+        limits: PlanLimits,
+        cutting: RangeCutting,
     },
-    /// The image goes away, at the end of its stream or not, and another comes.
+    /// The image goes away, with or without the end of its stream, and another one comes.
     ImageLost {
         is_end_of_stream: bool,
         join: Join,
@@ -55,22 +55,22 @@ enum Act {
     },
 }
 
-/// Where the next image joins.
+/// Position at which the next image joins.
 #[derive(Debug, Clone, Copy)]
 enum Join {
-    /// Where the last one stood.
+    /// The position of the last image.
     Same,
-    /// So many frames below.
+    /// This many frames below the last image's position.
     Below(usize),
-    /// So many frames above.
+    /// This many frames above the last image's position.
     Above(usize),
 }
 
-/// A fault that strikes some steps after the beginning of an act.
+/// A fault that occurs some steps after the beginning of an act.
 #[derive(Debug, Clone, Copy)]
 struct Strike {
     step: u64,
-    fault: Fault,
+    fault: StorageFault,
 }
 
 struct World {
@@ -80,24 +80,24 @@ struct World {
     writer: Option<RecordingWriter<MemoryStorage>>,
     /// Position of the image.
     position: i64,
-    /// Head and stop position of every recording that has ended.
+    /// Head and stop position of every ended recording.
     ended: BTreeMap<i64, (Option<i64>, i64)>,
     spark: Spark,
     missed: Vec<Missed>,
     now_us: i64,
 }
 
-/// What an image did not bring: the messages that begin in a range.
+/// The messages that an image did not deliver: those that begin in a range.
 #[derive(Debug, Clone, Copy)]
 struct Missed {
     from: i64,
-    /// Where the image joined; the first message behind it ends the range.
+    /// Position at which the image joined; the range ends at the first message after it.
     join: i64,
     /// Whether there was an earlier recording to compare with.
     is_gap: bool,
 }
 
-/// The side that takes rows.
+/// The side that reads rows.
 #[derive(Default)]
 struct Spark {
     committed: BTreeMap<i64, i64>,
@@ -118,23 +118,25 @@ fn acts() -> impl Strategy<Value = Vec<(Act, Option<Strike>)>> {
         2 => (1usize..60).prop_map(Join::Above),
     ];
     let fault = prop_oneof![
-        3 => (0usize..4).prop_map(|progress| Fault::Kill { progress }),
-        1 => (0usize..5000).prop_map(Fault::Short),
-        1 => (0usize..4).prop_map(Fault::ShortPages),
-        1 => Just(Fault::Error(std::io::ErrorKind::StorageFull)),
-        1 => Just(Fault::Error(std::io::ErrorKind::Other)),
+        3 => (0usize..4).prop_map(|progress| StorageFault::Kill { progress }),
+        1 => (0usize..5000).prop_map(StorageFault::Short),
+        1 => (0usize..4).prop_map(StorageFault::ShortPages),
+        1 => Just(StorageFault::Error(std::io::ErrorKind::StorageFull)),
+        1 => Just(StorageFault::Error(std::io::ErrorKind::Other)),
     ];
     let limit = || prop::option::of(1u64..100_000);
-    let limits = (prop::option::of(1u64..30), limit()).prop_map(|(rows, payload_bytes)| Limits {
-        rows,
-        payload_bytes,
-    });
-    let cutting =
-        (1usize..5, prop::option::of(1u64..20)).prop_map(|(min_partitions, max_rows)| Cutting {
+    let limits =
+        (prop::option::of(1u64..30), limit()).prop_map(|(rows, payload_bytes)| PlanLimits {
+            rows,
+            payload_bytes,
+        });
+    let cutting = (1usize..5, prop::option::of(1u64..20)).prop_map(|(min_partitions, max_rows)| {
+        RangeCutting {
             min_partitions,
             max_rows,
-            rows: Rows::Messages,
-        });
+            rows: RowKind::Messages,
+        }
+    });
     let strike = (0u64..12, fault).prop_map(|(step, fault)| Strike { step, fault });
     let act = prop_oneof![
         6 => (1usize..20, prop_oneof![0usize..200, 0usize..MAX_LENGTH])
@@ -240,8 +242,8 @@ impl World {
     fn batch(
         &mut self,
         is_committed: bool,
-        limits: Limits,
-        cutting: Cutting,
+        limits: PlanLimits,
+        cutting: RangeCutting,
     ) -> Result<(), PrivateError> {
         if self.spark.batch.is_none() {
             self.spark.batch = Some(Batch {
@@ -258,7 +260,7 @@ impl World {
             self.spark.batch.as_mut().unwrap().rows = Some(read);
             return Ok(());
         }
-        // What was committed is never asked for again, whether or not the archive gets to know of it.
+        // Committed data is never requested again, even if the archive does not receive the commit.
         let batch = self.spark.batch.take().unwrap();
         self.spark.delivered.extend(read);
         let taken: Vec<_> = batch
@@ -270,8 +272,8 @@ impl World {
         self.archive.commit(taken)
     }
 
-    /// What the next batch takes.
-    fn plan(&self, limits: Limits) -> BTreeMap<i64, (i64, i64)> {
+    /// Returns the ranges of the next batch.
+    fn plan(&self, limits: PlanLimits) -> BTreeMap<i64, (i64, i64)> {
         let recordings: Vec<_> = self.archive.recordings().collect();
         let ranges: Vec<_> = recordings
             .iter()
@@ -285,7 +287,7 @@ impl World {
             })
             .collect();
         let (ids, ranges): (Vec<_>, Vec<_>) = ranges.into_iter().unzip();
-        let ends = planning::take(&ranges, limits, Rows::Messages).unwrap();
+        let ends = planning::take(&ranges, limits, RowKind::Messages).unwrap();
         let planned = ids.iter().zip(&ranges).zip(ends);
         planned
             .map(|((&id, range), end)| (id, (range.from, end)))
@@ -293,8 +295,8 @@ impl World {
             .collect()
     }
 
-    /// The rows of a batch, read by partitions.
-    fn read(&self, batch: &BTreeMap<i64, (i64, i64)>, cutting: Cutting) -> Vec<Row> {
+    /// Reads the rows of a batch, by partitions.
+    fn read(&self, batch: &BTreeMap<i64, (i64, i64)>, cutting: RangeCutting) -> Vec<Row> {
         let mut all = Vec::new();
         for info in self.archive.recordings() {
             let id = info.stream.recording_id();
@@ -338,7 +340,7 @@ impl World {
         Ok(())
     }
 
-    /// Remembers where recordings ended; of those that were purged, as their entries say.
+    /// Stores the ends of recordings; for purged ones, from their catalog entries.
     fn note_ended(&mut self) {
         for info in self.archive.recordings().filter(|info| !info.is_live) {
             let id = info.stream.recording_id();
@@ -391,7 +393,7 @@ impl World {
         Ok(())
     }
 
-    /// Starts another process on what the last one left, and once more if that dies or fails too.
+    /// Starts a new process on the files of the last one, and once more if that one dies or fails.
     fn restart(&mut self, join: Join, strike: Option<Strike>) {
         self.writer = None;
         self.disk.restart();
@@ -412,7 +414,7 @@ impl World {
             let told = committed;
             known.insert(
                 recording_id,
-                Known {
+                KnownRecording {
                     recording_id,
                     committed,
                     told,
@@ -424,7 +426,7 @@ impl World {
         {
             known.insert(
                 recording_id,
-                Known {
+                KnownRecording {
                     recording_id,
                     committed,
                     told,
@@ -442,7 +444,7 @@ impl World {
             let published = &info.published;
             let end = published.recorded_position();
             let first = self.archive.descriptor(info.stream.recording_id()).unwrap();
-            // What was purged may have held the begin of the first message.
+            // The purged part may have contained the start of the first message.
             if first.start_position == start && start % SEGMENT_LENGTH != 0 {
                 assert_eq!(published.head(), self.stream.head(start, end));
             }
@@ -450,7 +452,8 @@ impl World {
         Ok(())
     }
 
-    /// A recording behind a gap that was killed before its first message is not the earlier one of the next: the gap goes on.
+    /// A recording that began after a gap and was killed before its first message does not count as an earlier
+    /// recording: the gap continues.
     fn forget_missed_without_rows(&mut self) {
         let heads: Vec<_> = self.ended.values().filter_map(|(head, _)| *head).collect();
         let recordings: Vec<_> = self
@@ -465,7 +468,7 @@ impl World {
         });
     }
 
-    /// What holds at any moment of a living process.
+    /// Checks the invariants of a running process.
     fn check(&self) {
         let Some(writer) = &self.writer else { return };
         let info = self.archive.recordings().find(|info| info.is_live).unwrap();
@@ -478,19 +481,19 @@ impl World {
         let behind = &segment[(recorded - base) as usize..];
         assert!(
             behind.iter().all(|&byte| byte == 0),
-            "something is behind {recorded}"
+            "bytes after {recorded} are not zero"
         );
-        // Frames may be longer than a message by their headers and alignment.
+        // With headers and alignment, frames may be longer than their message.
         let most = BOUND + MAX_BLOCK_LENGTH as u64 + 2 * MAX_LENGTH as u64;
         let padding = 65_536;
         assert!(self.archive.retained_bytes() <= most + padding);
     }
 
-    /// Takes everything that is left, and compares it with what was published.
+    /// Reads the remaining messages in batches, and compares all rows with the published messages.
     fn finish(mut self) {
         for _ in 0..1000 {
             self.poll(MAX_BLOCK_LENGTH).unwrap();
-            self.batch(true, Limits::default(), WHOLE).unwrap();
+            self.batch(true, PlanLimits::default(), WHOLE).unwrap();
             self.archive.work(self.now_ms(), None).unwrap();
             self.check();
             if self.position == self.stream.end() {
@@ -498,7 +501,7 @@ impl World {
             }
         }
         assert_eq!(self.position, self.stream.end(), "the recording is jammed");
-        self.batch(true, Limits::default(), WHOLE).unwrap();
+        self.batch(true, PlanLimits::default(), WHOLE).unwrap();
         let is_missed = |begin: i64| {
             let mut missed = self.missed.iter();
             missed.any(|missed| (missed.from..missed.join).contains(&begin))
@@ -539,8 +542,9 @@ fn run(acts: &[(Act, Option<Strike>)]) {
     let mut is_alone = false;
     for (act, strike) in acts {
         if let Some(Strike { step, fault }) = strike {
-            // What is written when a process dies ends at a page. So nothing else strikes where a write is cut within one.
-            let is_cut = matches!(fault, Fault::Short(_));
+            // A write that is in progress when a process dies is cut at a page boundary. So no second fault occurs
+            // where a write is cut within a page.
+            let is_cut = matches!(fault, StorageFault::Short(_));
             if is_cut || is_alone {
                 world.disk.forget_faults();
             }
@@ -556,7 +560,7 @@ fn run(acts: &[(Act, Option<Strike>)]) {
             let again = strike.filter(|_| matches!(act, Act::Kill { .. }));
             world.restart(join, again);
         } else if done.is_err() {
-            // The query fails: its process ends in good order, as far as that is possible.
+            // The query fails: its process ends cleanly, as far as possible.
             let _ = world.end_recording(false);
             world.restart(join, None);
         }

@@ -1,12 +1,12 @@
-//! Kills, failures and short writes at every step of an append, and of the opening that follows.
+//! Kills, failures and short writes at every step of an append, and of the open that follows.
 
 use std::io;
 use std::time::Duration;
 
-use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::storage::Storage;
 use aeron_pipeline::private::{
-    Known, MAX_BLOCK_LENGTH, OpenReport, PrivateArchive, RecordingWriter,
+    KnownRecording, MAX_BLOCK_LENGTH, OpenReport, PrivateArchive, RecordingWriter,
 };
 
 use super::stream::{ONE_GIB, SEGMENT_LENGTH, Stream, TERM_LENGTH, all_rows, image, record, same};
@@ -14,7 +14,7 @@ use super::stream::{ONE_GIB, SEGMENT_LENGTH, Stream, TERM_LENGTH, all_rows, imag
 const NOW_US: i64 = 1_700_000_000_000_000;
 const MODIFIED_US: i64 = NOW_US + 5_000_000;
 
-/// A live recording, and the messages that are on their way to it.
+/// A live recording, and the messages to record.
 struct Live {
     disk: MemoryStorage,
     archive: PrivateArchive<MemoryStorage>,
@@ -42,7 +42,7 @@ impl Live {
         }
     }
 
-    /// Appends the next block; whether that worked.
+    /// Appends the next block. Returns whether that succeeded.
     fn append(&mut self) -> bool {
         let (block, end) = self.stream.block(self.position, MAX_BLOCK_LENGTH);
         let done = self
@@ -55,10 +55,10 @@ impl Live {
         done
     }
 
-    /// What somebody was told of.
-    fn told(&self) -> Vec<Known> {
+    /// Returns the positions that a checkpoint knows.
+    fn told(&self) -> Vec<KnownRecording> {
         let told = self.writer.published().complete_head();
-        let known = |told| Known {
+        let known = |told| KnownRecording {
             recording_id: 0,
             committed: self.stream.base,
             told,
@@ -66,7 +66,7 @@ impl Live {
         told.map(known).into_iter().collect()
     }
 
-    fn restart(self, known: &[Known]) -> Restarted {
+    fn restart(self, known: &[KnownRecording]) -> Restarted {
         drop((self.archive, self.writer));
         self.disk.restart();
         let (archive, report) = open(&self.disk, known);
@@ -91,7 +91,8 @@ impl Restarted {
         self.archive.descriptor(0).unwrap().stop_position
     }
 
-    /// The rows are the messages up to the end; all have a time, and the one that nobody noted is when the file was written.
+    /// Checks that the rows are the messages up to the end and that all have a time. A row without an index entry has
+    /// the file's modification time.
     fn check(&self, noted: i64) {
         assert_eq!(self.report.lost, []);
         assert_eq!(self.report.lost_times, []);
@@ -110,7 +111,7 @@ impl Restarted {
         self.check_zeros();
     }
 
-    /// Nothing is behind the end.
+    /// Checks that there are only zeros after the end.
     fn check_zeros(&self) {
         let info = self.archive.recordings().next().unwrap();
         let base = info.stream.segment_base(self.end());
@@ -122,11 +123,14 @@ impl Restarted {
     }
 }
 
-fn open(disk: &MemoryStorage, known: &[Known]) -> (PrivateArchive<MemoryStorage>, OpenReport) {
+fn open(
+    disk: &MemoryStorage,
+    known: &[KnownRecording],
+) -> (PrivateArchive<MemoryStorage>, OpenReport) {
     PrivateArchive::open(disk.clone(), known, ONE_GIB, NOW_US / 1000).unwrap()
 }
 
-/// Blocks of several pages, the last of which ends amid a term or fills a segment.
+/// Streams with blocks of several pages; the last block ends within a term or fills a segment.
 fn streams() -> [(Stream, i64); 2] {
     let mut amid = Stream::new(3 * TERM_LENGTH + 320);
     (0..8).for_each(|_| amid.publish(3000));
@@ -149,7 +153,7 @@ fn whatever_step_of_an_append_dies_all_that_was_told_is_kept_and_nothing_is_torn
                 let mut live = Live::new(stream, to);
                 let before = live.writer.recorded_position();
                 live.disk
-                    .fail_at(live.disk.steps() + step, Fault::Kill { progress });
+                    .fail_at(live.disk.steps() + step, StorageFault::Kill { progress });
                 while live.position < live.stream.end() && live.append() {}
                 let told = live.told();
                 let (recorded, was_killed) = (live.position, live.disk.is_killed());
@@ -179,10 +183,10 @@ fn whatever_step_of_an_append_dies_all_that_was_told_is_kept_and_nothing_is_torn
 fn a_failed_or_short_write_leaves_nothing_behind_the_recorded_position() {
     for which in 0..2 {
         for fault in [
-            Fault::Error(io::ErrorKind::StorageFull),
-            Fault::Error(io::ErrorKind::Other),
-            Fault::Short(40),
-            Fault::Short(5000),
+            StorageFault::Error(io::ErrorKind::StorageFull),
+            StorageFault::Error(io::ErrorKind::Other),
+            StorageFault::Short(40),
+            StorageFault::Short(5000),
         ] {
             for step in 0..8 {
                 let (stream, to) = streams().into_iter().nth(which).unwrap();
@@ -197,7 +201,7 @@ fn a_failed_or_short_write_leaves_nothing_behind_the_recorded_position() {
                     stream,
                     ..
                 } = live;
-                // The fault may strike here; then the end is found by the opening.
+                // The fault may occur here; then the open finds the end.
                 let _ = archive.end_recording(writer, false, NOW_US / 1000);
                 disk.restart();
                 let (archive, report) = open(&disk, &[]);
@@ -209,7 +213,7 @@ fn a_failed_or_short_write_leaves_nothing_behind_the_recorded_position() {
                 };
                 assert_eq!(restarted.end(), recorded);
                 restarted.check(recorded);
-                // Neither would one who does not believe the catalog find more.
+                // Recovery without the catalog finds no other end.
                 let descriptor = restarted.archive.descriptor(0).unwrap();
                 let stream =
                     aeron_archive::stream::RecordedStream::new(&descriptor.into()).unwrap();
@@ -226,7 +230,7 @@ fn a_failed_or_short_write_leaves_nothing_behind_the_recorded_position() {
     }
 }
 
-/// A message whose last frame has a page of zeros, at the end of the recording.
+/// A message whose last frame contains a page of zeros, at the end of the recording.
 fn with_zero_page() -> (Stream, i64) {
     let mut stream = Stream::new(0);
     stream.publish(100);
@@ -245,13 +249,13 @@ fn a_whole_last_frame_with_a_page_of_zeros_is_kept_below_a_told_head_and_cut_abo
         assert!(live.append());
         assert_eq!(live.position, end);
         let told = live.told();
-        // Only the index says otherwise that it was recorded.
+        // Only the index shows that the frame was recorded.
         live.disk.remove("0-0.idx").unwrap();
         let restarted = live.restart(if is_told { &told } else { &[] });
         assert_eq!(restarted.end(), expected);
         restarted.check_zeros();
     }
-    // An index entry is enough.
+    // The index entry alone is enough.
     let mut live = Live::new(stream, first);
     assert!(live.append());
     assert_eq!(live.restart(&[]).end(), end);
@@ -266,7 +270,7 @@ fn a_last_frame_that_is_torn_over_a_page_is_cut_without_asking() {
     stream.publish_in_one_frame(9000);
     let mut live = Live::new(stream, told);
     live.disk
-        .fail_at(live.disk.steps(), Fault::Kill { progress: 1 });
+        .fail_at(live.disk.steps(), StorageFault::Kill { progress: 1 });
     assert!(!live.append());
     let restarted = live.restart(&[]);
     assert_eq!(restarted.end(), told);
@@ -288,27 +292,27 @@ fn a_last_padding_frame_longer_than_a_page_is_kept() {
     let mut live = Live::new(stream, told);
     // Its entry is not written.
     live.disk
-        .fail_at(live.disk.steps() + 1, Fault::Kill { progress: 0 });
+        .fail_at(live.disk.steps() + 1, StorageFault::Kill { progress: 0 });
     assert!(!live.append());
     let restarted = live.restart(&[]);
     assert_eq!(restarted.end(), TERM_LENGTH);
     restarted.check(TERM_LENGTH);
 }
 
-/// 08-22, 08-30: an opening that is killed is gone on with by the next one.
+/// 08-22, 08-30: if an open is killed, the next one completes the work.
 #[test]
 fn a_kill_at_any_step_of_the_opening_changes_nothing_of_its_result() {
     for step in 0.. {
         let (stream, to) = streams().into_iter().next().unwrap();
         let mut live = Live::new(stream, to);
         live.disk
-            .fail_at(live.disk.steps() + 1, Fault::Kill { progress: 0 });
+            .fail_at(live.disk.steps() + 1, StorageFault::Kill { progress: 0 });
         assert!(!live.append());
         let told = live.told();
         drop((live.archive, live.writer));
         live.disk.restart();
         live.disk
-            .fail_at(live.disk.steps() + step, Fault::Kill { progress: 0 });
+            .fail_at(live.disk.steps() + step, StorageFault::Kill { progress: 0 });
         let was_killed =
             PrivateArchive::open(live.disk.clone(), &told, ONE_GIB, NOW_US / 1000).is_err();
         live.disk.restart();
@@ -347,7 +351,7 @@ fn times_never_decrease_though_clocks_do() {
     }
     let rows = all_rows(&archive, 0);
     assert!(rows.iter().all(|row| row.arrival_us == Some(NOW_US)));
-    // A kill with a file that seems older than its entries.
+    // A kill, after which the file seems older than its entries.
     disk.set_time(Duration::from_secs(1));
     disk.restart();
     let (archive, _) = open(&disk, &[]);

@@ -1,7 +1,8 @@
-//! Sessions that come back: below, at, between and above head and stop position of their earlier recording.
+//! Sessions that come back: the join position is below, at, between or above the head and stop position of the earlier
+//! recording.
 
 use aeron_archive::catalog::{Catalog, RecordingState};
-use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_pipeline::private::{MAX_BLOCK_LENGTH, PrivateArchive, SESSION_RETURN_TIMEOUT_MS};
 
 use super::stream::{
@@ -21,7 +22,7 @@ struct Returning {
 }
 
 impl Returning {
-    /// Records `stream` up to the first frame that ends at or behind `stop`.
+    /// Records `stream` up to the first frame that ends at or after `stop`.
     fn new(stream: Stream, stop: i64) -> Self {
         let disk = MemoryStorage::new();
         let mut archive = PrivateArchive::create(disk.clone(), ONE_GIB).unwrap();
@@ -47,8 +48,9 @@ impl Returning {
         }
     }
 
-    /// Joins at `join` and records the rest; checks that all messages are there once, but for those that begin from `head` to
-    /// the first begin behind `join` if the image joined above the stop position. Answers the reported gap.
+    /// Joins at `join` and records the rest. Checks that each message occurs once. If the image joined above the stop
+    /// position, the messages that begin from `head` to the first begin after `join` are missing. Returns the reported
+    /// gap.
     fn returns(mut self, join: i64) -> Option<i64> {
         let mut writer = self.archive.start_recording(&image(join), NOW_US).unwrap();
         let id = writer.recording_id();
@@ -84,7 +86,7 @@ fn stream() -> Stream {
     stream
 }
 
-/// Amid the eighth message.
+/// A position within the eighth message.
 fn amid(stream: &Stream) -> i64 {
     stream.messages[7].begin + 1408
 }
@@ -108,7 +110,7 @@ fn every_message_is_there_once_wherever_the_image_joins_up_to_the_stop_position(
     }
 }
 
-/// 08-20: a slower subscriber may stand terms behind, and what fills their ends is passed over with what was recorded.
+/// 08-20: a slower subscriber may be several terms below; padding at the ends of recorded terms is skipped.
 #[test]
 fn an_image_that_joins_terms_below_what_was_recorded_passes_over_their_padding() {
     let all = stream();
@@ -127,12 +129,12 @@ fn an_image_that_joins_terms_below_what_was_recorded_passes_over_their_padding()
 fn an_image_that_joins_above_the_stop_position_reports_exactly_what_is_missing() {
     let returning = Returning::new(stream(), amid(&stream()));
     let (head, stop) = (returning.head, returning.stop);
-    // The next fragment but one: the rest of this message gives no row.
+    // Joins one fragment later: the rest of this message gives no row.
     let join = stop + 1408;
     let first = returning.stream.first_begin(join).unwrap();
     assert_eq!(returning.returns(join), Some(first - head));
 
-    // At the begin of a message.
+    // Joins at the start of a message.
     let returning = Returning::new(stream(), amid(&stream()));
     let join = returning.stream.messages[12].begin;
     assert_eq!(returning.returns(join), Some(join - head));
@@ -152,7 +154,7 @@ fn a_recording_that_stopped_behind_padding_at_a_term_end_is_gone_on_with() {
     }
 }
 
-/// 08-16, 08-20: the rest of the message lies in another segment than the head.
+/// 08-16, 08-20: the rest of the message is in another segment than the head.
 #[test]
 fn a_message_over_terms_and_segments_is_whole_in_the_new_recording() {
     let long = || {
@@ -187,12 +189,12 @@ fn an_earlier_recording_that_is_purged_says_where_to_begin() {
     assert!(returning.archive.descriptor(0).is_none());
     let names = aeron_archive::storage::Storage::names(&returning.disk).unwrap();
     assert_eq!(names, ["archive.catalog"]);
-    // Joined where a slower subscriber stands: what was taken is not recorded again.
+    // Joins at the position of a slower subscriber: messages that were taken are not recorded again.
     let join = all.messages[3].begin;
     assert_eq!(returning.returns(join), None);
 }
 
-/// 08-20, 08-30
+/// 08-20, 08-30: a message that was cut by the end of a recording waits for its session.
 #[test]
 fn the_rest_of_a_recording_that_ended_amid_a_message_waits_for_its_session() {
     let mut returning = Returning::new(stream(), amid(&stream()));
@@ -208,7 +210,7 @@ fn the_rest_of_a_recording_that_ended_amid_a_message_waits_for_its_session() {
     assert!(!archive.work(almost, Some(since)).unwrap());
     assert!(archive.descriptor(0).is_some());
 
-    // The session is back, and has not passed it yet.
+    // The session is back, but its new recording has not passed the message yet.
     let mut writer = archive.start_recording(&image(head), NOW_US).unwrap();
     assert!(!archive.work(almost + 100_000, Some(since)).unwrap());
     let end = returning.stream.end();
@@ -271,7 +273,7 @@ fn a_stream_that_ended_amid_a_message_and_a_recording_without_messages_go_at_onc
     archive.commit([(0, head)]).unwrap();
     assert!(archive.work(NOW_MS, None).unwrap());
 
-    // Nothing but the middle of a message.
+    // Only the middle of a message.
     let join = stream.messages[9].begin + 1408;
     let mut other = image(join);
     other.session_id += 1;
@@ -309,7 +311,7 @@ fn images_of_other_streams_sessions_and_channels_are_recordings_of_their_own() {
         assert_eq!(writer.recording_id(), id as i64);
         assert_eq!(writer.recorded_position(), stream.base);
     }
-    // The same session is a new recording, too.
+    // Another image of the same session is a new recording, too.
     let writer = archive.start_recording(&images[0], NOW_US).unwrap();
     assert_eq!(writer.recording_id(), 6);
     assert_eq!(
@@ -318,7 +320,7 @@ fn images_of_other_streams_sessions_and_channels_are_recordings_of_their_own() {
     );
 }
 
-/// 08-20: killed again before, amid and after the copy.
+/// 08-20: killed again before, during and after the copy.
 #[test]
 fn a_kill_at_any_step_of_the_copy_is_harmless() {
     let stop = amid(&stream());
@@ -331,7 +333,7 @@ fn a_kill_at_any_step_of_the_copy_is_harmless() {
             head,
             stop,
         } = Returning::new(stream(), stop);
-        disk.fail_at(disk.steps() + step, Fault::Kill { progress: 1 });
+        disk.fail_at(disk.steps() + step, StorageFault::Kill { progress: 1 });
         let started = archive.start_recording(&image(stop), NOW_US).is_ok();
         let was_killed = disk.is_killed();
         assert_eq!(started, !was_killed);

@@ -1,4 +1,4 @@
-//! A publisher's stream as a subscriber sees it, and what a reader makes of its recordings.
+//! A publisher's stream as a subscriber receives it, and the rows that a reader gets from its recordings.
 
 use aeron_archive::reader::RecordingReader;
 use aeron_archive::storage::Storage;
@@ -19,12 +19,12 @@ const HEADER: usize = 32;
 const BEGIN: u8 = 0x80;
 const END: u8 = 0x40;
 
-/// All frames that were ever published from `base` on.
+/// All frames that were published from `base` on.
 pub struct Stream {
     pub base: i64,
     log: Vec<u8>,
     pub messages: Vec<Published>,
-    /// Where frames begin.
+    /// Start positions of the frames.
     pub frames: Vec<i64>,
 }
 
@@ -36,7 +36,7 @@ pub struct Published {
     pub payload: Vec<u8>,
 }
 
-/// A message as it was read from a recording.
+/// A message that was read from a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     pub end: i64,
@@ -58,7 +58,7 @@ impl Stream {
         self.base + self.log.len() as i64
     }
 
-    /// Publishes a message of so many bytes; one that does not fit in the term goes into the next one.
+    /// Publishes a message of this length. If it does not fit in the term, it goes into the next one.
     pub fn publish(&mut self, length: usize) {
         let framed: usize = fragments(length, MTU - HEADER)
             .map(|(part, _)| (part + HEADER).next_multiple_of(32))
@@ -69,12 +69,13 @@ impl Stream {
         self.publish_fragments(length, MTU - HEADER);
     }
 
-    /// Publishes a message in fragments of 1024 bytes with their headers, which fill each term and go on in the next.
+    /// Publishes a message in fragments of 1024 bytes with header. They fill each term exactly and continue in the next
+    /// one.
     pub fn publish_over_segments(&mut self, length: usize) {
         self.publish_fragments(length, 1024 - HEADER);
     }
 
-    /// Publishes a message in one frame, however long.
+    /// Publishes a message in one frame of any length.
     pub fn publish_in_one_frame(&mut self, length: usize) {
         self.publish_fragments(length, length);
     }
@@ -110,7 +111,7 @@ impl Stream {
         });
     }
 
-    /// Fills the term.
+    /// Fills the term with padding.
     pub fn pad(&mut self) {
         let left = self.term_left() as usize;
         self.frames.push(self.end());
@@ -131,7 +132,8 @@ impl Stream {
         self.log.resize(self.log.len().next_multiple_of(32), 0);
     }
 
-    /// What a block poll gives at `position`, and where it ends: whole frames of one term, or one frame of padding.
+    /// Returns the block that a poll at `position` gives, and its end position: whole frames of one term, or one
+    /// padding frame.
     pub fn block(&self, position: i64, limit: usize) -> (&[u8], i64) {
         let begin = (position - self.base) as usize;
         let mut end = begin;
@@ -155,13 +157,13 @@ impl Stream {
         (&self.log[begin..end], self.base + end as i64)
     }
 
-    /// Where padding begins that fills a term.
+    /// Returns the start positions of padding that fills a term.
     pub fn padding(&self) -> impl Iterator<Item = i64> {
         let frames = self.frames.iter().copied();
         frames.filter(|&frame| self.log[(frame - self.base) as usize + 6] == 0)
     }
 
-    /// The block at `position` of a stream that repeats this one's only term for ever, and how much of the stream it covers.
+    /// Repeats the stream's only term for ever. Returns the block at `position` and its length in the stream.
     pub fn block_again(&self, position: i64) -> (Vec<u8>, i64) {
         let offset = position % TERM_LENGTH;
         let (block, end) = self.block(offset, usize::MAX);
@@ -176,7 +178,7 @@ impl Stream {
         (block, end - offset)
     }
 
-    /// Begin of the first message at or behind a position, if there is one.
+    /// Returns the start of the first message at or after a position, if there is one.
     pub fn first_begin(&self, position: i64) -> Option<i64> {
         let mut messages = self.messages.iter();
         messages
@@ -184,7 +186,7 @@ impl Stream {
             .map(|message| message.begin)
     }
 
-    /// Head of a recording of `start..end`.
+    /// Returns the head of a recording of `start..end`.
     pub fn head(&self, start: i64, end: i64) -> Option<i64> {
         let first = self.first_begin(start).filter(|&first| first < end)?;
         let complete = self.messages.iter().rev();
@@ -192,7 +194,7 @@ impl Stream {
         Some(complete.next().map_or(first, |message| message.end))
     }
 
-    /// The messages that lie in a range.
+    /// Returns the messages in a range.
     pub fn messages_in(&self, from: i64, to: i64) -> Vec<Published> {
         let messages = self.messages.iter();
         messages
@@ -202,7 +204,7 @@ impl Stream {
     }
 }
 
-/// Lengths and flags of the fragments of a message.
+/// Returns the lengths and flags of the fragments of a message.
 fn fragments(length: usize, most: usize) -> impl Iterator<Item = (usize, u8)> {
     let count = length.div_ceil(most).max(1);
     (0..count).map(move |number| {
@@ -225,7 +227,7 @@ fn header(position: i64, length: usize, frame_type: u8, flags: u8) -> [u8; HEADE
     header
 }
 
-/// An image of the stream.
+/// Describes an image of the stream.
 pub fn image(join_position: i64) -> ImageDescription {
     ImageDescription {
         original_channel: "aeron:ipc?alias=a".to_owned(),
@@ -240,7 +242,7 @@ pub fn image(join_position: i64) -> ImageDescription {
     }
 }
 
-/// Records the stream from `position` up to `to`, in blocks of at most `limit` bytes; answers where it stopped.
+/// Records the stream from `position` up to `to`, in blocks of at most `limit` bytes. Returns the end position.
 pub fn record<S: Storage + Clone>(
     writer: &mut RecordingWriter<S>,
     stream: &Stream,
@@ -260,7 +262,7 @@ pub fn record<S: Storage + Clone>(
     Ok(position)
 }
 
-/// The rows of a range, as a worker gives them.
+/// Returns the rows of a range, as a worker reads them.
 pub fn rows<S: Storage + Clone>(
     storage: &S,
     stream: RecordedStream,
@@ -296,7 +298,7 @@ pub fn rows<S: Storage + Clone>(
     rows
 }
 
-/// All rows of a recording up to its head.
+/// Returns all rows of a recording up to its head.
 pub fn all_rows<S: Storage + Clone>(archive: &PrivateArchive<S>, recording_id: i64) -> Vec<Row> {
     let info = archive
         .recordings()
@@ -309,7 +311,7 @@ pub fn all_rows<S: Storage + Clone>(archive: &PrivateArchive<S>, recording_id: i
     }
 }
 
-/// Whether the rows are these messages.
+/// Whether the rows are exactly these messages.
 pub fn same(rows: &[Row], messages: &[Published]) -> bool {
     let rows = rows.iter().map(|row| (row.end, &row.payload));
     rows.eq(messages

@@ -1,4 +1,4 @@
-//! Recordings whose every frame a test decides, made as a receiver makes them.
+//! Recordings for tests that choose every frame, written by the same code as a live recording.
 
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::storage::Storage;
@@ -12,28 +12,28 @@ const INITIAL_TERM_ID: i32 = i32::MAX - 1;
 const MTU_LENGTH: usize = 1408;
 const MIN_SEGMENT_LENGTH: i32 = 1024 * 1024;
 
-/// A recording that grows.
+/// A recording to which a test adds frames.
 pub struct Recording<S: Storage = MemoryStorage> {
     pub storage: S,
     term_length: i32,
     writer: RecordingWriter<S>,
-    /// End of what was added.
+    /// End of the added frames.
     position: i64,
-    /// Where each frame begins.
+    /// Start positions of the frames.
     pub frames: Vec<i64>,
     block: Vec<u8>,
     now_us: i64,
 }
 
 impl Recording {
-    /// An empty one in memory, from position 0 on.
+    /// Creates an empty recording in memory, from position 0.
     pub fn new(term_length: i32) -> Self {
         Self::within(MemoryStorage::new(), term_length)
     }
 }
 
 impl<S: Storage + Clone> Recording<S> {
-    /// An empty one in an empty directory, from position 0 on.
+    /// Creates an empty recording in an empty directory, from position 0.
     pub fn within(storage: S, term_length: i32) -> Self {
         let mut archive = PrivateArchive::create(storage.clone(), u64::MAX).unwrap();
         let image = ImageDescription {
@@ -59,18 +59,18 @@ impl<S: Storage + Clone> Recording<S> {
         }
     }
 
-    /// End of what was added.
+    /// Returns the end of the added frames.
     pub fn position(&self) -> i64 {
         self.position
     }
 
-    /// What is added from now on arrives at this time.
+    /// Sets the arrival time of all frames that are added from now on.
     pub fn at(&mut self, now_us: i64) {
         self.arrive();
         self.now_us = now_us;
     }
 
-    /// Adds a message, in fragments if it has to be; answers where it ends.
+    /// Adds a message, in fragments if necessary. Returns its end position.
     pub fn message(&mut self, payload: &[u8], reserved_value: i64) -> i64 {
         let most = MTU_LENGTH - DATA_HEADER_LENGTH;
         let count = payload.len().div_ceil(most).max(1);
@@ -84,7 +84,7 @@ impl<S: Storage + Clone> Recording<S> {
         self.position
     }
 
-    /// Adds a frame of data.
+    /// Adds a data frame.
     pub fn fragment(&mut self, flags: u8, payload: &[u8], reserved_value: i64) {
         let length = DATA_HEADER_LENGTH + payload.len();
         self.make_room(length);
@@ -108,7 +108,7 @@ impl<S: Storage + Clone> Recording<S> {
         self.advance(length);
     }
 
-    /// The rows of messages that begin from `from` on and before `to`.
+    /// Returns a partition with the messages that begin at or after `from` and before `to`.
     pub fn partition(&mut self, from: i64, to: i64) -> Partition {
         self.arrive();
         Partition {
@@ -135,7 +135,7 @@ impl<S: Storage + Clone> Recording<S> {
         }
     }
 
-    /// All rows.
+    /// Returns a partition with all messages.
     pub fn whole(&mut self) -> Partition {
         self.partition(0, self.position)
     }
@@ -160,7 +160,7 @@ impl<S: Storage + Clone> Recording<S> {
         }
     }
 
-    /// Pads the term when it has less room.
+    /// Pads the term if it has too little room.
     fn make_room(&mut self, length: usize) {
         let left =
             self.term_length as usize - (self.position % i64::from(self.term_length)) as usize;
@@ -177,7 +177,7 @@ impl<S: Storage + Clone> Recording<S> {
         }
     }
 
-    /// Records what was added.
+    /// Records the added frames.
     fn arrive(&mut self) {
         if !self.block.is_empty() {
             let begin = self.position - self.block.len() as i64;

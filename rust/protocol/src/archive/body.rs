@@ -1,4 +1,4 @@
-//! What follows the header of a message: the block, whose bytes a layout declares, then variable data.
+//! Decodes the body of an archive message: a block of fields with a declared layout, then variable data.
 
 use aeron_layout::{I32, I64, Layout, U32};
 
@@ -13,7 +13,7 @@ pub(super) trait ArchiveMessage<'a>: Encode + Sized {
     fn read(body: Body<'a>) -> Result<Self, ArchiveDecodeError>;
 }
 
-/// A message whose header was read.
+/// A message after its header.
 pub(super) struct Body<'a> {
     header: MessageHeader,
     bytes: &'a [u8],
@@ -32,9 +32,10 @@ impl<'a> Body<'a> {
         self.header.template_id
     }
 
-    /// Separates the block from the variable data. The variable data begin where the header says that the block ends.
+    /// Separates the block from the variable data. The variable data begin after the block length in the header.
     ///
-    /// The block must have the fields of its version. Zeros stand for later fields, and later versions may have more.
+    /// The block must have the fields of its version. Missing later fields are filled with zeros; the block of a newer
+    /// version may be longer.
     pub(super) fn split<L: Layout>(
         self,
         additions: &[Addition],
@@ -76,7 +77,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// The block of a message, and what is left of its variable data.
+/// The block of a message, and the rest of its variable data.
 pub(super) struct Parts<'a, L> {
     header: MessageHeader,
     pub(super) layout: L,
@@ -84,7 +85,8 @@ pub(super) struct Parts<'a, L> {
 }
 
 impl<'a, L: Layout> Parts<'a, L> {
-    /// The value of a field. For a field that a later version added, `addition` has the version and the value that stands for absence.
+    /// Returns the value of a field. If a later version added the field, `addition` has this version and the value for
+    /// absence.
     pub(super) fn value<V: BlockValue>(
         &self,
         field: &'static str,
@@ -101,7 +103,7 @@ impl<'a, L: Layout> Parts<'a, L> {
         }
     }
 
-    /// The next text or byte string. It is empty if the message is of an earlier version than `since`.
+    /// Returns the next text or byte string; empty if the message is of an earlier version than `since`.
     pub(super) fn next_data(
         &mut self,
         field: &'static str,
@@ -140,7 +142,7 @@ pub(super) fn write_block<L: Layout>(writer: &mut Writer<'_>, template_id: u16, 
     writer.layout(block);
 }
 
-/// A value of a block's field, and the form in which a layout holds it. A number that is no value is the error.
+/// A value of a block's field, and its form in a layout. An undefined number is the error.
 pub(super) trait BlockValue: Copy {
     type Layout;
 

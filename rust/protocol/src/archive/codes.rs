@@ -1,6 +1,6 @@
 //! Numbers with a name: enumerations of the schema, and the codes of errors.
 
-/// Declares an enumeration whose numbers travel.
+/// Declares an enumeration whose numbers are in messages.
 macro_rules! codes {
     ($(
         $(#[$attribute:meta])*
@@ -16,7 +16,7 @@ macro_rules! codes {
         }
 
         impl $name {
-            /// The meaning of a number that travelled. Returns `None` for a number that is not defined.
+            /// Returns the variant for a number from a message; `None` if the number is not defined.
             #[must_use]
             pub const fn from_value(value: i32) -> Option<Self> {
                 match value {
@@ -25,7 +25,7 @@ macro_rules! codes {
                 }
             }
 
-            /// The number that travels.
+            /// Returns the number that is written into messages.
             #[must_use]
             pub const fn value(self) -> i32 {
                 self as i32
@@ -35,7 +35,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Kind of an answer. It says what `relevant_id` of the answer means.
+    /// Kind of a response. It determines the meaning of the response's `relevant_id`.
     pub enum ControlResponseCode {
         /// The request succeeded; `relevant_id` is its result.
         Ok = 0,
@@ -47,7 +47,7 @@ codes! {
         SubscriptionUnknown = 3,
     }
 
-    /// Place of a stream that is recorded, seen from the archive.
+    /// Location of a recorded stream, seen from the archive.
     pub enum SourceLocation {
         /// A publication of the archive's own driver: the archive records it by a spy subscription.
         Local = 0,
@@ -55,13 +55,13 @@ codes! {
         Remote = 1,
     }
 
-    /// What happened to a recording.
+    /// An event of a recording.
     pub enum RecordingSignal {
         /// A recording began.
         Start = 0,
         /// A recording ended.
         Stop = 1,
-        /// A recording goes on in a recording that existed.
+        /// A recording continues an existing recording.
         Extend = 2,
         /// A replication began.
         Replicate = 3,
@@ -75,27 +75,27 @@ codes! {
         ReplicateEnd = 7,
     }
 
-    /// Reason of a failed request, as [`ControlResponse::relevant_id`](super::ControlResponse::relevant_id) carries it.
+    /// Reason of a failed request, as in [`ControlResponse::relevant_id`](super::ControlResponse::relevant_id).
     pub enum ArchiveErrorCode {
-        /// Everything without a code of its own; the message says what.
+        /// An error without a code of its own; see the message.
         Generic = 0,
         /// The session has a listing that has not ended.
         ActiveListing = 1,
-        /// The recording is being recorded or replayed.
+        /// The recording is active: it is being recorded or replayed.
         ActiveRecording = 2,
-        /// A subscription records this stream and channel already.
+        /// A subscription already records this stream and channel.
         ActiveSubscription = 3,
         /// No subscription of the archive matches.
         UnknownSubscription = 4,
-        /// No recording has the id, or its stream is another.
+        /// No recording has the id, or the recording has another stream.
         UnknownRecording = 5,
         /// No replay has the id. Aeron does not send it.
         UnknownReplay = 6,
-        /// The archive has as many replays as it may have.
+        /// The archive has reached its maximum number of replays.
         MaxReplays = 7,
-        /// The archive has as many recordings as it may have.
+        /// The archive has reached its maximum number of recordings.
         MaxRecordings = 8,
-        /// The stream does not continue the recording that it was to extend.
+        /// The stream does not continue the recording to extend.
         InvalidExtension = 9,
         /// The credentials were refused.
         AuthenticationRejected = 10,
@@ -103,7 +103,7 @@ codes! {
         StorageSpace = 11,
         /// No replication has the id.
         UnknownReplication = 12,
-        /// The client may not do this.
+        /// The client is not authorised for this action.
         UnauthorisedAction = 13,
         /// The source archive of a replication cannot be reached.
         ReplicationConnectionFailure = 14,

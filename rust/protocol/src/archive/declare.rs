@@ -1,9 +1,10 @@
-//! The declaration of messages, and of the sets of messages that travel on one stream.
+//! Macros that declare messages, and the sets of messages of one stream.
 
 /// Declares a message: its template id, the fields of its block in the layout `$layout`, then its variable data.
 ///
-/// `= value since version` after a field: a message of an earlier version does not have the field, and is read as `value`. Such fields
-/// stand at the end of the block in the order of their versions. `padded by function` names what is written after the variable data.
+/// `= value since version` after a field: a message of an earlier version does not have the field, and it is read as
+/// `value`. Such fields are at the end of the block in the order of their versions. `padded by function` names a
+/// function that writes padding after the variable data.
 macro_rules! archive_message {
     (
         $(#[$attribute:meta])*
@@ -56,7 +57,7 @@ macro_rules! archive_message {
     };
 }
 
-/// Declares a request of a control session: the two ids, then the fields of its own.
+/// Declares a request of a control session: the two ids, then the request's fields.
 macro_rules! session_request {
     (
         $(#[$attribute:meta])*
@@ -65,9 +66,9 @@ macro_rules! session_request {
         $crate::archive::declare::archive_message! {
             $(#[$attribute])*
             pub struct $name $(<$lifetime>)? ($layout) = $template_id {
-                /// Control session, as the answer to the connect request named it.
+                /// Control session id from the response to the connect request.
                 pub control_session_id: i64,
-                /// Chosen by the client; the answer repeats it.
+                /// Chosen by the client; the response repeats it.
                 pub correlation_id: i64,
                 $($fields)*
             }
@@ -75,7 +76,7 @@ macro_rules! session_request {
     };
 }
 
-/// The version that added a field, with the value that stands for absence.
+/// Version that added a field, with the value for absence.
 macro_rules! addition {
     () => {
         None
@@ -85,7 +86,7 @@ macro_rules! addition {
     };
 }
 
-/// The version that added a text or byte string; 0 if every version has it.
+/// Version that added a text or byte string; 0 if every version has it.
 macro_rules! version {
     () => {
         0
@@ -115,12 +116,12 @@ macro_rules! archive_message_set {
                 $( <$message as $crate::archive::body::ArchiveMessage<'a>>::TEMPLATE_ID, )*
             ];
 
-            /// Reads a message that begins with its header. Texts and byte strings are borrowed from `message`. Bytes after the last field
-            /// are ignored.
+            /// Reads a message that begins with its header. Texts and byte strings are borrowed from `message`. Bytes
+            /// after the last field are ignored.
             ///
             /// # Errors
-            /// [`ArchiveDecodeError`](super::ArchiveDecodeError) if the message is not one of these, or its bytes are not complete. Never
-            /// reads outside `message` and never panics.
+            /// [`ArchiveDecodeError`](super::ArchiveDecodeError) if the message is not one of these, or its bytes are
+            /// not complete. Never reads outside `message` and never panics.
             pub fn decode(message: &'a [u8]) -> Result<Self, $crate::archive::ArchiveDecodeError> {
                 use $crate::archive::body::{ArchiveMessage, Body};
                 let body = Body::of(message)?;
@@ -130,7 +131,7 @@ macro_rules! archive_message_set {
                 }
             }
 
-            /// The template id that goes in the message's header.
+            /// Returns the template id for the message's header.
             #[must_use]
             pub fn template_id(&self) -> u16 {
                 use $crate::archive::body::ArchiveMessage;
@@ -139,7 +140,7 @@ macro_rules! archive_message_set {
                 }
             }
 
-            /// Bytes that [`encode`](Self::encode) writes.
+            /// Returns the number of bytes that [`encode`](Self::encode) writes.
             #[must_use]
             pub fn encoded_length(&self) -> usize {
                 use $crate::codec::Encode;

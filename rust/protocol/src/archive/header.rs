@@ -1,26 +1,27 @@
-//! The header with which every message begins.
+//! The header of every message between an archive and its clients.
 
 use aeron_layout::Layout;
 use aeron_layout::sbe::MessageHeaderLayout;
 
 use super::ArchiveDecodeError;
 
-/// Schema of all messages here.
+/// Schema id of all messages of the protocol.
 pub const SCHEMA_ID: u16 = 101;
 
 /// Version of the schema that is written.
 ///
-/// Messages of every version are read: fields that were added later are absent from older ones, and the block of newer ones may be longer.
+/// Messages of every version can be read. Older messages lack fields that were added later. The block of newer messages
+/// may be longer.
 pub const SCHEMA_VERSION: u16 = 13;
 
-/// Beginning of a message of the archive's control protocol; the schema id is checked and not kept.
+/// Header of a message of the archive's control protocol. The schema id is checked and not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageHeader {
     /// Bytes of the block after the header.
     pub block_length: u16,
-    /// Kind of the message.
+    /// Template id: the kind of the message.
     pub template_id: u16,
-    /// Version of the schema by which the message was written.
+    /// Version of the schema that the message uses.
     pub version: u16,
 }
 
@@ -31,7 +32,8 @@ impl MessageHeader {
     /// Reads the header of a message. Returns the header and the bytes after it.
     ///
     /// # Errors
-    /// [`ArchiveDecodeError::TooShort`] for fewer bytes than a header has, [`ArchiveDecodeError::SchemaId`] for another schema.
+    /// [`ArchiveDecodeError::TooShort`] for fewer bytes than a header has, [`ArchiveDecodeError::SchemaId`] for another
+    /// schema.
     pub fn decode(message: &[u8]) -> Result<(Self, &[u8]), ArchiveDecodeError> {
         let length = message.len();
         let (header, body) = message
@@ -51,7 +53,7 @@ impl MessageHeader {
     }
 }
 
-/// The header of a message that has the block `B`.
+/// Returns the header of a message with the block `B`.
 pub(super) fn layout_of<B: Layout>(template_id: u16) -> MessageHeaderLayout {
     MessageHeaderLayout {
         block_length: (B::LENGTH as u16).into(),

@@ -1,14 +1,16 @@
 //! Messages between a client and an archive: the control protocol of Aeron Archive, in Simple Binary Encoding.
 //!
-//! Each message is the payload of one Aeron message. It begins with a [`MessageHeader`], then a block of fields at fixed places, then
-//! texts and byte strings, each with its length. Three sets of messages travel on streams of their own: [`ArchiveRequest`] from a client,
-//! [`ArchiveResponse`] to one client, [`RecordingEvent`] to everybody.
+//! Each message is the payload of one Aeron message. It begins with a [`MessageHeader`], then a block of fields at
+//! fixed offsets, then texts and byte strings, each with its length. Three sets of messages have separate streams:
+//! [`ArchiveRequest`] from a client, [`ArchiveResponse`] to one client, [`RecordingEvent`] to all subscribers.
 //!
-//! * **Older messages** lack the fields that later versions of the schema added. Such a field has the value that stands for absence, and
-//!   a text is empty.
-//! * **Newer messages** may have longer blocks: texts are found by the block length in the header, and what is not known is ignored.
-//! * **All bytes are hostile.** Decoding is total: a message that is not complete, or has a number without a meaning, is an
-//!   [`ArchiveDecodeError`]. Texts are bytes, as nothing guarantees that a peer writes text. Java's archive and client write ASCII.
+//! * **Older messages** lack the fields that later versions of the schema added. Such a field gets its value for
+//!   absence, and a text is empty.
+//! * **Newer messages** may have longer blocks. Texts are found through the block length in the header, and unknown
+//!   fields are ignored.
+//! * **Any bytes are possible.** Decoding never panics: an incomplete message or an undefined number is an
+//!   [`ArchiveDecodeError`]. Texts are bytes, because nothing guarantees that a peer writes valid text. Java's archive
+//!   and client write ASCII.
 //!
 //! ```
 //! use aeron_protocol::archive::{ArchiveRequest, SourceLocation, StartRecordingRequest2};
@@ -45,16 +47,17 @@ pub use recording_event::*;
 pub use request::*;
 pub use response::*;
 
-/// Version of the archive's protocol spoken here, as a semantic version (1.12.0): major << 16 | minor << 8 | patch.
+/// Version of the archive's protocol that this crate implements, as a semantic version (1.12.0): major << 16 | minor <<
+/// 8 | patch.
 ///
-/// A client sends it in its connect request, an archive in each answer. Both have to have the same major version.
+/// A client sends its version in the connect request, and an archive in each response. Both major versions must match.
 pub const ARCHIVE_PROTOCOL_VERSION: i32 = 0x0001_0C00;
 
-/// An id, position, timestamp or token that is not set.
+/// Value of an unset id, position, timestamp or token.
 pub const NULL_VALUE: i64 = -1;
 
-/// A length that is not set.
+/// Value of an unset length.
 pub const NULL_LENGTH: i32 = -1;
 
-/// A session id that is not set.
+/// Value of an unset session id.
 pub const NULL_SESSION_ID: i32 = -1;

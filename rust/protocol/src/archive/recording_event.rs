@@ -1,4 +1,4 @@
-//! What an archive tells everybody about its recordings, on the stream of recording events.
+//! Events about recordings, which an archive publishes to all subscribers on the stream of recording events.
 
 use aeron_layout::archive_message::event::{
     RecordingProgressLayout, RecordingStartedLayout, RecordingStoppedLayout,
@@ -27,7 +27,7 @@ archive_message! {
 }
 
 archive_message! {
-    /// More of a stream was recorded.
+    /// A recording has grown.
     pub struct RecordingProgress(RecordingProgressLayout) = 102 {
         /// The recording.
         pub recording_id: i64,
@@ -51,11 +51,11 @@ archive_message! {
 }
 
 archive_message_set! {
-    /// A message of an archive to all who listen.
+    /// A message of an archive on the stream of recording events.
     pub enum RecordingEvent {
         /// A recording began.
         Started(RecordingStarted<'a>),
-        /// More of a stream was recorded.
+        /// A recording has grown.
         Progress(RecordingProgress),
         /// A recording ended.
         Stopped(RecordingStopped),

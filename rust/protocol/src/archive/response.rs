@@ -1,4 +1,4 @@
-//! What an archive answers and announces, on the response stream of a control session.
+//! Responses and announcements of an archive, on the response stream of a control session.
 
 use aeron_layout::archive_message::request::SessionLayout;
 use aeron_layout::archive_message::response::{
@@ -14,27 +14,27 @@ use super::{
 use crate::codec::{Encode, Writer};
 
 archive_message! {
-    /// Answers a request.
+    /// Response to a request.
     pub struct ControlResponse<'a>(ControlResponseLayout) = 1 {
         /// Control session.
         pub control_session_id: i64,
-        /// Correlation id of the request; of a replication its id.
+        /// Correlation id of the request; for a replication, the replication id.
         pub correlation_id: i64,
-        /// Result of the request, or an [`ArchiveErrorCode`], as `code` says.
+        /// Result of the request, or an [`ArchiveErrorCode`], depending on `code`.
         pub relevant_id: i64,
-        /// Kind of the answer.
+        /// Kind of the response.
         pub code: ControlResponseCode,
-        /// Protocol of the archive as a semantic version; 0 if the archive has none.
+        /// Protocol version of the archive as a semantic version; 0 if the archive has none.
         pub version: i32 = 0 since 4,
         data {
-            /// What went wrong, for people; empty if nothing did.
+            /// Text of the error, for display; empty if there was no error.
             error_message,
         }
     }
 }
 
 impl ControlResponse<'_> {
-    /// The reason of a failure. Returns `None` for other answers, and for a code that this version does not know.
+    /// Returns the reason of a failure; `None` for other responses, and for a code that this version does not know.
     #[must_use]
     pub fn error_code(&self) -> Option<ArchiveErrorCode> {
         if self.code != ControlResponseCode::Error {
@@ -44,16 +44,16 @@ impl ControlResponse<'_> {
     }
 }
 
-/// Asks a client for an answer before its session is accepted.
+/// Requests a challenge response from a client before its session is accepted.
 ///
-/// The message has a version as well, which archives leave undefined: it is ignored here, and written as 0.
+/// The message also has a version, which archives leave undefined: it is ignored when read, and written as 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Challenge<'a> {
     /// Control session.
     pub control_session_id: i64,
     /// Correlation id of the connect request.
     pub correlation_id: i64,
-    /// For the client's supplier of credentials.
+    /// Challenge for the client's credentials supplier.
     pub encoded_challenge: &'a [u8],
 }
 
@@ -88,7 +88,7 @@ impl Encode for Challenge<'_> {
 archive_message! {
     /// Describes a recording. Positions are bytes of the stream, timestamps epoch milliseconds.
     ///
-    /// An archive copies it from the catalog with the padding of the entry, which is written here too.
+    /// An archive copies it from the catalog including the padding of the entry; the encoder writes this padding too.
     pub struct RecordingDescriptorMessage<'a>(RecordingLayout) = 22 padded by pad_as_catalog_entry {
         /// Control session.
         pub control_session_id: i64,
@@ -110,7 +110,7 @@ archive_message! {
         pub segment_length: i32,
         /// Length of the stream's terms in bytes.
         pub term_length: i32,
-        /// Longest frame of the stream in bytes.
+        /// Maximum length of a frame of the stream in bytes.
         pub mtu_length: i32,
         /// Session of the stream.
         pub session_id: i32,
@@ -127,7 +127,7 @@ archive_message! {
     }
 }
 
-/// Ends a descriptor where its entry in the catalog would end.
+/// Pads a descriptor to the end of its catalog entry.
 fn pad_as_catalog_entry(writer: &mut Writer<'_>) {
     const ENTRY_HEADER_SURPLUS: usize = EntryHeaderLayout::LENGTH - MessageHeader::LENGTH;
     let entry_length = writer.length() + ENTRY_HEADER_SURPLUS;
@@ -153,25 +153,26 @@ archive_message! {
 }
 
 archive_message! {
-    /// Announces what happened to a recording, to the session that caused it.
+    /// Announces an event of a recording to the session that caused it.
     pub struct RecordingSignalEvent(RecordingSignalLayout) = 24 {
         /// Control session.
         pub control_session_id: i64,
-        /// Correlation id of the request; of a replication its id.
+        /// Correlation id of the request; for a replication, the replication id.
         pub correlation_id: i64,
-        /// The recording; [`NULL_VALUE`](super::NULL_VALUE) if a replication ends before it has one.
+        /// The recording; [`NULL_VALUE`](super::NULL_VALUE) if a replication ends before it has a recording.
         pub recording_id: i64,
-        /// Registration id of the archive's subscription; [`NULL_VALUE`](super::NULL_VALUE) without one.
+        /// Registration id of the archive's subscription; [`NULL_VALUE`](super::NULL_VALUE) if there is no
+        /// subscription.
         pub subscription_id: i64,
         /// Position of the recording; [`NULL_VALUE`](super::NULL_VALUE) with `Delete` and `ReplicateEnd`.
         pub position: i64,
-        /// What happened.
+        /// The event.
         pub signal: RecordingSignal,
     }
 }
 
 archive_message! {
-    /// Shows once per second that the archive serves the session. It is not answered.
+    /// Shows once per second that the archive serves the session. There is no response.
     pub struct Ping(SessionLayout) = 106 {
         /// Control session.
         pub control_session_id: i64,
@@ -189,9 +190,9 @@ archive_message_set! {
         RecordingDescriptor(RecordingDescriptorMessage<'a>),
         /// A subscription of a listing.
         RecordingSubscriptionDescriptor(RecordingSubscriptionDescriptor<'a>),
-        /// Something happened to a recording.
+        /// An event of a recording.
         RecordingSignal(RecordingSignalEvent),
-        /// The session lives.
+        /// The session is alive.
         Ping(Ping),
     }
 }

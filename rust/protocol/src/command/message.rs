@@ -1,4 +1,4 @@
-//! The fields of each command, in the order in which they travel.
+//! The fields of each command, in their order in the message.
 
 use aeron_layout::command::{
     AddCounterLayout, AddPublicationLayout, AddStaticCounterLayout, AddSubscriptionLayout,
@@ -10,7 +10,7 @@ use crate::DecodeError;
 use crate::codec::{Encode, Message, Reader, Writer, message};
 
 message! {
-    /// Adds a publication; shared or exclusive is said by the command that carries it.
+    /// Adds a publication. The command's type id says whether it is shared or exclusive.
     pub struct AddPublication<'a>(AddPublicationLayout) {
         /// Client that sends the command.
         pub client_id: i64,
@@ -25,16 +25,16 @@ message! {
     }
 }
 
-/// Gives up a publication.
+/// Releases a publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemovePublication {
     /// Client that sends the command.
     pub client_id: i64,
-    /// Names the answer.
+    /// Repeated in the response.
     pub correlation_id: i64,
-    /// Registration id of this client's add, not that of the first sharer.
+    /// Registration id of this client's add, not of the first add of a shared publication.
     pub registration_id: i64,
-    /// End the stream at once, for all who share it.
+    /// Whether the stream ends at once, for all clients that share the publication.
     pub revoke: bool,
 }
 
@@ -93,11 +93,11 @@ message! {
 }
 
 message! {
-    /// Gives up a subscription.
+    /// Removes a subscription.
     pub struct RemoveSubscription(RemovalLayout) {
         /// Client that sends the command.
         pub client_id: i64,
-        /// Names the answer.
+        /// Repeated in the response.
         pub correlation_id: i64,
         /// Correlation id of the add.
         pub registration_id: i64,
@@ -105,21 +105,21 @@ message! {
 }
 
 message! {
-    /// Says that a client is alive.
+    /// Keeps a client alive.
     pub struct ClientKeepalive(ClientCommandLayout) {
         /// Client that is alive.
         pub client_id: i64,
-        /// Not used; the command is never answered.
+        /// Not used; the command has no response.
         pub correlation_id: i64,
     }
 }
 
 message! {
-    /// Names a destination of a publication or subscription by its channel.
+    /// Identifies a destination of a publication or subscription by its channel.
     pub struct Destination<'a>(DestinationLayout) {
         /// Client that sends the command.
         pub client_id: i64,
-        /// Names the answer; for a publication's added destination, its registration id.
+        /// Repeated in the response; for a publication's added destination, its registration id.
         pub correlation_id: i64,
         /// Original registration id of the publication, or registration id of the subscription.
         pub registration_correlation_id: i64,
@@ -140,20 +140,20 @@ message! {
         /// Type id of the counter.
         pub type_id: i32,
         texts {
-            /// Key of the counter; the driver cuts it to 112 bytes.
+            /// Key of the counter; the driver truncates it to 112 bytes.
             key,
-            /// Label of the counter; the driver cuts it to 380 bytes.
+            /// Label of the counter; the driver truncates it to 380 bytes.
             label,
         }
     }
 }
 
 message! {
-    /// Gives up a counter.
+    /// Removes a counter.
     pub struct RemoveCounter(RemovalLayout) {
         /// Client that sends the command and owns the counter.
         pub client_id: i64,
-        /// Names the answer.
+        /// Repeated in the response.
         pub correlation_id: i64,
         /// Correlation id of the add.
         pub registration_id: i64,
@@ -165,7 +165,7 @@ message! {
     pub struct AddStaticCounter<'a>(AddStaticCounterLayout) {
         /// Client that sends the command.
         pub client_id: i64,
-        /// Names the answer.
+        /// Repeated in the response.
         pub correlation_id: i64,
         /// Chosen by the caller, unique with the type id.
         pub registration_id: i64,
@@ -181,42 +181,43 @@ message! {
 }
 
 message! {
-    /// Says that a client is gone.
+    /// Tells the driver that a client has closed.
     pub struct ClientClose(ClientCommandLayout) {
         /// Client that closes.
         pub client_id: i64,
-        /// Not used, −1; the command is not answered directly.
+        /// Not used, −1; the command has no direct response.
         pub correlation_id: i64,
     }
 }
 
 message! {
-    /// Asks the driver to end.
+    /// Requests the driver to terminate.
     pub struct TerminateDriver<'a>(ClientCommandLayout) {
-        /// A fresh id; no client needs to exist.
+        /// A new id; no client with this id needs to exist.
         pub client_id: i64,
-        /// Not used; the command is never answered.
+        /// Not used; the command has no response.
         pub correlation_id: i64,
         texts {
-            /// Shown to the driver's termination validator.
+            /// Token for the driver's termination validator.
             token,
         }
     }
 }
 
 message! {
-    /// Refuses an image. Padded to the 40 bytes that C drivers demand whatever the reason's length.
+    /// Rejects an image. Padded to the minimum of 40 bytes that C drivers require, for any reason length.
     pub struct RejectImage<'a>(RejectImageLayout) at least 40 {
         /// Client that sends the command; 0 from C clients.
         pub client_id: i64,
-        /// Names the answer; 0 from C clients.
+        /// Repeated in the response; 0 from C clients.
         pub correlation_id: i64,
         /// Correlation id of the image.
         pub image_correlation_id: i64,
         /// Position of the image, for information.
         pub position: i64,
         texts {
-            /// Shown to the publisher, at most [`MAX_REJECTION_REASON_LENGTH`](super::MAX_REJECTION_REASON_LENGTH) bytes.
+            /// Text for the publisher, at most [`MAX_REJECTION_REASON_LENGTH`](super::MAX_REJECTION_REASON_LENGTH)
+            /// bytes.
             reason,
         }
     }
@@ -227,7 +228,7 @@ message! {
     pub struct RemoveDestinationById(RemoveDestinationByIdLayout) {
         /// Client that sends the command.
         pub client_id: i64,
-        /// Names the answer.
+        /// Repeated in the response.
         pub correlation_id: i64,
         /// Original registration id of the publication.
         pub resource_registration_id: i64,
@@ -237,11 +238,11 @@ message! {
 }
 
 message! {
-    /// Asks for a session id that no publication uses on the stream.
+    /// Requests a session id that no publication uses on the stream.
     pub struct GetNextAvailableSessionId(NextSessionIdLayout) {
         /// Client that sends the command.
         pub client_id: i64,
-        /// Names the answer.
+        /// Repeated in the response.
         pub correlation_id: i64,
         /// Any value is legal.
         pub stream_id: i32,

@@ -1,8 +1,8 @@
-//! What a client asks of the driver, through the to-driver ring.
+//! Commands of a client to the driver, through the to-driver ring.
 //!
-//! A command is a [`Command`] on both sides: a client encodes one into a record, the driver decodes the record. All begin
-//! with the client's id and the command's correlation id. Channels, labels and reasons are bytes, because nothing
-//! guarantees that a peer writes text.
+//! A command is a [`Command`] on both sides: a client encodes one into a record, the driver decodes the record. Each
+//! command begins with the client's id and the command's correlation id. Channels, labels and reasons are bytes,
+//! because nothing guarantees that a peer writes valid text.
 //!
 //! ```
 //! use aeron_protocol::command::{AddPublication, Command};
@@ -27,10 +27,10 @@ pub use message::*;
 
 use crate::codec::message_set;
 
-/// Longest channel URI that a driver accepts, in bytes.
+/// Maximum length of a channel URI that a driver accepts, in bytes.
 pub const MAX_CHANNEL_LENGTH: usize = 4095;
 
-/// Longest reason of [`RejectImage`] that a driver accepts, in bytes.
+/// Maximum length of a reason of [`RejectImage`] that a driver accepts, in bytes.
 pub const MAX_REJECTION_REASON_LENGTH: usize = 1023;
 
 /// Type ids of the records that carry commands.
@@ -59,17 +59,17 @@ pub mod type_id {
 message_set! {
     /// A request of a client to the driver.
     pub enum Command {
-        /// Add a publication, or a reference to one that exists and matches.
+        /// Add a publication, or a reference to an existing publication that matches.
         AddPublication(AddPublication<'a>) = type_id::ADD_PUBLICATION,
-        /// Give up a publication.
+        /// Release a publication.
         RemovePublication(RemovePublication) = type_id::REMOVE_PUBLICATION,
-        /// Add a publication that nobody shares.
+        /// Add a publication that is not shared.
         AddExclusivePublication(AddPublication<'a>) = type_id::ADD_EXCLUSIVE_PUBLICATION,
         /// Add a subscription.
         AddSubscription(AddSubscription<'a>) = type_id::ADD_SUBSCRIPTION,
-        /// Give up a subscription with all its links.
+        /// Remove a subscription with all its links.
         RemoveSubscription(RemoveSubscription) = type_id::REMOVE_SUBSCRIPTION,
-        /// Say that the client is alive; current clients write their heartbeat counter instead.
+        /// Keep the client alive; current clients update their heartbeat counter instead.
         ClientKeepalive(ClientKeepalive) = type_id::CLIENT_KEEPALIVE,
         /// Add a destination to a publication with manual control.
         AddDestination(Destination<'a>) = type_id::ADD_DESTINATION,
@@ -77,35 +77,35 @@ message_set! {
         RemoveDestination(Destination<'a>) = type_id::REMOVE_DESTINATION,
         /// Add a counter that lives as long as its client.
         AddCounter(AddCounter<'a>) = type_id::ADD_COUNTER,
-        /// Give up a counter.
+        /// Remove a counter.
         RemoveCounter(RemoveCounter) = type_id::REMOVE_COUNTER,
-        /// Say that the client is gone.
+        /// Tell the driver that the client has closed.
         ClientClose(ClientClose) = type_id::CLIENT_CLOSE,
         /// Add a destination to a subscription with manual control.
         AddRcvDestination(Destination<'a>) = type_id::ADD_RCV_DESTINATION,
         /// Remove a subscription's destination by its channel.
         RemoveRcvDestination(Destination<'a>) = type_id::REMOVE_RCV_DESTINATION,
-        /// Ask the driver to end.
+        /// Request the driver to terminate.
         TerminateDriver(TerminateDriver<'a>) = type_id::TERMINATE_DRIVER,
-        /// Add a counter that outlives its client, or find it.
+        /// Add a counter that outlives its client, or find the existing counter.
         AddStaticCounter(AddStaticCounter<'a>) = type_id::ADD_STATIC_COUNTER,
-        /// Refuse an image, with a reason for its publisher.
+        /// Reject an image, with a reason for its publisher.
         RejectImage(RejectImage<'a>) = type_id::REJECT_IMAGE,
         /// Remove a publication's destination by its registration id.
         RemoveDestinationById(RemoveDestinationById) = type_id::REMOVE_DESTINATION_BY_ID,
-        /// Ask for a session id that no publication uses on the stream.
+        /// Request a session id that no publication uses on the stream.
         GetNextAvailableSessionId(GetNextAvailableSessionId) = type_id::GET_NEXT_AVAILABLE_SESSION_ID,
     }
 }
 
 impl Command<'_> {
-    /// Id of the client that sends the command; any value is legal.
+    /// Returns the id of the client that sends the command; any value is legal.
     #[must_use]
     pub const fn client_id(&self) -> i64 {
         self.ids().0
     }
 
-    /// Id that the answer carries, and the registration id of what the command adds.
+    /// Returns the correlation id of the response, and registration id of the resource that the command adds.
     #[must_use]
     pub const fn correlation_id(&self) -> i64 {
         self.ids().1

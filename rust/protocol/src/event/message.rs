@@ -1,4 +1,4 @@
-//! The fields of each event, in the order in which they travel.
+//! The fields of each event, in their order in the message.
 
 use std::net::SocketAddr;
 
@@ -11,11 +11,11 @@ use aeron_layout::event::{
 use crate::ErrorCode;
 use crate::codec::message;
 
-/// Counter id in an event where there is no counter, such as the channel status of IPC.
+/// Counter id in an event if there is no counter, such as the channel status of IPC.
 pub const NO_COUNTER_ID: i32 = -1;
 
 message! {
-    /// Says why a command was refused.
+    /// A command was refused, with the reason.
     pub struct Error<'a>(ErrorLayout) {
         /// Correlation id of the refused command.
         pub offending_command_correlation_id: i64,
@@ -29,7 +29,7 @@ message! {
 }
 
 message! {
-    /// A publication of the client is ready; shared or exclusive is said by the event that carries it.
+    /// A publication of the client is ready. The event's type id says whether it is shared or exclusive.
     pub struct PublicationReady<'a>(PublicationReadyLayout) {
         /// Correlation id of the command.
         pub correlation_id: i64,
@@ -39,9 +39,9 @@ message! {
         pub session_id: i32,
         /// Stream id of the publication.
         pub stream_id: i32,
-        /// Counter that holds the position up to which the client may publish.
+        /// Id of the counter with the position limit of the publication.
         pub publication_limit_counter_id: i32,
-        /// Counter that holds the channel's status, [`NO_COUNTER_ID`] for IPC.
+        /// Id of the counter with the channel's status, [`NO_COUNTER_ID`] for IPC.
         pub channel_status_indicator_id: i32,
         texts {
             /// Path of the log buffer file.
@@ -55,7 +55,7 @@ message! {
     pub struct SubscriptionReady(SubscriptionReadyLayout) {
         /// Correlation id of the command.
         pub correlation_id: i64,
-        /// Counter that holds the channel's status, [`NO_COUNTER_ID`] for IPC and spies.
+        /// Id of the counter with the channel's status, [`NO_COUNTER_ID`] for IPC and spies.
         pub channel_status_indicator_id: i32,
     }
 }
@@ -71,7 +71,7 @@ message! {
         pub stream_id: i32,
         /// Registration id of the subscription.
         pub subscription_registration_id: i64,
-        /// Counter that holds the subscriber's position.
+        /// Id of the counter with the subscriber's position.
         pub subscriber_position_id: i32,
         texts {
             /// Path of the log buffer file.
@@ -107,7 +107,7 @@ message! {
 }
 
 message! {
-    /// A counter of a client appeared or went.
+    /// A counter of a client was added or freed.
     pub struct CounterUpdate(CounterEventLayout) {
         /// Registration id of the counter; the client's id for its heartbeat.
         pub correlation_id: i64,
@@ -127,7 +127,7 @@ message! {
 }
 
 message! {
-    /// The driver gave a client up.
+    /// The driver closed a client because its heartbeat was too old.
     pub struct ClientTimeout(ClientTimeoutLayout) {
         /// Client that timed out.
         pub client_id: i64,
@@ -145,11 +145,11 @@ message! {
 }
 
 message! {
-    /// A receiver reported an error to a publication. Padded to the 72 bytes that C clients demand.
+    /// A receiver reported an error to a publication. Padded to the minimum of 72 bytes that C clients require.
     pub struct PublicationError<'a>(PublicationErrorLayout) at least 72 {
         /// Original registration id of the publication.
         pub registration_id: i64,
-        /// Registration id of the destination, −1 if none.
+        /// Registration id of the destination, −1 without a destination.
         pub destination_registration_id: i64,
         /// Session id of the publication.
         pub session_id: i32,
@@ -157,11 +157,11 @@ message! {
         pub stream_id: i32,
         /// Id of the receiver, −1 for IPC.
         pub receiver_id: i64,
-        /// Group tag of the receiver, −1 if none.
+        /// Group tag of the receiver, −1 without a tag.
         pub group_tag: i64,
-        /// Where the report came from; `None` for an address type that is not known.
+        /// Address of the receiver; `None` for an unknown address type.
         pub source_address: Option<SocketAddr>,
-        /// What the receiver said, usually the number of an [`ErrorCode`].
+        /// Error code of the receiver, usually the number of an [`ErrorCode`].
         pub error_code: i32,
         texts {
             /// Text of the error, for a person.

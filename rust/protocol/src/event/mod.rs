@@ -1,7 +1,7 @@
-//! What the driver answers and announces, through the to-clients broadcast.
+//! Responses and announcements of the driver, through the to-clients broadcast.
 //!
-//! Every client sees every event and picks its own by correlation, client or registration id. File names, texts and
-//! channels are bytes, because nothing guarantees that a peer writes text.
+//! Every client receives every event and ignores events with the ids of other clients. File names, texts
+//! and channels are bytes, because nothing guarantees that a peer writes valid text.
 
 mod message;
 
@@ -28,7 +28,7 @@ pub mod type_id {
 }
 
 message_set! {
-    /// An answer or announcement of the driver.
+    /// A response or announcement of the driver.
     pub enum Event {
         /// A command was refused.
         Error(Error<'a>) = type_id::ERROR,
@@ -46,9 +46,9 @@ message_set! {
         SubscriptionReady(SubscriptionReady) = type_id::SUBSCRIPTION_READY,
         /// A counter was added; also announces it to the other clients.
         CounterReady(CounterUpdate) = type_id::COUNTER_READY,
-        /// A counter is gone.
+        /// A counter was freed.
         UnavailableCounter(CounterUpdate) = type_id::UNAVAILABLE_COUNTER,
-        /// The driver gave a client up.
+        /// The driver closed a client because its heartbeat was too old.
         ClientTimeout(ClientTimeout) = type_id::CLIENT_TIMEOUT,
         /// A static counter was added or found.
         StaticCounter(StaticCounter) = type_id::STATIC_COUNTER,

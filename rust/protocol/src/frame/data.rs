@@ -1,18 +1,18 @@
-//! Frames of data, which travel as a slice of the sender's term.
+//! Data frames, which are sent as a slice of the sender's term.
 
 use aeron_layout::frame::DataHeaderLayout;
 use aeron_layout::{IntoBytes, Layout};
 
 use super::{FRAME_ALIGNMENT, FrameError, FrameHeader, FrameType, flags};
 
-/// Header of a frame of data: a fragment, padding or a heartbeat.
+/// Header of a data frame: a fragment, padding or a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataHeader {
     /// Length in bytes with this header and without alignment; 0 in a heartbeat.
     pub frame_length: i32,
     /// See [`flags`].
     pub flags: u8,
-    /// Covers `frame_length` bytes of the term, of which only the header travels, and carries nothing.
+    /// Whether the frame is padding: it covers `frame_length` bytes of the term, of which only the header is sent.
     pub is_padding: bool,
     /// Offset of the frame in its term.
     pub term_offset: i32,
@@ -22,16 +22,17 @@ pub struct DataHeader {
     pub stream_id: i32,
     /// Term of the frame.
     pub term_id: i32,
-    /// The application's own.
+    /// Application-defined value.
     pub reserved_value: i64,
 }
 
-/// What a datagram of data holds, once all its frames are known to be sound.
+/// Contents of a datagram of data frames, after all frames were validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk {
-    /// Bytes of the term that the frames cover, padding with all of its length; 0 for a heartbeat. Never beyond the term.
+    /// Bytes of the term that the frames cover, including the full length of padding; 0 for a heartbeat. Never beyond
+    /// the term.
     pub length: usize,
-    /// A sign of life without data.
+    /// Whether the datagram is a heartbeat: a frame without data.
     pub is_heartbeat: bool,
 }
 
@@ -39,11 +40,12 @@ impl DataHeader {
     /// Bytes of the header.
     pub const LENGTH: usize = DataHeaderLayout::LENGTH;
 
-    /// Reads the header of a datagram's first frame. Of the rest only the datagram's length is looked at; [`walk`] checks it.
+    /// Reads the header of a datagram's first frame. Checks only the total length of the other frames; [`walk`]
+    /// validates them.
     ///
     /// # Errors
-    /// [`FrameError`] for a frame of another type, a datagram that is shorter than the header or not aligned, or a frame
-    /// length that is negative or shorter than the header and not 0.
+    /// [`FrameError`] for a frame of another type, or a datagram that is shorter than the header or not aligned. Also
+    /// for a frame length that is negative, or shorter than the header and not 0.
     pub fn decode(datagram: &[u8]) -> Result<Self, FrameError> {
         let header = FrameHeader::decode(datagram)?;
         let is_padding = match header.frame_type {
@@ -98,37 +100,38 @@ impl DataHeader {
         Self::LENGTH
     }
 
-    /// Whether a datagram of `datagram_length` bytes with this header is a sign of life without data.
+    /// Whether a datagram of `datagram_length` bytes with this header is a heartbeat without data.
     #[must_use]
     pub const fn is_heartbeat(&self, datagram_length: usize) -> bool {
         self.frame_length == 0 && !self.is_padding && datagram_length == Self::LENGTH
     }
 
-    /// Whether the stream is over; means something in heartbeats only.
+    /// Whether the stream has ended. Only heartbeats use this flag.
     #[must_use]
     pub const fn is_end_of_stream(&self) -> bool {
         self.flags & flags::END_OF_STREAM != 0
     }
 
-    /// Whether the stream was revoked; means something in heartbeats that end it.
+    /// Whether the stream was revoked. Only heartbeats that end the stream use this flag.
     #[must_use]
     pub const fn is_revoked(&self) -> bool {
         self.flags & flags::REVOKED != 0
     }
 }
 
-/// Checks all frames of a datagram before any of it goes into a term of `term_length` bytes: each stands where the one before
-/// it ends, has all its bytes there (padding apart, which ends a datagram), and lies within the term.
+/// Validates all frames of a datagram before any of it is copied into a term of `term_length` bytes. Each frame must
+/// begin at the end of the previous one, be complete (except padding, which ends a datagram), and lie within the term.
 ///
-/// Session, stream, term and version of the frames after the first are not looked at: they are taken for those of the first.
+/// Does not check session, stream, term and version of the frames after the first: they are assumed to equal those of
+/// the first.
 ///
 /// # Errors
-/// [`FrameError`] that names what is wrong; nothing of the datagram may be used, not even as a sign of life.
+/// [`FrameError`] with the reason. No part of the datagram may be used then, not even as a heartbeat.
 pub fn walk(datagram: &[u8], term_length: usize) -> Result<Walk, FrameError> {
     walk_from(&DataHeader::decode(datagram)?, datagram, term_length)
 }
 
-/// [`walk`] for who has decoded the header of the first frame already.
+/// Like [`walk`], for a caller that has already decoded the header of the first frame.
 ///
 /// # Errors
 /// As [`walk`].
@@ -157,8 +160,8 @@ pub fn walk_from(
     })
 }
 
-/// What [`covered_length`] says of a frame of data in which nothing is wrong, without finding out what is wrong with others: most
-/// datagrams hold many frames, and nothing but such ones.
+/// Fast path of [`covered_length`] for a valid data frame; returns `None` for any other frame. Most datagrams contain
+/// many frames, all of this kind.
 #[inline]
 fn whole_message(frames: &[u8], term_offset: usize, term_length: usize) -> Option<usize> {
     let head = DataHeaderLayout::first_in(frames)?;
@@ -173,7 +176,7 @@ fn whole_message(frames: &[u8], term_offset: usize, term_length: usize) -> Optio
     is_sound.then_some(covered)
 }
 
-/// Bytes of the term that the first frame of `frames` covers, which must be that of `term_offset`.
+/// Returns the bytes of the term that the first frame of `frames` covers. The frame must be the one at `term_offset`.
 fn covered_length(
     frames: &[u8],
     term_offset: usize,
@@ -213,7 +216,7 @@ fn covered_length(
     Ok(covered)
 }
 
-/// The length of a frame, which is not shorter than its header; `available` bytes begin with the frame.
+/// Returns the length of a frame, at least that of its header. `available` bytes remain from the start of the frame.
 fn checked_frame_length(head: &DataHeaderLayout, available: usize) -> Result<usize, FrameError> {
     let frame_length = head.header.frame_length.get();
     usize::try_from(frame_length)
@@ -225,7 +228,7 @@ fn checked_frame_length(head: &DataHeaderLayout, available: usize) -> Result<usi
         })
 }
 
-/// An offset at which a frame can begin in a term of `term_length` bytes.
+/// Returns the offset as `usize` if a frame can begin there in a term of `term_length` bytes.
 pub(super) fn check_term_offset(term_offset: i32, term_length: usize) -> Result<usize, FrameError> {
     usize::try_from(term_offset)
         .ok()

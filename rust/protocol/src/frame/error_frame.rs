@@ -1,4 +1,4 @@
-//! A receiver tells the sender what went wrong with its stream.
+//! Error frames: a receiver reports an error of a stream to its sender.
 
 use aeron_layout::IntoBytes;
 use aeron_layout::frame::ErrorFrameLayout;
@@ -6,10 +6,11 @@ use aeron_layout::frame::ErrorFrameLayout;
 use super::fixed::{fixed_part, flag, header};
 use super::{FrameError, FrameType};
 
-/// Longest text of an error frame, in bytes.
+/// Maximum length of the text of an error frame, in bytes.
 pub const MAX_ERROR_TEXT_LENGTH: usize = 1023;
 
-/// Longest frame that travels alone, in bytes, entries for names apart: an error frame with the longest text.
+/// Maximum length in bytes of a frame that is alone in its datagram, except resolution frames: an error frame with the
+/// longest text.
 pub const MAX_CONTROL_FRAME_LENGTH: usize = HEADER_LENGTH + MAX_ERROR_TEXT_LENGTH;
 
 /// Bytes before the text.
@@ -17,7 +18,7 @@ const HEADER_LENGTH: usize = ErrorFrameLayout::LENGTH;
 
 const HAS_GROUP_TAG: u8 = 0x08;
 
-/// What the field of the group tag holds when there is none.
+/// Value of the group tag field if the receiver has no group tag.
 const NO_GROUP_TAG: i64 = -1;
 
 /// An error of a receiver: it has rejected the stream.
@@ -27,13 +28,13 @@ pub struct ErrorFrame<'a> {
     pub session_id: i32,
     /// Stream.
     pub stream_id: i32,
-    /// The receiver that speaks.
+    /// Id of the receiver that sends the frame.
     pub receiver_id: i64,
     /// Tag of the group that the receiver belongs to.
     pub group_tag: Option<i64>,
-    /// Code of the error as in answers to clients; any value, as it came.
+    /// Error code as in responses to clients; any value is possible.
     pub error_code: i32,
-    /// ASCII, not terminated; what goes beyond [`MAX_ERROR_TEXT_LENGTH`] is not sent.
+    /// ASCII, not terminated; bytes after [`MAX_ERROR_TEXT_LENGTH`] are not sent.
     pub error_text: &'a [u8],
 }
 
@@ -41,7 +42,7 @@ impl<'a> ErrorFrame<'a> {
     /// Reads the frame, which is the whole datagram; bytes after it are ignored.
     ///
     /// # Errors
-    /// [`FrameError`] for a frame of another type, one that is cut off, or a text that does not lie within it.
+    /// [`FrameError`] for a frame of another type, a truncated frame, or a text that exceeds the frame.
     pub fn decode(datagram: &'a [u8]) -> Result<Self, FrameError> {
         let (header, fixed) = fixed_part::<ErrorFrameLayout>(datagram, FrameType::Error)?;
         let error_length = fixed.error_length.get();
@@ -67,11 +68,10 @@ impl<'a> ErrorFrame<'a> {
         })
     }
 
-    /// Writes the frame at the start of `out` and answers its length, at most
-    /// [`MAX_CONTROL_FRAME_LENGTH`].
+    /// Writes the frame at the start of `out`. Returns its length, at most [`MAX_CONTROL_FRAME_LENGTH`].
     ///
     /// # Panics
-    /// When `out` is shorter than that.
+    /// If `out` is shorter than that.
     pub fn encode(&self, out: &mut [u8]) -> usize {
         let text = &self.error_text[..self.error_text.len().min(MAX_ERROR_TEXT_LENGTH)];
         let length = HEADER_LENGTH + text.len();

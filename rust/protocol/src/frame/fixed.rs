@@ -1,12 +1,12 @@
-//! Frames that travel alone: what they have in common, and the declaration of those of fixed length.
+//! Frames that are alone in their datagram: common functions, and a macro for those of fixed length.
 
 use aeron_layout::Layout;
 use aeron_layout::frame::FrameHeaderLayout;
 
 use super::{FrameError, FrameHeader, FrameType};
 
-/// The header and the fixed part of the frame of `frame_type` that is the whole datagram. Its frame length may fall short of
-/// the fixed part, but not go beyond the datagram.
+/// Returns the header and the fixed part of a frame of `frame_type` that is the whole datagram. Its frame length may be
+/// shorter than the fixed part, but must not exceed the datagram.
 pub(super) fn fixed_part<L: Layout>(
     datagram: &[u8],
     frame_type: FrameType,
@@ -28,7 +28,7 @@ pub(super) fn fixed_part<L: Layout>(
     }
 }
 
-/// The header of a frame of `length` bytes.
+/// Returns the header of a frame of `length` bytes.
 pub(super) fn header(frame_type: FrameType, flags: u8, length: usize) -> FrameHeaderLayout {
     let header = FrameHeader {
         frame_length: i32::try_from(length).expect("frames fit in datagrams"),
@@ -38,7 +38,7 @@ pub(super) fn header(frame_type: FrameType, flags: u8, length: usize) -> FrameHe
     header.layout()
 }
 
-/// `bit` if it is set, 0 otherwise.
+/// Returns `bit` if `is_set`, otherwise 0.
 pub(super) const fn flag(is_set: bool, bit: u8) -> u8 {
     if is_set { bit } else { 0 }
 }
@@ -63,10 +63,10 @@ macro_rules! fixed_frame {
             /// Bytes of the frame.
             pub const LENGTH: usize = $layout::LENGTH;
 
-            /// Reads the frame, which is the whole datagram; bytes after it are ignored. Values are as they came.
+            /// Reads the frame, which is the whole datagram; bytes after it are ignored. Does not validate the values.
             ///
             /// # Errors
-            /// [`FrameError`](super::FrameError) for a frame of another type, or one that is cut off.
+            /// [`FrameError`](super::FrameError) for a frame of another type, or a truncated frame.
             pub fn decode(datagram: &[u8]) -> Result<Self, super::FrameError> {
                 use super::fixed::fixed_part;
                 let (_header, frame) = fixed_part::<$layout>(datagram, super::FrameType::$name)?;

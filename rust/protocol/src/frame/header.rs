@@ -1,37 +1,37 @@
-//! The 8 bytes that every frame begins with.
+//! The 8 bytes at the start of every frame.
 
 use aeron_layout::Layout;
 use aeron_layout::frame::{FrameHeaderLayout, VERSION};
 
 use super::FrameError;
 
-/// What a frame is. Type ids 8 to 10 are reserved for transport security and −1 for extensions; nobody sends them, and they
-/// are refused like any unknown one.
+/// Type of a frame. Type ids 8 to 10 are reserved for transport security and −1 for extensions. They are not in use,
+/// and are refused like any unknown type id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i16)]
 pub enum FrameType {
-    /// A range of a term without messages; only its header travels.
+    /// A range of a term without messages; only its header is sent.
     Pad = 0,
-    /// A message, a fragment of one, or a heartbeat.
+    /// A message, a fragment of a message, or a heartbeat.
     Data = 1,
-    /// A receiver misses bytes.
+    /// A receiver requests missing bytes.
     Nak = 2,
-    /// A receiver says what it has consumed, or wants a setup.
+    /// A receiver reports its consumption, or requests a setup.
     StatusMessage = 3,
     /// A receiver has rejected the stream.
     Error = 4,
-    /// A sender says what it needs for a receiver to begin.
+    /// A sender announces the properties of a stream.
     Setup = 5,
-    /// A measurement of the round trip, or its answer.
+    /// A measurement of the round-trip time, or the response to one.
     Rttm = 6,
     /// Names and addresses of drivers.
     Resolution = 7,
-    /// A receiver names the stream that answers the one it receives.
+    /// A receiver names the response stream of the stream that it receives.
     ResponseSetup = 11,
 }
 
 impl FrameType {
-    /// The type with this id.
+    /// Returns the type with this id.
     #[must_use]
     pub const fn from_id(id: i16) -> Option<Self> {
         Some(match id {
@@ -48,21 +48,21 @@ impl FrameType {
         })
     }
 
-    /// The id that travels.
+    /// Returns the type id on the wire.
     #[must_use]
     pub const fn id(self) -> i16 {
         self as i16
     }
 }
 
-/// What all frames have in common.
+/// The fields that all frames have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// Length of the frame in bytes with its header and without alignment, 0 in heartbeats; any value, as it came.
+    /// Length of the frame in bytes with its header and without alignment, 0 in heartbeats; not validated.
     pub frame_length: i32,
     /// Meaning depends on the type; undefined bits are ignored.
     pub flags: u8,
-    /// What the frame is.
+    /// Type of the frame.
     pub frame_type: FrameType,
 }
 
@@ -87,7 +87,7 @@ impl FrameHeader {
         })
     }
 
-    /// The header as bytes.
+    /// Returns the header as bytes.
     pub(super) fn layout(&self) -> FrameHeaderLayout {
         FrameHeaderLayout {
             frame_length: self.frame_length.into(),

@@ -1,15 +1,15 @@
-//! What travels in UDP datagrams: data, what receivers say about it, and what drivers tell each other about names.
+//! Frames in UDP datagrams: data, the messages of receivers to senders, and name resolution between drivers.
 //!
-//! Every frame begins with the same 8 bytes and is little-endian throughout. [`DataHeader`] frames fill a datagram in a row,
-//! being a slice of a term; every other frame travels alone, without padding. Nothing on the wire is authenticated, so all
-//! bytes are hostile: decoding is total, and a value is checked before anybody computes with it.
+//! Every frame begins with the same 8 bytes and is little-endian throughout. A datagram contains either a slice of a
+//! term (consecutive [`DataHeader`] frames) or one frame of any other type without padding. Nothing on the wire is
+//! authenticated, so any bytes are possible. Decoding never panics, and each value is validated before it is used in
+//! computations.
 //!
-//! A socket's owner asks for the frames of its direction, [`DataFrame`] at a receiver and [`ControlFrame`] at a sender, and
-//! gets one of three answers: `Ok(Some(frame))`; `Ok(None)` for what is to be dropped without a trace, such as a frame of
-//! the other direction, which multicast brings to everybody; `Err` for what is dropped and counted as an invalid packet.
-//! What depends on the stream's term length is checked once the stream is known: [`walk`], [`StatusMessage::check`],
-//! [`Nak::check`].
-//!
+//! Each side decodes only the frames that are sent to it: a receiver decodes a [`DataFrame`], a sender a
+//! [`ControlFrame`]. There are three results. `Ok(Some(frame))` is a frame. `Ok(None)` means that the datagram is
+//! dropped without being counted, for example a frame of the other direction, which multicast delivers to all. `Err`
+//! means that the datagram is dropped and counted as an invalid packet. Checks that need the stream's term length are
+//! separate: [`walk`], [`StatusMessage::check`], [`Nak::check`].
 //! ```
 //! use aeron_protocol::frame::{ControlFrame, Nak};
 //!

@@ -1,4 +1,4 @@
-//! A receiver asks for bytes again.
+//! NAK frames: a receiver requests missing bytes.
 
 use aeron_layout::frame::NakLayout;
 

@@ -1,4 +1,4 @@
-//! What drivers tell each other about names: a datagram of entries, each a name with its address.
+//! Resolution frames: drivers exchange names and addresses in a datagram of entries.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -21,65 +21,65 @@ const IPV4_NAME_LENGTH: usize = offset!(ResolutionIpv4Layout, name_length: I16);
 const IPV6_ADDRESS: usize = offset!(ResolutionIpv6Layout, address: [u8; 16]);
 const IPV6_NAME_LENGTH: usize = offset!(ResolutionIpv6Layout, name_length: I16);
 
-/// Where a driver is.
+/// Name and address of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry<'a> {
-    /// The driver that sends the entry is the one that it is about.
+pub struct ResolutionEntry<'a> {
+    /// Whether the entry describes the driver that sends it.
     pub is_self: bool,
     /// Address and port of the named driver's resolver.
     pub address: SocketAddr,
-    /// How long ago the sender last heard of it, in milliseconds; at most `i32::MAX` travels.
+    /// Time in milliseconds since the sender last received a frame about this driver; at most `i32::MAX` is sent.
     pub age_ms: u32,
     /// ASCII, may be empty.
     pub name: &'a [u8],
 }
 
-/// The entries of a datagram, in order, up to the first that is not sound; then the error, as the last item.
+/// Iterates over the entries of a datagram, up to the first invalid one. The last item is then the error.
 #[derive(Clone, Debug)]
-pub struct Entries<'a> {
+pub struct ResolutionEntries<'a> {
     rest: &'a [u8],
 }
 
-/// Puts entries into a datagram.
+/// Writes entries into a datagram.
 #[derive(Debug)]
-pub struct Encoder<'b> {
+pub struct ResolutionEncoder<'b> {
     out: &'b mut [u8],
     length: usize,
 }
 
-/// Understands a datagram that came to a resolver's socket. The frame length is not looked at; without entries, the type is
-/// not either.
+/// Decodes a datagram that a resolver's socket received. Ignores the frame length; without entries, ignores the type
+/// too.
 ///
 /// # Errors
-/// [`FrameError`] for an invalid packet, as far as that shows before the first entry.
-pub fn entries(datagram: &[u8]) -> Result<Entries<'_>, FrameError> {
+/// [`FrameError`] for an invalid packet, if that is detected before the first entry.
+pub fn entries(datagram: &[u8]) -> Result<ResolutionEntries<'_>, FrameError> {
     if datagram.is_empty() {
-        return Ok(Entries { rest: &[] });
+        return Ok(ResolutionEntries { rest: &[] });
     }
     let header = FrameHeader::decode(datagram)?;
     let rest = &datagram[HEADER_LENGTH..];
     if header.frame_type != FrameType::Resolution && !rest.is_empty() {
         return Err(FrameError::Type(header.frame_type.id()));
     }
-    Ok(Entries { rest })
+    Ok(ResolutionEntries { rest })
 }
 
-impl<'a> Iterator for Entries<'a> {
-    type Item = Result<Entry<'a>, FrameError>;
+impl<'a> Iterator for ResolutionEntries<'a> {
+    type Item = Result<ResolutionEntry<'a>, FrameError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let bytes = std::mem::take(&mut self.rest);
         if bytes.is_empty() {
             return None;
         }
-        Some(Entry::decode(bytes).inspect(|entry| {
+        Some(ResolutionEntry::decode(bytes).inspect(|entry| {
             self.rest = bytes.get(entry.length()..).unwrap_or_default();
         }))
     }
 }
 
-impl<'a> Entry<'a> {
-    /// Reads the entry that `bytes` begin with. What the padding after it holds does not matter, nor whether it is there.
+impl<'a> ResolutionEntry<'a> {
+    /// Reads the entry at the start of `bytes`. Its padding may have any content, or be missing.
     fn decode(bytes: &'a [u8]) -> Result<Self, FrameError> {
         let entry = ResolutionEntryLayout::first_in(bytes).ok_or(FrameError::TooShort {
             length: bytes.len(),
@@ -113,7 +113,7 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// Bytes that the entry takes in a datagram, with its padding.
+    /// Returns the bytes that the entry uses in a datagram, with padding.
     #[must_use]
     pub fn length(&self) -> usize {
         let fixed = match self.address.ip() {
@@ -123,7 +123,8 @@ impl<'a> Entry<'a> {
         (fixed + self.name.len()).next_multiple_of(ENTRY_ALIGNMENT)
     }
 
-    /// Fills `place`, which is as long as the entry, and answers whether the name's length can be said.
+    /// Writes the entry to `place`, which is as long as the entry. Returns whether the name's length fits into its
+    /// field.
     fn encode(&self, place: &mut [u8]) -> bool {
         let Ok(name_length) = i16::try_from(self.name.len()) else {
             return false;
@@ -159,11 +160,11 @@ impl<'a> Entry<'a> {
     }
 }
 
-impl<'b> Encoder<'b> {
-    /// Begins a datagram in `out`, which is as long as the datagram may become: the MTU.
+impl<'b> ResolutionEncoder<'b> {
+    /// Starts a datagram in `out`, whose length is the maximum length of the datagram: the MTU.
     ///
     /// # Panics
-    /// When `out` is shorter than the 8 bytes of a header.
+    /// If `out` is shorter than the 8 bytes of a header.
     #[must_use]
     pub fn new(out: &'b mut [u8]) -> Self {
         write_header(out, HEADER_LENGTH);
@@ -173,9 +174,9 @@ impl<'b> Encoder<'b> {
         }
     }
 
-    /// Adds an entry and answers whether there was room for it; if not, nothing changes.
+    /// Adds an entry. Returns whether there was room for it; if not, nothing changes.
     #[must_use]
-    pub fn push(&mut self, entry: &Entry<'_>) -> bool {
+    pub fn push(&mut self, entry: &ResolutionEntry<'_>) -> bool {
         let place = self
             .out
             .get_mut(self.length..)
@@ -193,7 +194,7 @@ impl<'b> Encoder<'b> {
         self.length == HEADER_LENGTH
     }
 
-    /// The datagram.
+    /// Returns the datagram.
     #[must_use]
     pub fn finish(self) -> &'b [u8] {
         write_header(self.out, self.length);
@@ -201,7 +202,7 @@ impl<'b> Encoder<'b> {
     }
 }
 
-/// The `N` bytes at an offset of an entry.
+/// Returns the `N` bytes at an offset of an entry.
 fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Result<&[u8; N], FrameError> {
     bytes
         .get(at..)

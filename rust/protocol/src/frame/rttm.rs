@@ -1,26 +1,26 @@
-//! Measuring the time to the other side and back.
+//! RTTM frames: measure the round-trip time.
 
 use aeron_layout::frame::RttmLayout;
 
 use super::fixed::fixed_frame;
 
 fixed_frame! {
-    /// A measurement of the round trip, or the answer to one. The round trip took the time that passed since
-    /// `echo_timestamp_ns`, less `reception_delta_ns`.
+    /// A measurement of the round-trip time, or the response to one. The round-trip time is the time since
+    /// `echo_timestamp_ns`, minus `reception_delta_ns`.
     pub struct Rttm(RttmLayout) {
         flags {
-            /// Whether an answer is wanted.
+            /// Whether the frame requests a response.
             is_request = 0x80,
         }
         /// Session of the stream.
         pub session_id: i32,
         /// Stream.
         pub stream_id: i32,
-        /// The asking side's clock when it asked; the answer gives it back.
+        /// Clock of the requesting side at the request; the response repeats it.
         pub echo_timestamp_ns: i64,
-        /// How long the answering side held the request.
+        /// Time for which the responding side held the request, in nanoseconds.
         pub reception_delta_ns: i64,
-        /// The receiver that asks or is asked; 0 addresses any.
+        /// Id of the receiver that sends or is addressed; 0 addresses all receivers.
         pub receiver_id: i64,
     }
 }

@@ -1,4 +1,4 @@
-//! What a receiver needs to know before it can take a stream.
+//! Setup frames: the properties of a stream. A receiver needs them before it can create an image of the stream.
 
 use aeron_layout::frame::{ResponseSetupLayout, SetupLayout};
 
@@ -9,12 +9,12 @@ use super::{
 };
 
 fixed_frame! {
-    /// A stream, and the sender's position in it: where a receiver joins.
+    /// Properties of a stream, and the sender's position, at which a receiver joins.
     pub struct Setup(SetupLayout) {
         flags {
-            /// The publisher wants to be told of a stream that answers this one.
+            /// Whether the publisher expects a response stream for this one.
             wants_response = 0x80,
-            /// The stream goes to several receivers: by multicast or to several destinations.
+            /// Whether the stream is sent to several receivers: by multicast or to several destinations.
             has_group_semantics = 0x40,
         }
         /// Offset of the sender's position in its term.
@@ -29,30 +29,30 @@ fixed_frame! {
         pub active_term_id: i32,
         /// Length of the stream's terms in bytes.
         pub term_length: i32,
-        /// Longest datagram that the sender makes for the stream, in bytes.
+        /// Maximum length of a datagram of the stream, in bytes.
         pub mtu_length: i32,
-        /// Hops that multicast datagrams are given; 0 where that is the system's choice.
+        /// Time to live of multicast datagrams; 0 for the system's default.
         pub ttl: i32,
     }
 }
 
 fixed_frame! {
-    /// Names the stream that answers the one it is sent for.
+    /// Names the response stream of a stream.
     pub struct ResponseSetup(ResponseSetupLayout) {
-        /// Session of the stream that is answered.
+        /// Session id of the request stream.
         pub session_id: i32,
-        /// The stream that is answered.
+        /// Stream id of the request stream.
         pub stream_id: i32,
-        /// Session of the answering stream.
+        /// Session id of the response stream.
         pub response_session_id: i32,
     }
 }
 
 impl Setup {
-    /// Checks that such a stream can be: term length, MTU, and a position in it that is not before its beginning.
+    /// Validates the term length, the MTU, and that the position is not before the start of the stream.
     ///
     /// # Errors
-    /// [`FrameError`] that names the value: an invalid packet.
+    /// [`FrameError`] with the invalid value: an invalid packet.
     pub fn check(&self) -> Result<(), FrameError> {
         let term_length = usize::try_from(self.term_length)
             .ok()

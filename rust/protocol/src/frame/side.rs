@@ -1,41 +1,42 @@
-//! What a datagram is to the socket that it came to.
+//! Decodes datagrams for the two kinds of sockets.
 
 use super::{
     DataHeader, ErrorFrame, FrameError, FrameHeader, FrameType, Nak, ResponseSetup, Rttm, Setup,
     StatusMessage,
 };
 
-/// What senders send to receivers.
+/// Frames that senders send to receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataFrame {
-    /// Frames of data, padding or a heartbeat: the first one's header. [`walk`](super::walk) checks the rest.
+    /// Data frames, padding or a heartbeat: the header of the first one. [`walk`](super::walk) validates the others.
     Data(DataHeader),
-    /// A stream that can be, and where to join it.
+    /// A valid stream, with the position to join at.
     Setup(Setup),
-    /// A measurement of the round trip, or its answer.
+    /// A measurement of the round-trip time, or the response to one.
     Rttm(Rttm),
 }
 
-/// What receivers send to senders.
+/// Frames that receivers send to senders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlFrame<'a> {
-    /// Bytes to send again, to be [checked](Nak::check).
+    /// A request to send bytes again; validate it with [`Nak::check`].
     Nak(Nak),
-    /// How far a receiver is, to be [checked](StatusMessage::check).
+    /// The progress of a receiver; validate it with [`StatusMessage::check`].
     StatusMessage(StatusMessage<'a>),
     /// A receiver has rejected the stream.
     Error(ErrorFrame<'a>),
-    /// A measurement of the round trip, or its answer.
+    /// A measurement of the round-trip time, or the response to one.
     Rttm(Rttm),
-    /// The stream that answers another.
+    /// Names the response stream of a stream.
     ResponseSetup(ResponseSetup),
 }
 
 impl DataFrame {
-    /// Understands a datagram that came to a receiver's socket; `None` for one to drop without a trace.
+    /// Decodes a datagram that a receiver's socket received. Returns `None` if the datagram must be dropped without
+    /// being counted.
     ///
     /// # Errors
-    /// [`FrameError`] for an invalid packet, also when it is empty.
+    /// [`FrameError`] for an invalid packet, including an empty one.
     pub fn decode(datagram: &[u8]) -> Result<Option<Self>, FrameError> {
         Ok(match FrameHeader::decode(datagram)?.frame_type {
             FrameType::Data | FrameType::Pad => Some(Self::Data(DataHeader::decode(datagram)?)),
@@ -55,7 +56,8 @@ impl DataFrame {
 }
 
 impl<'a> ControlFrame<'a> {
-    /// Understands a datagram that came to a sender's socket; `None` for one to drop without a trace, also when it is empty.
+    /// Decodes a datagram that a sender's socket received. Returns `None` if the datagram must be dropped without being
+    /// counted, for example if it is empty.
     ///
     /// # Errors
     /// [`FrameError`] for an invalid packet.

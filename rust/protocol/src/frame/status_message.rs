@@ -1,4 +1,4 @@
-//! A receiver says how far it is and how much more it can take.
+//! Status messages: a receiver reports its position and its window.
 
 use aeron_layout::frame::StatusMessageLayout;
 use aeron_layout::{I64, IntoBytes};
@@ -13,14 +13,14 @@ const HEADER_LENGTH: usize = StatusMessageLayout::LENGTH;
 const SEND_SETUP: u8 = 0x80;
 const END_OF_STREAM: u8 = 0x40;
 
-/// What a receiver has consumed of a stream and can take beyond, or its wish for a setup.
+/// Position and window of a receiver, or its request for a setup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusMessage<'a> {
-    /// The receiver wants a setup; position and window mean nothing then.
+    /// Whether the receiver requests a setup. If it does, position and window have no meaning.
     pub wants_setup: bool,
-    /// The receiver has all of the stream, or is leaving.
+    /// Whether the receiver has the whole stream, or is leaving.
     pub is_end_of_stream: bool,
-    /// Session of the stream; 0, as the stream, asks all streams for a setup.
+    /// Session id. If both session and stream are 0, the request for a setup is for all streams.
     pub session_id: i32,
     /// Stream.
     pub stream_id: i32,
@@ -30,20 +30,20 @@ pub struct StatusMessage<'a> {
     pub consumption_term_offset: i32,
     /// Bytes that may be sent beyond the consumed position.
     pub receiver_window: i32,
-    /// Names the receiver among all those of the stream.
+    /// Id of the receiver, unique among all receivers of the stream.
     pub receiver_id: i64,
-    /// For the sender's flow control: a [group tag](Self::group_tag), or what only another implementation knows.
+    /// Data for the sender's flow control: a [group tag](Self::group_tag), or data of another implementation.
     pub feedback: &'a [u8],
 }
 
 impl<'a> StatusMessage<'a> {
-    /// Bytes of a status message with a group tag, the longest that a driver sends.
+    /// Length of a status message with a group tag, the longest that a driver sends, in bytes.
     pub const MAX_LENGTH: usize = HEADER_LENGTH + size_of::<I64>();
 
-    /// Reads the frame, which is the whole datagram; bytes after it are ignored. Values are as they came.
+    /// Reads the frame, which is the whole datagram; bytes after it are ignored. Does not validate the values.
     ///
     /// # Errors
-    /// [`FrameError`] for a frame of another type, or one that is cut off.
+    /// [`FrameError`] for a frame of another type, or a truncated frame.
     pub fn decode(datagram: &'a [u8]) -> Result<Self, FrameError> {
         let (header, fixed) =
             fixed_part::<StatusMessageLayout>(datagram, FrameType::StatusMessage)?;
@@ -62,10 +62,10 @@ impl<'a> StatusMessage<'a> {
         })
     }
 
-    /// Writes the frame at the start of `out` and answers its length.
+    /// Writes the frame at the start of `out`. Returns its length.
     ///
     /// # Panics
-    /// When `out` is shorter than that.
+    /// If `out` is shorter than the frame.
     pub fn encode(&self, out: &mut [u8]) -> usize {
         let length = HEADER_LENGTH + self.feedback.len();
         let flags = flag(self.wants_setup, SEND_SETUP) | flag(self.is_end_of_stream, END_OF_STREAM);
@@ -84,18 +84,18 @@ impl<'a> StatusMessage<'a> {
         length
     }
 
-    /// The tag of the group that the receiver belongs to: feedback of exactly 8 bytes, little-endian.
+    /// Returns the tag of the group that the receiver belongs to: feedback of exactly 8 bytes, little-endian.
     #[must_use]
     pub fn group_tag(&self) -> Option<i64> {
         let tag: [u8; size_of::<I64>()] = self.feedback.try_into().ok()?;
         Some(I64::from_bytes(tag).get())
     }
 
-    /// Checks position and window against the stream's `term_length`, or [`MAX_TERM_LENGTH`](super::MAX_TERM_LENGTH) where
-    /// the stream is not known.
+    /// Validates position and window against the stream's `term_length`, or [`MAX_TERM_LENGTH`](super::MAX_TERM_LENGTH)
+    /// if the stream is unknown.
     ///
     /// # Errors
-    /// [`FrameError::TermOffset`] or [`FrameError::Window`]: an invalid packet, which does not count as received.
+    /// [`FrameError::TermOffset`] or [`FrameError::Window`]: the frame is invalid and must be ignored.
     pub fn check(&self, term_length: usize) -> Result<(), FrameError> {
         check_term_offset(self.consumption_term_offset, term_length)?;
         match usize::try_from(self.receiver_window) {

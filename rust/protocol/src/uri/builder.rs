@@ -1,4 +1,4 @@
-//! A channel made from typed values, printed in the order of Aeron's own builder.
+//! [`ChannelUriBuilder`]: creates a channel from typed values, printed in the order of Aeron's own builder.
 
 use aeron_agent::value::{format_duration_ns, format_size, parse_duration_ns, parse_size};
 
@@ -8,9 +8,10 @@ use super::publication::{
 };
 use super::{ChannelUri, Media, NetworkParams, UriError, key, session_id_tag};
 
-/// Collects the parts of a channel. Each setter checks its value, so what was built parses again.
+/// Collects the parts of a channel. Each setter checks its value, so the parser accepts every channel that was built.
 ///
-/// Sizes are printed with the largest of `g`, `m`, `k` that divides them, durations with the largest of `s`, `ms`, `us`, `ns`.
+/// Sizes are printed with the largest of `g`, `m`, `k` that divides them, durations with the largest of `s`, `ms`,
+/// `us`, `ns`.
 ///
 /// ```
 /// use aeron_protocol::uri::{ChannelUriBuilder, Media};
@@ -27,7 +28,7 @@ pub struct ChannelUriBuilder {
 }
 
 impl ChannelUriBuilder {
-    /// A builder with nothing set but the media.
+    /// Creates a builder with only the media set.
     #[must_use]
     pub const fn new(media: Media) -> Self {
         Self {
@@ -37,10 +38,10 @@ impl ChannelUriBuilder {
         }
     }
 
-    /// A builder with the parameters of `channel` set, apart from those it does not know.
+    /// Creates a builder with the parameters of `channel`, except unknown ones.
     ///
     /// # Errors
-    /// Code 11 when a parameter has a value that its setter would refuse.
+    /// Code 11 if a parameter has a value that its setter would refuse.
     pub fn from_channel(channel: &ChannelUri) -> Result<Self, UriError> {
         let mut builder = Self::new(channel.media());
         builder.spy(channel.is_spy());
@@ -59,10 +60,10 @@ impl ChannelUriBuilder {
         self
     }
 
-    /// Sets the parameter `key` from text, in the form that a channel has it in.
+    /// Sets the parameter `key` from text, in the form used in a channel.
     ///
     /// # Errors
-    /// Code 11 for a key that is not known, and for a value outside the key's type or range.
+    /// Code 11 for an unknown key, and for a value outside the key's type or range.
     pub fn put(&mut self, key: &str, value: &str) -> Result<&mut Self, UriError> {
         let place =
             place_of(key).ok_or_else(|| UriError::generic(format!("unknown parameter: {key}")))?;
@@ -70,13 +71,13 @@ impl ChannelUriBuilder {
         Ok(self)
     }
 
-    /// The value of a parameter as it is going to be printed.
+    /// Returns the value of a parameter as it will be printed.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         place_of(key).and_then(|place| self.values[place].as_deref())
     }
 
-    /// Takes a parameter back.
+    /// Removes a parameter.
     pub fn unset(&mut self, key: &str) -> &mut Self {
         if let Some(place) = place_of(key) {
             self.values[place] = None;
@@ -84,13 +85,13 @@ impl ChannelUriBuilder {
         self
     }
 
-    /// Takes all parameters and the spy prefix back.
+    /// Removes all parameters and the spy prefix.
     pub fn clear(&mut self) -> &mut Self {
         *self = Self::new(self.media);
         self
     }
 
-    /// The channel.
+    /// Returns the channel.
     #[must_use]
     pub fn build(&self) -> ChannelUri {
         let mut channel = ChannelUri::new(self.media).with_spy(self.is_spy);
@@ -102,11 +103,11 @@ impl ChannelUriBuilder {
         channel
     }
 
-    /// Checks what holds between parameters and not within one: something has to tell a UDP channel from others, and an
-    /// initial position needs its three parameters, one after the start of the stream and within its term.
+    /// Checks the rules between several parameters. A UDP channel needs a parameter that identifies it. An initial
+    /// position needs its three parameters, must not be before the start of the stream, and must lie within its term.
     ///
     /// # Errors
-    /// The error that a driver would answer.
+    /// The error that a driver would return.
     pub fn validate(&self) -> Result<(), UriError> {
         let channel = self.build();
         match self.media {
@@ -119,7 +120,7 @@ impl ChannelUriBuilder {
         check_initial_position(&channel)
     }
 
-    /// Channel tag, and entity tag if there is one.
+    /// Sets the channel tag, and the entity tag if there is one.
     ///
     /// # Errors
     /// Code 1 for a channel tag of −1.
@@ -132,10 +133,10 @@ impl ChannelUriBuilder {
         self.put(key::TAGS, &format!("{channel_tag}{entity}"))
     }
 
-    /// Takes the session id of the network publication with this entity tag.
+    /// Uses the session id of the network publication with this entity tag.
     ///
     /// # Errors
-    /// None; like the other setters for the sake of chaining.
+    /// Never fails; the result type allows chaining, as with the other setters.
     pub fn tagged_session_id(&mut self, entity_tag: i64) -> Result<&mut Self, UriError> {
         self.put(key::SESSION_ID, &format!("tag:{entity_tag}"))
     }
@@ -143,7 +144,7 @@ impl ChannelUriBuilder {
     /// Makes a publication start at `position`: sets term length, both term ids and the term offset.
     ///
     /// # Errors
-    /// Code 11 when the position is negative or no multiple of 32, or the term length is not allowed.
+    /// Code 11 if the position is negative or not a multiple of 32, or the term length is invalid.
     pub fn initial_position(
         &mut self,
         position: i64,
@@ -157,7 +158,8 @@ impl ChannelUriBuilder {
             .term_offset(start.term_offset)
     }
 
-    /// Flow control by the slowest receiver that carries `group_tag`; what is `None` the driver's settings decide.
+    /// Sets flow control by the slowest receiver with `group_tag`. The driver's settings apply to values that are
+    /// `None`.
     ///
     /// # Errors
     /// Code 11 for a negative group size or timeout.
@@ -171,7 +173,7 @@ impl ChannelUriBuilder {
         self.group_flow_control("tagged", &tag, group_min_size, receiver_timeout_ns)
     }
 
-    /// Flow control by the slowest receiver; what is `None` the driver's settings decide.
+    /// Sets flow control by the slowest receiver. The driver's settings apply to values that are `None`.
     ///
     /// # Errors
     /// Code 11 for a negative group size or timeout.
@@ -205,7 +207,7 @@ impl ChannelUriBuilder {
 macro_rules! setters {
     ($($(#[$attribute:meta])* $setter:ident: $type:ty = $key:path;)*) => {
         /// One setter per parameter. All refuse a value outside the parameter's type or range with code 11 (tags with
-        /// code 1), naming it.
+        /// code 1); the error names the parameter.
         impl ChannelUriBuilder {
             $(
                 $(#[$attribute])*
@@ -222,11 +224,11 @@ setters! {
     endpoint: &str = key::ENDPOINT;
     /// Local interface: an address with or without port and prefix length, or `{name}`.
     network_interface: &str = key::INTERFACE;
-    /// Address for control, `host:port`.
+    /// Address of the control socket, `host:port`.
     control_endpoint: &str = key::CONTROL;
     /// `dynamic`, `manual` or `response`.
     control_mode: &str = key::CONTROL_MODE;
-    /// Largest frame in bytes: 32 to 65504, a multiple of 32 (drivers want more than 32).
+    /// Maximum length of a frame in bytes: 32 to 65504, a multiple of 32 (drivers require more than 32).
     mtu: i32 = key::MTU;
     /// Length of a term in bytes: a power of two from 64 KiB to 1 GiB.
     term_length: i32 = key::TERM_LENGTH;
@@ -238,31 +240,31 @@ setters! {
     term_offset: i32 = key::TERM_OFFSET;
     /// Session id.
     session_id: i32 = key::SESSION_ID;
-    /// Multicast time to live, 0 to 255; 0 leaves it to the driver.
+    /// Multicast time to live, 0 to 255; 0 for the driver's setting.
     ttl: i32 = key::TTL;
-    /// Whether lost data is asked for again.
+    /// Whether the receiver requests lost data again.
     reliable: bool = key::RELIABLE;
-    /// How long a drained publication is kept, in nanoseconds.
+    /// Time for which a drained publication is kept, in nanoseconds.
     linger_timeout_ns: i64 = key::LINGER;
-    /// A name for people.
+    /// A name that tools and logs show.
     alias: &str = key::ALIAS;
     /// `static` or `cubic`.
     congestion_control: &str = key::CONGESTION_CONTROL;
     /// Flow control strategy with its options.
     flow_control: &str = key::FLOW_CONTROL;
-    /// Tag of a receiver for flow control.
+    /// Group tag of a receiver for flow control.
     group_tag: i64 = key::GROUP_TAG;
     /// Whether log files are sparse.
     sparse: bool = key::SPARSE;
-    /// Whether the end of the stream is signalled.
+    /// Whether the sender signals the end of the stream.
     eos: bool = key::EOS;
-    /// Whether a subscriber is always part of flow control.
+    /// Whether a slow subscriber always limits the publisher.
     tether: bool = key::TETHER;
     /// Whether a receiver counts itself as one of a group.
     group: bool = key::GROUP;
-    /// Whether a stream that went away may come back.
+    /// Whether a subscription rejoins a stream that went away.
     rejoin: bool = key::REJOIN;
-    /// Whether spies count as connected receivers.
+    /// Whether the publication is connected if it has only spies.
     spies_simulate_connection: bool = key::SPIES_SIMULATE_CONNECTION;
     /// Socket send buffer in bytes.
     socket_sndbuf_length: i64 = key::SOCKET_SNDBUF;
@@ -270,25 +272,25 @@ setters! {
     socket_rcvbuf_length: i64 = key::SOCKET_RCVBUF;
     /// Receiver window in bytes.
     receiver_window_length: i64 = key::RECEIVER_WINDOW;
-    /// Where the kernel's receive time goes: a byte offset or `reserved`.
+    /// Place for the kernel's receive time: a byte offset or `reserved`.
     media_receive_timestamp_offset: &str = key::MEDIA_RCV_TIMESTAMP_OFFSET;
-    /// Where the driver's receive time goes: a byte offset or `reserved`.
+    /// Place for the driver's receive time: a byte offset or `reserved`.
     channel_receive_timestamp_offset: &str = key::CHANNEL_RCV_TIMESTAMP_OFFSET;
-    /// Where the driver's send time goes: a byte offset or `reserved`.
+    /// Place for the driver's send time: a byte offset or `reserved`.
     channel_send_timestamp_offset: &str = key::CHANNEL_SND_TIMESTAMP_OFFSET;
     /// Reserved name; ignored by drivers.
     response_endpoint: &str = key::RESPONSE_ENDPOINT;
-    /// What a response channel belongs to: a number of at least −1 or `prototype`.
+    /// The request stream of a response channel: a number of at least −1 or `prototype`.
     response_correlation_id: &str = key::RESPONSE_CORRELATION_ID;
     /// Delay before the first NAK, in nanoseconds.
     nak_delay_ns: i64 = key::NAK_DELAY;
-    /// How long an untethered subscriber may hold back the window, in nanoseconds.
+    /// Time for which an untethered subscriber may limit the window, in nanoseconds.
     untethered_window_limit_timeout_ns: i64 = key::UNTETHERED_WINDOW_LIMIT_TIMEOUT;
-    /// How long an untethered subscriber may finish reading, in nanoseconds.
+    /// Time for which an untethered subscriber may continue to read, in nanoseconds.
     untethered_linger_timeout_ns: i64 = key::UNTETHERED_LINGER_TIMEOUT;
-    /// How long until an untethered subscriber may rejoin, in nanoseconds.
+    /// Time after which an untethered subscriber may rejoin, in nanoseconds.
     untethered_resting_timeout_ns: i64 = key::UNTETHERED_RESTING_TIMEOUT;
-    /// Retransmissions that a publication keeps in flight.
+    /// Maximum number of concurrent retransmissions of a publication.
     max_resend: i32 = key::MAX_RESEND;
     /// Stream id; ignored by drivers.
     stream_id: i32 = key::STREAM_ID;
@@ -300,7 +302,7 @@ fn place_of(key: &str) -> Option<usize> {
     key::ALL.iter().position(|known| *known == key)
 }
 
-/// The value as it is printed, or why it is not one.
+/// Returns the value as it is printed; an error if it is invalid.
 fn canonical(key: &str, text: &str) -> Result<String, UriError> {
     match key {
         key::MTU
@@ -375,7 +377,7 @@ fn canonical_term_offset(text: &str) -> Result<String, UriError> {
     }
 }
 
-/// Refuses a port that no address has. A text without a port may be a name, which the driver's resolver knows with its port.
+/// Refuses a port above 65535. A text without a port may be a name whose port the driver's resolver knows.
 fn check_port(key: &str, text: &str) -> Result<(), UriError> {
     let after_host = text.rsplit_once(']').map_or(text, |(_, rest)| rest);
     match after_host.rsplit_once(':') {
@@ -389,7 +391,7 @@ fn check_port(key: &str, text: &str) -> Result<(), UriError> {
     }
 }
 
-/// Words, flags and free text: refuses the text that a channel of this parameter alone refuses.
+/// Checks words, flags and free text: refuses a value that a channel with only this parameter would refuse.
 fn check_text(key: &str, text: &str) -> Result<(), UriError> {
     let mut channel = ChannelUri::new(Media::Udp);
     channel.put(key, text)?;

@@ -12,12 +12,12 @@ use std::str::FromStr;
 use super::{UriError, key};
 use crate::command::MAX_CHANNEL_LENGTH;
 
-/// What stands in front of the channel that a spy subscription watches.
+/// Prefix of a spy subscription's channel, before the channel to watch.
 pub const SPY_PREFIX: &str = "aeron-spy:";
 
 const SCHEME: &str = "aeron:";
 
-/// How a stream travels.
+/// Transport medium of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Media {
     /// Datagrams.
@@ -27,7 +27,7 @@ pub enum Media {
 }
 
 impl Media {
-    /// `udp` or `ipc`.
+    /// Returns `udp` or `ipc`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Media {
     }
 }
 
-/// How a driver treats a channel, judged by how its text begins and before it is parsed.
+/// Kind of a channel. A driver derives it from the start of the text, before it parses the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// `aeron:ipc…`
@@ -49,7 +49,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// How a driver treats the channel.
+    /// Returns the kind of the channel.
     #[must_use]
     pub fn of(channel: &[u8]) -> Self {
         if channel.starts_with(b"aeron:ipc") {
@@ -62,10 +62,11 @@ impl Transport {
     }
 }
 
-/// A parsed channel: its media and its parameters, known or not, each key once, in the order in which they were written.
+/// A parsed channel: its media and its parameters in the order in which they were written. Unknown parameters are kept;
+/// each key occurs once.
 ///
-/// Two are equal when media, prefix and parameters are, in whatever order. Keys and values never hold what the syntax
-/// gives a meaning, so printing one and parsing it again gives the same.
+/// Two channels are equal if media, prefix and parameters are equal, in any order. Keys and values never contain
+/// characters with a meaning in the syntax, so printing and parsing a channel returns an equal one.
 #[derive(Clone, Debug, Eq)]
 pub struct ChannelUri {
     is_spy: bool,
@@ -74,7 +75,7 @@ pub struct ChannelUri {
 }
 
 impl ChannelUri {
-    /// A channel without parameters. For [`Media::Udp`] that names nothing yet.
+    /// Creates a channel without parameters. For [`Media::Udp`], such a channel has no address yet.
     #[must_use]
     pub const fn new(media: Media) -> Self {
         Self {
@@ -84,18 +85,19 @@ impl ChannelUri {
         }
     }
 
-    /// Reads a channel. Of a repeated key the last counts for `endpoint`, `interface`, `control`, `control-mode`, `ttl` and
-    /// `tags`, the first for all others. An empty value at the very end means that the parameter is absent.
+    /// Parses a channel. If a key is repeated, the last value applies for `endpoint`, `interface`, `control`,
+    /// `control-mode`, `ttl` and `tags`, and the first for all others. An empty value at the end of the text means that
+    /// the parameter is absent.
     ///
     /// # Errors
-    /// Code 1 with what is wrong with the syntax, also for more than [`MAX_CHANNEL_LENGTH`] bytes, a NUL byte and a spy of
-    /// IPC.
+    /// Code 1 if the syntax is invalid, if the channel has more than [`MAX_CHANNEL_LENGTH`] bytes or a NUL byte, if it
+    /// is a spy of IPC, or if it is a UDP channel without parameters.
     pub fn parse(channel: &str) -> Result<Self, UriError> {
         Self::from_bytes(channel.as_bytes())
     }
 
-    /// Reads a channel as it came in a command. Bytes that are not UTF-8 are legal in values; here they become U+FFFD, so
-    /// keep the bytes where the text itself is shown or compared.
+    /// Parses a channel from the bytes of a command. Values may contain bytes that are not UTF-8; these become U+FFFD
+    /// here. Keep the bytes if the text itself is shown or compared.
     ///
     /// # Errors
     /// As [`parse`](Self::parse).
@@ -131,7 +133,7 @@ impl ChannelUri {
         })
     }
 
-    /// How the stream travels.
+    /// Returns the media of the stream.
     #[must_use]
     pub const fn media(&self) -> Media {
         self.media
@@ -143,30 +145,31 @@ impl ChannelUri {
         self.is_spy
     }
 
-    /// The same channel with or without the spy prefix.
+    /// Returns the same channel with or without the spy prefix.
     #[must_use]
     pub fn with_spy(mut self, is_spy: bool) -> Self {
         self.is_spy = is_spy;
         self
     }
 
-    /// The value of a parameter, as it was written.
+    /// Returns the value of a parameter as it was written.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.parameters().find(|(k, _)| *k == key).map(|(_, v)| v)
     }
 
-    /// All parameters in their order.
+    /// Returns all parameters in their order.
     pub fn parameters(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.parameters
             .iter()
             .map(|(k, v)| (k.as_str(), v.as_str()))
     }
 
-    /// Sets a parameter, in its place if it is there and at the end if not.
+    /// Sets a parameter: replaces the existing value, or adds the parameter at the end.
     ///
     /// # Errors
-    /// Code 1 when key or value is empty or holds what would end it (`?`, `|` or `=` in a key, `|` in a value), or NUL.
+    /// Code 1 if the key or value is empty, or contains a character that would end it (`?`, `|` or `=` in a key, `|` in
+    /// a value), or NUL.
     pub fn put(&mut self, key: &str, value: &str) -> Result<(), UriError> {
         check_key(key)?;
         check_value(key, value)?;
@@ -174,7 +177,7 @@ impl ChannelUri {
         Ok(())
     }
 
-    /// Removes a parameter and answers its value.
+    /// Removes a parameter. Returns its value.
     pub fn remove(&mut self, key: &str) -> Option<String> {
         let index = self.parameters.iter().position(|(k, _)| k == key)?;
         Some(self.parameters.remove(index).1)
@@ -246,7 +249,7 @@ fn parse_parameters(text: &str) -> Result<Vec<(String, String)>, UriError> {
             None => (after_key, None),
         };
         rest = after_value;
-        // C drivers crash on empty tags, so this one empty value at the end is refused too.
+        // C drivers crash on empty tags, so an empty value of this key is refused even at the end.
         if value.is_empty() && (rest.is_some() || key == key::TAGS) {
             return Err(UriError::invalid_channel("empty value not allowed"));
         }

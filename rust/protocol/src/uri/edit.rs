@@ -1,4 +1,4 @@
-//! Changes to a channel that clients make.
+//! Changes that clients make to a channel.
 
 use super::publication::{FRAME_ALIGNMENT, InitialPosition, check_term_length};
 use super::{ChannelUri, UriError, key};
@@ -11,10 +11,10 @@ impl ChannelUri {
         self
     }
 
-    /// Sets the alias unless there is one.
+    /// Sets the alias unless the channel has one.
     ///
     /// # Errors
-    /// Code 1 when the alias cannot be a value; see [`put`](Self::put).
+    /// Code 1 if the alias is an invalid value; see [`put`](Self::put).
     pub fn with_alias_if_absent(mut self, alias: &str) -> Result<Self, UriError> {
         if self.get(key::ALIAS).is_none() {
             self.put(key::ALIAS, alias)?;
@@ -22,10 +22,11 @@ impl ChannelUri {
         Ok(self)
     }
 
-    /// The channel of a destination at `endpoint`: this one's media and interface, and nothing else of it.
+    /// Returns the channel of a destination at `endpoint`, with the media and interface of this channel and no other
+    /// parameters.
     ///
     /// # Errors
-    /// Code 1 when the endpoint cannot be a value; see [`put`](Self::put).
+    /// Code 1 if the endpoint is an invalid value; see [`put`](Self::put).
     pub fn destination(&self, endpoint: &str) -> Result<Self, UriError> {
         let mut destination = Self::new(self.media());
         destination.put(key::ENDPOINT, endpoint)?;
@@ -35,10 +36,10 @@ impl ChannelUri {
         Ok(destination)
     }
 
-    /// Puts the port of `resolved_endpoint` in place of the endpoint's, if that is 0.
+    /// Replaces the port of the endpoint by that of `resolved_endpoint`, if the endpoint's port is 0.
     ///
     /// # Errors
-    /// Code 11 when the port of `resolved_endpoint` is missing or 0 too.
+    /// Code 11 if the port of `resolved_endpoint` is missing or also 0.
     pub fn replace_endpoint_wildcard_port(
         &mut self,
         resolved_endpoint: &str,
@@ -65,7 +66,7 @@ impl ChannelUri {
     /// Makes a publication start at `position`: sets term length, both term ids and the term offset.
     ///
     /// # Errors
-    /// Code 11 when the position is negative or no multiple of 32, or the term length is not allowed.
+    /// Code 11 if the position is negative or not a multiple of 32, or the term length is invalid.
     pub fn set_initial_position(
         &mut self,
         position: i64,
@@ -82,10 +83,10 @@ impl ChannelUri {
 }
 
 impl InitialPosition {
-    /// Where a stream stands `position` bytes after its start.
+    /// Returns the term id and offset of a stream at `position` bytes after its start.
     ///
     /// # Errors
-    /// Code 11 when the position is negative or no multiple of 32, or the term length is not allowed.
+    /// Code 11 if the position is negative or not a multiple of 32, or the term length is invalid.
     pub fn at(position: i64, initial_term_id: i32, term_length: i32) -> Result<Self, UriError> {
         if position < 0 {
             return Err(UriError::generic(format!(

@@ -1,14 +1,14 @@
-//! Why a channel was refused.
+//! [`UriError`]: the reason why a channel was refused.
 
 use crate::ErrorCode;
 
-/// Why a channel was refused: the code that a driver answers, and what is wrong with which value.
+/// Reason why a channel was refused: the code that a driver returns, and a text with the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UriError {
     /// [`ErrorCode::InvalidChannel`] for syntax, mostly [`ErrorCode::GenericError`] for values.
     pub code: ErrorCode,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
 }
 

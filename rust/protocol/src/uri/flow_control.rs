@@ -9,43 +9,43 @@ use aeron_agent::value::parse_duration_ns;
 
 use super::{ChannelUri, UriError, key};
 
-/// Whose window limits a sender.
+/// Selects the receiver whose window limits a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FlowControlStrategy {
-    /// The fastest receiver's.
+    /// The fastest receiver.
     Max,
-    /// The slowest receiver's.
+    /// The slowest receiver.
     Min,
-    /// The slowest one's of those that carry the group tag.
+    /// The slowest of the receivers with the group tag.
     Tagged,
 }
 
-/// A strategy and what the channel says about it; `None` leaves it to the driver's settings.
+/// A strategy and its options in the channel. The driver's settings apply to options that are `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowControl {
-    /// Whose window limits the sender.
+pub struct FlowControlParams {
+    /// The strategy.
     pub strategy: FlowControlStrategy,
-    /// Tag that receivers must carry to count.
+    /// Group tag; only receivers with this tag count.
     pub group_tag: Option<i64>,
-    /// Receivers needed to count as connected.
+    /// Number of receivers that must be present for the publication to be connected.
     pub group_min_size: Option<i32>,
     /// A receiver is gone after this time without a status message.
     pub receiver_timeout_ns: Option<i64>,
-    /// Cap of a retransmission, in receiver windows.
+    /// Maximum length of a retransmission, in receiver windows.
     pub retransmit_window_multiple: Option<i32>,
 }
 
 impl ChannelUri {
-    /// The flow control that the channel asks for. Drivers look at it only for channels with several receivers.
+    /// Returns the flow control of the channel. Drivers use it only for channels with several receivers.
     ///
     /// # Errors
-    /// Code 11 for a name or option that is not known, and for options with a bad value.
-    pub fn flow_control(&self) -> Result<Option<FlowControl>, UriError> {
+    /// Code 11 for an unknown name or option, and for options with an invalid value.
+    pub fn flow_control(&self) -> Result<Option<FlowControlParams>, UriError> {
         let Some(options) = self.get(key::FLOW_CONTROL) else {
             return Ok(None);
         };
         let mut fields = options.split(',');
-        let mut flow_control = FlowControl {
+        let mut flow_control = FlowControlParams {
             strategy: self.strategy(fields.next().unwrap_or_default())?,
             group_tag: None,
             group_min_size: None,
@@ -73,7 +73,7 @@ impl ChannelUri {
     }
 }
 
-impl FlowControl {
+impl FlowControlParams {
     fn take_option(&mut self, field: &str, options: &str) -> Result<(), UriError> {
         let problem = |what: &str| {
             UriError::generic(format!(

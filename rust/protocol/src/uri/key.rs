@@ -1,97 +1,100 @@
 //! Names of the parameters, in the order in which a builder prints them.
 
 macro_rules! keys {
-    ($($(#[$attribute:meta])* $name:ident = $text:literal;)*) => {
-        $($(#[$attribute])* pub const $name: &str = $text;)*
+    ($($(#[doc = $meaning:literal])+ $name:ident = $text:literal;)*) => {
+        $($(#[doc = $meaning])+ pub const $name: &str = $text;)*
 
-        /// Every parameter that is known, in the order in which a builder prints them.
+        /// All known parameters, in the order in which a builder prints them.
         pub const ALL: [&str; [$($text),*].len()] = [$($text),*];
+
+        /// The meaning of each parameter of [`ALL`].
+        pub const MEANINGS: [&str; ALL.len()] = [$(concat!($($meaning),+)),*];
     };
 }
 
 keys! {
-    /// Channel tag and entity tag.
+    /// Tags of the channel and of the stream, `1` or `1,2`. Streams with the same channel tag share a socket.
     TAGS = "tags";
-    /// Address that data is sent to or received on.
+    /// `host:port` to which a publication sends, or on which a subscription receives. Port 0 lets the system choose.
     ENDPOINT = "endpoint";
-    /// Local interface.
+    /// Local interface for multicast, `host:port` or `host/prefix-length`.
     INTERFACE = "interface";
-    /// Address for control, or local address of a publication that sends to many.
+    /// `host:port` of the publisher for multi-destination-cast and for responses.
     CONTROL = "control";
-    /// How destinations are found.
+    /// Management of destinations: `manual`, `dynamic` or `response`.
     CONTROL_MODE = "control-mode";
-    /// Largest datagram payload and frame, in bytes.
+    /// Length of the longest frame in bytes, a multiple of 32 up to 65504.
     MTU = "mtu";
-    /// Length of each of a log's three terms, in bytes.
+    /// Length of each of the log's three terms in bytes: a power of two from 64 KiB to 1 GiB.
     TERM_LENGTH = "term-length";
-    /// First term id of a stream.
+    /// Id of the stream's first term; together with `term-id` and `term-offset` the initial position.
     INITIAL_TERM_ID = "init-term-id";
-    /// Term id at which a publication starts.
+    /// Id of the term at which the publication starts.
     TERM_ID = "term-id";
-    /// Offset in the term at which a publication starts.
+    /// Offset in the term at which the publication starts, in bytes: a multiple of 32.
     TERM_OFFSET = "term-offset";
-    /// Session id, or `tag:` and an entity tag.
+    /// Session id as an integer, or `tag:` and the stream tag of a publication.
     SESSION_ID = "session-id";
-    /// Multicast time to live.
+    /// Time to live of multicast datagrams, 0 to 255.
     TTL = "ttl";
-    /// Whether lost data is asked for again.
+    /// Whether a receiver requests lost data again: `true` or `false`. With `false` it skips gaps.
     RELIABLE = "reliable";
-    /// How long a drained publication is kept.
+    /// Duration for which the driver keeps a drained publication.
     LINGER = "linger";
-    /// A name for people.
+    /// Name for tools and logs.
     ALIAS = "alias";
-    /// Congestion control strategy.
+    /// Congestion control of a subscription: `static` or `cubic`.
     CONGESTION_CONTROL = "cc";
-    /// Flow control strategy.
+    /// Flow control of a publication: `max`, `min` or `tagged`, with options such as `min,g:/3,t:5s`.
     FLOW_CONTROL = "fc";
-    /// Tag of a receiver for flow control.
+    /// Group tag of a subscription for tagged flow control, a 64-bit integer.
     GROUP_TAG = "gtag";
-    /// Whether log files are sparse.
+    /// Whether the log file is sparse: `true` or `false`.
     SPARSE = "sparse";
-    /// Whether the end of the stream is signalled.
+    /// Whether the end of the stream is signalled: `true` or `false`.
     EOS = "eos";
-    /// Whether a subscriber is always part of flow control.
+    /// Whether the subscriber always limits the publisher: `true` or `false`.
     TETHER = "tether";
-    /// Whether a receiver counts itself as one of a group.
+    /// Whether the receiver is one of a group: `true`, `false` or `infer`.
     GROUP = "group";
-    /// Whether a stream that went away may come back.
+    /// Whether a subscription joins a stream again after its image was lost: `true` or `false`.
     REJOIN = "rejoin";
-    /// Whether spies count as connected receivers.
+    /// Whether spies count as connected receivers: `true` or `false`.
     SPIES_SIMULATE_CONNECTION = "ssc";
-    /// Socket send buffer, in bytes.
+    /// Send buffer of the socket, in bytes.
     SOCKET_SNDBUF = "so-sndbuf";
-    /// Socket receive buffer, in bytes.
+    /// Receive buffer of the socket, in bytes.
     SOCKET_RCVBUF = "so-rcvbuf";
-    /// Receiver window, in bytes.
+    /// Window of the receiver, in bytes.
     RECEIVER_WINDOW = "rcv-wnd";
-    /// Where the kernel's receive time goes.
+    /// Offset in the payload for the kernel's receive time, in bytes, or `reserved`.
     MEDIA_RCV_TIMESTAMP_OFFSET = "media-rcv-ts-offset";
-    /// Where the driver's receive time goes.
+    /// Offset in the payload for the driver's receive time, in bytes, or `reserved`.
     CHANNEL_RCV_TIMESTAMP_OFFSET = "channel-rcv-ts-offset";
-    /// Where the driver's send time goes.
+    /// Offset in the payload for the driver's send time, in bytes, or `reserved`.
     CHANNEL_SND_TIMESTAMP_OFFSET = "channel-snd-ts-offset";
-    /// Reserved name; ignored by drivers.
+    /// Reserved name; drivers ignore it.
     RESPONSE_ENDPOINT = "response-endpoint";
-    /// What a response channel belongs to.
+    /// Correlation id of the image or publication to which a response channel belongs.
     RESPONSE_CORRELATION_ID = "response-correlation-id";
-    /// Delay before the first NAK.
+    /// Duration before the first NAK of a gap.
     NAK_DELAY = "nak-delay";
-    /// How long an untethered subscriber may hold back the window.
+    /// Duration for which an untethered subscriber may limit the publisher.
     UNTETHERED_WINDOW_LIMIT_TIMEOUT = "untethered-window-limit-timeout";
-    /// How long an untethered subscriber may finish reading.
+    /// Duration for which an untethered subscriber may finish reading.
     UNTETHERED_LINGER_TIMEOUT = "untethered-linger-timeout";
-    /// How long until an untethered subscriber may rejoin.
+    /// Duration until an untethered subscriber may rejoin.
     UNTETHERED_RESTING_TIMEOUT = "untethered-resting-timeout";
-    /// Retransmissions that a publication keeps in flight.
+    /// Number of retransmissions that a publication keeps in flight, 1 to 256.
     MAX_RESEND = "max-resend";
-    /// Stream id; ignored by drivers.
+    /// Stream id; drivers ignore it.
     STREAM_ID = "stream-id";
-    /// Publisher window, in bytes.
+    /// Window of the publication in bytes, at most half the term length.
     PUBLICATION_WINDOW = "pub-wnd";
 }
 
-/// Whether transport security is asked for. Known to drivers, not to builders.
+/// Whether transport security is requested. Drivers know this key, builders do not.
 pub const ATS: &str = "ats";
 
-/// For these the last of several occurrences counts, for all others the first.
+/// Keys whose last occurrence applies. For all other keys the first occurrence applies.
 pub(super) const LAST_COUNTS: [&str; 6] = [ENDPOINT, INTERFACE, CONTROL, CONTROL_MODE, TTL, TAGS];

@@ -1,13 +1,13 @@
 //! Channel URIs: `aeron:ipc?term-length=64k`, `aeron:udp?endpoint=localhost:40123|mtu=8k`, `aeron-spy:aeron:udp?…`.
 //!
-//! * [`ChannelUri`] reads and prints one, keeping the order of its parameters and those it does not know, and answers each
-//!   parameter by its type.
-//! * [`ChannelUriBuilder`] makes one from typed values.
-//! * [`PublicationParams`], [`SubscriptionParams`] and [`NetworkParams`] are what a driver takes out of one, with its own
-//!   settings where the channel says nothing.
+//! * [`ChannelUri`] parses and prints a channel, keeps the order of its parameters including unknown ones, and returns
+//!   each parameter as a typed value.
+//! * [`ChannelUriBuilder`] creates a channel from typed values.
+//! * [`PublicationParams`], [`SubscriptionParams`] and [`NetworkParams`] are the parameters that a driver reads from a
+//!   channel. If the channel does not set a parameter, the driver's setting applies.
 //!
-//! Nothing here resolves a name or touches the network. A [`UriError`] carries the code that a driver answers and the
-//! message that test suites of Aeron look for; who reports it adds the channel.
+//! This module resolves no names and does no I/O. A [`UriError`] has the code that a driver returns, and the message
+//! that Aeron's test suites expect. The caller adds the channel to the message.
 
 pub mod key;
 
@@ -25,7 +25,7 @@ mod value;
 pub use builder::ChannelUriBuilder;
 pub use channel::{ChannelUri, Media, SPY_PREFIX, Transport};
 pub use error::UriError;
-pub use flow_control::{FlowControl, FlowControlStrategy};
+pub use flow_control::{FlowControlParams, FlowControlStrategy};
 pub use network::{NetworkParams, RESERVED_VALUE_TIMESTAMP_OFFSET, TimestampOffsets};
 pub use publication::{
     ExistingPublication, InitialPosition, PublicationDefaults, PublicationParams, SessionId,

@@ -1,30 +1,30 @@
-//! What both ends of a UDP channel take out of it, apart from addresses.
+//! Parameters that both ends of a UDP channel use, except addresses.
 
 use super::value::unparsable;
 use super::{ChannelUri, ControlMode, UriError, key};
 
-/// Timestamp offset that means the reserved value field of the frame header, which lies in front of the payload.
+/// Timestamp offset that selects the reserved value field in the frame header, which is directly before the payload.
 pub const RESERVED_VALUE_TIMESTAMP_OFFSET: i32 = -8;
 
 const TIMESTAMP_LENGTH: i64 = 8;
 const MAX_TTL: i64 = 255;
 
-/// Where in a message's payload the driver writes times of 8 bytes: an offset in bytes or
-/// [`RESERVED_VALUE_TIMESTAMP_OFFSET`]; `None` for nowhere.
+/// Places in a message's payload where the driver writes timestamps of 8 bytes: an offset in bytes or
+/// [`RESERVED_VALUE_TIMESTAMP_OFFSET`]. `None` writes no timestamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimestampOffsets {
-    /// When the kernel received the datagram.
+    /// Place for the time at which the kernel received the datagram.
     pub media_receive: Option<i32>,
-    /// When the driver received it.
+    /// Place for the time at which the driver received the datagram.
     pub channel_receive: Option<i32>,
-    /// When the driver sent it.
+    /// Place for the time at which the driver sent the datagram.
     pub channel_send: Option<i32>,
 }
 
-/// What a UDP channel says about its endpoint, checked. `None` leaves it to the driver's settings.
+/// Validated endpoint parameters of a UDP channel. The driver's settings apply to values that are `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkParams {
-    /// How destinations are found.
+    /// Control mode: how destinations are added to the channel.
     pub control_mode: ControlMode,
     /// Tag by which other channels refer to the endpoint.
     pub channel_tag: Option<i64>,
@@ -34,20 +34,20 @@ pub struct NetworkParams {
     pub socket_sndbuf_length: Option<i64>,
     /// Socket receive buffer in bytes.
     pub socket_rcvbuf_length: Option<i64>,
-    /// Where times are written.
+    /// Places for timestamps.
     pub timestamp_offsets: TimestampOffsets,
-    /// Tag that a receiver puts in its status messages.
+    /// Group tag that a receiver writes into its status messages.
     pub group_tag: Option<i64>,
     /// Delay before the first NAK of a gap.
     pub nak_delay_ns: Option<i64>,
 }
 
 impl NetworkParams {
-    /// Takes the parameters out of `uri`.
+    /// Reads the parameters from `uri`.
     ///
     /// # Errors
-    /// Code 1 when nothing tells the channel from others, for dynamic control without a control address and for a bad
-    /// channel tag; code 11 for other values, and for transport security, which is not at hand.
+    /// Code 1 if no parameter identifies the channel, for dynamic control without a control address, and for an invalid
+    /// channel tag. Code 11 for other invalid values, and for transport security, which is not supported.
     pub fn parse(uri: &ChannelUri) -> Result<Self, UriError> {
         let control_mode = uri.control_mode();
         let channel_tag = uri.channel_tag()?;
@@ -135,7 +135,7 @@ fn parse_timestamp_offset(uri: &ChannelUri, key: &str) -> Result<Option<i32>, Ur
         Some(text) => match text.parse() {
             Ok(offset @ (RESERVED_VALUE_TIMESTAMP_OFFSET | 0..)) => Ok(Some(offset)),
             Ok(_) => Ok(None),
-            // C drivers name this key whichever it is.
+            // The text always names `media-rcv-ts-offset`, even if another key is invalid, as in the C driver.
             Err(_) => Err(UriError::generic(format!(
                 "Invalid media-rcv-ts-offset: {text}"
             ))),

@@ -1,4 +1,4 @@
-//! What a driver takes out of a publication's channel.
+//! Parameters that a driver reads from a publication's channel.
 
 use super::value::{integer_error_reason, parse_integer, unparsable};
 use super::{ChannelUri, ControlMode, Media, ResponseCorrelation, UriError, key, session_id_tag};
@@ -11,48 +11,48 @@ pub(super) const FRAME_ALIGNMENT: i64 = frame::FRAME_ALIGNMENT as i64;
 pub(super) const MAX_UDP_PAYLOAD_LENGTH: i64 = frame::MAX_UDP_PAYLOAD_LENGTH as i64;
 const MAX_RESEND_LIMIT: i64 = 256;
 
-/// What applies where a publication's channel says nothing; a driver's settings for IPC or for the network.
+/// Defaults for parameters that a publication's channel does not set: a driver's settings for IPC or for the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicationDefaults {
     /// Length of a term in bytes, a power of two.
     pub term_length: i32,
-    /// Largest frame in bytes.
+    /// Maximum length of a frame in bytes.
     pub mtu_length: i32,
-    /// Publisher window in bytes; half the term when 0 or larger than that.
+    /// Publisher window in bytes. If the value is 0 or larger than half a term, the window is half a term.
     pub window_length: i32,
-    /// How long a drained publication is kept.
+    /// Time for which a drained publication is kept.
     pub linger_timeout_ns: i64,
     /// Whether log files are sparse.
     pub is_sparse: bool,
-    /// Whether spies count as connected receivers.
+    /// Whether the publication is connected if it has only spies.
     pub spies_simulate_connection: bool,
-    /// Retransmissions in flight.
+    /// Maximum number of concurrent retransmissions.
     pub max_resend: i32,
     /// Timeouts of untethered subscribers.
     pub untethered: UntetheredTimeouts,
 }
 
-/// How long an untethered subscriber is waited for.
+/// Timeouts of untethered subscribers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UntetheredTimeouts {
-    /// How long it may hold back the window.
+    /// Time for which a subscriber may limit the window.
     pub window_limit_timeout_ns: i64,
-    /// How long it may finish reading; as long as the window limit timeout when `None`.
+    /// Time for which a subscriber may continue to read; `None` for the window limit timeout.
     pub linger_timeout_ns: Option<i64>,
-    /// How long until it may rejoin.
+    /// Time after which a subscriber may rejoin.
     pub resting_timeout_ns: i64,
 }
 
-/// Which session id a publication is to have.
+/// Session id of a new publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionId {
-    /// One that the driver chooses.
+    /// The driver chooses the session id.
     Automatic,
-    /// This one.
+    /// The given session id.
     Explicit(i32),
 }
 
-/// Where a stream starts.
+/// Start of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitialPosition {
     /// First term id of the stream.
@@ -64,7 +64,7 @@ pub struct InitialPosition {
 }
 
 impl InitialPosition {
-    /// Bytes since the start of the stream.
+    /// Returns the bytes since the start of the stream.
     #[must_use]
     pub fn position(&self, term_length: i32) -> i64 {
         let term_count = i64::from(self.term_id.wrapping_sub(self.initial_term_id));
@@ -72,68 +72,68 @@ impl InitialPosition {
     }
 }
 
-/// A live publication that a new one refers to or may share.
+/// An existing publication that a channel refers to by a tag, or that a new command may share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExistingPublication {
-    /// Its session id.
+    /// Session id of the publication.
     pub session_id: i32,
-    /// Its largest frame in bytes.
+    /// Maximum length of a frame in bytes.
     pub mtu_length: i32,
-    /// Length of its terms in bytes.
+    /// Length of the publication's terms in bytes.
     pub term_length: i32,
-    /// Where it started when it was created.
+    /// Initial position of the publication.
     pub initial_position: InitialPosition,
 }
 
-/// What a publication's channel asks for, completed and checked.
+/// Validated parameters of a publication's channel, with defaults for parameters that the channel does not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicationParams {
     /// Length of a term in bytes.
     pub term_length: i32,
-    /// Whether the channel states the term length.
+    /// Whether the channel sets the term length.
     pub is_term_length_stated: bool,
-    /// Largest frame in bytes.
+    /// Maximum length of a frame in bytes.
     pub mtu_length: i32,
-    /// Whether the channel states the MTU.
+    /// Whether the channel sets the MTU.
     pub is_mtu_stated: bool,
     /// Publisher window in bytes, at most half a term.
     pub window_length: i32,
-    /// Where the stream starts; at the beginning of a random term when `None`.
+    /// Start of the stream; `None` for the beginning of a random term.
     pub initial_position: Option<InitialPosition>,
     /// Session id.
     pub session_id: SessionId,
     /// Tag by which other channels refer to the publication.
     pub entity_tag: Option<i64>,
-    /// How long the drained publication is kept.
+    /// Time for which the drained publication is kept.
     pub linger_timeout_ns: i64,
     /// Whether the log file is sparse.
     pub is_sparse: bool,
-    /// Whether the end of the stream is signalled.
+    /// Whether the sender signals the end of the stream.
     pub signal_eos: bool,
-    /// Whether spies count as connected receivers.
+    /// Whether the publication is connected if it has only spies.
     pub spies_simulate_connection: bool,
-    /// Retransmissions in flight.
+    /// Maximum number of concurrent retransmissions.
     pub max_resend: i32,
-    /// Whether the publication answers requests.
+    /// Whether the publication sends responses.
     pub is_response: bool,
-    /// What the responses belong to.
+    /// The request stream to which the responses belong.
     pub response_correlation: Option<ResponseCorrelation>,
-    /// How long an untethered subscriber may hold back the window.
+    /// Time for which an untethered subscriber may limit the window.
     pub untethered_window_limit_timeout_ns: i64,
-    /// How long an untethered subscriber may finish reading.
+    /// Time for which an untethered subscriber may continue to read.
     pub untethered_linger_timeout_ns: i64,
-    /// How long until an untethered subscriber may rejoin.
+    /// Time after which an untethered subscriber may rejoin.
     pub untethered_resting_timeout_ns: i64,
 }
 
 impl PublicationParams {
-    /// Takes the parameters out of `uri`, completed by `defaults`. `tagged` finds the network publication with an entity
-    /// tag, for `session-id=tag:…`, which then lends its session id, MTU and term length.
+    /// Reads the parameters from `uri`, with `defaults` for those it does not set. `tagged` finds the network
+    /// publication with an entity tag; for `session-id=tag:…`, its session id, MTU and term length are used.
     ///
-    /// `ssc` and `max-resend` are without effect for IPC, but must be right.
+    /// `ssc` and `max-resend` have no effect for IPC, but must be valid.
     ///
     /// # Errors
-    /// Code 11 with the key and value that are wrong, and the limit they break.
+    /// Code 11 with the invalid key and value, and the limit.
     pub fn parse(
         uri: &ChannelUri,
         defaults: &PublicationDefaults,
@@ -152,7 +152,7 @@ impl PublicationParams {
             && is_response
             && response_correlation == Some(ResponseCorrelation::Prototype)
         {
-            // It sends nothing, so it gets the least that a log can have.
+            // The publication sends nothing, so its terms have the minimum length.
             term_length = TERM_MIN_LENGTH as i32;
         }
         let mtu_length = stated_mtu_length
@@ -185,7 +185,7 @@ impl PublicationParams {
         })
     }
 
-    /// Whether a publication that was found may be shared: what the new channel states must be what the other has.
+    /// Checks whether an existing publication may be shared: it must have all values that the new channel sets.
     ///
     /// # Errors
     /// Code 11 with the first parameter that differs and both values.
@@ -342,7 +342,8 @@ fn parse_window_length(
     Ok(window as i32)
 }
 
-/// The three parameters make a place in a stream, in a term of the stated length or, without one, of the largest.
+/// Checks that the three parameters are a valid position, in a term of the channel's term length, or of the maximum
+/// length if the channel sets none.
 pub(super) fn check_initial_position(uri: &ChannelUri) -> Result<(), UriError> {
     let term_length = parse_term_length(uri)?.unwrap_or(TERM_MAX_LENGTH as i32);
     parse_initial_position(uri, term_length).map(drop)
@@ -365,7 +366,7 @@ fn parse_initial_position(
     let term_id: i32 = parse_integer(key::TERM_ID, term_id, "int32_t")?;
     let term_offset = parse_term_offset(term_offset)?;
     if term_id.wrapping_sub(initial_term_id) < 0 {
-        // The second name is what C drivers print.
+        // The second name is the one that C drivers print.
         return Err(UriError::generic(format!(
             "Param difference greater than 2^31 - 1: init-term-id={initial_term_id} term-offset={term_id}"
         )));
@@ -378,7 +379,7 @@ fn parse_initial_position(
     }))
 }
 
-/// A negative offset is shown as C drivers do: as a large unsigned number.
+/// Parses a term offset. Prints a negative one like C drivers: as a large unsigned number.
 fn parse_term_offset(text: &str) -> Result<u64, UriError> {
     let parsed = match text.parse::<i64>() {
         Ok(offset) => Ok(offset as u64),

@@ -1,30 +1,30 @@
-//! What a driver takes out of a subscription's channel.
+//! Parameters that a driver reads from a subscription's channel.
 
 use super::{ChannelUri, ControlMode, UntetheredTimeouts, UriError, key};
 
-/// Whether a receiver counts itself as one of a group.
+/// Whether a receiver is a member of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReceiverGroup {
-    /// It does.
+    /// The receiver is a member.
     Yes,
-    /// It does not.
+    /// The receiver is not a member.
     No,
-    /// It does when the channel is multicast or the sender says so.
+    /// The receiver is a member if the channel is multicast or the sender sets the group flag.
     Infer,
 }
 
-/// What applies where a subscription's channel says nothing; a driver's settings.
+/// Defaults for parameters that a subscription's channel does not set: a driver's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubscriptionDefaults {
-    /// Whether lost data is asked for again.
+    /// Whether the receiver requests lost data again.
     pub is_reliable: bool,
     /// Whether log files of images are sparse.
     pub is_sparse: bool,
-    /// Whether the subscriber is always part of flow control.
+    /// Whether a slow subscriber always limits the publisher.
     pub is_tether: bool,
-    /// Whether a stream that went away may come back.
+    /// Whether the subscription rejoins a stream whose image has ended.
     pub is_rejoin: bool,
-    /// Whether the receiver counts itself as one of a group.
+    /// Whether the receiver is a member of a group.
     pub group: ReceiverGroup,
     /// Receiver window in bytes.
     pub receiver_window_length: i64,
@@ -32,38 +32,38 @@ pub struct SubscriptionDefaults {
     pub untethered: UntetheredTimeouts,
 }
 
-/// What a subscription's channel asks for, completed and checked. IPC subscriptions and spies use a part of it.
+/// Validated parameters of a subscription's channel, with defaults. IPC subscriptions and spies use only some of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubscriptionParams {
-    /// Take images of this session only.
+    /// If set, the subscription only has images of this session.
     pub session_id: Option<i32>,
-    /// Whether lost data is asked for again.
+    /// Whether the receiver requests lost data again.
     pub is_reliable: bool,
     /// Whether log files of images are sparse.
     pub is_sparse: bool,
-    /// Whether the subscriber is always part of flow control.
+    /// Whether a slow subscriber always limits the publisher.
     pub is_tether: bool,
-    /// Whether a stream that went away may come back.
+    /// Whether the subscription rejoins a stream whose image has ended.
     pub is_rejoin: bool,
-    /// Whether the receiver counts itself as one of a group.
+    /// Whether the receiver is a member of a group.
     pub group: ReceiverGroup,
-    /// Whether the subscription takes responses.
+    /// Whether the subscription receives responses.
     pub is_response: bool,
     /// Receiver window in bytes.
     pub receiver_window_length: i64,
-    /// How long an untethered subscriber may hold back the window.
+    /// Time for which an untethered subscriber may limit the window.
     pub untethered_window_limit_timeout_ns: i64,
-    /// How long an untethered subscriber may finish reading.
+    /// Time for which an untethered subscriber may continue to read.
     pub untethered_linger_timeout_ns: i64,
-    /// How long until an untethered subscriber may rejoin.
+    /// Time after which an untethered subscriber may rejoin.
     pub untethered_resting_timeout_ns: i64,
 }
 
 impl SubscriptionParams {
-    /// Takes the parameters out of `uri`, completed by `defaults`.
+    /// Reads the parameters from `uri`. Parameters that `uri` does not set are from `defaults`.
     ///
     /// # Errors
-    /// Code 11 with the key and value that are wrong.
+    /// Code 11 with the invalid key and value.
     pub fn parse(uri: &ChannelUri, defaults: &SubscriptionDefaults) -> Result<Self, UriError> {
         let flag = |key, default| Ok(uri.boolean(key)?.unwrap_or(default));
         let untethered = UntetheredTimeouts::parse(uri, &defaults.untethered)?;

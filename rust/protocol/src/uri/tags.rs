@@ -1,36 +1,36 @@
-//! How channels refer to one another: tags, control modes, response channels.
+//! References between channels: tags, control modes, response channels.
 
 use super::value::integer_error_reason;
 use super::{ChannelUri, UriError, key};
 
-/// How a channel finds its destinations.
+/// How destinations are added to a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ControlMode {
-    /// The endpoint; also for any text that is not known.
+    /// The endpoint is the only destination; also for an unknown control mode.
     #[default]
     None,
-    /// Whoever sends a status message to the control address.
+    /// Every receiver that sends a status message to the control address.
     Dynamic,
-    /// Those added by command.
+    /// Destinations that are added by command.
     Manual,
-    /// Learned from the request that a response belongs to.
+    /// The receiver that sent the request.
     Response,
 }
 
-/// What a response channel belongs to.
+/// The request stream of a response channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResponseCorrelation {
     /// Correlation id of an image, or registration id of a response subscription.
     Id(i64),
-    /// A publication that holds a port for those to come and sends nothing.
+    /// A publication that only reserves a port for later response publications, and sends nothing.
     Prototype,
 }
 
 impl ChannelUri {
-    /// The channel tag: the part of `tags` before the comma.
+    /// Returns the channel tag: the part of `tags` before the comma.
     ///
     /// # Errors
-    /// Code 1 when it is not a decimal int64 other than −1.
+    /// Code 1 if the text is not a decimal int64 other than −1.
     pub fn channel_tag(&self) -> Result<Option<i64>, UriError> {
         let Some(text) = self.tag_texts().map(|(channel, _)| channel) else {
             return Ok(None);
@@ -44,10 +44,10 @@ impl ChannelUri {
         }
     }
 
-    /// The entity tag, which names a publication: the part of `tags` behind the comma.
+    /// Returns the entity tag, which identifies a publication: the part of `tags` after the comma.
     ///
     /// # Errors
-    /// Code 11 when it is not a decimal int64.
+    /// Code 11 if the text is not a decimal int64.
     pub fn entity_tag(&self) -> Result<Option<i64>, UriError> {
         match self.tag_texts() {
             Some((_, text)) if !text.is_empty() => text
@@ -58,13 +58,13 @@ impl ChannelUri {
         }
     }
 
-    /// Whether the channel carries tags.
+    /// Whether the channel has tags.
     #[must_use]
     pub fn is_tagged(&self) -> bool {
         self.get(key::TAGS).is_some()
     }
 
-    /// How the channel finds its destinations.
+    /// Returns the control mode of the channel.
     #[must_use]
     pub fn control_mode(&self) -> ControlMode {
         match self.get(key::CONTROL_MODE) {
@@ -75,10 +75,10 @@ impl ChannelUri {
         }
     }
 
-    /// What a response channel belongs to; `None` also for −1.
+    /// Returns the request stream of a response channel; `None` also for −1.
     ///
     /// # Errors
-    /// Code 11 when it is neither `prototype` nor an int64 of at least −1.
+    /// Code 11 if the text is neither `prototype` nor an int64 of at least −1.
     pub fn response_correlation(&self) -> Result<Option<ResponseCorrelation>, UriError> {
         match self.get(key::RESPONSE_CORRELATION_ID) {
             None => Ok(None),
@@ -99,10 +99,10 @@ impl ChannelUri {
     }
 }
 
-/// The entity tag in a session id of the form `tag:<int64>`; `None` for one of another form.
+/// Returns the entity tag in a session id of the form `tag:<int64>`; `None` for a session id of another form.
 ///
 /// # Errors
-/// Code 11 when what follows `tag:` is not a decimal int64.
+/// Code 11 if the text after `tag:` is not a decimal int64.
 pub fn session_id_tag(session_id: &str) -> Result<Option<i64>, UriError> {
     let Some(tag) = session_id.strip_prefix("tag:") else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Parameters by their type. A parameter that is absent is `None`; one that is wrong is an error with code 11.
+//! Reads parameters as typed values. An absent parameter is `None`. An invalid parameter is an error with code 11.
 
 use std::num::IntErrorKind;
 use std::str::FromStr;
@@ -8,46 +8,46 @@ use aeron_agent::value::{parse_duration_ns, parse_size};
 use super::{ChannelUri, UriError};
 
 impl ChannelUri {
-    /// A number of bytes: decimal digits, then nothing or `k`, `m`, `g`.
+    /// Returns a number of bytes: decimal digits, optionally followed by `k`, `m` or `g`.
     ///
     /// # Errors
-    /// Code 11 for anything else.
+    /// Code 11 for any other text.
     pub fn size(&self, key: &str) -> Result<Option<i64>, UriError> {
         self.parsed(key, |value| {
             parse_size(value).map_err(|_| unparsable(key, value))
         })
     }
 
-    /// A number of nanoseconds: decimal digits, then nothing or `ns`, `us`, `ms`, `s`.
+    /// Returns a number of nanoseconds: decimal digits, optionally followed by `ns`, `us`, `ms` or `s`.
     ///
     /// # Errors
-    /// Code 11 for anything else.
+    /// Code 11 for any other text.
     pub fn duration_ns(&self, key: &str) -> Result<Option<i64>, UriError> {
         self.parsed(key, |value| {
             parse_duration_ns(value).map_err(|_| unparsable(key, value))
         })
     }
 
-    /// A decimal number with an optional sign.
+    /// Returns a decimal number with an optional sign.
     ///
     /// # Errors
-    /// Code 11 for anything else and outside 32 bits.
+    /// Code 11 for any other text, and for numbers outside 32 bits.
     pub fn int32(&self, key: &str) -> Result<Option<i32>, UriError> {
         self.parsed(key, |value| parse_integer(key, value, "int32_t"))
     }
 
-    /// A decimal number with an optional sign.
+    /// Returns a decimal number with an optional sign.
     ///
     /// # Errors
-    /// Code 11 for anything else and outside 64 bits.
+    /// Code 11 for any other text, and for numbers outside 64 bits.
     pub fn int64(&self, key: &str) -> Result<Option<i64>, UriError> {
         self.parsed(key, |value| parse_integer(key, value, "int64_t"))
     }
 
-    /// Exactly `true` or `false`.
+    /// Returns the value of exactly `true` or `false`.
     ///
     /// # Errors
-    /// Code 11 for anything else.
+    /// Code 11 for any other text.
     pub fn boolean(&self, key: &str) -> Result<Option<bool>, UriError> {
         self.parsed(key, |value| {
             bool::from_str(value).map_err(|_| {
@@ -69,7 +69,7 @@ pub(super) fn unparsable(key: &str, value: &str) -> UriError {
     UriError::generic(format!("could not parse {key}={value} in URI"))
 }
 
-/// `type_name` is the one that C drivers print.
+/// Parses an integer. `type_name` is the type name that C drivers print.
 pub(super) fn parse_integer<T: FromStr<Err = std::num::ParseIntError>>(
     key: &str,
     value: &str,
@@ -83,7 +83,7 @@ pub(super) fn parse_integer<T: FromStr<Err = std::num::ParseIntError>>(
     })
 }
 
-/// Out of range is said as the C library says it.
+/// Returns the reason; for an overflow, the text of the C library.
 pub(super) fn integer_error_reason(error: &std::num::ParseIntError) -> &'static str {
     match error.kind() {
         IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "Numerical result out of range",

@@ -1,4 +1,4 @@
-//! Messages that a real archive and its client exchanged, and examples that were put together from the rules.
+//! Messages that a real archive and its client exchanged, and examples that were constructed from the rules.
 
 use aeron_protocol::archive::{
     ARCHIVE_PROTOCOL_VERSION, ArchiveDecodeError, ArchiveErrorCode, ArchiveRequest,
@@ -12,7 +12,7 @@ use crate::schema::{self, VERSION, Values};
 const CAPTURED: &str = include_str!("../vectors/archive/captured.json");
 const EXAMPLES: &str = include_str!("../vectors/archive/examples.json");
 
-/// A message, and what it says.
+/// A message, and its decoded fields.
 struct Vector {
     message: String,
     bytes: Vec<u8>,
@@ -32,7 +32,7 @@ impl Vector {
         }
     }
 
-    /// The fields as the vector has them; those that it does not have are absent.
+    /// Returns the fields in the vector; fields that it does not have are absent.
     fn values(&self) -> Values {
         let message = schema::message(&self.message);
         let number = |name: &String| self.decoded[name].as_i64().unwrap_or_default();
@@ -50,7 +50,7 @@ fn captured() -> Vec<Vector> {
     messages.iter().map(Vector::of).collect()
 }
 
-/// The examples that are messages of the protocol; two are the beginnings of files.
+/// Returns the examples that are messages of the protocol. Two other examples are beginnings of files.
 fn examples() -> Vec<Vector> {
     let is_message = |vector: &&Value| {
         let message = vector["message"].as_str().expect("a name");

@@ -15,7 +15,7 @@ pub enum Decoded<'a> {
 }
 
 impl<'a> Decoded<'a> {
-    /// Reads a message as that stream does which knows its template.
+    /// Decodes a message as the stream that knows its template does.
     pub fn of(message: &'a [u8]) -> Result<Self, ArchiveDecodeError> {
         let is_unknown = |error: &ArchiveDecodeError| {
             matches!(error, ArchiveDecodeError::UnknownTemplateId { .. })
@@ -45,7 +45,7 @@ impl<'a> Decoded<'a> {
             Self::Response(message) => message.encoded_length(),
             Self::Event(message) => message.encoded_length(),
         };
-        // Whatever the buffer had before must not show.
+        // Old bytes of the buffer must not appear in the message.
         let mut bytes = vec![0xA5; length];
         assert_eq!(self.encode(&mut bytes), Ok(length));
         bytes
@@ -59,7 +59,7 @@ impl<'a> Decoded<'a> {
         }
     }
 
-    /// Name and fields of the message: `Ping { control_session_id: 7 }`.
+    /// Returns the name and fields of the message: `Ping { control_session_id: 7 }`.
     pub fn text(&self) -> String {
         match self {
             Self::Request(message) => text_within(message),

@@ -1,4 +1,5 @@
-//! Messages of the archive's control protocol: captured ones, all of the schema in every version, and bytes that are none.
+//! Messages of the archive's control protocol: captured ones, all messages of the schema in every version, and invalid
+//! bytes.
 
 mod captures;
 mod decoded;

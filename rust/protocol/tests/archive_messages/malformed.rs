@@ -1,4 +1,4 @@
-//! Bytes that are no message, or not a whole one.
+//! Invalid and incomplete messages.
 
 use aeron_protocol::EncodeError;
 use aeron_protocol::archive::{
@@ -134,7 +134,8 @@ fn another_schema_is_an_error_that_names_it_07_09() {
     }
 }
 
-/// 07-10 is an undefined enum value without an answer. Section 22 recommends an answer if the ids can be read, and they can.
+/// 07-10: an undefined enum value, for which Aeron sends no response. Section 22 recommends a response if the ids can
+/// be read, which is possible here.
 #[test]
 fn an_undefined_number_is_an_error_and_the_ids_can_be_read() {
     let mut count = 0;

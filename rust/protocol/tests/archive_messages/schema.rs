@@ -1,4 +1,4 @@
-//! The schema as it was computed from Aeron's, and an encoder that knows nothing else.
+//! The schema of archive messages, as JSON generated from Aeron's schema, and an encoder that uses only this JSON.
 
 use aeron_protocol::archive::{ArchiveRequest, ArchiveResponse, RecordingEvent};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ const SCHEMA: &str = include_str!("../vectors/archive/schema-layout.json");
 
 pub const VERSION: u16 = 13;
 
-/// Records of the catalog, which are never sent.
+/// Records of the catalog, which are never sent as messages.
 const CATALOG_TEMPLATES: [u16; 2] = [20, 21];
 
 pub struct MessageSchema {
@@ -94,7 +94,7 @@ impl MessageSchema {
         }
     }
 
-    /// Values made of any numbers and texts: those of an enumeration become one of its numbers.
+    /// Creates values from any numbers and texts. For an enumeration, selects one of its numbers.
     pub fn values(&self, numbers: &[i64], texts: &[Vec<u8>]) -> Values {
         let fields = self.fields.iter().zip(numbers.iter().cycle());
         Values {
@@ -108,7 +108,7 @@ impl MessageSchema {
         }
     }
 
-    /// Values that differ from each other.
+    /// Returns values that differ from each other.
     pub fn sample(&self) -> Values {
         let texts: Vec<Vec<u8>> = ["aeron:udp?endpoint=a:1", "b", "", "source", "e"]
             .map(|text| text.as_bytes().to_vec())
@@ -117,7 +117,7 @@ impl MessageSchema {
         self.values(&numbers, &texts)
     }
 
-    /// Bytes of the block in a version of the schema.
+    /// Returns the block length in a version of the schema.
     pub fn block_length_in(&self, version: u16) -> usize {
         let fields = self.fields.iter().filter(|field| field.since <= version);
         fields
@@ -126,7 +126,8 @@ impl MessageSchema {
             .expect("a field")
     }
 
-    /// The message as a peer of a version writes it. A block that is longer than the version's has bytes of no meaning at its end.
+    /// Encodes the message as a peer of a version does. If the block is longer than the version's, arbitrary bytes fill
+    /// its end.
     pub fn encode(&self, version: u16, block_length: usize, values: &Values) -> Vec<u8> {
         let header = [block_length as u16, self.template_id, 101, version];
         let mut bytes: Vec<u8> = header.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -144,19 +145,20 @@ impl MessageSchema {
             }
         }
         if self.name == "RecordingDescriptor" {
-            // A catalog entry has 24 bytes more before the descriptor's fields than a message, and ends at a multiple of 64.
+            // A catalog entry has 24 more bytes before the descriptor's fields than a message, and ends at a multiple
+            // of 64.
             let length = (bytes.len() + 24).next_multiple_of(64) - 24;
             bytes.resize(length, 0);
         }
         bytes
     }
 
-    /// The message as this version writes it.
+    /// Encodes the message as this crate's version does.
     pub fn encode_now(&self, values: &Values) -> Vec<u8> {
         self.encode(VERSION, self.block_length, values)
     }
 
-    /// Name and fields of the message that a peer of a version has sent, as [`Decoded::text`] gives them.
+    /// Returns the name and fields of a message from a peer of a version, in the form of [`Decoded::text`].
     pub fn text(&self, version: u16, values: &Values) -> String {
         let fields = self.fields.iter().zip(&values.fields);
         let fields = fields
@@ -198,7 +200,7 @@ impl FieldSchema {
     }
 }
 
-/// Names and numbers of an enumeration; `RECORDING_UNKNOWN` is called `RecordingUnknown` here.
+/// Returns the names and numbers of an enumeration; `RECORDING_UNKNOWN` becomes `RecordingUnknown`.
 fn codes_of(schema: &Value) -> Vec<(String, i64)> {
     let values = schema["values"].as_object().expect("values");
     values
@@ -211,7 +213,7 @@ fn codes_of(schema: &Value) -> Vec<(String, i64)> {
         .collect()
 }
 
-/// The name that a field of the schema has in the crate.
+/// Returns the name of a schema field in this crate.
 fn own_name(name: &str) -> String {
     match name {
         "startTimestamp" => "start_timestamp_ms".to_owned(),
@@ -296,7 +298,7 @@ pub fn any_message() -> impl Strategy<Value = (MessageSchemaIndex, Vec<i64>, Vec
     )
 }
 
-/// Place of a message in [`messages`].
+/// Index of a message in [`messages`].
 pub type MessageSchemaIndex = usize;
 
 proptest! {

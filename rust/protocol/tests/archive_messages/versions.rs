@@ -1,4 +1,4 @@
-//! Messages of peers whose schema is older or newer.
+//! Messages of peers with an older or newer schema.
 
 use aeron_protocol::archive::{ArchiveDecodeError, ArchiveRequest};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::decoded::Decoded;
 use crate::schema::{VERSION, any_message, message, messages};
 
-/// A request of a version, as that version lays it out.
+/// Returns a request with the layout of a version.
 fn sent_by(version: u16, name: &str) -> Vec<u8> {
     let message = message(name);
     message.encode(version, message.block_length_in(version), &message.sample())
@@ -138,7 +138,7 @@ proptest! {
         prop_assert_eq!(Decoded::of(&encoded), Ok(decoded));
     }
 
-    /// A field that its version does not have is absent, whatever the bytes at its place are.
+    /// A field that the message's version does not have is absent, for any bytes at its place.
     #[test]
     fn an_older_version_with_a_full_block_has_no_newer_fields(
         (index, numbers, texts) in any_message(),

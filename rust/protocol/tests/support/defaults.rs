@@ -1,4 +1,4 @@
-//! What a driver with its usual settings takes where a channel says nothing.
+//! Default settings of a driver, for parameters that a channel does not set.
 
 use aeron_protocol::uri::{
     PublicationDefaults, ReceiverGroup, SubscriptionDefaults, UntetheredTimeouts,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::client::{
-    AeronArchive, ArchiveCall, ArchiveOperation, NULL_COUNTER_ID, ReplayParams, ReplicationParams,
-    Result, SessionState, StartedReplay,
+    AeronArchive, ArchiveCall, ArchiveOperation, ArchiveSessionState, NULL_COUNTER_ID,
+    ReplayParams, ReplicationParams, Result, StartedReplay,
 };
 use aeron_protocol::archive::{
     NULL_LENGTH, NULL_SESSION_ID, NULL_VALUE, REPLAY_ALL_AND_FOLLOW, SourceLocation,
@@ -21,7 +21,7 @@ use super::link::Link;
 use super::operation::{ArchiveTask, ConvertOf, Task};
 use super::persistent::PyPersistentSubscription;
 use super::persistent_options::Options;
-use super::recorded::{RecordedStream, WaitRecorded};
+use super::recorded::{PublicationStream, WaitRecorded};
 use super::recording::{PyRecording, PyRecordingSubscription};
 use super::replay::Replay;
 use super::signals::PyRecordingSignals;
@@ -29,28 +29,38 @@ use crate::argument::{self, Argument, wrong_type};
 use crate::channel::Channel;
 use crate::client::PyAeron;
 use crate::errors::raise;
-use crate::events::Handler;
+use crate::events::EventHandler;
 use crate::fork::OfProcess;
 use crate::operations::{Owned, PyPendingOperation};
 use crate::publication::{PyExclusivePublication, PyPublication};
 use crate::subscription::PySubscription;
-use crate::waiting::Patience;
+use crate::waiting::WaitPolicy;
 
-/// A client of an archive, which `connect_archive` returns.
+/// A client of an archive, which `connect_archive` returns. Thread-safe.
 ///
-/// Each method sends a request and waits for the response, up to the message timeout. Its `async_` form returns a `PendingOperation`
-/// instead, for `await` or `result(timeout)`. Refusals of the archive are `ArchiveError`s with a `code` and a `correlation_id`.
+/// A method that sends a request waits for the response, up to the message timeout. Its `async_` form
+/// returns a `PendingOperation` instead, for `await` or `result(timeout)`. If the archive refuses a
+/// request, the method raises an `ArchiveError` with a `code` and a `correlation_id`.
 ///
-/// A thread of the client keeps the session alive while the program makes no calls. In a program that runs the client's conductor itself
-/// (`use_conductor_agent_invoker`, or a driver in mode INVOKER) there is no such thread: call `poll` at least once in a few seconds.
+/// A thread of the client keeps the session alive while the program makes no calls. In a program that runs
+/// the client's conductor itself (`use_conductor_agent_invoker`, or a driver in mode INVOKER) there is no
+/// such thread: call `poll` every few seconds.
 ///
-/// A context manager that closes the session; recordings, replays and replications of the archive go on. Thread-safe.
-#[pyclass(frozen, weakref, module = "aeron._aeron", name = "AeronArchive")]
+/// A context manager that closes the session. Recordings, replays and replications of the archive continue.
+///
+/// Example:
+///     ```python
+///     archive = aeron.connect_archive(client)
+///     publication = archive.add_recorded_publication("aeron:ipc", 1001)
+///     for recording in archive.list_recordings():
+///         print(recording.recording_id, recording.stop_position)
+///     ```
+#[pyclass(frozen, weakref, module = "aeron", name = "AeronArchive")]
 pub struct PyAeronArchive {
     link: OfProcess<Arc<Link>>,
     client: Py<PyAeron>,
     /// Its handlers, for the garbage collector.
-    handlers: Vec<Handler>,
+    handlers: Vec<EventHandler>,
     credentials: Arc<Credentials>,
     has_signal_handler: bool,
     max_idle_park_ns: u64,
@@ -59,7 +69,7 @@ pub struct PyAeronArchive {
 impl Drop for PyAeronArchive {
     fn drop(&mut self) {
         // The program did not close the client. Native code no longer calls its handlers.
-        self.handlers.iter().for_each(Handler::clear);
+        self.handlers.iter().for_each(EventHandler::clear);
     }
 }
 
@@ -67,7 +77,7 @@ impl PyAeronArchive {
     pub fn new(
         link: Arc<Link>,
         client: &Bound<'_, PyAeron>,
-        handlers: Vec<Handler>,
+        handlers: Vec<EventHandler>,
         credentials: Arc<Credentials>,
         has_signal_handler: bool,
     ) -> Self {
@@ -81,7 +91,7 @@ impl PyAeronArchive {
         }
     }
 
-    /// The session, which stays open as long as the link.
+    /// Returns the session. It is open as long as the link exists.
     pub fn link(&self) -> PyResult<&Arc<Link>> {
         self.link.get()
     }
@@ -90,7 +100,7 @@ impl PyAeronArchive {
         self.link.get().map(|link| &link.archive)
     }
 
-    /// Begins what the archive has to finish. `convert` makes the Python object of the result.
+    /// Starts an operation of the archive. `convert` creates the Python object of its result.
     fn pending<T: Send + 'static, K: Task<T> + 'static>(
         slf: &Bound<'_, Self>,
         what: &str,
@@ -137,18 +147,18 @@ impl Argument for Source {
 }
 
 const LOCAL: Source = Source(SourceLocation::Local);
-/// Channel of replays, if nobody names one: that of an archive on the client's driver.
+/// Default channel of replays: for an archive on the client's driver.
 pub const REPLAY_CHANNEL: &str = "aeron:ipc";
-/// Stream of replays, if nobody names one; the session id keeps them apart.
+/// Default stream of replays. Each replay has its own session id.
 pub const REPLAY_STREAM_ID: i32 = 100;
 
-/// What names a recording that is to be stopped: a publication, a channel, or the id of the archive's subscription.
-enum Recorded {
+/// The name of a recording to stop: a publication, a channel, or the id of the archive's subscription.
+enum RecordingToStop {
     Subscription(i64),
     Stream(String, i32),
 }
 
-impl Recorded {
+impl RecordingToStop {
     fn read(recorded: &Bound<'_, PyAny>, stream_id: Option<i32>) -> PyResult<Self> {
         if let Some(stream) = session_of(recorded)? {
             let channel = AeronArchive::session_channel(&stream.channel, stream.session_id);
@@ -194,15 +204,15 @@ fn session_of(publication: &Bound<'_, PyAny>) -> PyResult<Option<PublishedStream
     }))
 }
 
-/// What a listing of recordings is limited to.
-struct Wanted {
+/// The filter of a listing of recordings.
+struct RecordingFilter {
     channel: Option<String>,
     stream_id: Option<i32>,
     limit: usize,
 }
 
-impl Wanted {
-    /// Asks for the recordings; the archive itself can only look for channel and stream together.
+impl RecordingFilter {
+    /// Creates the call that lists the recordings. The archive itself can only filter by channel and stream together.
     fn call(&self, from_recording_id: i64) -> ArchiveCall<Vec<RecordingDescriptor>> {
         let limit = i32::try_from(self.limit).unwrap_or(i32::MAX);
         match (&self.channel, self.stream_id) {
@@ -222,7 +232,7 @@ impl Wanted {
                 .is_none_or(|channel| recording.stripped_channel.contains(channel.as_str()))
     }
 
-    /// Makes the Python object of what the archive listed.
+    /// Creates the Python object for the listed recordings.
     fn recordings(self, py: Python<'_>, listed: Vec<RecordingDescriptor>) -> PyResult<Py<PyAny>> {
         let wanted = listed
             .into_iter()
@@ -253,12 +263,12 @@ fn replay_subscription(
     PySubscription::of_replay(started.subscription, client, replay)?.into_py_any(py)
 }
 
-/// Methods in pairs: one that waits, and its `async_` form.
+/// Methods in pairs: one that waits, and its `async_` form. Methods without a result have `-> None`.
 macro_rules! archive_methods {
     (
         $(
             $(#[doc = $doc:literal])+
-            $name:ident, $async_name:ident $signature:tt $(as $text:literal)? [$slf:ident $(, $arg:ident: $type:ty)* $(,)?] $body:block
+            $name:ident, $async_name:ident $signature:tt $(-> $nothing:ident)? $(as $text:literal)? [$slf:ident $(, $arg:ident: $type:ty)* $(,)?] $body:block
         )*
         ---
         $($own:tt)*
@@ -276,7 +286,16 @@ macro_rules! archive_methods {
                     Self::$async_name(slf, $($arg),*)?.wait(slf.py(), None)
                 }
 
-                #[doc = concat!("As `", stringify!($name), "`, without waiting: returns a `PendingOperation`.")]
+                #[doc = concat!("Starts `", stringify!($name), "` without waiting for the archive.")]
+                #[doc = ""]
+                #[doc = "Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:"]
+                #[doc = ""]
+                $(#[doc = $doc])+
+                $(
+                    #[doc = ""]
+                    #[doc = "Returns:"]
+                    #[doc = concat!("    A `PendingOperation` whose result is `", stringify!($nothing), "`.")]
+                )?
                 #[allow(clippy::too_many_arguments, reason = "they are the fields of the request")]
                 #[pyo3(signature = $signature $(, text_signature = $text)?)]
                 fn $async_name(
@@ -291,8 +310,21 @@ macro_rules! archive_methods {
 }
 
 archive_methods! {
-    /// Adds a publication and records it from its first byte on. Raises `InvalidArgumentError` if the client has the publication
-    /// already.
+    /// Adds a publication, and records it from its first byte on.
+    ///
+    /// Args:
+    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+    ///     stream_id: Stream id.
+    ///
+    /// Returns:
+    ///     The publication.
+    ///
+    /// Raises:
+    ///     InvalidArgumentError: If the client already has the publication.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     add_recorded_publication, async_add_recorded_publication (channel, stream_id)
     [slf, channel: Channel, stream_id: i32] {
         let begin = |link: &Arc<Link>| link.archive.async_add_recorded_publication(&channel.0, stream_id);
@@ -301,7 +333,20 @@ archive_methods! {
         })
     }
 
-    /// Adds an exclusive publication and records it from its first byte on.
+    /// Adds an exclusive publication, and records it from its first byte on.
+    ///
+    /// Args:
+    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+    ///     stream_id: Stream id.
+    ///
+    /// Returns:
+    ///     The publication.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     add_recorded_exclusive_publication, async_add_recorded_exclusive_publication (channel, stream_id)
     [slf, channel: Channel, stream_id: i32] {
         let begin = |link: &Arc<Link>| {
@@ -312,17 +357,45 @@ archive_methods! {
         })
     }
 
-    /// Records a channel and stream: each image of it becomes a recording. Returns the id of the archive's subscription.
+    /// Records a channel and stream. Each image of it becomes a recording.
     ///
-    /// `source` is `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does. With `auto_stop` the archive
-    /// closes its subscription when the first of its recordings ends.
+    /// Args:
+    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+    ///     stream_id: Stream id.
+    ///     source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
+    ///     auto_stop: Whether the archive closes its subscription when the first of its recordings ends.
+    ///
+    /// Returns:
+    ///     The id of the archive's subscription, for `stop_recording`.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     start_recording, async_start_recording (channel, stream_id, *, source = LOCAL, auto_stop = false)
     as "($self, channel, stream_id, *, source='LOCAL', auto_stop=False)"
     [slf, channel: Channel, stream_id: i32, source: Source, auto_stop: bool] {
         Self::request(slf, ArchiveCall::start_recording(&channel.0, stream_id, source.0, auto_stop))
     }
 
-    /// Continues a recording with a stream that begins where the recording ends. Returns the id of the archive's subscription.
+    /// Continues a recording with a stream that begins where the recording ends.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+    ///     stream_id: Stream id.
+    ///     source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
+    ///     auto_stop: Whether the archive closes its subscription when the first of its recordings ends.
+    ///
+    /// Returns:
+    ///     The id of the archive's subscription, for `stop_recording`.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     extend_recording, async_extend_recording (recording_id, channel, stream_id, *, source = LOCAL, auto_stop = false)
     as "($self, recording_id, channel, stream_id, *, source='LOCAL', auto_stop=False)"
     [slf, recording_id: i64, channel: Channel, stream_id: i32, source: Source, auto_stop: bool] {
@@ -330,46 +403,104 @@ archive_methods! {
         Self::request(slf, call)
     }
 
-    /// Stops recording a publication, the subscription with an id that `start_recording` returned, or a channel with its stream id.
-    stop_recording, async_stop_recording (recorded, stream_id = None)
+    /// Stops the recording of a stream.
+    ///
+    /// Args:
+    ///     recorded: A recorded publication, the id of the archive's subscription, or a channel.
+    ///     stream_id: Stream id. Required with a channel.
+    ///
+    /// Raises:
+    ///     InvalidArgumentError: If `recorded` is a channel and `stream_id` is missing.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    stop_recording, async_stop_recording (recorded, stream_id = None) -> None
     [slf, recorded: Py<PyAny>, stream_id: Option<i32>] {
-        match Recorded::read(recorded.bind(slf.py()), stream_id)? {
-            Recorded::Subscription(id) => {
+        match RecordingToStop::read(recorded.bind(slf.py()), stream_id)? {
+            RecordingToStop::Subscription(id) => {
                 Self::request(slf, ArchiveCall::<()>::stop_recording_subscription(id))
             }
-            Recorded::Stream(channel, stream_id) => {
+            RecordingToStop::Stream(channel, stream_id) => {
                 Self::request(slf, ArchiveCall::<()>::stop_recording(&channel, stream_id))
             }
         }
     }
 
-    /// As `stop_recording`. Returns whether there was something to stop.
+    /// Stops the recording of a stream, if there is one.
+    ///
+    /// Args:
+    ///     recorded: A recorded publication, the id of the archive's subscription, or a channel.
+    ///     stream_id: Stream id. Required with a channel.
+    ///
+    /// Returns:
+    ///     `True` if there was a recording to stop.
+    ///
+    /// Raises:
+    ///     InvalidArgumentError: If `recorded` is a channel and `stream_id` is missing.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     try_stop_recording, async_try_stop_recording (recorded, stream_id = None)
     [slf, recorded: Py<PyAny>, stream_id: Option<i32>] {
-        match Recorded::read(recorded.bind(slf.py()), stream_id)? {
-            Recorded::Subscription(id) => {
+        match RecordingToStop::read(recorded.bind(slf.py()), stream_id)? {
+            RecordingToStop::Subscription(id) => {
                 Self::request(slf, ArchiveCall::<bool>::try_stop_recording_subscription(id))
             }
-            Recorded::Stream(channel, stream_id) => {
+            RecordingToStop::Stream(channel, stream_id) => {
                 Self::request(slf, ArchiveCall::<bool>::try_stop_recording(&channel, stream_id))
             }
         }
     }
 
-    /// Stops one recording. Returns whether the recording was active.
+    /// Stops one recording, if it is active.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     `True` if the recording was active.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     try_stop_recording_by_identity, async_try_stop_recording_by_identity (recording_id)
     [slf, recording_id: i64] {
         Self::request(slf, ArchiveCall::try_stop_recording_by_identity(recording_id))
     }
 
-    /// Replays a recording and returns the `Subscription` that receives it: its batches end at the end of the replay, and closing it
-    /// stops the replay.
+    /// Replays a recording to a new subscription.
     ///
-    /// `position` is that of the first message, the start of the recording if it is not given. `length` is a number of bytes,
-    /// `REPLAY_ALL_AND_STOP`, or `REPLAY_ALL_AND_FOLLOW`, which follows a recording while it is active. An archive on another host
-    /// replays to `channel`, on an address of this machine; its port may be 0.
+    /// The batches of the subscription end at the end of the replay. Closing the subscription stops the replay.
+    /// A replay that ends too early raises `ArchiveError` from the subscription. An archive on another host
+    /// replays to `channel`, an address of this machine.
     ///
-    /// A replay that ends before its stream does raises `ArchiveError`.
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     channel: Channel of the replay; its port may be 0.
+    ///     stream_id: Stream id of the replay.
+    ///     position: Position of the first message in bytes. `None` is the start of the recording.
+    ///     length: Bytes to replay, `REPLAY_ALL_AND_FOLLOW` or `REPLAY_ALL_AND_STOP`.
+    ///     bounding_limit_counter_id: Id of a counter whose value limits the position of the replay.
+    ///     file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
+    ///
+    /// Returns:
+    ///     The `Subscription`.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    ///
+    /// Example:
+    ///     ```python
+    ///     for batch in archive.replay(recording_id).batches():
+    ///         print(len(batch))
+    ///     ```
     replay, async_replay (
         recording_id, channel = Channel(REPLAY_CHANNEL.into()), stream_id = REPLAY_STREAM_ID, *, position = None,
         length = REPLAY_ALL_AND_FOLLOW, bounding_limit_counter_id = None, file_io_max_length = None
@@ -386,8 +517,25 @@ archive_methods! {
         Self::pending(slf, "replay", begin, replay_subscription)
     }
 
-    /// Replays a recording on a channel and stream to which the program subscribes. Returns the id of the replay, whose low 32 bits are
-    /// the session id of the stream.
+    /// Replays a recording to a channel and stream to which the program subscribes.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     channel: Channel of the replay.
+    ///     stream_id: Stream id of the replay.
+    ///     position: Position of the first message in bytes. `None` is the start of the recording.
+    ///     length: Bytes to replay, `REPLAY_ALL_AND_FOLLOW` or `REPLAY_ALL_AND_STOP`.
+    ///     bounding_limit_counter_id: Id of a counter whose value limits the position of the replay.
+    ///     file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
+    ///
+    /// Returns:
+    ///     The id of the replay, whose low 32 bits are the session id of its stream.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     start_replay, async_start_replay (
         recording_id, channel, stream_id, *, position = None, length = REPLAY_ALL_AND_FOLLOW,
         bounding_limit_counter_id = None, file_io_max_length = None
@@ -404,21 +552,53 @@ archive_methods! {
         Self::pending(slf, "start replay", begin, |py, _, _, id: i64| id.into_py_any(py))
     }
 
-    /// Stops a replay by its id. An unknown id is no error.
-    stop_replay, async_stop_replay (replay_session_id) [slf, replay_session_id: i64] {
+    /// Stops a replay. An unknown id is no error.
+    ///
+    /// Args:
+    ///     replay_session_id: Id of the replay.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    stop_replay, async_stop_replay (replay_session_id) -> None [slf, replay_session_id: i64] {
         Self::request(slf, ArchiveCall::stop_replay(replay_session_id))
     }
 
-    /// Stops all replays of a recording, `None` those of all recordings, of all clients.
-    stop_all_replays, async_stop_all_replays (recording_id = None) [slf, recording_id: Option<i64>] {
+    /// Stops all replays of a recording, those of other clients too.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording. `None` stops the replays of all recordings.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    stop_all_replays, async_stop_all_replays (recording_id = None) -> None [slf, recording_id: Option<i64>] {
         Self::request(slf, ArchiveCall::stop_all_replays(recording_id.unwrap_or(NULL_VALUE)))
     }
 
-    /// Lists recordings in the order of their ids: those whose stripped channel contains `channel`, and those of a stream. Returns
-    /// `Recordings`, a tuple with `to_arrow()`.
+    /// Lists recordings in the order of their ids.
+    ///
+    /// Args:
+    ///     channel: Text that the stripped channel of a recording contains. `None` lists all channels.
+    ///     stream_id: Stream id of the recordings. `None` lists all streams.
+    ///     from_recording_id: First recording id.
+    ///     limit: Largest number of results. `None` is no limit.
+    ///
+    /// Returns:
+    ///     `Recordings`, a tuple with `to_arrow()`.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     list_recordings, async_list_recordings (*, channel = None, stream_id = None, from_recording_id = 0, limit = None)
     [slf, channel: Option<Channel>, stream_id: Option<i32>, from_recording_id: i64, limit: Option<usize>] {
-        let wanted = Wanted {
+        let wanted = RecordingFilter {
             channel: channel.map(|channel| channel.0),
             stream_id,
             limit: limit.unwrap_or(usize::MAX),
@@ -428,13 +608,40 @@ archive_methods! {
         Self::pending(slf, "list recordings", begin, |py, _, _, listed| wanted.recordings(py, listed))
     }
 
-    /// Looks up one recording. Returns `None` if the archive does not have it.
+    /// Looks up one recording.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     The recording, or `None` if the archive does not have it.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     list_recording, async_list_recording (recording_id) [slf, recording_id: i64] {
         let begin = |link: &Arc<Link>| link.archive.begin(ArchiveCall::list_recording(recording_id));
         Self::pending(slf, "list recording", begin, optional_recording)
     }
 
-    /// Lists the subscriptions by which the archive records and whose channel contains `channel`, of a stream if `stream_id` is given.
+    /// Lists the subscriptions with which the archive records.
+    ///
+    /// Args:
+    ///     channel: Text that the channel of a subscription contains. `None` lists all channels.
+    ///     stream_id: Stream id of the subscriptions. `None` lists all streams.
+    ///     from_index: Index of the first subscription.
+    ///     limit: Largest number of results. `None` is no limit.
+    ///
+    /// Returns:
+    ///     A list of `RecordingSubscription`.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     list_recording_subscriptions, async_list_recording_subscriptions (
         *, channel = None, stream_id = None, from_index = 0, limit = None
     )
@@ -449,84 +656,265 @@ archive_methods! {
         })
     }
 
-    /// Finds the newest recording of a session and stream whose stripped channel contains `channel`, with an id of at least
-    /// `min_recording_id`. Returns its id, or `None`.
+    /// Finds the newest recording of a session and stream.
+    ///
+    /// Args:
+    ///     channel: Text that the stripped channel of the recording contains.
+    ///     stream_id: Stream id.
+    ///     session_id: Session id of the publisher.
+    ///     min_recording_id: Lowest recording id.
+    ///
+    /// Returns:
+    ///     The recording id, or `None`.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     find_last_matching_recording, async_find_last_matching_recording (channel, stream_id, session_id, *, min_recording_id = 0)
     [slf, channel: Channel, stream_id: i32, session_id: i32, min_recording_id: i64] {
         let call = ArchiveCall::find_last_matching_recording(min_recording_id, &channel.0, stream_id, session_id);
         Self::request(slf, call)
     }
 
-    /// Position of the first byte of a recording.
+    /// Returns the position of the first byte of a recording.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     The position, in bytes.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     get_start_position, async_get_start_position (recording_id) [slf, recording_id: i64] {
         Self::request(slf, ArchiveCall::start_position(recording_id))
     }
 
-    /// Position up to which an active recording has come, `None` if the recording is not active.
+    /// Returns the position up to which an active recording has advanced.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     The position in bytes, `None` if the recording is not active.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     get_recording_position, async_get_recording_position (recording_id) [slf, recording_id: i64] {
         Self::request(slf, ArchiveCall::recording_position(recording_id))
     }
 
-    /// Position at which a recording ended, `None` while it is active.
+    /// Returns the position at which a recording ended.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     The position in bytes, `None` if the recording is active.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     get_stop_position, async_get_stop_position (recording_id) [slf, recording_id: i64] {
         Self::request(slf, ArchiveCall::stop_position(recording_id))
     }
 
-    /// Position up to which a recording has come, active or not.
+    /// Returns the position up to which a recording has advanced, active or not.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     The position, in bytes.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     get_max_recorded_position, async_get_max_recorded_position (recording_id) [slf, recording_id: i64] {
         Self::request(slf, ArchiveCall::max_recorded_position(recording_id))
     }
 
-    /// Cuts the end of a recording that is not active. Returns the number of files that are deleted; a signal `DELETE` tells when they
-    /// are.
+    /// Truncates a recording that is not active. A signal `DELETE` follows the deletion of its files.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     position: New stop position in bytes, at which a frame begins.
+    ///
+    /// Returns:
+    ///     The number of files to delete.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     truncate_recording, async_truncate_recording (recording_id, position) [slf, recording_id: i64, position: i64] {
         Self::request(slf, ArchiveCall::truncate_recording(recording_id, position))
     }
 
-    /// Deletes a recording that is neither recorded nor replayed. Returns the number of files that are deleted; a signal `DELETE` tells
-    /// when they are.
+    /// Deletes a recording that is neither recorded nor replayed.
+    ///
+    /// A signal `DELETE` follows the deletion of its files.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     The number of files to delete.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     purge_recording, async_purge_recording (recording_id) [slf, recording_id: i64] {
         Self::request(slf, ArchiveCall::purge_recording(recording_id))
     }
 
-    /// Moves the start of a recording to the base of a segment and keeps the files before it.
-    detach_segments, async_detach_segments (recording_id, new_start_position)
+    /// Moves the start of a recording to the base of a segment, and keeps the files before it.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     new_start_position: New start position in bytes: the base of a segment.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    detach_segments, async_detach_segments (recording_id, new_start_position) -> None
     [slf, recording_id: i64, new_start_position: i64] {
         Self::request(slf, ArchiveCall::detach_segments(recording_id, new_start_position))
     }
 
-    /// Deletes the files before the start of a recording. Returns their number; a signal `DELETE` tells when they are deleted.
+    /// Deletes the files before the start of a recording. A signal `DELETE` follows the deletion.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     The number of files to delete.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     delete_detached_segments, async_delete_detached_segments (recording_id) [slf, recording_id: i64] {
         Self::request(slf, ArchiveCall::delete_detached_segments(recording_id))
     }
 
-    /// Moves the start of a recording to the base of a segment and deletes the files before it. Returns their number; a signal `DELETE`
-    /// tells when they are deleted.
+    /// Moves the start of a recording to the base of a segment, and deletes the files before it.
+    ///
+    /// A signal `DELETE` follows the deletion.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     new_start_position: New start position in bytes: the base of a segment.
+    ///
+    /// Returns:
+    ///     The number of files to delete.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     purge_segments, async_purge_segments (recording_id, new_start_position)
     [slf, recording_id: i64, new_start_position: i64] {
         Self::request(slf, ArchiveCall::purge_segments(recording_id, new_start_position))
     }
 
-    /// Moves the start of a recording back to the first of the files before it. Returns the number of files.
+    /// Moves the start of a recording back to the first of the files before it.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     The number of files.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     attach_segments, async_attach_segments (recording_id) [slf, recording_id: i64] {
         Self::request(slf, ArchiveCall::attach_segments(recording_id))
     }
 
-    /// Moves all segments of one recording to another that it continues, or that continues it. Returns the number of segments.
+    /// Moves all segments of one recording to another recording that it continues, or that continues it.
+    ///
+    /// Args:
+    ///     src_recording_id: Id of the recording to read from.
+    ///     dst_recording_id: Id of the recording to write to. `None` makes a new recording.
+    ///
+    /// Returns:
+    ///     The number of segments.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     migrate_segments, async_migrate_segments (src_recording_id, dst_recording_id)
     [slf, src_recording_id: i64, dst_recording_id: i64] {
         Self::request(slf, ArchiveCall::migrate_segments(src_recording_id, dst_recording_id))
     }
 
     /// Replaces the channel of a recording.
-    update_channel, async_update_channel (recording_id, channel) [slf, recording_id: i64, channel: Channel] {
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     channel: The new channel.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    update_channel, async_update_channel (recording_id, channel) -> None [slf, recording_id: i64, channel: Channel] {
         Self::request(slf, ArchiveCall::update_channel(recording_id, &channel.0))
     }
 
-    /// Copies a recording of another archive to this one. Returns the id of the replication, which its signals and errors carry as their
-    /// correlation id.
+    /// Copies a recording of another archive to this one.
     ///
-    /// The copy is a new recording, or extends `dst_recording_id`. With `live_destination` the replication merges with the live stream.
+    /// The copy is a new recording, or extends `dst_recording_id`.
+    ///
+    /// Args:
+    ///     src_recording_id: Id of the recording to read from.
+    ///     src_control_channel: Control channel of the other archive.
+    ///     src_control_stream_id: Control stream id of the other archive.
+    ///     stop_position: Position in bytes at which the copy ends. `None` is the end of the recording.
+    ///     dst_recording_id: Id of the recording to write to. `None` makes a new recording.
+    ///     live_destination: Destination of the live stream, with which the copy merges.
+    ///     replication_channel: Channel of the replay from the other archive. `None` is the archive's setting.
+    ///     src_response_channel: Channel of the responses of the other archive.
+    ///     channel_tag_id: Channel tag of the copy's subscription.
+    ///     subscription_tag_id: Subscription tag of the copy's subscription.
+    ///     file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
+    ///     replication_session_id: Session id of the replay.
+    ///     encoded_credentials: Credentials for the other archive.
+    ///
+    /// Returns:
+    ///     The id of the replication, which is the correlation id of its signals and errors.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     replicate, async_replicate (
         src_recording_id, src_control_channel, src_control_stream_id = 10, *, stop_position = None, dst_recording_id = None,
         live_destination = None, replication_channel = None, src_response_channel = None, channel_tag_id = None,
@@ -558,11 +946,32 @@ archive_methods! {
     }
 
     /// Stops a replication.
-    stop_replication, async_stop_replication (replication_id) [slf, replication_id: i64] {
+    ///
+    /// Args:
+    ///     replication_id: Id of the replication.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    stop_replication, async_stop_replication (replication_id) -> None [slf, replication_id: i64] {
         Self::request(slf, ArchiveCall::<()>::stop_replication(replication_id))
     }
 
-    /// As `stop_replication`. Returns whether there was such a replication.
+    /// Stops a replication, if there is one.
+    ///
+    /// Args:
+    ///     replication_id: Id of the replication.
+    ///
+    /// Returns:
+    ///     `True` if there was a replication to stop.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     try_stop_replication, async_try_stop_replication (replication_id) [slf, replication_id: i64] {
         Self::request(slf, ArchiveCall::<bool>::try_stop_replication(replication_id))
     }
@@ -570,9 +979,29 @@ archive_methods! {
 
     /// Adds a `PersistentSubscription` to a recording of this archive: replayed first, and then live.
     ///
-    /// The subscription has a session of its own with the archive, made with the settings of this client. A function that returns
-    /// credentials is called for each connection of the subscription too. Keywords are those of `aeron.PersistentSubscription`, without
-    /// the settings of the archive's client.
+    /// The subscription has its own session with the archive, with the settings of this client. A function that
+    /// returns credentials is called for each connection of the subscription too.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     live_channel: Channel of the live stream: IPC, unicast, multicast, `control-mode=dynamic` or a spy.
+    ///     live_stream_id: Stream id of the live stream, which is that of the recording.
+    ///     replay_channel: Channel of replays, on an address of this machine; its port may be 0, and it may
+    ///         have `control-mode=response`.
+    ///     replay_stream_id: Stream id of replays.
+    ///     start_position: Position of the first message in bytes, `FROM_START`, or `FROM_LIVE`, which replays
+    ///         nothing at first.
+    ///     on_live_joined: Called without arguments in a poll after which messages come from the live stream.
+    ///     on_live_left: Called without arguments in a poll that found that the live stream was lost.
+    ///     on_error: Called in a poll as `on_error(error)` with each `PersistentSubscriptionError`. If
+    ///         `has_failed` is then set, the error has ended the subscription.
+    ///
+    /// Returns:
+    ///     The subscription.
+    ///
+    /// Raises:
+    ///     ConfigurationError: If a setting is missing or contradicts another one.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     #[pyo3(
         signature = (**settings),
         text_signature = "($self, *, recording_id, live_channel, live_stream_id, replay_channel='aeron:ipc', replay_stream_id=100, start_position=-2, on_live_joined=None, on_live_left=None, on_error=None)"
@@ -597,10 +1026,25 @@ archive_methods! {
         let credentials = credentials.unwrap_or_default();
         PyPersistentSubscription::open(self.client.bind(py), options, context, credentials)
     }
-    /// Waits up to `timeout` seconds (`None`: without a limit) until the archive has recorded a publication up to `position`. Returns the
-    /// `Recording`.
+    /// Waits until the archive has recorded a publication up to a position.
     ///
-    /// Raises `ArchiveTimeoutError` if it takes longer. What is recorded was written to the archive's file; whether it survives a power failure depends on `file_sync_level`.
+    /// The archive has then written the data to its file. Whether the data survives a power failure depends on
+    /// `file_sync_level`.
+    ///
+    /// Args:
+    ///     publication: A recorded publication of this client.
+    ///     position: Position in bytes, such as `publication.position`.
+    ///     timeout: Seconds to wait. `None` waits without a limit.
+    ///
+    /// Returns:
+    ///     The `Recording`.
+    ///
+    /// Raises:
+    ///     ArchiveTimeoutError: If the archive has not recorded the position within `timeout`, or does not respond
+    ///         within the message timeout.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     #[pyo3(signature = (publication, position, timeout = None))]
     fn wait_recorded(
         slf: &Bound<'_, Self>,
@@ -622,7 +1066,20 @@ archive_methods! {
         })
     }
 
-    /// As `wait_recorded`, without waiting: returns a `PendingOperation`.
+    /// Starts `wait_recorded` without waiting for the archive.
+    ///
+    /// Args:
+    ///     publication: A recorded publication of this client.
+    ///     position: Position in bytes, such as `publication.position`.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is the `Recording`.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     fn async_wait_recorded(
         slf: &Bound<'_, Self>,
         publication: &Bound<'_, PyAny>,
@@ -631,7 +1088,7 @@ archive_methods! {
         let Some(stream) = session_of(publication)? else {
             return Err(wrong_type(publication, "publication", "a publication"));
         };
-        let stream = RecordedStream {
+        let stream = PublicationStream {
             session_id: stream.session_id,
             stream_id: stream.stream_id,
         };
@@ -642,7 +1099,16 @@ archive_methods! {
         })
     }
 
-    /// Position of the first byte of the segment file that holds `position`. Lengths are in bytes.
+    /// Returns the position of the first byte of the segment file that contains a position.
+    ///
+    /// Args:
+    ///     start_position: Start position of the recording, in bytes.
+    ///     position: Position in bytes.
+    ///     term_buffer_length: Length of a term, in bytes.
+    ///     segment_file_length: Length of a segment file, in bytes.
+    ///
+    /// Returns:
+    ///     The position, in bytes.
     #[staticmethod]
     fn segment_file_base_position(
         #[pyo3(from_py_with = argument::start_position)] start_position: i64,
@@ -658,26 +1124,50 @@ archive_methods! {
         )
     }
 
-    /// Signals of recordings as they arrive, until none came for `timeout` seconds (`None`: without a limit) or the client is closed. Up
-    /// to 1024 signals wait; if more come, the oldest is lost.
+    /// Iterates over signals of recordings as they arrive.
+    ///
+    /// Up to 1024 signals wait; if more arrive, the oldest is lost.
+    ///
+    /// The iterator ends if no signal arrives for `timeout` seconds, or the client is closed.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait. `None` waits without a limit.
+    ///
+    /// Returns:
+    ///     An iterator of `RecordingSignal`.
+    ///
+    /// Raises:
+    ///     InvalidArgumentError: If the client has a signal handler (`on_signal`).
     #[pyo3(signature = (timeout = None))]
     fn signals(&self, #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>) -> PyResult<PyRecordingSignals> {
         if self.has_signal_handler {
             let reason = "on_signal takes the signals: connect without it to iterate over them";
             return Err(raise("InvalidArgumentError", reason));
         }
-        let patience = Patience::new(timeout, self.max_idle_park_ns)?;
+        let patience = WaitPolicy::new(timeout, self.max_idle_park_ns)?;
         Ok(PyRecordingSignals::new(self.link.get()?, patience))
     }
 
-    /// Polls the session once. Needed only in a program that runs the client's conductor itself.
+    /// Polls the session once. Only a program that runs the client's conductor itself needs it.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
     fn poll(&self, py: Python<'_>) -> PyResult<()> {
         let archive = self.get()?;
         let polled = py.detach(|| archive.poll());
         polled.map(drop).map_err(|error| from_archive(&error))
     }
 
-    /// Polls once and returns an error that no call was waiting for, such as that of a replay that nobody receives, or `None`.
+    /// Polls the session once, and returns an error for which no call waits, such as one of a replay.
+    ///
+    /// Returns:
+    ///     The error, or `None`.
+    ///
+    /// Raises:
+    ///     ArchiveClosedError: If the client of the archive is closed.
     fn poll_for_error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let archive = self.get()?;
         let polled = py.detach(|| archive.poll_for_error_response());
@@ -685,7 +1175,7 @@ archive_methods! {
         Ok(error.map(|error| from_archive(&error).into_value(py).into_any()))
     }
 
-    /// Id of the archive, -1 if the archive is too old to tell it.
+    /// Id of the archive, -1 if the archive is too old to report it.
     #[getter]
     fn archive_id(&self) -> PyResult<i64> {
         Ok(self.get()?.archive_id())
@@ -711,30 +1201,31 @@ archive_methods! {
         self.client.clone_ref(py)
     }
 
-    /// `CONNECTED`, `DISCONNECTED` after the archive has ended the session, or `CLOSED`.
+    /// `CONNECTED`, `DISCONNECTED` if the archive has ended the session, or `CLOSED`.
     #[getter]
     fn state(&self, py: Python<'_>) -> PyResult<&'static str> {
         let archive = self.get()?;
         let state = py.detach(|| archive.state());
         Ok(match state.map_err(|error| from_archive(&error))? {
-            SessionState::Connected => "CONNECTED",
-            SessionState::Disconnected => "DISCONNECTED",
-            SessionState::Closed => "CLOSED",
+            ArchiveSessionState::Connected => "CONNECTED",
+            ArchiveSessionState::Disconnected => "DISCONNECTED",
+            ArchiveSessionState::Closed => "CLOSED",
         })
     }
 
-    /// Whether the client is closed.
+    /// Whether the client was closed.
     #[getter]
     fn is_closed(&self, py: Python<'_>) -> PyResult<bool> {
         let link = self.link.get()?;
         Ok(py.detach(|| link.is_closed()))
     }
 
-    /// Closes the session, and fails what is outstanding. Recordings, replays and replications go on. Idempotent.
+    /// Closes the session, and fails outstanding requests. Recordings, replays and replications continue.
+    /// Idempotent.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let link = self.link.get()?;
         py.detach(|| link.close());
-        self.handlers.iter().for_each(Handler::clear);
+        self.handlers.iter().for_each(EventHandler::clear);
         Ok(())
     }
 

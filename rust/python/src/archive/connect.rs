@@ -19,8 +19,8 @@ use crate::argument::{self, Argument, Callable, Instance, wrong_type};
 use crate::channel::Channel;
 use crate::client::PyAeron;
 use crate::errors::raise;
-use crate::events::{ErrorReporter, Handler, WeakHandler, clone_all};
-use crate::operations::{Make, Operation, Owned, PyPendingOperation};
+use crate::events::{ErrorReporter, EventHandler, WeakHandler, clone_all};
+use crate::operations::{Operation, Owned, PyPendingOperation, ResultBuilder};
 use crate::waiting::duration;
 
 const IPC: &str = "aeron:ipc";
@@ -29,16 +29,16 @@ const CONTROL_TERM_LENGTH: u32 = 1 << 20;
 const CONTROL_TERM_LENGTH_VARIABLE: &str = "AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH";
 const ANY_LOCAL_PORT: &str = "aeron:udp?endpoint=localhost:0";
 
-/// What a client of an archive is made with.
-pub struct Settings {
+/// The settings of an archive's client.
+pub struct ArchiveClientSettings {
     context: ArchiveClientContext,
     credentials: GivenCredentials,
-    on_signal: Option<Handler>,
-    error_handler: Option<Handler>,
+    on_signal: Option<EventHandler>,
+    error_handler: Option<EventHandler>,
 }
 
-impl Settings {
-    /// Reads the keywords of `owner`. What is not given comes from the environment.
+impl ArchiveClientSettings {
+    /// Reads the keywords of `owner`. A setting without a keyword comes from the environment.
     pub fn read(
         py: Python<'_>,
         owner: &str,
@@ -79,10 +79,10 @@ impl Settings {
         Ok((self.context, self.credentials))
     }
 
-    /// Takes a keyword. Returns whether there is such a setting.
+    /// Sets the setting of a keyword. Returns whether there is such a setting.
     fn set(&mut self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let context = &mut self.context;
-        let handler = || Handler::new(py, Callable::convert(value, name)?.0);
+        let handler = || EventHandler::new(py, Callable::convert(value, name)?.0);
         match name {
             "control_channel" => {
                 context.control_request_channel = Channel::convert(value, name)?.0;
@@ -114,7 +114,7 @@ impl Settings {
         Ok(true)
     }
 
-    /// Fills in the channels that nobody named: IPC, or a local port for an archive on this machine.
+    /// Sets the channels that the program did not set: IPC, or a local port for an archive on this machine.
     fn complete_channels(&mut self) -> PyResult<()> {
         let context = &mut self.context;
         if context.control_request_channel.is_empty() {
@@ -214,7 +214,7 @@ impl Operation for Connecting {
         self.connecting.is_none()
     }
 
-    fn take_result(&mut self) -> Make {
+    fn take_result(&mut self) -> ResultBuilder {
         let (outcome, notices) = (self.outcome.take(), self.notices.take());
         let error = self.credentials.take_error();
         let credentials = Arc::clone(&self.credentials);
@@ -264,19 +264,19 @@ fn link_of(
 /// Credentials: bytes, or a function that is called with `None` at first and with the archive's challenge later.
 #[derive(Default)]
 pub struct Credentials {
-    /// Those of the first connection. Without a function, those of every connection.
+    /// Credentials of the first connection. If there is no function, every connection uses them.
     encoded: Vec<u8>,
     is_used: AtomicBool,
     function: Option<Arc<WeakHandler>>,
-    /// What the function raised.
+    /// The exception of the function.
     error: Mutex<Option<PyErr>>,
 }
 
-/// Credentials, and the function behind them for their owner, who shows it to the garbage collector.
+/// Credentials, and the function that returns them; its owner shows the function to the garbage collector.
 #[derive(Default)]
 pub struct GivenCredentials {
     pub supplier: Arc<Credentials>,
-    pub function: Option<Handler>,
+    pub function: Option<EventHandler>,
 }
 
 impl GivenCredentials {
@@ -304,7 +304,7 @@ impl GivenCredentials {
     /// Calls the function for the first time.
     fn of(function: &Bound<'_, PyAny>) -> PyResult<Self> {
         let encoded = call_for_bytes(function, None)?;
-        let handler = Handler::new(function.py(), function.clone().unbind())?;
+        let handler = EventHandler::new(function.py(), function.clone().unbind())?;
         let supplier = Credentials {
             encoded,
             function: Some(handler.weak()),
@@ -331,18 +331,18 @@ fn call_for_bytes(function: &Bound<'_, PyAny>, challenge: Option<&[u8]>) -> PyRe
 }
 
 impl Credentials {
-    /// Credentials by the same function for another owner. Returns `None` if there is no function.
+    /// Returns credentials that another owner gets from the same function; `None` if there is no function.
     pub fn for_another(&self, py: Python<'_>) -> PyResult<Option<GivenCredentials>> {
         let function = self.function.as_ref().and_then(|it| it.get(py));
         function.map(|it| GivenCredentials::of(&it)).transpose()
     }
 
-    /// Takes what the function raised.
+    /// Removes and returns the exception that the function raised.
     pub fn take_error(&self) -> Option<PyErr> {
         lock(&self.error).take()
     }
 
-    /// Calls the function, and keeps what it raises. Returns no bytes if there is no function.
+    /// Calls the function, and keeps its exception if it raises. Returns no bytes if there is no function.
     fn ask(&self, challenge: Option<&[u8]>) -> Vec<u8> {
         match Python::try_attach(|py| self.call(py, challenge)) {
             Some(Ok(bytes)) => bytes,
@@ -380,30 +380,42 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Connects to an archive by an Aeron client, and waits for the connection. Returns an `AeronArchive`.
+/// Connects an Aeron client to an archive, and waits for the connection.
 ///
-/// Without `control_channel` the archive is the one on the client's driver. For an archive elsewhere `control_channel` is the channel on
-/// which it takes requests, and `response_channel` an address of this machine that it reaches.
+/// Without `control_channel` the archive is the one on the client's driver. For an archive elsewhere,
+/// `control_channel` is the channel on which the archive receives requests, and `response_channel` is an
+/// address of this machine that the archive reaches.
 ///
 /// Args:
-///     client: An Aeron client, which stays the caller's.
-///     control_channel: Channel of the requests; `aeron:ipc` if not given.
-///     control_stream_id: Stream of the requests.
+///     client: An Aeron client, which the archive's client does not close.
+///     control_channel: Channel of the requests. `None` is `aeron:ipc`.
+///     control_stream_id: Stream id of the requests. `None` is the archive's default.
 ///     response_channel: Channel of the responses, on which the archive publishes.
-///     response_stream_id: Stream of the responses.
-///     credentials: Bytes for the archive's authenticator, or a function that returns them. The function is called with `None` at first,
-///         and with the archive's challenge if there is one.
+///     response_stream_id: Stream id of the responses.
+///     credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
+///         called with `None` at first, and with the archive's challenge if there is one.
 ///     message_timeout: Seconds to wait for the connection, and for each response.
 ///     client_name: Name of the client in the archive's counters.
-///     control_term_buffer_length: Term length of the control streams, in bytes; 1 MiB if not given.
+///     control_term_buffer_length: Term length of the control streams in bytes. `None` is 1 MiB.
 ///     control_term_buffer_sparse: Whether the log files of the control streams are sparse.
 ///     control_mtu_length: Longest frame of the control streams, in bytes.
-///     on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client. Without it, `signals()` has them.
-///     error_handler: Called with each error that no call waits for, on a thread of the client.
+///     on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client.
+///         Without it `signals()` returns them.
+///     error_handler: Called as `error_handler(error)` with each error for which no call waits, on a thread
+///         of the client.
+///
+/// Returns:
+///     An `AeronArchive`.
 ///
 /// Raises:
-///     ArchiveTimeoutError: If the archive does not answer within the message timeout.
+///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
 ///     ArchiveError: If the archive refuses the connection.
+///     ConfigurationError: If a setting is not valid.
+///
+/// Example:
+///     ```python
+///     archive = aeron.connect_archive(client)
+///     ```
 #[pyfunction]
 #[pyo3(
     signature = (client, **settings),
@@ -417,7 +429,31 @@ pub fn connect_archive(
     async_connect_archive(py, client, settings)?.wait(py, None)
 }
 
-/// As `connect_archive`, without waiting: returns a `PendingOperation`. `async with` closes the client of the archive.
+/// Starts `connect_archive` without waiting for the archive.
+///
+/// Args:
+///     client: An Aeron client, which the archive's client does not close.
+///     control_channel: Channel of the requests. `None` is `aeron:ipc`.
+///     control_stream_id: Stream id of the requests. `None` is the archive's default.
+///     response_channel: Channel of the responses, on which the archive publishes.
+///     response_stream_id: Stream id of the responses.
+///     credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
+///         called with `None` at first, and with the archive's challenge if there is one.
+///     message_timeout: Seconds to wait for the connection, and for each response.
+///     client_name: Name of the client in the archive's counters.
+///     control_term_buffer_length: Term length of the control streams in bytes. `None` is 1 MiB.
+///     control_term_buffer_sparse: Whether the log files of the control streams are sparse.
+///     control_mtu_length: Longest frame of the control streams, in bytes.
+///     on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client.
+///         Without it `signals()` returns them.
+///     error_handler: Called as `error_handler(error)` with each error for which no call waits, on a thread
+///         of the client.
+///
+/// Returns:
+///     A `PendingOperation` whose result is an `AeronArchive`. `async with` closes it.
+///
+/// Raises:
+///     ConfigurationError: If a setting is not valid.
 #[pyfunction]
 #[pyo3(
     signature = (client, **settings),
@@ -428,5 +464,5 @@ pub fn async_connect_archive(
     #[pyo3(from_py_with = argument::client)] client: Instance<PyAeron>,
     settings: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyPendingOperation> {
-    Settings::read(py, "connect_archive", settings)?.connect(client.0.bind(py))
+    ArchiveClientSettings::read(py, "connect_archive", settings)?.connect(client.0.bind(py))
 }

@@ -35,7 +35,8 @@ pub fn from_archive(error: &ArchiveClientError) -> PyErr {
     }
 }
 
-/// The exception for an error of a persistent subscription: its cause is the error of the archive or the client, if there is one.
+/// The exception for an error of a persistent subscription: its cause is the error of the archive or the client, if
+/// there is one.
 #[cold]
 pub fn from_persistent(error: &PersistentSubscriptionError) -> PyErr {
     let (cause, code) = match error {
@@ -102,7 +103,7 @@ pub fn from_start(error: &ArchiveStartError) -> PyErr {
     }
 }
 
-/// The exception for a directory that cannot be had.
+/// The exception for a directory of which an archive cannot take ownership.
 #[cold]
 pub fn from_ownership(error: &OwnershipError) -> PyErr {
     let class = match error {
@@ -112,7 +113,8 @@ pub fn from_ownership(error: &OwnershipError) -> PyErr {
     raise(class, error.to_string())
 }
 
-/// The text of a refused setting with the keywords of `Archive` in place of properties, and the property of the setting at its end.
+/// The text of a refused setting with the keywords of `Archive` in place of properties, and the property of the setting
+/// at its end.
 fn in_keywords(property: &str, message: &str) -> String {
     let mut settings: Vec<&ArchiveSetting> = ARCHIVE_SETTINGS.iter().collect();
     // Some properties begin with another one.

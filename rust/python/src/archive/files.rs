@@ -33,8 +33,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_archive_mark, module)?)
 }
 
-/// What the mark file of an archive says.
-#[pyclass(frozen, get_all, module = "aeron._aeron", name = "_ArchiveMark")]
+/// Contents of the mark file of an archive.
+#[pyclass(frozen, get_all, module = "aeron._pipeline", name = "_ArchiveMark")]
 pub struct PyArchiveMark {
     path: PathBuf,
     version: i32,
@@ -55,7 +55,7 @@ pub struct PyArchiveMark {
 }
 
 /// An entry of the catalog, in whatever state.
-#[pyclass(frozen, get_all, module = "aeron._aeron", name = "_CatalogEntry")]
+#[pyclass(frozen, get_all, module = "aeron._pipeline", name = "_CatalogEntry")]
 pub struct PyCatalogEntry {
     state: &'static str,
     length: usize,
@@ -66,14 +66,14 @@ pub struct PyCatalogEntry {
 }
 
 /// The result of the verification of a recording.
-#[pyclass(frozen, module = "aeron._aeron", name = "_Verification")]
+#[pyclass(frozen, module = "aeron._pipeline", name = "_Verification")]
 pub struct PyVerification {
     verification: Verification,
     checksum: Option<Checksum>,
 }
 
-/// What a compaction has removed.
-#[pyclass(frozen, get_all, module = "aeron._aeron", name = "_Compaction")]
+/// Counts of the entries, bytes and files that a compaction removed.
+#[pyclass(frozen, get_all, module = "aeron._pipeline", name = "_Compaction")]
 pub struct PyCompaction {
     entries: usize,
     bytes: u64,
@@ -81,7 +81,7 @@ pub struct PyCompaction {
 }
 
 /// A frame of a recording.
-#[pyclass(frozen, get_all, module = "aeron._aeron", name = "_RecordedFrame")]
+#[pyclass(frozen, get_all, module = "aeron._pipeline", name = "_RecordedFrame")]
 pub struct PyRecordedFrame {
     position: i64,
     end_position: i64,
@@ -92,13 +92,13 @@ pub struct PyRecordedFrame {
 }
 
 /// The frames of a recording, an iterator.
-#[pyclass(frozen, module = "aeron._aeron", name = "_RecordedFrames")]
+#[pyclass(frozen, module = "aeron._pipeline", name = "_RecordedFrames")]
 pub struct PyRecordedFrames {
     frames: Mutex<RecordedFrames<Directory>>,
 }
 
 /// The files of an archive. With `write` no archive may use the directory, until the object is closed.
-#[pyclass(frozen, module = "aeron._aeron", name = "_ArchiveFiles")]
+#[pyclass(frozen, module = "aeron._pipeline", name = "_ArchiveFiles")]
 pub struct PyArchiveFiles {
     files: Mutex<ArchiveFiles<Directory>>,
     maintenance: Mutex<Option<Maintenance>>,
@@ -391,7 +391,8 @@ impl PyArchiveFiles {
     }
 }
 
-/// Runs `work` without the GIL. `on_progress` is called with the number of bytes after each segment; its exception ends the work.
+/// Runs `work` without the GIL. `on_progress` is called with the number of bytes after each segment; its exception ends
+/// the work.
 fn with_progress<T: Send>(
     py: Python<'_>,
     on_progress: &Py<PyAny>,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use aeron_archive::client::{AeronArchive, ArchiveClientError, SessionState};
+use aeron_archive::client::{AeronArchive, ArchiveClientError, ArchiveSessionState};
 use pyo3::prelude::*;
 
 use super::errors::from_archive;
@@ -13,12 +13,12 @@ use super::recording::PyRecordingSignal;
 use crate::events::{ErrorReporter, attach};
 use crate::exit::Closable;
 
-/// How often the session is polled if nobody waits for it. The archive pings once in a second.
+/// Interval at which the session is polled if no call waits for it. The archive sends a ping once per second.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_millis(100);
-/// The same if signals or errors have a handler.
+/// Interval of these polls if there is a handler for signals or errors.
 const HANDLER_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Most polls in a row: the program's threads get their turn, and the handlers theirs.
+/// Maximum number of consecutive polls. After them, other threads and the handlers can run.
 const MAX_POLLS: usize = 100;
 
 /// Calls the program's handler of signals.
@@ -32,7 +32,8 @@ pub struct Notices {
     pub errors: Option<ErrorReporter>,
 }
 
-/// A session with an archive. Everything that needs the session refers to the link; the last one that is dropped ends the session.
+/// A session with an archive. Every object that needs the session has a reference to the link. Dropping the last
+/// reference ends the session.
 pub struct Link {
     pub archive: AeronArchive,
     is_stopped: Arc<AtomicBool>,
@@ -69,12 +70,12 @@ impl Link {
 
     /// Whether the session can be used.
     pub fn is_connected(&self) -> bool {
-        matches!(self.archive.state(), Ok(SessionState::Connected))
+        matches!(self.archive.state(), Ok(ArchiveSessionState::Connected))
     }
 
     /// Whether the program, or the end of the session, closed it.
     pub fn is_closed(&self) -> bool {
-        matches!(self.archive.state(), Ok(SessionState::Closed))
+        matches!(self.archive.state(), Ok(ArchiveSessionState::Closed))
     }
 }
 
@@ -112,7 +113,7 @@ fn start_pump(
     Ok(pump.thread().clone())
 }
 
-/// Polls the session, and calls the handlers for what has come. Fails once the session cannot be used.
+/// Polls the session, and calls the handlers for new signals and errors. Fails after the session has ended.
 fn poll(
     archive: &AeronArchive,
     notices: &Notices,
@@ -138,7 +139,7 @@ fn poll(
     outcome
 }
 
-/// Reads what has come. One poll takes ten fragments at most.
+/// Reads all available messages. One poll reads at most ten fragments.
 fn poll_everything(archive: &AeronArchive) -> Result<(), ArchiveClientError> {
     for _ in 0..MAX_POLLS {
         if archive.poll()? == 0 {
@@ -148,7 +149,7 @@ fn poll_everything(archive: &AeronArchive) -> Result<(), ArchiveClientError> {
     Ok(())
 }
 
-/// Reports the errors that no call was waiting for.
+/// Reports the errors for which no call waits.
 fn report_errors(
     archive: &AeronArchive,
     reporter: &ErrorReporter,

@@ -22,6 +22,7 @@ use pyo3::prelude::*;
 
 pub use self::recording::PyRecordingSignal;
 pub use self::replay::Replay;
+pub use self::server::embedded_defaults;
 
 /// Adds the classes of the archive to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -8,11 +8,12 @@ use pyo3::prelude::*;
 use super::errors::from_archive;
 use super::link::Link;
 use crate::errors::raise;
-use crate::operations::{Make, Operation, Owned};
+use crate::operations::{Operation, Owned, ResultBuilder};
 
-/// What the bindings wait for: an operation of the archive's client, or several in a row.
+/// A task for which the bindings wait: one operation of the archive's client, or several in a row.
 pub trait Task<T>: Send {
-    /// Goes on without waiting. Returns the result, `None` while there is none, the same after the end.
+    /// Continues without waiting. Returns the result; `None` while there is none. After the end, returns the same
+    /// result again.
     fn poll(&mut self) -> Result<Option<T>>;
     /// Cancels the task; returns whether that took effect.
     fn cancel(&mut self) -> bool;
@@ -66,7 +67,7 @@ where
         )
     }
 
-    fn take_result(&mut self) -> Make {
+    fn take_result(&mut self) -> ResultBuilder {
         let (result, convert) = (self.task.poll(), self.convert.take());
         let link = Arc::clone(&self.link);
         Box::new(move |py, owned| match (result, convert) {

@@ -13,63 +13,72 @@ use aeron_client::{Action, Batch as Messages, BatchLimits, TryPollError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::connect::{Credentials, GivenCredentials, Settings};
+use super::connect::{ArchiveClientSettings, Credentials, GivenCredentials};
 use super::errors::{from_archive, from_persistent};
 use super::persistent_options::{Handlers, Options};
 use crate::argument::{self, Instance};
-use crate::batch::{Batch, Pool};
+use crate::batch::{Pool, PyBatch};
 use crate::buffers::LARGE_COPY_LENGTH;
 use crate::client::PyAeron;
 use crate::condition::Condition;
 use crate::errors::{from_client, raise};
-use crate::events::Handler;
+use crate::events::EventHandler;
 use crate::exit::Closable;
 use crate::fork::OfProcess;
-use crate::handler::{Handler as PollHandler, OnFragment, Payload, action_of, always_continue};
+use crate::handler::{OnFragment, PayloadForm, PollHandler, action_of, always_continue};
 use crate::header::PyHeader;
 use crate::subscription::batch_limits;
-use crate::waiting::Patience;
+use crate::waiting::WaitPolicy;
 
-/// Most events that wait for the program. If there is one more, the oldest is lost.
+/// Maximum number of queued events for the program. If it is exceeded, the oldest event is lost.
 const MAX_EVENTS: usize = 1024;
 
 /// A recorded stream without gaps: replayed from the archive first, and then live.
 ///
-/// Each message of the recording comes once and in order. If the live stream is lost, a replay goes on where it ended, until the live
-/// stream is joined again. If the archive is lost while it replays, the replay goes on when the archive is back. The subscription fails
-/// instead of leaving out a message.
+/// Each message of the recording arrives once and in order. If the live stream is lost, a replay continues
+/// where it ended, until the subscription joins the live stream again. If the archive is lost during a
+/// replay, the replay continues when the archive is back. The subscription fails before it leaves out a
+/// message.
 ///
-/// Nothing happens between polls: poll it, or iterate over its batches, all the time. Messages are whole. Of several publishers on the
-/// live stream only the first one's messages come: give the live channel a `session_id` to choose.
+/// Nothing happens between polls: poll it, or iterate over its batches, all the time. Messages are whole.
+/// If the live stream has several publishers, only the messages of the first one arrive: give the live
+/// channel a `session-id` to choose.
 ///
-/// A context manager that closes the subscription. It is polled by one thread at a time: a second poll meanwhile, also from inside a
-/// handler, raises `ReentrantCallError`. Everything else may be called from any thread. After a failure every poll raises
-/// `PersistentSubscriptionError`.
+/// A context manager that closes the subscription. One thread at a time may poll it: a second poll
+/// meanwhile, also from inside a handler, raises `ReentrantCallError`. All other methods are thread-safe.
+/// After a failure every poll raises `PersistentSubscriptionError`.
 ///
 /// Args:
-///     client: An Aeron client, which stays the caller's.
-///     recording_id: The recording of the stream.
+///     client: An Aeron client, which the subscription does not close.
+///     recording_id: Id of the stream's recording.
 ///     live_channel: Channel of the live stream: IPC, unicast, multicast, `control-mode=dynamic` or a spy.
 ///     live_stream_id: Stream id of the live stream, which is that of the recording.
-///     replay_channel: Channel of replays, on an address of this machine; its port may be 0, and it may have `control-mode=response`.
+///     replay_channel: Channel of replays, on an address of this machine; its port may be 0, and it may
+///         have `control-mode=response`.
 ///     replay_stream_id: Stream id of replays.
-///     start_position: Position of the first message in bytes, `FROM_START`, or `FROM_LIVE`, which replays nothing at first.
+///     start_position: Position of the first message in bytes, `FROM_START`, or `FROM_LIVE`, which replays
+///         nothing at first.
 ///     on_live_joined: Called without arguments in a poll after which messages come from the live stream.
 ///     on_live_left: Called without arguments in a poll that found that the live stream was lost.
-///     on_error: Called in a poll with each `PersistentSubscriptionError`, which has ended the subscription if `has_failed` is set.
-///     settings: Those of `connect_archive` about channels, streams, credentials and timeouts. `message_timeout` also limits waits for
-///         images.
+///     on_error: Called in a poll as `on_error(error)` with each `PersistentSubscriptionError`. If
+///         `has_failed` is then set, the error has ended the subscription.
+///     control_channel: Channel of the requests. `None` is `aeron:ipc`.
+///     control_stream_id: Stream id of the requests. `None` is the archive's default.
+///     response_channel: Channel of the responses, on which the archive publishes.
+///     response_stream_id: Stream id of the responses.
+///     credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
+///         called with `None` at first, and with the archive's challenge if there is one.
+///     message_timeout: Seconds to wait for the connection, for each response, and for images.
+///     client_name: Name of the client in the archive's counters.
+///     control_term_buffer_length: Term length of the control streams in bytes. `None` is 1 MiB.
+///     control_term_buffer_sparse: Whether the log files of the control streams are sparse.
+///     control_mtu_length: Longest frame of the control streams, in bytes.
 ///
 /// Raises:
 ///     ConfigurationError: If a setting is missing or contradicts another one.
-#[pyclass(
-    frozen,
-    weakref,
-    module = "aeron._aeron",
-    name = "PersistentSubscription"
-)]
+#[pyclass(frozen, weakref, module = "aeron", name = "PersistentSubscription")]
 pub struct PyPersistentSubscription {
-    shared: OfProcess<Arc<Shared>>,
+    shared: OfProcess<Arc<SharedPersistentSubscription>>,
     header: Py<PyHeader>,
     pool: Arc<Pool>,
     live_stream_id: i32,
@@ -80,8 +89,8 @@ pub struct PyPersistentSubscription {
     handlers: Handlers,
 }
 
-/// The subscription, for Python and for native threads that look whether there is something to poll.
-struct Shared {
+/// The subscription, for Python and for native threads that check whether a poll would find anything.
+struct SharedPersistentSubscription {
     subscription: Mutex<PersistentSubscription>,
     status: PersistentSubscriptionStatus,
     events: Arc<Events>,
@@ -91,7 +100,7 @@ struct Shared {
     is_polled: AtomicBool,
 }
 
-/// What the program is to be told in its next poll.
+/// An event for a handler of the program. The program's next poll calls the handler.
 enum Event {
     LiveJoined,
     LiveLeft,
@@ -101,7 +110,7 @@ enum Event {
 #[derive(Default)]
 struct Events(Mutex<VecDeque<Event>>);
 
-/// Keeps the events of a subscription until the program polls: the listener runs without the GIL.
+/// Keeps the events of a subscription until the program polls, because the listener runs without the GIL.
 struct EventQueue(Arc<Events>);
 
 impl Events {
@@ -140,21 +149,21 @@ impl PersistentSubscriptionListener for EventQueue {
     }
 }
 
-/// The subscription is being polled by somebody else.
-struct InUse;
+/// Another thread is polling the subscription.
+struct PollInProgress;
 
-impl Shared {
-    /// Runs something on the subscription, and closes it if that was asked for meanwhile. Returns `None` if the subscription is just
-    /// being closed or looked at, which takes a moment.
+impl SharedPersistentSubscription {
+    /// Calls `f` with the subscription. If a close was requested during the call, closes the subscription. Returns
+    /// `None` if another thread briefly has the lock, to close or check the subscription.
     fn with<R>(
         &self,
         f: impl FnOnce(&mut PersistentSubscription) -> R,
-    ) -> Result<Option<R>, InUse> {
+    ) -> Result<Option<R>, PollInProgress> {
         let result = match self.subscription.try_lock() {
             Ok(mut subscription) => f(&mut subscription),
             Err(TryLockError::Poisoned(poisoned)) => f(&mut poisoned.into_inner()),
             Err(TryLockError::WouldBlock) if self.is_polled.load(Ordering::SeqCst) => {
-                return Err(InUse);
+                return Err(PollInProgress);
             }
             Err(TryLockError::WouldBlock) => return Ok(None),
         };
@@ -162,11 +171,11 @@ impl Shared {
         Ok(Some(result))
     }
 
-    /// As [`with`](Self::with), for a poll of the program: a second one meanwhile is refused.
+    /// Like [`with`](Self::with), for a poll of the program: during the poll, a second poll is refused.
     fn poll<R>(
         &self,
         f: impl FnOnce(&mut PersistentSubscription) -> R,
-    ) -> Result<Option<R>, InUse> {
+    ) -> Result<Option<R>, PollInProgress> {
         self.with(|subscription| {
             self.is_polled.store(true, Ordering::SeqCst);
             let result = f(subscription);
@@ -175,7 +184,7 @@ impl Shared {
         })
     }
 
-    /// Closes the subscription at once, or when the poll that runs is over.
+    /// Closes the subscription at once, or after the current poll.
     fn close(&self) {
         self.is_closing.store(true, Ordering::SeqCst);
         self.close_if_asked();
@@ -202,10 +211,10 @@ impl Shared {
 
     /// Takes one step. Returns whether there is something for the program.
     fn look(&self) -> bool {
-        let has_news = || self.is_over() || !self.events.is_empty();
-        // What fails in a look fails again in the poll.
+        let has_new_messages = || self.is_over() || !self.events.is_empty();
+        // The next poll returns an error of this call again.
         let look = |subscription: &mut PersistentSubscription| subscription.look().unwrap_or(true);
-        has_news() || matches!(self.with(look), Ok(Some(true))) || has_news()
+        has_new_messages() || matches!(self.with(look), Ok(Some(true))) || has_new_messages()
     }
 
     /// Takes one step. Returns `None` if there is nothing for the program.
@@ -213,7 +222,7 @@ impl Shared {
         &self,
         messages: &mut Messages,
         limits: BatchLimits,
-    ) -> Option<Result<aeron_client::Result<usize>, InUse>> {
+    ) -> Option<Result<aeron_client::Result<usize>, PollInProgress>> {
         let polled = self.poll(|it| it.poll_batch(messages, limits));
         match polled.map(|polled| polled.unwrap_or(Ok(0))) {
             Ok(Ok(0)) if !self.is_over() && self.events.is_empty() => None,
@@ -222,7 +231,7 @@ impl Shared {
     }
 }
 
-impl Closable for Shared {
+impl Closable for SharedPersistentSubscription {
     fn close_at_exit(&self) {
         self.close();
     }
@@ -234,7 +243,7 @@ impl Drop for PyPersistentSubscription {
         if !self.shared.is_foreign() {
             self.shared.anywhere().close();
         }
-        self.handlers.iter().for_each(Handler::clear);
+        self.handlers.iter().for_each(EventHandler::clear);
     }
 }
 
@@ -254,7 +263,7 @@ impl PyPersistentSubscription {
         let aeron = client.get().aeron()?;
         let subscription = py.detach(|| PersistentSubscription::new(aeron, context));
         let subscription = subscription.map_err(|error| from_archive(&error))?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedPersistentSubscription {
             status: subscription.status(),
             subscription: Mutex::new(subscription),
             events,
@@ -276,11 +285,12 @@ impl PyPersistentSubscription {
         })
     }
 
-    fn get(&self) -> PyResult<&Arc<Shared>> {
+    fn get(&self) -> PyResult<&Arc<SharedPersistentSubscription>> {
         self.shared.get()
     }
 
-    /// Calls the program's handlers with what has happened. What a handler raises ends that; the other events come with the next poll.
+    /// Calls the program's handlers with the queued events. If a handler raises, the next poll handles the other
+    /// events.
     fn tell(&self, py: Python<'_>) -> PyResult<()> {
         let shared = self.get()?;
         if let Some(error) = shared.credentials.take_error() {
@@ -314,7 +324,7 @@ impl PyPersistentSubscription {
         &self,
         handler: &Bound<'py, PyAny>,
         fragment_limit: usize,
-        payload: Payload,
+        payload: PayloadForm,
         answer: impl Fn(Bound<'py, PyAny>) -> PyResult<Action>,
     ) -> PyResult<usize> {
         let (shared, py) = (self.get()?, handler.py());
@@ -329,7 +339,7 @@ impl PyPersistentSubscription {
             match shared.poll(|it| it.poll(&mut counted, fragment_limit)) {
                 Ok(None) => Ok(0),
                 Ok(Some(polled)) => polled.map(|_| count),
-                Err(InUse) => Err(TryPollError::Handler(in_use())),
+                Err(PollInProgress) => Err(TryPollError::Handler(in_use())),
             }
         };
         let count = PollHandler::run(handler, self.header.bind(py), payload, poll, answer)?;
@@ -340,16 +350,17 @@ impl PyPersistentSubscription {
         Ok(count)
     }
 
-    /// A batch of what is there now, or of what comes first until the time is up. Empty if the subscription is closed.
+    /// Returns a batch of the messages that are available. If there are none, waits for the first ones until `timeout`.
+    /// The batch is empty if the subscription is closed.
     fn next_batch(
         &self,
         py: Python<'_>,
         limits: BatchLimits,
         timeout: Option<Wait>,
-    ) -> PyResult<Batch> {
+    ) -> PyResult<PyBatch> {
         let shared = self.get()?;
         let mut messages = self.pool.take();
-        // What is copied with the GIL stays below the length at which it is worth releasing it.
+        // With the GIL, copies at most the length from which on releasing the GIL is worth its cost.
         let limits = BatchLimits {
             bytes: limits.bytes.min(LARGE_COPY_LENGTH),
             ..limits
@@ -363,7 +374,7 @@ impl PyPersistentSubscription {
                 Some(_) => self.patience(deadline)?.wait(py, poll)?,
             };
             match outcome {
-                Some(Err(InUse)) => return Err(in_use()),
+                Some(Err(PollInProgress)) => return Err(in_use()),
                 Some(Ok(Err(error))) if messages.is_empty() => return Err(from_client(&error)),
                 _ => {}
             }
@@ -373,18 +384,18 @@ impl PyPersistentSubscription {
             }
             let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
             if !messages.is_empty() || timeout.is_none() || shared.is_closed() || is_late() {
-                return Ok(Batch::new(messages, &self.pool, self.live_stream_id));
+                return Ok(PyBatch::new(messages, &self.pool, self.live_stream_id));
             }
         }
     }
 
-    fn patience(&self, deadline: Option<Instant>) -> PyResult<Patience> {
+    fn patience(&self, deadline: Option<Instant>) -> PyResult<WaitPolicy> {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        Patience::new(left.map(|left| left.as_secs_f64()), self.max_idle_park_ns)
+        WaitPolicy::new(left.map(|left| left.as_secs_f64()), self.max_idle_park_ns)
     }
 }
 
-/// How long a batch is waited for.
+/// How long to wait for a batch.
 #[derive(Clone, Copy)]
 struct Wait {
     /// `None` is for ever.
@@ -422,18 +433,30 @@ impl PyPersistentSubscription {
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (options, others) = Options::read(py, settings)?;
-        let settings = Settings::read(py, "PersistentSubscription", Some(&others))?;
+        let settings = ArchiveClientSettings::read(py, "PersistentSubscription", Some(&others))?;
         let (context, credentials) = settings.without_handlers()?;
         Self::open(client.0.bind(py), options, context, credentials)
     }
 
-    /// Takes one step, and calls `handler(payload, header)` with the messages of up to `fragment_limit` fragments. Returns the number of
-    /// messages. Handlers of the subscription are called too.
+    /// Takes one step, and calls a handler with the messages that are available now.
     ///
-    /// The position in the header is that of the recording. The session id is that of the replay for messages that began in a replay.
+    /// The handlers of the subscription are called too.
+    ///
+    /// The position in the header is that of the recording. The session id is that of the replay for messages
+    /// that began in a replay.
+    ///
+    /// Args:
+    ///     handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
+    ///     fragment_limit: Largest number of fragments.
+    ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
+    ///         returns.
+    ///
+    /// Returns:
+    ///     The number of messages.
     ///
     /// Raises:
     ///     PersistentSubscriptionError: If the subscription has failed.
+    ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
     fn poll(
         &self,
@@ -441,10 +464,30 @@ impl PyPersistentSubscription {
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
-        self.poll_with(handler, fragment_limit, Payload::new(copy), always_continue)
+        self.poll_with(
+            handler,
+            fragment_limit,
+            PayloadForm::new(copy),
+            always_continue,
+        )
     }
 
-    /// As `poll`; the handler returns an `Action` after each message. After `Action.ABORT` the whole message comes again.
+    /// Polls as `poll`, with a handler that controls the consumption.
+    ///
+    /// After `Action.ABORT` the whole message is delivered again.
+    ///
+    /// Args:
+    ///     handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
+    ///     fragment_limit: Largest number of fragments.
+    ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
+    ///         returns.
+    ///
+    /// Returns:
+    ///     The number of messages.
+    ///
+    /// Raises:
+    ///     PersistentSubscriptionError: If the subscription has failed.
+    ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
     fn controlled_poll(
         &self,
@@ -452,27 +495,45 @@ impl PyPersistentSubscription {
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
-        self.poll_with(handler, fragment_limit, Payload::new(copy), action_of)
+        self.poll_with(handler, fragment_limit, PayloadForm::new(copy), action_of)
     }
 
-    /// Takes one step, and copies at most `limit` messages that are there now into a batch, which may be empty. No message is begun once
-    /// the batch has `max_bytes` or 1 MiB.
+    /// Takes one step, and copies the messages that are available now into a batch, which may be empty.
     ///
-    /// The stream id of the batch is that of the live stream, also for messages of a replay.
+    /// The stream id of the batch is that of the live stream, also for messages of a replay. A batch ends after
+    /// 1 MiB.
+    ///
+    /// Args:
+    ///     limit: Largest number of messages in a batch.
+    ///     max_bytes: Bytes of payload after which no other message is added to a batch.
+    ///
+    /// Returns:
+    ///     The batch.
     ///
     /// Raises:
     ///     PersistentSubscriptionError: If the subscription has failed.
+    ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
     fn poll_batch(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = argument::limit)] limit: usize,
         #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
-    ) -> PyResult<Batch> {
+    ) -> PyResult<PyBatch> {
         self.next_batch(py, batch_limits(limit, max_bytes)?, None)
     }
 
-    /// Batches of what arrives, until the subscription is closed, or nothing came for `timeout` seconds (`None`: for ever).
+    /// Iterates over batches of messages as they arrive, for `for`.
+    ///
+    /// The iterator ends if the subscription is closed, or nothing arrives for `timeout` seconds.
+    ///
+    /// Args:
+    ///     limit: Largest number of messages in a batch.
+    ///     timeout: Seconds to wait. `None` waits without a limit.
+    ///     max_bytes: Bytes of payload after which no other message is added to a batch.
+    ///
+    /// Returns:
+    ///     An iterator of batches that are not empty.
     ///
     /// Raises:
     ///     PersistentSubscriptionError: If the subscription has failed.
@@ -490,8 +551,16 @@ impl PyPersistentSubscription {
         })
     }
 
-    /// Batches as they arrive, for `async for`, until the subscription is closed. A wait that is cancelled loses no message and does not
-    /// end the iterator.
+    /// Iterates over batches of messages as they arrive, for `async for`, until the subscription is closed.
+    ///
+    /// A cancelled wait loses no message and does not end the iterator.
+    ///
+    /// Args:
+    ///     limit: Largest number of messages in a batch.
+    ///     max_bytes: Bytes of payload after which no other message is added to a batch.
+    ///
+    /// Returns:
+    ///     An asynchronous iterator of batches that are not empty.
     ///
     /// Raises:
     ///     PersistentSubscriptionError: If the subscription has failed.
@@ -520,7 +589,7 @@ impl PyPersistentSubscription {
         #[pyo3(from_py_with = argument::limit)] limit: usize,
         #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
         #[pyo3(from_py_with = argument::spin_ns)] spin_ns: u64,
-    ) -> PyResult<Option<Batch>> {
+    ) -> PyResult<Option<PyBatch>> {
         let limits = batch_limits(limit, max_bytes)?;
         let deadline = Instant::now() + Duration::from_nanos(spin_ns);
         loop {
@@ -561,44 +630,48 @@ impl PyPersistentSubscription {
         Ok(self.get()?.status.is_replaying())
     }
 
-    /// Whether the subscription has ended with an error.
+    /// Whether an error ended the subscription.
     #[getter]
     fn has_failed(&self) -> PyResult<bool> {
         Ok(self.get()?.status.has_failed())
     }
 
-    /// The `PersistentSubscriptionError` with which the subscription has ended, or `None`.
+    /// The `PersistentSubscriptionError` that ended the subscription, or `None`.
     #[getter]
     fn failure_reason(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let failure = self.get()?.status.failure_reason().map(from_persistent);
         Ok(failure.map(|error| error.into_value(py).into_any()))
     }
 
-    /// Name of the state, as Aeron has it: `AWAIT_LIVE`, `REPLAY`, `LIVE`, `FAILED` and so on.
+    /// Name of the state in Aeron: `AWAIT_LIVE`, `REPLAY`, `LIVE`, `FAILED` and others.
     #[getter]
     fn state(&self) -> PyResult<&'static str> {
         Ok(self.get()?.status.state().name())
     }
 
-    /// Position of the live stream minus position of the replay when the live stream was found, in bytes; `None` while it is not found.
+    /// Distance from the replay to the live stream when the live stream was found, in bytes.
+    ///
+    /// It is the position of the live stream minus the position of the replay. `None` before there is a live
+    /// stream.
     #[getter]
     fn join_difference(&self) -> PyResult<Option<i64>> {
         let difference = self.get()?.status.join_difference();
         Ok((difference != NO_JOIN_DIFFERENCE).then_some(difference))
     }
 
-    /// Whether the subscription is closed.
+    /// Whether the subscription was closed.
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
         Ok(self.get()?.is_closed())
     }
 
-    /// Stops a replay, and closes the streams, the session with the archive and the counters. From any thread, handlers included: a poll
-    /// that runs is finished first. Idempotent.
+    /// Stops a replay, and closes the streams, the session with the archive and the counters. Idempotent.
+    ///
+    /// Any thread and handler may call it. A poll that is under way ends first.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let shared = self.get()?;
         py.detach(|| shared.close());
-        self.handlers.iter().for_each(Handler::clear);
+        self.handlers.iter().for_each(EventHandler::clear);
         Ok(())
     }
 
@@ -637,8 +710,9 @@ impl PyPersistentSubscription {
     }
 }
 
-/// Batches as they arrive: what `PersistentSubscription.batches` returns. Serves one thread at a time.
-#[pyclass(frozen, module = "aeron._aeron", name = "PersistentBatches")]
+/// An iterator of batches, which `PersistentSubscription.batches` returns. One thread at a time may use it:
+/// it is not thread-safe.
+#[pyclass(frozen, module = "aeron", name = "PersistentBatches")]
 pub struct PyPersistentBatches {
     subscription: Py<PyPersistentSubscription>,
     limits: BatchLimits,
@@ -651,7 +725,7 @@ impl PyPersistentBatches {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyBatch>> {
         let subscription = self.subscription.get();
         let batch = subscription.next_batch(py, self.limits, Some(self.wait))?;
         Ok((!batch.is_empty()).then_some(batch))

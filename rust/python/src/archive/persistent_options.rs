@@ -10,7 +10,7 @@ use super::client::{REPLAY_CHANNEL, REPLAY_STREAM_ID};
 use crate::argument::{Argument, Callable};
 use crate::channel::Channel;
 use crate::errors::raise;
-use crate::events::Handler;
+use crate::events::EventHandler;
 
 /// Keywords of a persistent subscription.
 pub struct Options {
@@ -26,15 +26,15 @@ pub struct Options {
 /// Handlers of a persistent subscription.
 #[derive(Default)]
 pub struct Handlers {
-    pub on_live_joined: Option<Handler>,
-    pub on_live_left: Option<Handler>,
-    pub on_error: Option<Handler>,
+    pub on_live_joined: Option<EventHandler>,
+    pub on_live_left: Option<EventHandler>,
+    pub on_error: Option<EventHandler>,
     /// Function that returns the credentials for the archive.
-    pub credentials: Option<Handler>,
+    pub credentials: Option<EventHandler>,
 }
 
 impl Handlers {
-    pub fn iter(&self) -> impl Iterator<Item = &Handler> {
+    pub fn iter(&self) -> impl Iterator<Item = &EventHandler> {
         [
             &self.on_live_joined,
             &self.on_live_left,
@@ -47,7 +47,7 @@ impl Handlers {
 }
 
 impl Options {
-    /// Reads the keywords. Returns those that are not known too.
+    /// Reads the keywords. Also returns the unknown keywords.
     pub fn read<'py>(
         py: Python<'py>,
         keywords: Option<&Bound<'py, PyDict>>,
@@ -73,9 +73,9 @@ impl Options {
         Ok((this, others))
     }
 
-    /// Takes a keyword. Returns whether it is one of a persistent subscription.
+    /// Sets the option of a keyword. Returns whether a persistent subscription has this option.
     fn set(&mut self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let handler = || Handler::new(py, Callable::convert(value, name)?.0).map(Some);
+        let handler = || EventHandler::new(py, Callable::convert(value, name)?.0).map(Some);
         let handlers = &mut self.handlers;
         match name {
             "recording_id" => self.recording_id = Some(i64::convert(value, name)?),

@@ -15,7 +15,7 @@ use super::operation::Task;
 const QUERY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The stream that is recorded.
-pub struct RecordedStream {
+pub struct PublicationStream {
     pub session_id: i32,
     pub stream_id: i32,
 }
@@ -25,13 +25,13 @@ pub struct RecordedStream {
 /// An archive on the client's driver has a counter for each active recording. Other archives are asked.
 pub struct WaitRecorded {
     link: Arc<Link>,
-    stream: RecordedStream,
+    stream: PublicationStream,
     position: i64,
-    step: Step,
+    step: RecordedStep,
     correlation_id: i64,
 }
 
-enum Step {
+enum RecordedStep {
     /// Looks for the counter; asks for the recording from this time on.
     Find(Instant),
     AwaitId(ArchiveOperation<Option<i64>>),
@@ -45,40 +45,40 @@ enum Step {
 }
 
 impl WaitRecorded {
-    pub fn new(link: &Arc<Link>, stream: RecordedStream, position: i64) -> Self {
+    pub fn new(link: &Arc<Link>, stream: PublicationStream, position: i64) -> Self {
         Self {
             link: Arc::clone(link),
             stream,
             position,
-            step: Step::Find(Instant::now() + QUERY_INTERVAL),
+            step: RecordedStep::Find(Instant::now() + QUERY_INTERVAL),
             correlation_id: -1,
         }
     }
 
     /// The next step, `None` while the step has to wait.
-    fn advance(&mut self) -> Result<Option<Step>> {
+    fn advance(&mut self) -> Result<Option<RecordedStep>> {
         let counters = self.link.archive.aeron().counters_reader();
         match &mut self.step {
-            Step::Find(query_time) => {
+            RecordedStep::Find(query_time) => {
                 let archive_id = Some(self.link.archive.archive_id());
                 let session_id = self.stream.session_id;
                 let found = RecordingPositionKey::find_by_session(counters, session_id, archive_id);
                 let key = found.and_then(|id| Some((id, RecordingPositionKey::of(counters, id)?)));
                 match key {
-                    Some((id, key)) => Ok(Some(Step::Watch(id, key.recording_id))),
+                    Some((id, key)) => Ok(Some(RecordedStep::Watch(id, key.recording_id))),
                     None if Instant::now() < *query_time => Ok(None),
                     None => self.find_id().map(Some),
                 }
             }
-            Step::AwaitId(finding) => Ok(finding.poll()?.map(|found| match found {
-                Some(recording_id) => Step::Pause(Instant::now(), recording_id),
-                None => Step::Find(Instant::now() + QUERY_INTERVAL),
+            RecordedStep::AwaitId(finding) => Ok(finding.poll()?.map(|found| match found {
+                Some(recording_id) => RecordedStep::Pause(Instant::now(), recording_id),
+                None => RecordedStep::Find(Instant::now() + QUERY_INTERVAL),
             })),
-            Step::Watch(counter_id, recording_id) => {
+            RecordedStep::Watch(counter_id, recording_id) => {
                 let (counter_id, recording_id) = (*counter_id, *recording_id);
                 let reached = counters.value(counter_id);
                 if !RecordingPositionKey::is_active(counters, counter_id, recording_id) {
-                    return Ok(Some(Step::Pause(Instant::now(), recording_id)));
+                    return Ok(Some(RecordedStep::Pause(Instant::now(), recording_id)));
                 }
                 match reached.is_some_and(|reached| reached >= self.position) {
                     true => self.describe(recording_id).map(Some),
@@ -86,16 +86,16 @@ impl WaitRecorded {
                     false => self.link.archive.poll().map(|_| None),
                 }
             }
-            Step::Pause(until, recording_id) => match Instant::now() < *until {
+            RecordedStep::Pause(until, recording_id) => match Instant::now() < *until {
                 true => Ok(None),
                 false => {
                     let recording_id = *recording_id;
                     let call = ArchiveCall::max_recorded_position(recording_id);
                     let asking = self.link.archive.begin(call)?;
-                    Ok(Some(Step::AwaitPosition(asking, recording_id)))
+                    Ok(Some(RecordedStep::AwaitPosition(asking, recording_id)))
                 }
             },
-            Step::AwaitPosition(asking, recording_id) => {
+            RecordedStep::AwaitPosition(asking, recording_id) => {
                 let recording_id = *recording_id;
                 match asking.poll()? {
                     None => Ok(None),
@@ -104,37 +104,39 @@ impl WaitRecorded {
                     }
                     Some(_) => {
                         let again = Instant::now() + QUERY_INTERVAL;
-                        Ok(Some(Step::Pause(again, recording_id)))
+                        Ok(Some(RecordedStep::Pause(again, recording_id)))
                     }
                 }
             }
-            Step::AwaitDescriptor(asking) => match asking.poll()? {
+            RecordedStep::AwaitDescriptor(asking) => match asking.poll()? {
                 None => Ok(None),
-                Some(Some(descriptor)) => Ok(Some(Step::Finished(Ok(descriptor)))),
+                Some(Some(descriptor)) => Ok(Some(RecordedStep::Finished(Ok(descriptor)))),
                 Some(None) => Err(ArchiveClientError::InvalidArgument(
                     "the recording was purged while it was waited for".to_owned(),
                 )),
             },
-            Step::Finished(_) => Ok(None),
+            RecordedStep::Finished(_) => Ok(None),
         }
     }
 
-    fn find_id(&mut self) -> Result<Step> {
-        let RecordedStream {
+    fn find_id(&mut self) -> Result<RecordedStep> {
+        let PublicationStream {
             session_id,
             stream_id,
         } = self.stream;
         let call = ArchiveCall::find_last_matching_recording(0, "", stream_id, session_id);
-        Ok(Step::AwaitId(self.link.archive.begin(call)?))
+        Ok(RecordedStep::AwaitId(self.link.archive.begin(call)?))
     }
 
-    fn describe(&self, recording_id: i64) -> Result<Step> {
+    fn describe(&self, recording_id: i64) -> Result<RecordedStep> {
         let call = ArchiveCall::list_recording(recording_id);
-        Ok(Step::AwaitDescriptor(self.link.archive.begin(call)?))
+        Ok(RecordedStep::AwaitDescriptor(
+            self.link.archive.begin(call)?,
+        ))
     }
 }
 
-impl Step {
+impl RecordedStep {
     fn correlation_id(&self) -> Option<i64> {
         match self {
             Self::AwaitId(operation) => Some(operation.correlation_id()),
@@ -151,23 +153,23 @@ impl Task<RecordingDescriptor> for WaitRecorded {
             match self.advance() {
                 Ok(Some(next)) => self.step = next,
                 Ok(None) => break,
-                Err(error) => self.step = Step::Finished(Err(error)),
+                Err(error) => self.step = RecordedStep::Finished(Err(error)),
             }
             if let Some(id) = self.step.correlation_id() {
                 self.correlation_id = id;
             }
         }
         match &self.step {
-            Step::Finished(outcome) => outcome.clone().map(Some),
+            RecordedStep::Finished(outcome) => outcome.clone().map(Some),
             _ => Ok(None),
         }
     }
 
     fn cancel(&mut self) -> bool {
-        if matches!(self.step, Step::Finished(_)) {
+        if matches!(self.step, RecordedStep::Finished(_)) {
             return false;
         }
-        self.step = Step::Finished(Err(ArchiveClientError::OperationCancelled));
+        self.step = RecordedStep::Finished(Err(ArchiveClientError::OperationCancelled));
         true
     }
 

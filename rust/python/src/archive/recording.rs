@@ -1,4 +1,4 @@
-//! What an archive tells of its recordings: `Recording`, `RecordingSubscription` and `RecordingSignal`.
+//! Descriptions of recordings by their archive: `Recording`, `RecordingSubscription` and `RecordingSignal`.
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::client::RecordingSubscription;
@@ -8,17 +8,19 @@ use pyo3::prelude::*;
 use crate::snapshot::snapshot;
 
 snapshot! {
-    /// A recording as the archive described it. Positions are bytes of the stream. Immutable; pickled and compared by its values.
+    /// A recording as its archive described it.
+    ///
+    /// Positions are bytes. Immutable; pickled and compared by its values.
     PyRecording("Recording") {
         /// Id of the recording in its archive.
         recording_id: i64,
-        /// Position of the first byte that is kept.
+        /// Position of the first byte that the archive has.
         start_position: i64,
-        /// Position after the last byte, `None` while the recording is active.
+        /// Position after the last byte, `None` if the recording is active.
         stop_position: Option<i64>,
-        /// When the recording began, in epoch milliseconds.
+        /// Start of the recording, in milliseconds since the epoch.
         start_timestamp_ms: i64,
-        /// When the recording ended, in epoch milliseconds, `None` while it is active.
+        /// End of the recording, in milliseconds since the epoch; `None` if the recording is active.
         stop_timestamp_ms: Option<i64>,
         /// Session id of the stream.
         session_id: i32,
@@ -26,17 +28,17 @@ snapshot! {
         stream_id: i32,
         /// Channel without the parameters that do not identify it.
         stripped_channel: String,
-        /// Channel as it was asked for.
+        /// Channel of the request to record.
         original_channel: String,
         /// Source of the image: `aeron:ipc`, or address and port.
         source_identity: String,
-        /// Term id of the stream's first term.
+        /// Id of the stream's first term.
         initial_term_id: i32,
-        /// Length of a term in bytes.
+        /// Length of a term, in bytes.
         term_buffer_length: i32,
-        /// Length of a segment file in bytes.
+        /// Length of a segment file, in bytes.
         segment_file_length: i32,
-        /// Length of the longest frame in bytes.
+        /// Length of the longest frame, in bytes.
         mtu_length: i32,
     }
 
@@ -56,13 +58,13 @@ snapshot! {
 }
 
 snapshot! {
-    /// A subscription by which an archive records. Immutable; pickled and compared by its values.
+    /// A subscription with which an archive records. Immutable; pickled and compared by its values.
     PyRecordingSubscription("RecordingSubscription") {
         /// Id of the subscription, for `stop_recording`.
         subscription_id: i64,
         /// Stream id.
         stream_id: i32,
-        /// Channel of the subscription; `aeron-spy:` before it if the archive spies.
+        /// Channel of the subscription, with the prefix `aeron-spy:` if the archive spies.
         stripped_channel: String,
     }
 
@@ -79,13 +81,13 @@ snapshot! {
     PyRecordingSignal("RecordingSignal") {
         /// `START`, `STOP`, `EXTEND`, `REPLICATE`, `MERGE`, `SYNC`, `DELETE` or `REPLICATE_END`.
         signal: String,
-        /// The recording, -1 if a replication ended before it had one.
+        /// Id of the recording, -1 if a replication ended before it had one.
         recording_id: i64,
         /// Id of the archive's subscription, -1 without one.
         subscription_id: i64,
         /// Position of the recording, -1 with `DELETE` and `REPLICATE_END`.
         position: i64,
-        /// Correlation id of the request; of a replication its id.
+        /// Correlation id of the request, or the id of the replication.
         correlation_id: i64,
     }
 

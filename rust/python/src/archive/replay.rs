@@ -18,8 +18,8 @@ pub struct Replay {
     image: Mutex<Option<Image>>,
 }
 
-/// How far a replay has come.
-enum Progress {
+/// The progress of a replay.
+enum ReplayProgress {
     Running,
     /// The program has received everything.
     Complete,
@@ -41,17 +41,17 @@ impl Replay {
 
     /// Whether no further message comes.
     pub fn is_ended(&self) -> bool {
-        !matches!(self.progress(), Progress::Running)
+        !matches!(self.progress(), ReplayProgress::Running)
     }
 
-    /// Refuses a replay that ended before its stream did.
+    /// Returns an error if the replay ended before its stream.
     pub fn check_complete(&self) -> PyResult<()> {
         let what = match self.progress() {
-            Progress::Running | Progress::Complete => return Ok(()),
-            Progress::Broken(position) => {
+            ReplayProgress::Running | ReplayProgress::Complete => return Ok(()),
+            ReplayProgress::Broken(position) => {
                 format!("ended at position {position}, before the end of its stream")
             }
-            Progress::NeverBegan => {
+            ReplayProgress::NeverBegan => {
                 "ended with the session before a message was received".to_owned()
             }
         };
@@ -63,7 +63,7 @@ impl Replay {
         Err(raise("ArchiveError", reason))
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> ReplayProgress {
         let mut image = self.image.lock().unwrap_or_else(PoisonError::into_inner);
         if image.is_none() {
             *image = self.subscription.image_at(0);
@@ -72,31 +72,31 @@ impl Replay {
             (Some(image), _) if image.is_end_of_stream() => {
                 end_of_stream(image.position(), image.is_publication_revoked())
             }
-            (Some(image), _) if image.is_closed() => Progress::Broken(image.position()),
-            (Some(_), _) => Progress::Running,
-            // The image came and went before the program looked.
+            (Some(image), _) if image.is_closed() => ReplayProgress::Broken(image.position()),
+            (Some(_), _) => ReplayProgress::Running,
+            // The image started and ended between two calls of this function.
             (None, Some(ended)) if ended.is_end_of_stream => {
                 end_of_stream(ended.position, ended.is_publication_revoked)
             }
-            (None, Some(ended)) => Progress::Broken(ended.position),
-            (None, None) if self.link.is_connected() => Progress::Running,
-            (None, None) => Progress::NeverBegan,
+            (None, Some(ended)) => ReplayProgress::Broken(ended.position),
+            (None, None) if self.link.is_connected() => ReplayProgress::Running,
+            (None, None) => ReplayProgress::NeverBegan,
         }
     }
 }
 
-/// The end of a stream of which everything was received. An archive closes the publication of a replay that it has finished, and revokes
-/// that of one that it cuts short.
-fn end_of_stream(position: i64, is_revoked: bool) -> Progress {
+/// Returns the progress of a replay whose stream ended and was received completely. The archive closes the publication
+/// of a finished replay, and revokes the publication of a replay that it ends early.
+fn end_of_stream(position: i64, is_revoked: bool) -> ReplayProgress {
     match is_revoked {
-        true => Progress::Broken(position),
-        false => Progress::Complete,
+        true => ReplayProgress::Broken(position),
+        false => ReplayProgress::Complete,
     }
 }
 
 impl Drop for Replay {
     fn drop(&mut self) {
-        if matches!(self.progress(), Progress::Running) {
+        if matches!(self.progress(), ReplayProgress::Running) {
             // The response is of no interest: the archive ends a replay without a subscriber anyway.
             let _ = self
                 .link

@@ -13,39 +13,57 @@ use super::client::PyAeronArchive;
 use super::errors::from_merge;
 use super::link::Link;
 use crate::argument::{self, Instance};
-use crate::batch::{Batch, Pool};
+use crate::batch::{Pool, PyBatch};
 use crate::channel::Channel;
 use crate::errors::{from_client, raise};
 use crate::fork::OfProcess;
-use crate::handler::{Handler, OnFragment, Payload, action_of, always_continue, check_handler};
+use crate::handler::{
+    OnFragment, PayloadForm, PollHandler, action_of, always_continue, check_handler,
+};
 use crate::header::PyHeader;
 use crate::image::PyImage;
 use crate::subscription::{PySubscription, batch_limits};
 
-/// A replay of a recording that goes over to the live stream: every message once, in order, without a gap.
+/// A replay of a recording that merges with the live stream: every message once, in order, without a gap.
 ///
-/// `subscription` has `control_mode=manual` and the `session-id` of the recorded stream, and so has `replay_channel`: replay and live
-/// stream arrive as one image. The merge adds `replay_destination`, whose port may be 0, and later `live_destination`, and removes the
-/// replay once the live stream has joined. IPC is not supported. `start_position` is that of the first message, the start of the
-/// recording if it is not given.
+/// The subscription has `control-mode=manual` and the `session-id` of the recorded stream, and so has
+/// `replay_channel`: replay and live stream arrive as one image. The merge adds the replay destination
+/// first and the live destination later. It removes the replay when the live stream has joined. IPC is not
+/// supported.
 ///
-/// Poll it until `is_merged`; from then on the program may poll the subscription itself. A merge that makes no progress for
-/// `progress_timeout` seconds raises `ArchiveTimeoutError`, and errors of the archive are raised as `ArchiveError`: then `has_failed` is
-/// true, and a further poll returns what the image still has.
+/// Poll the merge until `is_merged`; then the program may poll the subscription itself. After an error
+/// `has_failed` is `True`, and further polls return the rest of the image.
 ///
-/// A context manager that ends the merge. If the merge is not complete, its replay is stopped; subscription and archive stay open. It is
-/// polled by one thread at a time.
-#[pyclass(frozen, weakref, module = "aeron._aeron", name = "ReplayMerge")]
+/// A context manager that ends the merge. If the merge is not complete, its replay is stopped; subscription
+/// and archive stay open. One thread at a time may poll it.
+///
+/// Args:
+///     subscription: Subscription that receives the stream.
+///     archive: Client of the archive.
+///     replay_channel: Channel of the replay, with the `session-id` of the recorded stream.
+///     replay_destination: Destination of the subscription for the replay; its port may be 0.
+///     live_destination: Destination of the subscription for the live stream.
+///     recording_id: Id of the recording.
+///     start_position: Position of the first message in bytes. `None` is the start of the recording.
+///     progress_timeout: Seconds without progress after which the merge fails.
+///
+/// Raises:
+///     InvalidArgumentError: If a channel is not suitable.
+///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+///     ArchiveDisconnectedError: If the archive ended the session.
+///     ArchiveClosedError: If the client of the archive is closed.
+#[pyclass(frozen, weakref, module = "aeron", name = "ReplayMerge")]
 pub struct PyReplayMerge {
-    shared: OfProcess<Shared>,
+    shared: OfProcess<SharedReplayMerge>,
     header: Py<PyHeader>,
     pool: Arc<Pool>,
     /// Keeps the subscription open.
     subscription: Py<PySubscription>,
 }
 
-/// The merge, and what can be looked at while a thread polls it.
-struct Shared {
+/// The merge, and the state that other threads may read while a thread polls the merge.
+struct SharedReplayMerge {
     merge: Mutex<ReplayMerge>,
     image: Mutex<Option<Image>>,
     is_merged: AtomicBool,
@@ -56,7 +74,7 @@ struct Shared {
     _link: Arc<Link>,
 }
 
-impl Shared {
+impl SharedReplayMerge {
     /// Makes progress. Call it without the GIL: handlers of the client may run.
     fn do_work(&self) -> PyResult<usize> {
         let mut merge = self.lock()?;
@@ -66,7 +84,7 @@ impl Shared {
         self.is_live_added
             .store(merge.is_live_added(), Ordering::Release);
         if let Some(image) = merge.image() {
-            // Not locked while an exception is made, which takes the GIL.
+            // The lock is not held while an exception is created, because that needs the GIL.
             lock(&self.image).get_or_insert_with(|| image.clone());
         }
         outcome.map_err(|error| from_merge(&error))
@@ -127,7 +145,7 @@ impl PyReplayMerge {
         &self,
         handler: &Bound<'_, PyAny>,
         fragment_limit: usize,
-        payload: Payload,
+        payload: PayloadForm,
         answer: impl for<'py> Fn(Bound<'py, PyAny>) -> PyResult<Action>,
     ) -> PyResult<usize> {
         check_handler(handler)?;
@@ -138,7 +156,7 @@ impl PyReplayMerge {
         let subscription = self.subscription.get().inner()?;
         let poll =
             |each: &mut OnFragment<'_>| subscription.poll_image(&image, each, fragment_limit);
-        Handler::run(handler, self.header.bind(py), payload, poll, answer)
+        PollHandler::run(handler, self.header.bind(py), payload, poll, answer)
     }
 }
 
@@ -175,7 +193,7 @@ impl PyReplayMerge {
         let received = subscription.0.get().inner()?;
         let link = archive.0.get().link()?;
         let merge = py.detach(|| ReplayMerge::new(received, &link.archive, &params));
-        let shared = Shared {
+        let shared = SharedReplayMerge {
             merge: Mutex::new(merge.map_err(|error| from_merge(&error))?),
             image: Mutex::default(),
             is_merged: AtomicBool::new(false),
@@ -192,7 +210,15 @@ impl PyReplayMerge {
         })
     }
 
-    /// Makes progress without waiting. Returns a work count, 0 once the merge is complete, has failed or is closed.
+    /// Makes progress without waiting.
+    ///
+    /// Returns:
+    ///     The amount of work, 0 if the merge is complete, has failed or is closed.
+    ///
+    /// Raises:
+    ///     ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
+    ///     ArchiveError: If the archive refuses a request, or the replay fails.
+    ///     ReentrantCallError: If another poll is under way.
     fn do_work(&self, py: Python<'_>) -> PyResult<usize> {
         let shared = self.shared.get()?;
         match shared.is_over() {
@@ -201,10 +227,23 @@ impl PyReplayMerge {
         }
     }
 
-    /// Makes progress, then calls `handler(payload, header)` for up to `fragment_limit` fragments of the image. Returns the number of
-    /// fragments, 0 before there is an image.
+    /// Makes progress, then calls a handler for the fragments that are available now. Never blocks.
     ///
     /// Messages of several fragments are not joined: pass a `FragmentAssembler`, or use `poll_batch`.
+    ///
+    /// Args:
+    ///     handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
+    ///     fragment_limit: Largest number of fragments.
+    ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
+    ///         returns.
+    ///
+    /// Returns:
+    ///     The number of fragments, 0 before there is an image.
+    ///
+    /// Raises:
+    ///     ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
+    ///     ArchiveError: If the archive refuses a request, or the replay fails.
+    ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
     fn poll(
         &self,
@@ -212,10 +251,29 @@ impl PyReplayMerge {
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
-        self.poll_fragments(handler, fragment_limit, Payload::new(copy), always_continue)
+        self.poll_fragments(
+            handler,
+            fragment_limit,
+            PayloadForm::new(copy),
+            always_continue,
+        )
     }
 
-    /// As `poll`, with a handler that returns an `Action` after each fragment.
+    /// Polls as `poll`, with a handler that controls the consumption.
+    ///
+    /// Args:
+    ///     handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
+    ///     fragment_limit: Largest number of fragments.
+    ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
+    ///         returns.
+    ///
+    /// Returns:
+    ///     The number of fragments.
+    ///
+    /// Raises:
+    ///     ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
+    ///     ArchiveError: If the archive refuses a request, or the replay fails.
+    ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
     fn controlled_poll(
         &self,
@@ -223,18 +281,30 @@ impl PyReplayMerge {
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
-        self.poll_fragments(handler, fragment_limit, Payload::new(copy), action_of)
+        self.poll_fragments(handler, fragment_limit, PayloadForm::new(copy), action_of)
     }
 
-    /// Makes progress, then copies up to `limit` whole messages into a batch, which may be empty. No message is begun once the batch has
-    /// `max_bytes`.
+    /// Makes progress, then copies the whole messages that are available now into a batch, which may be empty.
+    /// Never blocks.
+    ///
+    /// Args:
+    ///     limit: Largest number of messages in a batch.
+    ///     max_bytes: Bytes of payload after which no other message is added to a batch.
+    ///
+    /// Returns:
+    ///     The batch.
+    ///
+    /// Raises:
+    ///     ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
+    ///     ArchiveError: If the archive refuses a request, or the replay fails.
+    ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
     fn poll_batch(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = argument::limit)] limit: usize,
         #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
-    ) -> PyResult<Batch> {
+    ) -> PyResult<PyBatch> {
         let limits = batch_limits(limit, max_bytes)?;
         let image = self.advance(py)?;
         let subscription = self.subscription.get().inner()?;
@@ -243,14 +313,14 @@ impl PyReplayMerge {
             let polled = py.detach(|| subscription.poll_image_batch(image, &mut messages, limits));
             match polled {
                 Err(error) if messages.is_empty() => return Err(from_client(&error)),
-                // What was read before an error was found is not lost: the error comes with the next poll.
+                // Messages that were read before the error are returned: the error comes with the next poll.
                 _ => {}
             }
         }
-        Ok(Batch::new(messages, &self.pool, subscription.stream_id()))
+        Ok(PyBatch::new(messages, &self.pool, subscription.stream_id()))
     }
 
-    /// The image, or `None` before there is one. It stays the same when the live stream joins.
+    /// The image, or `None` before there is one. The same image continues with the live stream.
     #[getter]
     fn image(&self) -> PyResult<Option<PyImage>> {
         Ok(self.shared.get()?.image().map(PyImage::new))
@@ -274,7 +344,7 @@ impl PyReplayMerge {
         Ok(self.shared.get()?.has_failed.load(Ordering::Acquire))
     }
 
-    /// Whether the live destination was added. The driver may not have done it yet.
+    /// Whether the merge has requested the live destination. The driver may not have added it yet.
     #[getter]
     fn is_live_added(&self) -> PyResult<bool> {
         Ok(self.shared.get()?.is_live_added.load(Ordering::Acquire))
@@ -286,7 +356,9 @@ impl PyReplayMerge {
         Ok(self.shared.get()?.is_closed.load(Ordering::Acquire))
     }
 
-    /// Ends the merge. If it is not complete, its replay is removed and stopped. Subscription and archive stay open. Idempotent.
+    /// Ends the merge.
+    ///
+    /// If it is not complete, its replay is removed and stopped. Subscription and archive stay open. Idempotent.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let shared = self.shared.get()?;
         py.detach(|| shared.close())

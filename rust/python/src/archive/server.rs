@@ -24,25 +24,41 @@ use crate::fork::OfProcess;
 use crate::signals::SIGNAL_INTERVAL;
 use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, interruptible_with};
 
-/// How often a driver without threads is run while an archive waits for it.
+/// Interval at which a driver without threads is run while an archive waits for it.
 const DRIVER_INTERVAL: Duration = Duration::from_micros(100);
-/// Where other archives answer, if nobody says.
+/// Default replication channel: where other archives send their replies.
 const DEFAULT_REPLICATION_CHANNEL: &str = "aeron:udp?endpoint=localhost:0";
-/// Settings that are arguments of their own.
+/// Settings that are separate arguments.
 const ARGUMENTS: [&str; 2] = ["aeron_dir", "archive_dir"];
 
-/// An archive inside this process: it records streams of a media driver to a directory, and replays them.
+/// An archive inside this process: it records streams of a media driver in a directory, and replays them.
+/// Thread-safe.
 ///
-/// `directory` is made if it is missing; what is in it is kept. `driver` is a `MediaDriver`, the directory of one, or `None` for the
-/// directory that `AERON_DIR` names. Every setting of Aeron's archive is a keyword, with its unit in its name (lengths are bytes); what
-/// is not given comes from the `AERON_ARCHIVE_*` environment, else it is the default. Where the defaults differ from Aeron's: all
-/// agents share one thread (`threading_mode="SHARED"`), an archive without work parks longer (`max_idle_park_ns`), requests over the
-/// network are taken only if `control_channel` is given, and `replication_channel` is `aeron:udp?endpoint=localhost:0`.
+/// The archive makes the directory if it is missing, and keeps the recordings in it. Every setting of
+/// Aeron's archive is a keyword, whose name ends in its unit; lengths are bytes. A setting without a
+/// keyword comes from its environment variable, else it is the default. The page of all settings names the
+/// variables.
 ///
-/// A context manager that closes the archive. Thread-safe.
-#[pyclass(frozen, weakref, module = "aeron._aeron", name = "Archive")]
+/// Some defaults differ from Aeron's: all agents share one thread (`threading_mode="SHARED"`), an idle
+/// archive parks longer (`max_idle_park_ns`), requests over the network are received only if
+/// `control_channel` is set, and `replication_channel` is `aeron:udp?endpoint=localhost:0`. A context
+/// manager that closes the archive.
+///
+#[doc = include_str!("../docs/archive_keywords.txt")]
+/// Raises:
+///     ConfigurationError: If a setting is not valid, or does not fit another one.
+///     ArchiveActiveError: If a live archive uses the directory or the archive id.
+///     ArchiveDirectoryError: If the directory, the catalog or a recording cannot be used.
+///     DriverTimeoutError: If no driver responds within the driver timeout.
+///
+/// Example:
+///     ```python
+///     with aeron.MediaDriver() as driver, aeron.Archive("recordings", driver) as server:
+///         archive = aeron.connect_archive(aeron.connect(driver))
+///     ```
+#[pyclass(frozen, weakref, module = "aeron", name = "Archive")]
 pub struct PyArchive {
-    archive: OfProcess<Arc<Shared>>,
+    archive: OfProcess<Arc<SharedArchive>>,
     archive_id: i64,
     context: ArchiveContext,
     /// Keeps an embedded driver alive for as long as its archive.
@@ -50,9 +66,9 @@ pub struct PyArchive {
 }
 
 /// The archive; `None` once it is closed.
-struct Shared(Mutex<Option<Archive>>);
+struct SharedArchive(Mutex<Option<Archive>>);
 
-impl Shared {
+impl SharedArchive {
     fn lock(&self) -> MutexGuard<'_, Option<Archive>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,20 +82,25 @@ impl Shared {
     }
 }
 
-impl Closable for Shared {
+impl Closable for SharedArchive {
     fn close_at_exit(&self) {
         self.close();
     }
 }
 
-/// The defaults of an embedded archive, changed by the environment.
-fn embedded_context() -> PyResult<ArchiveContext> {
-    let mut context = ArchiveContext {
+/// The settings of an embedded archive in an empty environment.
+pub fn embedded_defaults() -> ArchiveContext {
+    ArchiveContext {
         threading_mode: ArchiveThreadingMode::Shared,
         max_idle_park_ns: DEFAULT_MAX_IDLE_PARK_NS,
         replication_channel: DEFAULT_REPLICATION_CHANNEL.to_owned(),
         ..ArchiveContext::default()
-    };
+    }
+}
+
+/// The defaults of an embedded archive, changed by the environment.
+fn embedded_context() -> PyResult<ArchiveContext> {
+    let mut context = embedded_defaults();
     context
         .apply(&Sources::environment())
         .map_err(|error| raise("ConfigurationError", error.to_string()))?;
@@ -112,7 +133,7 @@ fn set(context: &mut ArchiveContext, name: &str, value: &Bound<'_, PyAny>) -> Py
     Ok(())
 }
 
-/// What values a setting takes.
+/// Describes the valid values of a setting.
 fn expected(setting: &ArchiveSetting, context: &ArchiveContext) -> String {
     match (setting.get(context), setting.grammar.limits()) {
         (_, Some((min, max))) => format!("is not a number from {min} to {max}"),
@@ -151,7 +172,7 @@ fn dict_of<'py>(py: Python<'py>, context: &ArchiveContext) -> PyResult<Bound<'py
 /// A driver without threads, which has to be run while an archive waits for it.
 fn driver_to_run(
     driver: Option<&Bound<'_, PyMediaDriver>>,
-) -> PyResult<Option<Arc<driver::Shared>>> {
+) -> PyResult<Option<Arc<driver::SharedDriver>>> {
     match driver {
         Some(driver) if driver.get().context().threading_mode == ThreadingMode::Invoker => {
             Ok(Some(Arc::clone(driver.get().shared()?)))
@@ -212,7 +233,7 @@ impl PyArchive {
         let archive = interruptible_with(py, "aeron-archive-launch", launching, interval, work)?
             .map_err(|error| from_start(&error))?;
         let archive_id = archive.archive_id();
-        let shared = Arc::new(Shared(Mutex::new(Some(archive))));
+        let shared = Arc::new(SharedArchive(Mutex::new(Some(archive))));
         exit::add_archive(&shared);
         Ok(Self {
             archive: OfProcess::new(shared),
@@ -222,19 +243,25 @@ impl PyArchive {
         })
     }
 
-    /// The names of all settings, with their defaults in an embedded archive.
+    /// Returns the names of all settings, with the defaults that hold in this process.
+    ///
+    /// Returns:
+    ///     A dictionary from names to values.
+    ///
+    /// Raises:
+    ///     ConfigurationError: If a variable of the environment is not valid.
     #[staticmethod]
     fn settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         dict_of(py, &embedded_context()?)
     }
 
-    /// The settings of this archive.
+    /// The settings of this archive: a dictionary from names to values.
     #[getter]
     fn configuration<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         dict_of(py, &self.context)
     }
 
-    /// Id of the archive among those of its driver.
+    /// Id of the archive among the archives of its driver.
     #[getter]
     fn archive_id(&self) -> i64 {
         self.archive_id
@@ -252,7 +279,13 @@ impl PyArchive {
         self.context.threading_mode.name()
     }
 
-    /// Runs one duty cycle, in mode INVOKER. Returns how much was done. To be called often, by one thread at a time.
+    /// Runs one duty cycle, in mode INVOKER. Call it often, from one thread at a time.
+    ///
+    /// Returns:
+    ///     The amount of work, 0 if there was none.
+    ///
+    /// Raises:
+    ///     ReentrantCallError: If another thread is inside the duty cycle.
     fn do_work(&self, py: Python<'_>) -> PyResult<usize> {
         let shared = self.archive.get()?;
         let done = py.detach(|| match shared.0.try_lock() {
@@ -265,7 +298,9 @@ impl PyArchive {
         done.ok_or_else(|| raise("ReentrantCallError", "another thread runs this archive"))
     }
 
-    /// Whether the archive has ended by itself, because its driver is gone; close it then. True after it was closed.
+    /// Whether the archive ended because its driver is gone, or was closed.
+    ///
+    /// If the driver is gone, close the archive.
     #[getter]
     fn is_terminated(&self, py: Python<'_>) -> PyResult<bool> {
         let shared = self.archive.get()?;

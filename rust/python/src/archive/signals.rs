@@ -8,17 +8,19 @@ use super::errors::from_archive;
 use super::link::Link;
 use super::recording::PyRecordingSignal;
 use crate::fork::OfProcess;
-use crate::waiting::Patience;
+use crate::waiting::WaitPolicy;
 
-/// Signals of recordings as they arrive: what `AeronArchive.signals` returns. Thread-safe: each signal goes to one thread.
-#[pyclass(frozen, module = "aeron._aeron", name = "RecordingSignals")]
+/// An iterator of recording signals, which `AeronArchive.signals` returns.
+///
+/// Thread-safe: each signal goes to one thread.
+#[pyclass(frozen, module = "aeron", name = "RecordingSignals")]
 pub struct PyRecordingSignals {
     link: OfProcess<Arc<Link>>,
-    patience: Patience,
+    patience: WaitPolicy,
 }
 
 impl PyRecordingSignals {
-    pub fn new(link: &Arc<Link>, patience: Patience) -> Self {
+    pub fn new(link: &Arc<Link>, patience: WaitPolicy) -> Self {
         Self {
             link: OfProcess::new(Arc::clone(link)),
             patience,
@@ -35,7 +37,7 @@ impl PyRecordingSignals {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyRecordingSignal>> {
         let link = self.link.get()?;
         let poll = || {
-            // What has arrived before the session ended is not lost.
+            // Signals that arrived before the end of the session are not lost.
             let polled = link.archive.poll_for_recording_signals();
             match (link.archive.take_recording_signal(), polled) {
                 (Ok(Some(signal)), _) => Some(Ok(Some(signal))),

@@ -9,15 +9,15 @@ use crate::argument::wrong_type;
 use crate::arrow::array_of;
 use crate::errors::{from_offer, raise};
 use crate::offer::{Outlet, is_temporary};
-use crate::waiting::Patience;
+use crate::waiting::WaitPolicy;
 
-/// Sends the rows of a record batch with a column `value` and perhaps `reserved_value`, or the values of an array, from `start`
-/// on; answers how many were appended in time. The GIL is released.
+/// Sends the rows of a record batch with a column `value` and perhaps `reserved_value`, or the values of an array, from
+/// `start` on. Returns the number of rows that were appended in time. The GIL is released.
 pub fn offer_arrow(
     outlet: &impl Outlet,
     data: &Bound<'_, PyAny>,
     start: usize,
-    patience: Patience,
+    patience: WaitPolicy,
 ) -> PyResult<usize> {
     let array = array_of(data)?.ok_or_else(|| unsuitable(data))?;
     if array.null_count() > 0 {
@@ -56,7 +56,7 @@ fn offer(
     payloads: Payloads<'_>,
     reserved: Reserved<'_>,
     start: usize,
-    patience: Patience,
+    patience: WaitPolicy,
 ) -> PyResult<usize> {
     let count = payloads.count();
     if start > count {
@@ -82,7 +82,7 @@ fn offer(
         Some(Ok(()))
     })?;
     match offered {
-        // What was sent is answered first; the caller resumes there and gets the error.
+        // Rows that were sent are counted first: the caller resumes after them and gets the error.
         Some(Err(error)) if next == start => Err(from_offer(error, || outlet.close_cause())),
         _ => Ok(next - start),
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use aeron_client::Context;
 use pyo3::prelude::*;
 
-/// Settings of a client, each the default unless given; only the directory has to be there.
+/// Settings of a client. The key `aeron_dir` is required; a missing setting has its default.
 #[derive(Clone, Default, FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct ClientSettings {
@@ -23,7 +23,7 @@ pub struct ClientSettings {
 }
 
 impl ClientSettings {
-    /// A context with these settings; what is not given comes from the environment.
+    /// Returns a context with these settings. The environment sets the settings that are not given.
     pub fn to_context(&self) -> Result<Context, aeron_client::Error> {
         fn replace<T: Clone>(setting: &mut T, value: &Option<T>) {
             if let Some(value) = value {

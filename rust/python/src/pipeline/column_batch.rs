@@ -7,7 +7,7 @@ use pyo3::types::{PyCapsule, PyTuple};
 use crate::arrow::{batch_capsules, schema_capsule_of};
 
 /// Rows in columns, for pyarrow: ``pyarrow.record_batch(batch)`` shares their memory. Immutable, thread-safe.
-#[pyclass(frozen, module = "aeron._aeron", name = "ColumnBatch")]
+#[pyclass(frozen, module = "aeron._pipeline", name = "ColumnBatch")]
 pub struct PyColumnBatch {
     batch: RecordBatch,
 }

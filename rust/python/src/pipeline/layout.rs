@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aeron_columns::layout::{Decoder, Layout};
+use aeron_columns::layout::{RecordDecoder, RecordLayout};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Schema};
@@ -17,11 +17,11 @@ use crate::errors::raise;
 
 /// A layout of fixed records: a text like ``"ts ts_ns, px f64, @24 sym char[8] =32"``, parsed.
 ///
-/// To Arrow it is the schema of the columns that records become. The constructor raises ``AeronOptionError``, which names field and
-/// offset. Immutable, thread-safe.
-#[pyclass(frozen, module = "aeron._aeron", name = "Layout")]
+/// To Arrow it is the schema of the columns that records become. The constructor raises ``AeronOptionError``, which
+/// names field and offset. Immutable, thread-safe.
+#[pyclass(frozen, module = "aeron._pipeline", name = "Layout")]
 pub struct PyLayout {
-    layout: Layout,
+    layout: RecordLayout,
 }
 
 #[pymethods]
@@ -52,7 +52,8 @@ impl PyLayout {
 
     /// The columns of `records`, which are bytes of any number of records: a batch for pyarrow.
     ///
-    /// Raises ``AeronRecordError`` for a value that no column can hold, and ``ValueError`` for bytes that are no whole records.
+    /// Raises ``AeronRecordError`` for a value that no column can hold, and ``ValueError`` for bytes that are no whole
+    /// records.
     fn decode(&self, records: &Bound<'_, PyAny>) -> PyResult<PyColumnBatch> {
         let view = View::bytes_of(records)?;
         let records = view.bytes();
@@ -68,7 +69,7 @@ impl PyLayout {
                 ),
             ));
         }
-        let columns = Decoder::new(&self.layout)
+        let columns = RecordDecoder::new(&self.layout)
             .decode(records)
             .map_err(|malformed| {
                 let text = format!("record {}: {malformed}", malformed.record);
@@ -120,8 +121,8 @@ impl PyLayout {
 }
 
 /// The layout of a text, which is an option.
-pub fn parse(text: &str) -> PyResult<Layout> {
-    Layout::parse(text).map_err(|error| {
+pub fn parse(text: &str) -> PyResult<RecordLayout> {
+    RecordLayout::parse(text).map_err(|error| {
         let text = format!(
             "option valueSchema: {error}, got '{text}'; see the types in the documentation"
         );

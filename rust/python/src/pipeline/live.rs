@@ -7,7 +7,7 @@ use aeron_client::Context;
 use aeron_driver::MediaDriver;
 use aeron_pipeline::error::{LiveCode, LiveError};
 use aeron_pipeline::live::{LiveSettings, LiveSource, MakeContext};
-use aeron_pipeline::planning::{Cutting, Limits, Rows};
+use aeron_pipeline::planning::{PlanLimits, RangeCutting, RowKind};
 use pyo3::prelude::*;
 
 use super::client::ClientSettings;
@@ -20,9 +20,9 @@ use crate::fork::OfProcess;
 
 /// A live stream as a streaming query sees it: offsets and partitions as JSON text, recorded into a private archive.
 ///
-/// Opens nothing before a batch is logged. The hooks are for one thread at a time; `close` may be called at any time, also by a
-/// signal handler while a hook waits.
-#[pyclass(frozen, module = "aeron._aeron", name = "LiveSource")]
+/// Opens nothing before a batch is logged. The hooks are for one thread at a time; `close` may be called at any time,
+/// also by a signal handler while a hook waits.
+#[pyclass(frozen, module = "aeron._pipeline", name = "LiveSource")]
 pub struct PyLiveSource {
     live: OfProcess<Arc<Live>>,
 }
@@ -32,7 +32,7 @@ struct Live {
     driver: Arc<EmbeddedDriver>,
 }
 
-/// A driver of this source alone, from the first connection on.
+/// The embedded driver of one source, launched by the first connection.
 #[derive(Default)]
 struct EmbeddedDriver(Mutex<Option<MediaDriver>>);
 
@@ -40,7 +40,7 @@ impl Live {
     fn close(&self) {
         self.source.close();
         if let Some(mut driver) = self.driver.lock().take() {
-            // What is left of its directory harms nobody.
+            // Ignores an error: files that remain in the directory do no harm.
             let _ = driver.close();
         }
     }
@@ -86,8 +86,9 @@ fn make_context(client: ClientSettings, embedded: Option<Arc<EmbeddedDriver>>) -
 
 #[pymethods]
 impl PyLiveSource {
-    /// A source that has opened nothing. `client` has settings of the receiver's client; `record_length` is that of a typed row
-    /// in bytes, `None` where each message is a row; `needs_timestamp` says whether rows have their arrival time.
+    /// A source that has opened nothing. `client` has settings of the receiver's client; `record_length` is that of a
+    /// typed row in bytes, `None` where each message is a row; `needs_timestamp` says whether rows have their arrival
+    /// time.
     #[new]
     #[pyo3(signature = (
         channel, stream_ids, *, client = None, embedded_driver = false, archive_dir = None, max_retained_bytes = 1 << 30,
@@ -122,14 +123,14 @@ impl PyLiveSource {
             make_context: make_context(client, embedded),
             archive_dir,
             max_retained_bytes,
-            limits: Limits {
+            limits: PlanLimits {
                 rows: max_rows_per_trigger,
                 payload_bytes: max_bytes_per_trigger,
             },
-            cutting: Cutting {
+            cutting: RangeCutting {
                 min_partitions,
                 max_rows: max_rows_per_partition,
-                rows: record_length.map_or(Rows::Messages, |length| Rows::Records { length }),
+                rows: record_length.map_or(RowKind::Messages, |length| RowKind::Records { length }),
             },
             fail_on_data_loss,
             needs_timestamp,
@@ -155,8 +156,8 @@ impl PyLiveSource {
         })
     }
 
-    /// How far the batch behind `start` goes; `start` itself if nothing comes within 100 ms. `limited` says whether the limits of
-    /// a trigger hold.
+    /// The end of the batch that begins at `start`; `start` itself if nothing comes within 100 ms. `limited` says
+    /// whether the limits of a trigger hold.
     #[pyo3(signature = (start, *, limited = true))]
     fn latest_offset(&self, py: Python<'_>, start: &str, limited: bool) -> PyResult<String> {
         self.call(py, |source, interrupt| {
@@ -164,7 +165,8 @@ impl PyLiveSource {
         })
     }
 
-    /// The partitions of the batch from `start` to `end`, both logged by now. Opens the private archive that `end` names.
+    /// The partitions of the batch from `start` to `end`, both logged by now. Opens the private archive that `end`
+    /// names.
     fn partitions(&self, py: Python<'_>, start: &str, end: &str) -> PyResult<Vec<String>> {
         self.call(py, |source, interrupt| {
             source.partitions(start, end, interrupt)
@@ -176,7 +178,7 @@ impl PyLiveSource {
         self.call(py, |source, _| source.commit(end))
     }
 
-    /// What the user sees while the query runs.
+    /// The report that the user sees while the query runs.
     fn report(&self, py: Python<'_>) -> PyResult<String> {
         self.call(py, |source, _| source.report())
     }
@@ -196,7 +198,7 @@ impl PyLiveSource {
 }
 
 impl PyLiveSource {
-    /// Calls a hook without the GIL; when it waits, signals are seen.
+    /// Calls a hook without the GIL. While the hook waits, it checks for signals.
     fn call<T: Send>(
         &self,
         py: Python<'_>,
@@ -219,7 +221,7 @@ impl PyLiveSource {
 impl Drop for PyLiveSource {
     fn drop(&mut self) {
         if let Ok(live) = self.live.get() {
-            // Its thread may be in the middle of something: others shall run while it ends.
+            // Closing waits for the thread of the source. Other Python threads can run in the meantime.
             Python::attach(|py| py.detach(|| live.close()));
         }
     }

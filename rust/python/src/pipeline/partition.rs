@@ -6,7 +6,7 @@ use aeron_archive::storage::Directory;
 use aeron_columns::read::{Mode, Projection, ValueFormat};
 use aeron_pipeline::partition::Partition;
 use aeron_pipeline::private::{self, MalformedNote};
-use aeron_pipeline::rows::RowReader;
+use aeron_pipeline::rows::PartitionRowReader;
 use pyo3::prelude::*;
 
 use super::column_batch::PyColumnBatch;
@@ -16,13 +16,14 @@ use crate::errors::raise;
 
 /// An iterator over the rows of a partition, as batches of the schema that it is given, to the letter.
 ///
-/// `partition` is the text that planning gave, `schema` any object that is a schema to Arrow, `value_format` is ``"binary"``,
-/// ``"string"`` or ``"struct"`` (then with a layout as `value_schema`), `mode` is ``"FAILFAST"`` or ``"DROPMALFORMED"``, and `channel`
-/// what rows show when the recording does not name its own. The archive has to be on this machine. The same partition always gives
-/// the same batches. Errors are those of ``aeron.spark.errors``. Thread-safe; a batch is decoded without the GIL.
-#[pyclass(frozen, module = "aeron._aeron", name = "PartitionReader")]
+/// `partition` is the text that planning gave, `schema` any object that is a schema to Arrow, `value_format` is
+/// ``"binary"``, ``"string"`` or ``"struct"`` (then with a layout as `value_schema`), `mode` is ``"FAILFAST"`` or
+/// ``"DROPMALFORMED"``, and `channel` what rows show when the recording does not name its own. The archive has to be on
+/// this machine. The same partition always gives the same batches. Errors are those of ``aeron.spark.errors``.
+/// Thread-safe; a batch is decoded without the GIL.
+#[pyclass(frozen, module = "aeron._pipeline", name = "PartitionReader")]
 pub struct PyPartitionReader {
-    reader: Mutex<RowReader<Directory>>,
+    reader: Mutex<PartitionRowReader<Directory>>,
     partition: Partition,
     directory: Directory,
 }
@@ -49,8 +50,9 @@ impl PyPartitionReader {
         let directory = private::visible(&partition.archive)
             .map_err(|error| spark_error("NOT_VISIBLE", &error.to_string()))?;
         let mode = mode_of(mode)?;
-        let reader = RowReader::new(directory.clone(), &partition, projection, mode, channel)
-            .map_err(|error| spark_error(error.code(), &error.to_string()))?;
+        let reader =
+            PartitionRowReader::new(directory.clone(), &partition, projection, mode, channel)
+                .map_err(|error| spark_error(error.code(), &error.to_string()))?;
         Ok(Self {
             reader: Mutex::new(reader),
             partition,
@@ -64,7 +66,8 @@ impl PyPartitionReader {
         py.detach(|| self.lock().malformed())
     }
 
-    /// Leaves a note in the archive of how many were dropped, for the live source that planned the partition. Raises ``OSError``.
+    /// Leaves a note in the archive of how many were dropped, for the live source that planned the partition. Raises
+    /// ``OSError``.
     fn report_malformed(&self, py: Python<'_>) -> PyResult<()> {
         let note = MalformedNote {
             recording_id: self.partition.recording.id,
@@ -90,7 +93,7 @@ impl PyPartitionReader {
 }
 
 impl PyPartitionReader {
-    fn lock(&self) -> std::sync::MutexGuard<'_, RowReader<Directory>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, PartitionRowReader<Directory>> {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

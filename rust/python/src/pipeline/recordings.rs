@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use aeron_pipeline::partition::Partition;
-use aeron_pipeline::recordings::{self, Cutting, RecordingsError, Wanted};
+use aeron_pipeline::recordings::{self, RecordingCutting, RecordingSelection, RecordingsError};
 use pyo3::prelude::*;
 
 use crate::argument;
@@ -18,10 +18,11 @@ pub fn ended_archives(py: Python<'_>, directory: PathBuf) -> Vec<(PathBuf, u64)>
     py.detach(|| aeron_pipeline::private::ended_archives(&directory))
 }
 
-/// The partitions of the recordings of an archive directory, as texts for `PartitionReader`; each message is in one of them.
+/// The partitions of the recordings of an archive directory, as texts for `PartitionReader`; each message is in one of
+/// them.
 ///
-/// `recording_ids` are pairs of first and last, `value_schema` is the layout of records if rows are those. Nothing is written to
-/// the directory. Raises ``AeronSparkError``.
+/// `recording_ids` are pairs of first and last, `value_schema` is the layout of records if rows are those. Nothing is
+/// written to the directory. Raises ``AeronSparkError``.
 #[pyfunction]
 #[pyo3(signature = (
     directory, *, stream_ids = None, recording_ids = None, min_partitions = None, max_rows_per_partition = None,
@@ -37,11 +38,11 @@ pub fn plan_recordings(
     value_schema: Option<&str>,
 ) -> PyResult<Vec<String>> {
     let layout = value_schema.map(layout::parse).transpose()?;
-    let wanted = Wanted {
+    let wanted = RecordingSelection {
         stream_ids,
         recording_ids,
     };
-    let cutting = Cutting {
+    let cutting = RecordingCutting {
         min_partitions,
         max_rows: max_rows_per_partition,
         record_length: layout.and_then(|layout| NonZeroUsize::new(layout.record_length())),

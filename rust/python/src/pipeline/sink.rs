@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use aeron_client::{Aeron, Context};
 use aeron_columns::write::{MAX_PARTITIONS, MessageKey, ReservedValue};
-use aeron_pipeline::sink::{Publications, Receipt, SinkError, SinkSettings, SinkTask, Typed};
+use aeron_pipeline::sink::{
+    Receipt, RecordRows, SharedPublications, SinkError, SinkSettings, SinkTask,
+};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use pyo3::prelude::*;
@@ -23,12 +25,12 @@ use crate::signals::{interruption, is_interrupted};
 /// Clients and publications of this process, which outlive the tasks that publish through them. Thread-safe.
 ///
 /// They are closed when unused for `idle_ms`, and at the end of the interpreter.
-#[pyclass(frozen, module = "aeron._aeron", name = "SharedPublications")]
+#[pyclass(frozen, module = "aeron._pipeline", name = "SharedPublications")]
 pub struct PySharedPublications {
     inner: OfProcess<Arc<ClosedAtExit>>,
 }
 
-struct ClosedAtExit(Publications);
+struct ClosedAtExit(SharedPublications);
 
 impl Closable for ClosedAtExit {
     fn close_at_exit(&self) {
@@ -37,7 +39,7 @@ impl Closable for ClosedAtExit {
 }
 
 impl PySharedPublications {
-    fn get(&self) -> PyResult<&Publications> {
+    fn get(&self) -> PyResult<&SharedPublications> {
         self.inner.get().map(|inner| &inner.0)
     }
 }
@@ -47,7 +49,7 @@ impl PySharedPublications {
     #[new]
     #[pyo3(signature = (idle_ms = 30_000))]
     fn new(#[pyo3(from_py_with = argument::idle_ms)] idle_ms: u64) -> Self {
-        let publications = Publications::new(Duration::from_millis(idle_ms));
+        let publications = SharedPublications::new(Duration::from_millis(idle_ms));
         let inner = Arc::new(ClosedAtExit(publications));
         exit::add_client(&inner);
         Self {
@@ -134,7 +136,7 @@ impl PySharedPublications {
 }
 
 /// Publishes the rows of one partition. Serves one thread at a time.
-#[pyclass(frozen, module = "aeron._aeron", name = "SinkTask")]
+#[pyclass(frozen, module = "aeron._pipeline", name = "SinkTask")]
 pub struct PySinkTask {
     inner: OfProcess<std::sync::Mutex<SinkTask>>,
 }
@@ -165,16 +167,16 @@ impl PySinkTask {
         self.with(batch.py(), |task| task.write(&rows))
     }
 
-    /// Publishes what was kept back to fill a message, waits with `drain` until subscribers have read it all, and answers what
-    /// was published: `rows`, `messages`, `bytes`, and `streams` with (stream id, session id, first position, last position,
-    /// rows) of each.
+    /// Publishes what was kept back to fill a message, waits with `drain` until subscribers have read everything.
+    /// Returns the published counts: `rows`, `messages`, `bytes`, and `streams` with (stream id, session id, first
+    /// position, last position, rows) of each.
     #[pyo3(signature = (*, drain = false))]
     fn finish<'py>(&self, py: Python<'py>, drain: bool) -> PyResult<Bound<'py, PyDict>> {
         let receipt = self.with(py, |task| task.finish(drain))?;
         to_dict(py, &receipt)
     }
 
-    /// What was published so far, as `finish` answers it.
+    /// The counts that were published so far, in the form of `finish`.
     #[getter]
     fn published<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let receipt = self.with(py, |task| Ok(task.receipt()))?;
@@ -182,7 +184,7 @@ impl PySinkTask {
     }
 }
 
-/// Of a client whose waits see signals.
+/// Returns the context of a client whose waits check for signals.
 fn context(client: &ClientSettings) -> Result<Context, aeron_client::Error> {
     let mut context = client.to_context()?;
     context.interrupt_check = Some(Arc::new(is_interrupted));
@@ -212,14 +214,14 @@ fn reserved(kind: &str, batch_id: u64, partition: u32) -> PyResult<ReservedValue
     }
 }
 
-fn typed(value_schema: &str, records_per_message: usize) -> PyResult<Typed> {
-    Ok(Typed {
+fn typed(value_schema: &str, records_per_message: usize) -> PyResult<RecordRows> {
+    Ok(RecordRows {
         layout: layout::parse(value_schema)?,
         records_per_message: records_per_message.max(1),
     })
 }
 
-/// The record batch behind an object with `__arrow_c_array__`.
+/// The record batch of an object with `__arrow_c_array__`.
 fn record_batch(object: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     let array = array_of(object)?;
     let rows = array.as_ref().and_then(|array| array.as_struct_opt());

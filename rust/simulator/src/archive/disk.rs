@@ -1,31 +1,40 @@
-//! [`SimulatedDisk`]: the disk of an archive, whose process ends in the middle of the operation that kills it.
+//! [`SimulatedDisk`]: the disk of a simulated archive. A kill can end the process in the middle of a disk operation.
 
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-use aeron_archive::memory_storage::{MemoryFile, MemoryStorage};
+use aeron_archive::memory_storage::{MemoryFile, MemoryStorage, PAGE_LENGTH, StorageFault};
+use aeron_archive::segments::SEGMENT_EXTENSION;
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
 
 /// A disk in memory. Clones are the same disk.
 #[derive(Clone, Debug, Default)]
-pub struct SimulatedDisk(pub MemoryStorage);
+pub struct SimulatedDisk {
+    /// The files.
+    pub storage: MemoryStorage,
+    /// Maximum number of pages of the next block that is torn; 0 if none is.
+    torn_pages: Arc<AtomicUsize>,
+}
 
 /// An open file of a [`SimulatedDisk`].
 #[derive(Debug)]
 pub struct SimulatedFile {
     file: MemoryFile,
-    disk: MemoryStorage,
+    disk: SimulatedDisk,
+    is_segment: bool,
 }
 
-/// The process was killed in the middle of an operation of its disk.
+/// The process was killed in the middle of a disk operation.
 pub struct Killed;
 
 /// Runs a part of a process.
 ///
 /// # Errors
-/// The process was killed. What it owned must not run any more.
+/// The process was killed. Its objects must not run any more.
 pub fn run_until_killed<T>(part: impl FnOnce() -> T) -> Result<T, Killed> {
     catch_unwind(AssertUnwindSafe(part)).map_err(|cause: Box<dyn Any + Send>| {
         match cause.downcast::<Killed>() {
@@ -35,23 +44,46 @@ pub fn run_until_killed<T>(part: impl FnOnce() -> T) -> Result<T, Killed> {
     })
 }
 
-/// Ends the process if the disk says so: not even an error handler of it runs.
-fn unless_killed<T>(disk: &MemoryStorage, outcome: T) -> T {
-    if disk.is_killed() && !std::thread::panicking() {
+/// Ends the process if the disk must kill it, without running error handlers.
+fn unless_killed<T>(disk: &SimulatedDisk, outcome: T) -> T {
+    if disk.storage.is_killed() && !std::thread::panicking() {
         resume_unwind(Box::new(Killed));
     }
     outcome
 }
 
 impl SimulatedDisk {
-    /// The names of all files.
+    /// Returns the names of all files.
     pub fn names(&self) -> Vec<String> {
-        self.0.names().unwrap_or_default()
+        self.storage.names().unwrap_or_default()
     }
 
-    fn opened(&self, file: io::Result<MemoryFile>) -> io::Result<SimulatedFile> {
-        let disk = self.0.clone();
-        unless_killed(&self.0, file).map(|file| SimulatedFile { file, disk })
+    /// Kills the process in its next write of a block that crosses the end of a page. At most `pages` pages of the
+    /// block are written, and never all of them. 0 pages: no write is torn.
+    pub fn tear_block(&self, pages: usize) {
+        self.torn_pages.store(pages, Ordering::Relaxed);
+    }
+
+    /// Kills the process in this write, if a block is to be torn and this one can be.
+    fn tear(&self, offset: u64, length: usize) {
+        let count = (offset as usize % PAGE_LENGTH + length).div_ceil(PAGE_LENGTH);
+        let wanted = self.torn_pages.load(Ordering::Relaxed);
+        if wanted > 0 && count > 1 {
+            self.tear_block(0);
+            let progress = wanted.min(count - 1);
+            let step = self.storage.steps();
+            self.storage.fail_at(step, StorageFault::Kill { progress });
+        }
+    }
+
+    fn opened(&self, name: &str, file: io::Result<MemoryFile>) -> io::Result<SimulatedFile> {
+        unless_killed(self, file).map(|file| SimulatedFile {
+            file,
+            disk: self.clone(),
+            is_segment: name
+                .rsplit_once('.')
+                .is_some_and(|(_, extension)| extension == SEGMENT_EXTENSION),
+        })
     }
 }
 
@@ -59,31 +91,31 @@ impl Storage for SimulatedDisk {
     type File = SimulatedFile;
 
     fn create(&self, name: &str, length: u64) -> io::Result<SimulatedFile> {
-        self.opened(self.0.create(name, length))
+        self.opened(name, self.storage.create(name, length))
     }
 
     fn open(&self, name: &str, access: Access) -> io::Result<SimulatedFile> {
-        self.opened(self.0.open(name, access))
+        self.opened(name, self.storage.open(name, access))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        unless_killed(&self.0, self.0.remove(name))
+        unless_killed(self, self.storage.remove(name))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        unless_killed(&self.0, self.0.rename(from, to))
+        unless_killed(self, self.storage.rename(from, to))
     }
 
     fn names(&self) -> io::Result<Vec<String>> {
-        self.0.names()
+        self.storage.names()
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        self.0.free_bytes()
+        self.storage.free_bytes()
     }
 
     fn sync(&self) -> io::Result<()> {
-        unless_killed(&self.0, Storage::sync(&self.0))
+        unless_killed(self, Storage::sync(&self.storage))
     }
 }
 
@@ -101,6 +133,9 @@ impl StorageFile for SimulatedFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        if self.is_segment {
+            self.disk.tear(offset, bytes.len());
+        }
         unless_killed(&self.disk, self.file.write_at(bytes, offset))
     }
 

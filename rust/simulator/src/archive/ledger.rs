@@ -1,6 +1,8 @@
-//! [`Ledger`]: what was recorded, what somebody was told of it, and whether what an archive says and replays can be true.
+//! [`Ledger`]: the recorded messages and the positions that clients know of. Checks the listings and replays of
+//! archives.
 
 use aeron_archive::catalog::RecordingDescriptor;
+use aeron_archive::segments::SegmentFileName;
 use aeron_memory::log::Positions;
 
 use aeron_memory::log::frame::FRAME_ALIGNMENT;
@@ -10,76 +12,77 @@ use fastrand::Rng;
 use crate::payload::Message;
 use crate::truth::Finding;
 
-/// Messages of this length fit into one frame of each stream.
+/// Messages up to this length in bytes fit into one frame of each stream.
 const LONGEST_UNFRAGMENTED: usize = 200;
 
 /// A recording as the clients of its archive know it.
 #[derive(Clone, Debug)]
 pub struct Tape {
-    /// Its archive.
+    /// Index of the archive.
     pub archive: usize,
-    /// Its id, once it is known.
+    /// Recording id; `None` until it is known.
     pub recording_id: Option<i64>,
-    /// Its stream, which no other tape has.
+    /// Stream id, unique among all tapes.
     pub stream_id: i32,
-    /// Length of its terms.
+    /// Length of a term in bytes.
     pub term_length: i64,
-    /// Length of its segment files.
+    /// Length of a segment file in bytes.
     pub segment_length: i64,
-    /// Id of its stream's first term.
+    /// Id of the stream's first term.
     pub initial_term_id: i32,
-    /// Position of its first byte.
+    /// Position of the first byte.
     pub start: i64,
-    /// Its end, once it has stopped and somebody was told of that.
+    /// Stop position, if a client knows that the recording has stopped.
     pub stop: Option<i64>,
-    /// Messages that were published on it and are not known to be lost.
+    /// Messages that were published and are not known to be lost.
     messages: Vec<Published>,
-    /// Messages that were ever published on it.
+    /// Number of messages ever published.
     count: u32,
-    /// End of what was published on it, with the padding.
+    /// End position of the published data, with padding.
     pub published: i64,
-    /// Highest position that somebody was told of.
+    /// Highest position that a client knows to be recorded.
     pub acknowledged: i64,
-    /// Whether somebody was told that it is deleted.
+    /// Whether a client knows that the recording is deleted.
     pub is_deleted: bool,
-    /// A change that was asked for and whose outcome nobody was told.
-    pub doubt: Option<Doubt>,
-    /// Whether a truncation was interrupted: the same request again deletes the files that are left.
-    pub is_half_truncated: bool,
-    /// Whether an extension was asked for whose outcome nobody was told: it may begin late, when its image comes.
+    /// A requested change with unknown outcome.
+    pub doubt: Option<UncertainChange>,
+    /// Whether files of a removed part may remain: the archive has not announced that they are deleted. Repeating the
+    /// request deletes them.
+    pub may_have_removed_files: bool,
+    /// Whether an extension with unknown outcome was requested: the recording may start later, when its image comes.
     pub may_be_extended: bool,
-    /// Copies of it that are being made: until they are whole it does not change.
+    /// Number of copies in progress. The tape does not change until they are complete.
     pub readers: usize,
-    /// Whether bits of its files have turned: a replay may end early, but brings nothing wrong.
+    /// Whether bits of the files were flipped: a replay may end early, but must not return wrong data.
     pub is_rotten: bool,
 }
 
-/// A message of a tape.
+/// A published message of a tape.
 #[derive(Clone, Copy, Debug)]
 struct Published {
     end: i64,
     message: Message,
 }
 
-/// A change of a tape whose outcome nobody was told.
+/// A change of a tape with unknown outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doubt {
-    /// It may end here.
+pub enum UncertainChange {
+    /// The recording may end at this position.
     Truncated(i64),
-    /// It may begin here.
+    /// The recording may begin at this position.
     Purged(i64),
-    /// It may be gone.
+    /// The recording may be deleted.
     Deleted,
-    /// It may be recorded again, or have been.
+    /// The recording may be active again, or may have been.
     Extended,
 }
 
-/// How far a reader of a tape is.
+/// Progress of reading a tape.
 #[derive(Clone, Copy, Debug)]
 pub struct TapeReading {
-    /// The tape.
+    /// Number of the tape.
     pub tape: usize,
-    /// End of the last message that it got, or where it began.
+    /// End position of the last message read, or the start position.
     pub position: i64,
 }
 
@@ -97,32 +100,32 @@ impl Ledger {
         self.tapes.len() - 1
     }
 
-    /// All tapes.
+    /// Returns all tapes.
     pub fn tapes(&self) -> &[Tape] {
         &self.tapes
     }
 
-    /// A tape.
+    /// Returns a tape.
     pub fn tape(&self, number: usize) -> &Tape {
         &self.tapes[number]
     }
 
-    /// A tape that changes.
+    /// Returns a tape for changes.
     pub fn tape_mut(&mut self, number: usize) -> &mut Tape {
         &mut self.tapes[number]
     }
 
-    /// Messages published on all tapes.
+    /// Returns the number of messages published on all tapes.
     pub fn published(&self) -> u64 {
         self.tapes.iter().map(|tape| u64::from(tape.count)).sum()
     }
 
-    /// Messages that replays have brought.
+    /// Returns the number of messages received from replays.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// The next message of a tape.
+    /// Returns the next message to publish on a tape.
     pub fn next_message(&self, tape: usize, length: usize) -> Message {
         Message {
             publication: tape as u32,
@@ -131,10 +134,10 @@ impl Ledger {
         }
     }
 
-    /// A replay brought bytes that end at a position.
+    /// Checks bytes that a replay returned; they end at a position.
     ///
     /// # Errors
-    /// They are not what was recorded there, or not the next.
+    /// The bytes were not recorded at this position, or are not the next ones.
     pub fn on_replayed(
         &mut self,
         reading: &mut TapeReading,
@@ -152,7 +155,7 @@ impl Ledger {
             .messages
             .partition_point(|it| it.end <= reading.position);
         let expected = tape.messages.get(at);
-        // A replicated tape has the messages of its source.
+        // A replicated tape has the messages of its source tape.
         if expected.is_none_or(|it| it.end != end || it.message != message) {
             return Err(format!(
                 "replay of recording {id:?}: {message:?} came at {end}, expected {expected:?} after {}",
@@ -164,7 +167,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// A byte of a recorded message, for bits to turn: its tape, and its position. Checksums cover what follows the header of a frame.
+    /// Returns the tape and position of a recorded byte in which bits can be flipped. Checksums cover the bytes after a
+    /// frame's header.
     pub fn any_byte(&self, archive: usize, random: &mut Rng) -> Option<(usize, i64)> {
         let is_candidate = |tape: &Tape| {
             tape.archive == archive && tape.is_certain() && tape.stop.is_some() && tape.readers == 0
@@ -180,13 +184,13 @@ impl Ledger {
         }
         let frame_length = (DataHeader::LENGTH + message.length).next_multiple_of(FRAME_ALIGNMENT);
         let begin = end - frame_length as i64 + DataHeader::LENGTH as i64;
-        Some((tape, begin + random.i64(..message.length as i64)))
+        Some((tape, begin + random.i64(0..message.length as i64)))
     }
 
-    /// Checks what an archive says of some tapes; it was asked for all of its recordings.
+    /// Checks an archive's descriptors of some tapes. The request was for all recordings.
     ///
     /// # Errors
-    /// It cannot be true.
+    /// The descriptors contradict what is known.
     pub fn check_listing(
         &mut self,
         tapes: &[usize],
@@ -204,10 +208,33 @@ impl Ledger {
         }
         Ok(())
     }
+
+    /// Checks the names of an archive's files: the files of removed parts must not come back.
+    ///
+    /// # Errors
+    /// A deleted file is there.
+    pub fn check_files(&self, archive: usize, names: &[String]) -> Result<(), Finding> {
+        let files = names.iter().filter_map(|name| SegmentFileName::parse(name));
+        for file in files {
+            let is_its = |tape: &&Tape| {
+                tape.archive == archive && tape.recording_id == Some(file.recording_id)
+            };
+            if let Some(tape) = self.tapes.iter().find(is_its)
+                && tape.must_not_have(file.base)
+            {
+                let base = file.base;
+                let text = tape.summary();
+                return Err(format!(
+                    "the deleted segment at {base} is there again: {text}"
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Tape {
-    /// A tape on which nothing was published.
+    /// Creates a tape without messages.
     pub fn new(archive: usize, stream_id: i32, positions: &Positions, start: i64) -> Self {
         Self {
             archive,
@@ -224,23 +251,23 @@ impl Tape {
             acknowledged: start,
             is_deleted: false,
             doubt: None,
-            is_half_truncated: false,
+            may_have_removed_files: false,
             may_be_extended: false,
             readers: 0,
             is_rotten: false,
         }
     }
 
-    /// A message was taken by its publication, and ends there.
+    /// Registers a message that its publication accepted, with its end position.
     pub fn on_published(&mut self, message: Message, end: i64) {
         self.messages.push(Published { end, message });
         self.count += 1;
     }
 
-    /// Somebody was told that it is recorded up to a position.
+    /// Registers that a client knows the data up to a position to be recorded.
     ///
     /// # Errors
-    /// Nobody published that much, or more was told before.
+    /// Less than that was published, or a higher position was reported before.
     pub fn acknowledge(&mut self, position: i64) -> Result<(), Finding> {
         let id = self.recording_id;
         if position > self.published {
@@ -253,10 +280,10 @@ impl Tape {
         Ok(())
     }
 
-    /// Somebody was told where it has stopped.
+    /// Registers the stop position that a client received.
     ///
     /// # Errors
-    /// That cannot be.
+    /// The position is impossible.
     pub fn stopped_at(&mut self, position: i64) -> Result<(), Finding> {
         let id = self.recording_id;
         if position < self.acknowledged {
@@ -278,7 +305,7 @@ impl Tape {
         Ok(())
     }
 
-    /// It was truncated.
+    /// Registers a truncation to a position.
     pub fn truncated_to(&mut self, position: i64) {
         self.stop = Some(position);
         self.acknowledged = position;
@@ -286,34 +313,42 @@ impl Tape {
         self.messages.retain(|it| it.end <= position);
     }
 
-    /// Its beginning was purged.
+    /// Registers a purge of the data before a position.
     pub fn purged_to(&mut self, start: i64) {
         self.start = start;
         self.messages.retain(|it| it.end > start);
     }
 
-    /// It is recorded again.
+    /// Registers that the recording is active again.
     pub fn extended(&mut self) {
         self.stop = None;
     }
 
-    /// A copy of it in another archive.
+    /// Returns the tape of a copy in another archive.
     pub fn copy(&self, archive: usize, recording_id: i64, end: i64) -> Self {
         let mut copy = self.clone();
         copy.archive = archive;
         copy.recording_id = Some(recording_id);
         copy.readers = 0;
+        copy.may_have_removed_files = false;
+        copy.may_be_extended = false;
         copy.count = 0;
         copy.truncated_to(end);
         copy
     }
 
-    /// Whether it exists as far as anybody knows.
+    /// Whether the recording exists, as far as known.
     pub fn is_there(&self) -> bool {
         self.recording_id.is_some() && !self.is_deleted
     }
 
-    /// What is known of it, in short.
+    /// Whether a file of the segment at `base` was deleted for certain.
+    fn must_not_have(&self, base: i64) -> bool {
+        let is_beyond = |stop| base > stop && self.doubt.is_none() && !self.may_be_extended;
+        !self.may_have_removed_files && (self.is_deleted || self.stop.is_some_and(is_beyond))
+    }
+
+    /// Returns a short description of the known state.
     pub fn summary(&self) -> String {
         format!(
             "recording {:?} from {} to {:?}, acknowledged {}, published {}, doubt {:?}, deleted {}",
@@ -327,36 +362,37 @@ impl Tape {
         )
     }
 
-    /// Whether it exists as far as anybody knows, and nothing about it is in doubt.
+    /// Whether the recording exists, and no change is in doubt.
     pub fn is_certain(&self) -> bool {
         self.is_there() && self.doubt.is_none()
     }
 
-    /// A position between two of its messages, of which the nearest to a fraction of them all.
+    /// Returns the message boundary that is nearest to a fraction of all messages.
     pub fn boundary(&self, fraction: f64) -> i64 {
         let at = (self.messages.len() as f64 * fraction) as usize;
         let end = self.messages.get(at).map_or(self.start, |it| it.end);
         end.min(self.stop.unwrap_or(self.acknowledged))
     }
 
-    /// The end of the last of its messages that ends at or before a position, or its start.
+    /// Returns the end of the last message that ends at or before a position, or else the start position.
     pub fn last_message_before(&self, position: i64) -> i64 {
         let at = self.messages.partition_point(|it| it.end <= position);
         at.checked_sub(1)
             .map_or(self.start, |at| self.messages[at].end)
     }
 
-    /// The beginning of the segment file that has a position.
+    /// Returns the base position of the segment that contains a position.
     pub fn segment_base(&self, position: i64) -> i64 {
         let first = self.start - self.start % self.term_length;
         position - (position - first) % self.segment_length
     }
 
-    /// Checks what a listing has of it, and takes over what it says about doubts.
+    /// Checks the descriptor of a listing, and resolves doubts from it.
     fn check(&mut self, id: i64, found: Option<&RecordingDescriptor>) -> Result<(), Finding> {
         let doubt = self.doubt.take();
         let Some(found) = found else {
-            if self.is_deleted || doubt == Some(Doubt::Deleted) {
+            if self.is_deleted || doubt == Some(UncertainChange::Deleted) {
+                self.may_have_removed_files |= !self.is_deleted;
                 self.is_deleted = true;
                 return Ok(());
             }
@@ -372,7 +408,7 @@ impl Tape {
             return Err(format!("recording {id} is of another stream: {found:?}"));
         }
         self.check_start(found.start_position, doubt)?;
-        self.may_be_extended |= doubt == Some(Doubt::Extended);
+        self.may_be_extended |= doubt == Some(UncertainChange::Extended);
         if self.may_be_extended {
             self.stop = None;
         }
@@ -381,20 +417,20 @@ impl Tape {
             (-1, _) => Err(format!(
                 "recording {id} has stopped and has no stop position"
             )),
-            (stop, Some(Doubt::Truncated(position))) if stop == position => {
+            (stop, Some(UncertainChange::Truncated(position))) if stop == position => {
                 self.truncated_to(position);
-                self.is_half_truncated = true;
+                self.may_have_removed_files = true;
                 Ok(())
             }
             (stop, _) => self.stopped_at(stop),
         }
     }
 
-    fn check_start(&mut self, start: i64, doubt: Option<Doubt>) -> Result<(), Finding> {
+    fn check_start(&mut self, start: i64, doubt: Option<UncertainChange>) -> Result<(), Finding> {
         if start == self.start {
             return Ok(());
         }
-        if doubt == Some(Doubt::Purged(start)) {
+        if doubt == Some(UncertainChange::Purged(start)) {
             self.purged_to(start);
             return Ok(());
         }

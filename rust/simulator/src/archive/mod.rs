@@ -1,7 +1,8 @@
-//! Archives and their clients in the simulated world: schedules of their own.
+//! Simulates archives and their clients, in separate schedules.
 //!
-//! Two hosts have a driver and an archive each, three clients have streams recorded, replayed, listed, extended, truncated, purged and
-//! replicated. Archives are killed at any write, disks fail, machines lose power; what was acknowledged must still be there.
+//! Two hosts each have a driver and an archive. Three clients request recordings, replays, listings, extensions,
+//! truncations, purges and replications. Archives are killed during any write, disks fail, and machines lose power. All
+//! acknowledged data must survive.
 
 mod disk;
 mod ledger;

@@ -1,8 +1,8 @@
-//! [`ArchiveSchedule`]: everything that happens to the archives of one run, drawn from a seed before it begins.
+//! [`ArchiveSchedule`]: all events of a run with archives, generated from a seed before the run starts.
 
 use std::io::ErrorKind;
 
-use aeron_archive::memory_storage::Fault;
+use aeron_archive::memory_storage::StorageFault;
 use aeron_archive::recovery::OnTornFragment;
 use aeron_archive::server::context::ArchiveContext;
 use aeron_archive::storage::SyncLevel;
@@ -11,44 +11,46 @@ use fastrand::Rng;
 
 use super::operator::OperatorPlan;
 use super::server::ArchivePlan;
-use crate::network::{HostId, Loss, Weather, ipv4};
+use crate::network::{HostId, LossPattern, Weather, ipv4};
 use crate::schedule::{DriverPlan, MS, SECOND, Timing, one_of, rarely};
 
-/// When the faults begin, after the start of the schedule.
+/// Start of the faults, in nanoseconds after the start of the schedule.
 const FAULTS_BEGIN_NS: i64 = 1_500 * MS;
-/// When faults end.
+/// End of the faults, in nanoseconds after the start of the schedule.
 pub const HEAL_NS: i64 = 8 * SECOND;
-/// Hosts of a schedule, each with a driver and an archive.
+/// Number of hosts, each with a driver and an archive.
 pub const HOSTS: usize = 2;
-/// Port of an archive's requests.
+/// Port of an archive's control requests.
 const CONTROL_PORT: u16 = 8_010;
 /// Channel of requests and responses on one host.
 const LOCAL_CONTROL: &str = "aeron:ipc?term-length=64k";
 
-/// What happens at one time.
+/// An event of the schedule. Durations are in nanoseconds.
 #[derive(Clone, Debug)]
 pub enum ArchiveEvent {
-    /// An archive dies between two writes, and starts again after so long.
+    /// An archive dies between two writes, and starts again after this time.
     Kill(usize, i64),
-    /// A fault strikes at one of the next writes of an archive.
-    FailWrite(usize, u64, Fault),
-    /// An archive ends in order, and starts again at once.
+    /// A fault occurs at one of the next writes of an archive.
+    FailWrite(usize, u64, StorageFault),
+    /// An archive dies in the write of a block, of which at most this many pages are written.
+    TearBlock(usize, usize),
+    /// An archive ends cleanly, and starts again at once.
     Restart(usize),
-    /// The disk of an archive has so much room left.
+    /// The disk of an archive has only this many free bytes.
     FillDisk(usize, u64),
-    /// The disk of an archive does what it is asked for again.
+    /// The disk of an archive works again.
     HealDisk(usize),
-    /// A driver dies, and starts again after so long.
+    /// A driver dies, and starts again after this time.
     CrashDriver(HostId, i64),
     /// A driver starts.
     StartDriver(HostId),
-    /// A machine loses power, and is back after so long.
+    /// A machine loses power, and starts again after this time.
     LosePower(HostId, i64),
     /// A client dies.
     CrashOperator(usize),
-    /// A bit of a recording turns.
+    /// A bit of a recording is flipped.
     Rot(usize),
-    /// The weather changes.
+    /// The network conditions change.
     Weather(Weather),
     /// All faults end.
     Heal,
@@ -57,7 +59,7 @@ pub enum ArchiveEvent {
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct ArchiveSchedule {
-    /// Where everything came from.
+    /// Seed from which the schedule was generated.
     pub seed: u64,
     /// The drivers, one for each host.
     pub drivers: Vec<DriverPlan>,
@@ -65,23 +67,28 @@ pub struct ArchiveSchedule {
     pub archives: Vec<ArchivePlan>,
     /// The clients.
     pub operators: Vec<OperatorPlan>,
-    /// The network without faults.
+    /// Network conditions without faults.
     pub fair: Weather,
-    /// What happens when, in order of time.
+    /// Events with their times, in order.
     pub events: Vec<(i64, ArchiveEvent)>,
-    /// Steps of virtual time: while something happens, and at most.
+    /// Step of virtual time in nanoseconds: minimum (while there is work) and maximum.
     pub step_ns: (i64, i64),
-    /// Seed of what the network decides.
+    /// Seed of the network's random decisions.
     pub network_seed: u64,
 }
 
 impl ArchiveSchedule {
-    /// The schedule of a seed.
+    /// Generates the schedule of a seed.
     pub fn draw(seed: u64) -> Self {
         let mut random = Rng::with_seed(seed ^ 0xA5_C417_E000);
         let timing = Timing::draw(&mut random);
         let drivers = (0..HOSTS).map(|_| driver(&mut random, &timing)).collect();
-        let archives: Vec<_> = (0..HOSTS).map(|host| archive(&mut random, host)).collect();
+        // Without indexes an archive may consider a complete frame torn. Recordings are replicated between the
+        // archives, so both archives have the same setting.
+        let is_indexed = !seed.is_multiple_of(4);
+        let archives: Vec<_> = (0..HOSTS)
+            .map(|host| archive(&mut random, host, is_indexed))
+            .collect();
         let operators = operators(&mut random, &archives);
         let fair = Weather::fair(random.i64(5_000..500_000));
         let mut events = events(&mut random, &archives, &operators, &fair);
@@ -99,7 +106,7 @@ impl ArchiveSchedule {
     }
 }
 
-/// A driver that soon notices who has died.
+/// Plans a driver with short timeouts, which soon detects dead clients.
 fn driver(random: &mut Rng, timing: &Timing) -> DriverPlan {
     let mut plan = DriverPlan::draw(random, timing);
     let context = &mut plan.context;
@@ -113,7 +120,7 @@ fn driver(random: &mut Rng, timing: &Timing) -> DriverPlan {
     plan
 }
 
-fn archive(random: &mut Rng, host: HostId) -> ArchivePlan {
+fn archive(random: &mut Rng, host: HostId, is_indexed: bool) -> ArchivePlan {
     let file_sync_level = one_of(
         random,
         &[SyncLevel::None, SyncLevel::Data, SyncLevel::DataAndMetadata],
@@ -121,6 +128,7 @@ fn archive(random: &mut Rng, host: HostId) -> ArchivePlan {
     let checksum = one_of(random, &["", "", "CRC-32", "CRC-32C"]);
     let address = ipv4(host);
     let context = ArchiveContext {
+        index: is_indexed,
         archive_id: host as i64 + 1,
         control_channel: format!("aeron:udp?endpoint={address}:{CONTROL_PORT}"),
         replication_channel: format!("aeron:udp?endpoint={address}:0"),
@@ -149,7 +157,8 @@ fn archive(random: &mut Rng, host: HostId) -> ArchivePlan {
     }
 }
 
-/// A client beside the first archive, one on the other host, and one that has recordings copied to the second archive.
+/// Plans three clients: one on the host of the first archive, one on the other host, and one that replicates recordings
+/// to the second archive.
 fn operators(random: &mut Rng, archives: &[ArchivePlan]) -> Vec<OperatorPlan> {
     let [first, second] = [ipv4(0), ipv4(1)];
     let remote_control = archives[0].context.control_channel.clone();
@@ -178,6 +187,7 @@ fn operators(random: &mut Rng, archives: &[ArchivePlan]) -> Vec<OperatorPlan> {
         segment_length: archives[0].context.segment_file_length as i64,
         max_message_length: random.usize(400..7_000),
         max_tapes: 4,
+        has_empty_pages: archives[0].context.index,
         replicates_from: None,
     };
     let remote = OperatorPlan {
@@ -228,10 +238,14 @@ fn events(
         let end_ns = at_ns + random.i64(50 * MS..SECOND);
         match random.u8(..12) {
             0 => events.push((at_ns, ArchiveEvent::Kill(archive, away_ns))),
-            1..=4 => {
+            1 => {
+                let pages = random.usize(1..4);
+                events.push((at_ns, ArchiveEvent::TearBlock(archive, pages)));
+            }
+            2..=4 => {
                 let limit = 1 << random.u32(2..9);
                 let steps = random.u64(..limit);
-                let fault = Fault::Kill {
+                let fault = StorageFault::Kill {
                     progress: random.usize(..4),
                 };
                 events.push((at_ns, ArchiveEvent::FailWrite(archive, steps, fault)));
@@ -267,19 +281,19 @@ fn events(
     events
 }
 
-fn write_fault(random: &mut Rng) -> Fault {
+fn write_fault(random: &mut Rng) -> StorageFault {
     match random.u8(..4) {
-        0 => Fault::Short(random.usize(1..2_000)),
-        1 => Fault::ShortPages(random.usize(1..3)),
-        2 => Fault::Error(ErrorKind::Interrupted),
-        _ => Fault::Error(one_of(random, &[ErrorKind::StorageFull, ErrorKind::Other])),
+        0 => StorageFault::Short(random.usize(1..2_000)),
+        1 => StorageFault::ShortPages(random.usize(1..3)),
+        2 => StorageFault::Error(ErrorKind::Interrupted),
+        _ => StorageFault::Error(one_of(random, &[ErrorKind::StorageFull, ErrorKind::Other])),
     }
 }
 
 fn bad_weather(random: &mut Rng, fair: &Weather) -> Weather {
     let mut weather = fair.clone();
     match random.u8(..3) {
-        0 => weather.loss = Loss::Uniform(random.f64() / 5.0),
+        0 => weather.loss = LossPattern::Uniform(random.f64() / 5.0),
         1 => {
             weather.duplication = 0.1;
             weather.reordering = 0.1;

@@ -1,14 +1,15 @@
-//! [`ArchiveServer`]: an archive of a host, which is killed, starts again, and serves what its disk kept.
+//! [`ArchiveServer`]: an archive of a host that can be killed. It starts again with the files that its disk kept.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aeron_agent::Agent;
 use aeron_archive::mark_file::{MarkFile, Owner};
-use aeron_archive::memory_storage::{Fault, Survival};
+use aeron_archive::memory_storage::{StorageFault, Survival};
+use aeron_archive::ownership::BootId;
 use aeron_archive::recovery::OnTornFragment;
 use aeron_archive::server::context::ArchiveContext;
 use aeron_archive::server::{
-    ArchiveStart, ArchiveStartError, ArchiveSurroundings, ErrorReports, OpenReports,
+    ArchiveEnvironment, ArchiveStart, ArchiveStartError, ErrorReports, OpenReports,
 };
 use aeron_client::Aeron;
 use fastrand::Rng;
@@ -23,21 +24,21 @@ use crate::truth::Finding;
 
 /// Time between two attempts to start.
 const RETRY_NS: i64 = 100 * MS;
-/// Age of its driver's heartbeat at which an archive ends.
+/// Maximum age of the driver's heartbeat; an archive ends when it is older.
 const DRIVER_TIMEOUT_MS: u64 = 1_500;
-/// Length of the error log in the mark file.
+/// Length of the error log in the mark file, in bytes.
 const ERROR_BUFFER_LENGTH: usize = 16 * 1024;
 
 /// An archive of a schedule.
 #[derive(Clone, Debug)]
 pub struct ArchivePlan {
-    /// Where it runs.
+    /// Host of the archive.
     pub host: HostId,
-    /// Its configuration.
+    /// Configuration of the archive.
     pub context: ArchiveContext,
-    /// Where its random numbers come from.
+    /// Seed of the archive's random numbers.
     pub seed: u64,
-    /// Bytes that a read of its disk returns at most.
+    /// Maximum number of bytes that one read of the disk returns.
     pub longest_read: Option<usize>,
 }
 
@@ -46,38 +47,40 @@ pub struct ArchiveServer {
     plan: ArchivePlan,
     disk: SimulatedDisk,
     random: Rng,
-    state: State,
-    /// Its client, and how many drivers its host had started when the client connected.
+    state: ArchiveServerState,
+    /// The client, and the number of driver starts on its host at the time of the connection.
     client: Option<(Aeron, u64)>,
-    /// Processes that were started.
+    /// Number of processes that were started.
     lives: u64,
     starts_from_ns: i64,
     is_wanted: bool,
     must_restart: bool,
-    /// Whether the process before was not ended in order.
+    /// Whether the previous process did not end cleanly.
     has_crashed: bool,
     on_torn_fragment: OnTornFragment,
-    /// Whether the disk may refuse what it is asked for.
+    /// Number of times that its machine was started.
+    boots: u128,
+    /// Whether the disk may return errors.
     is_disk_faulty: bool,
-    /// What it reported, for whoever looks for a cause.
+    /// Errors that the archive reported, to find causes.
     errors: Arc<Mutex<Vec<String>>>,
 }
 
-enum State {
+enum ArchiveServerState {
     Down,
     Starting(Box<ArchiveStart<SimulatedDisk>>),
     Up(Box<dyn Agent>),
 }
 
 impl ArchiveServer {
-    /// An archive with an empty disk, which starts when it first runs.
+    /// Creates an archive with an empty disk. It starts in its first turn.
     pub fn new(plan: ArchivePlan) -> Self {
         let disk = SimulatedDisk::default();
-        disk.0.shorten_reads(plan.longest_read);
+        disk.storage.shorten_reads(plan.longest_read);
         Self {
             random: Rng::with_seed(plan.seed),
             disk,
-            state: State::Down,
+            state: ArchiveServerState::Down,
             client: None,
             lives: 0,
             starts_from_ns: i64::MIN,
@@ -85,110 +88,130 @@ impl ArchiveServer {
             must_restart: false,
             has_crashed: false,
             on_torn_fragment: plan.context.on_torn_fragment,
+            boots: 1,
             is_disk_faulty: false,
             errors: Arc::default(),
             plan,
         }
     }
 
-    /// Its plan.
+    /// Returns the plan.
     pub fn plan(&self) -> &ArchivePlan {
         &self.plan
     }
 
-    /// Its disk.
+    /// Returns the disk.
     pub fn disk(&self) -> &SimulatedDisk {
         &self.disk
     }
 
-    /// Processes that were started.
+    /// Returns the number of processes that were started.
     pub fn lives(&self) -> u64 {
         self.lives
     }
 
-    /// What its processes have reported.
+    /// Returns the errors that the processes reported.
     pub fn errors(&self) -> Vec<String> {
         lock(&self.errors).clone()
     }
 
-    /// Whether a process of it runs.
+    /// Whether a process of the archive runs.
     pub fn is_running(&self) -> bool {
-        !matches!(self.state, State::Down)
+        !matches!(self.state, ArchiveServerState::Down)
     }
 
-    /// Its process ends in order, and another starts.
+    /// Ends the process cleanly and starts another one.
     pub fn restart(&mut self) {
         self.must_restart = self.is_running();
     }
 
-    /// It starts at this time, if it is down.
+    /// Sets the start time, if the archive is down.
     pub fn start_at(&mut self, starts_from_ns: i64) {
         self.starts_from_ns = starts_from_ns;
     }
 
-    /// From now on it is to run, or not.
+    /// Sets whether the archive must run from now on.
     pub fn set_wanted(&mut self, is_wanted: bool) {
         self.is_wanted = is_wanted;
     }
 
-    /// Lets a fault strike at one of the next writes.
-    pub fn fail_in(&mut self, steps: u64, fault: Fault) {
-        self.is_disk_faulty |= !matches!(fault, Fault::Kill { .. });
-        let storage = &self.disk.0;
+    /// Makes a fault occur at one of the next writes.
+    pub fn fail_in(&mut self, steps: u64, fault: StorageFault) {
+        self.is_disk_faulty |= !matches!(fault, StorageFault::Kill { .. });
+        let storage = &self.disk.storage;
         storage.fail_at(storage.steps() + steps, fault);
     }
 
-    /// Leaves so many bytes on the disk.
+    /// Kills the process in the write of a block, of which at most this many pages are written.
+    pub fn tear_block(&mut self, pages: usize) {
+        self.disk.tear_block(pages);
+    }
+
+    /// Limits the free bytes of the disk.
     pub fn limit_space(&mut self, free: u64) {
         self.is_disk_faulty = true;
-        let storage = &self.disk.0;
+        let storage = &self.disk.storage;
         storage.set_capacity(storage.used_bytes() + free);
     }
 
-    /// From now on the disk does what it is asked for.
+    /// Makes the disk work without faults from now on.
     pub fn heal_disk(&mut self) {
         self.is_disk_faulty = false;
-        self.disk.0.forget_faults();
-        self.disk.0.set_capacity(i64::MAX as u64);
+        self.disk.storage.forget_faults();
+        self.disk.tear_block(0);
+        self.disk.storage.set_capacity(i64::MAX as u64);
     }
 
-    /// Its process dies at once. It starts again after a while.
+    /// Kills the process at once. It starts again at the given time.
     pub fn kill(&mut self, starts_from_ns: i64, graveyard: &mut Graveyard) {
         self.bury(graveyard);
-        self.disk.0.restart();
+        self.disk.storage.restart();
+        self.disk.tear_block(0);
         self.starts_from_ns = starts_from_ns;
     }
 
-    /// Its machine loses power. It starts again after a while.
+    /// Cuts the power of the archive's machine. The machine starts again at the given time.
+    ///
+    /// If the process was killed before, all changes survive that it did not force to the disk, or none does. Otherwise
+    /// a sector could be missing amid the frames of its last block, which was not acknowledged. No start of an archive
+    /// detects such a sector.
     pub fn lose_power(&mut self, starts_from_ns: i64, graveyard: &mut Graveyard) {
+        let was_killed = self.has_crashed && !self.is_running();
         self.bury(graveyard);
+        self.boots += 1;
+        self.disk.tear_block(0);
         let random = &mut self.random;
-        self.disk.0.lose_power_in_sectors(|| match random.u8(..4) {
-            0 => Survival::Kept,
-            1 => Survival::Sectors(random.u8(..)),
-            _ => Survival::Lost,
-        });
+        let survives_kill = random.bool();
+        self.disk
+            .storage
+            .lose_power_in_sectors(|| match random.u8(..4) {
+                _ if was_killed && survives_kill => Survival::Kept,
+                _ if was_killed => Survival::Lost,
+                0 => Survival::Kept,
+                1 => Survival::Sectors(random.u8(..)),
+                _ => Survival::Lost,
+            });
         self.starts_from_ns = starts_from_ns;
     }
 
-    /// Nothing of the process goes on.
+    /// Stops everything of the process.
     fn bury(&mut self, graveyard: &mut Graveyard) {
-        let state = std::mem::replace(&mut self.state, State::Down);
-        self.has_crashed |= !matches!(state, State::Down);
+        let state = std::mem::replace(&mut self.state, ArchiveServerState::Down);
+        self.has_crashed |= !matches!(state, ArchiveServerState::Down);
         if let Some((client, _)) = self.client.take() {
             let state: Box<dyn std::any::Any> = match state {
-                State::Down => Box::new(()),
-                State::Starting(start) => Box::new(start),
-                State::Up(agent) => Box::new(agent),
+                ArchiveServerState::Down => Box::new(()),
+                ArchiveServerState::Starting(start) => Box::new(start),
+                ArchiveServerState::Up(agent) => Box::new(agent),
             };
             graveyard.bury(client, state);
         }
     }
 
-    /// Does what it can now; answers how much that was.
+    /// Does the work that is possible now. Returns a work count.
     ///
     /// # Errors
-    /// It does not start although it has to.
+    /// The archive does not start although it must.
     pub fn do_work(
         &mut self,
         host: &Host,
@@ -196,10 +219,12 @@ impl ArchiveServer {
         graveyard: &mut Graveyard,
     ) -> Result<usize, Finding> {
         let outcome = match &mut self.state {
-            State::Down if !self.is_wanted || clock.now_ns() < self.starts_from_ns => Ok(Ok(0)),
-            State::Down => run_until_killed(|| self.begin(host, clock)),
-            State::Starting(_) => run_until_killed(|| self.go_on(clock)),
-            State::Up(_) => run_until_killed(|| Ok(self.run(clock))),
+            ArchiveServerState::Down if !self.is_wanted || clock.now_ns() < self.starts_from_ns => {
+                Ok(Ok(0))
+            }
+            ArchiveServerState::Down => run_until_killed(|| self.begin(host, clock)),
+            ArchiveServerState::Starting(_) => run_until_killed(|| self.go_on(clock)),
+            ArchiveServerState::Up(_) => run_until_killed(|| Ok(self.run(clock))),
         };
         match outcome {
             Ok(outcome) => outcome,
@@ -221,13 +246,14 @@ impl ArchiveServer {
         };
         self.client = Some((aeron.clone(), host.starts()));
         let mut random = self.random.fork();
-        let surroundings = ArchiveSurroundings {
+        let surroundings = ArchiveEnvironment {
             storage: self.disk.clone(),
             aeron,
             archive_id: self.plan.context.archive_id,
             epoch_clock: clock.epoch_clock(),
             nano_clock: clock.nano_clock(),
             random: Box::new(move || random.i64(..)),
+            boot_id: BootId::from_bytes(self.boots.to_be_bytes()),
             reports: self.reports(clock.now_ms()),
         };
         let context = ArchiveContext {
@@ -236,18 +262,18 @@ impl ArchiveServer {
         };
         let start = ArchiveStart::new(context, surroundings)
             .map_err(|error| format!("archive of host {}: {error}", self.plan.host))?;
-        self.state = State::Starting(Box::new(start));
+        self.state = ArchiveServerState::Starting(Box::new(start));
         Ok(1)
     }
 
     fn go_on(&mut self, clock: &VirtualClock) -> Result<usize, Finding> {
-        let State::Starting(start) = &mut self.state else {
+        let ArchiveServerState::Starting(start) = &mut self.state else {
             return Ok(0);
         };
         match start.poll() {
             Ok(None) => Ok(0),
             Ok(Some(core)) => {
-                self.state = State::Up(Box::new(core.into_agent()));
+                self.state = ArchiveServerState::Up(Box::new(core.into_agent()));
                 self.lives += 1;
                 self.has_crashed = false;
                 self.on_torn_fragment = self.plan.context.on_torn_fragment;
@@ -260,20 +286,27 @@ impl ArchiveServer {
         }
     }
 
-    /// An archive may refuse to start because of a frame that a crash has torn, because of an archive that the driver still knows, and
-    /// because its driver or disk fails.
+    /// Decides whether a failed start is allowed: because the driver still has the previous archive's resources, or
+    /// because the driver or disk fails. Without indexes, also because of a frame torn in a crash.
     fn judge(&mut self, error: &ArchiveStartError) -> Result<usize, Finding> {
         let text = error.to_string();
-        let is_torn = text.contains("aeron.archive.on.torn.fragment=truncate");
-        if is_torn && self.has_crashed && self.on_torn_fragment == OnTornFragment::Refuse {
-            // What the message tells its reader to do.
+        let is_torn = text.contains("straddling page boundary");
+        let is_damaged = text.contains("aeron.archive.on.torn.fragment=truncate");
+        if is_torn && self.plan.context.index {
+            return Err(format!(
+                "the index of the archive of host {} does not decide: {text}",
+                self.plan.host
+            ));
+        }
+        if is_damaged && self.has_crashed && self.on_torn_fragment == OnTornFragment::Refuse {
+            // The error text tells the user to do this.
             self.on_torn_fragment = OnTornFragment::Truncate;
             return Ok(1);
         }
         lock(&self.errors).push(text);
         match error {
             ArchiveStartError::ArchiveIdInUse { .. } | ArchiveStartError::Client(_) => Ok(1),
-            // The disk has failed; the next start finds what it kept.
+            // The disk has failed; the next start uses the files that it kept.
             _ if self.is_disk_faulty => Ok(1),
             error => Err(format!(
                 "the archive of host {} does not start: {error}",
@@ -283,28 +316,28 @@ impl ArchiveServer {
     }
 
     fn run(&mut self, clock: &VirtualClock) -> usize {
-        let State::Up(agent) = &mut self.state else {
+        let ArchiveServerState::Up(agent) = &mut self.state else {
             return 0;
         };
         let must_end = !self.is_wanted || std::mem::take(&mut self.must_restart);
         if !must_end && let Ok(work_count) = agent.do_work() {
             return work_count;
         }
-        // In this order, as a runner of the agent does.
+        // The same order as in a runner of the agent.
         let _ = agent.on_close();
         self.go_down(clock);
         1
     }
 
     fn go_down(&mut self, clock: &VirtualClock) {
-        self.state = State::Down;
+        self.state = ArchiveServerState::Down;
         if let Some((client, _)) = self.client.take() {
             client.close();
         }
         self.starts_from_ns = clock.now_ns() + RETRY_NS;
     }
 
-    /// Takes the mark file, as the owner of the directory does before anything else.
+    /// Takes over the mark file, as the owner of the directory does first.
     fn reports(&self, now_ms: i64) -> OpenReports {
         let context = &self.plan.context;
         let owner = Owner {
@@ -320,7 +353,7 @@ impl ArchiveServer {
             aeron_directory: String::new(),
         };
         let errors = Arc::clone(&self.errors);
-        // A disk that fails is what the schedule wants: the archive does without its mark file then.
+        // The schedule causes disk failures: the archive then runs without its mark file.
         let taken =
             MarkFile::take_with_error_buffer(&self.disk, &owner, ERROR_BUFFER_LENGTH, now_ms);
         let mut mark_file = taken.ok();
@@ -333,7 +366,7 @@ impl ArchiveServer {
     }
 }
 
-/// Errors go to the mark file, and to whoever looks for a cause.
+/// Writes errors to the mark file and to a list, to find causes.
 struct Reports {
     mark_file: Option<MarkFile<SimulatedFile>>,
     errors: Arc<Mutex<Vec<String>>>,
@@ -343,7 +376,7 @@ impl ErrorReports for Reports {
     fn report(&mut self, now_ms: i64, error: &str) {
         lock(&self.errors).push(error.to_owned());
         if let Some(mark_file) = &mut self.mark_file {
-            // A disk that fails is what the schedule wants.
+            // The schedule causes disk failures.
             let _ = mark_file.record_error(now_ms, error);
         }
     }

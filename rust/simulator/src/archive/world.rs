@@ -1,4 +1,4 @@
-//! The world of a schedule with archives, and the loop that lets time pass.
+//! The world of a schedule with archives, and the loop that advances time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,42 +18,42 @@ use crate::schedule::SECOND;
 use crate::truth::Finding;
 use crate::world::Failure;
 
-/// After a fault has ended, what fails within this time may still come from it.
+/// Failures within this time after the end of a fault may still be caused by it.
 const AFTERMATH_NS: i64 = 6 * SECOND;
-/// For so long operators work although no fault is an excuse any more.
+/// Time for which operators work after failures are not excused any more.
 const CALM_WORK_NS: i64 = 2 * SECOND;
-/// Within this time each phase after that must be over.
+/// Time limit for each later phase.
 const PHASE_LIMIT_NS: i64 = 15 * SECOND;
-/// How many steps pass between two looks at all positions.
+/// Number of steps between two checks of all positions.
 const STEPS_BETWEEN_CHECKS: u64 = 16;
-/// Longest block that a replay appends at once, in bytes.
+/// Maximum length of a block that a replay appends at once, in bytes.
 const BLOCK_LENGTH: i64 = 64 * 1_024;
-/// While nothing happens, each step is so many times as long as the one before.
+/// While nothing happens, each step is longer than the previous one by this factor.
 const IDLE_GROWTH: i64 = 8;
-/// Names of files that are left when all recordings are deleted.
+/// Files that remain after all recordings are deleted.
 const LASTING_FILES: [&str; 2] = ["archive.catalog", "archive-mark.dat"];
 
-/// What became of a schedule with archives that found nothing.
+/// Results of a schedule with archives that had no finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArchiveOutcome {
-    /// Messages published.
+    /// Number of messages published.
     pub published: u64,
-    /// Messages that replays brought.
+    /// Number of messages received from replays.
     pub received: u64,
-    /// Requests that archives have granted.
+    /// Number of successful requests.
     pub granted: u64,
-    /// Processes of archives.
+    /// Number of archive processes.
     pub lives: u64,
-    /// Recordings.
+    /// Number of recordings.
     pub recordings: u64,
-    /// Steps of virtual time.
+    /// Number of steps of virtual time.
     pub steps: u64,
-    /// A fingerprint of all that happened: the same for the same seed.
+    /// A fingerprint of the whole run: equal for equal seeds.
     pub fingerprint: u64,
 }
 
 impl ArchiveOutcome {
-    /// Adds what became of another schedule.
+    /// Adds the results of another schedule.
     pub fn add(&mut self, other: &Self) {
         self.published += other.published;
         self.received += other.received;
@@ -65,26 +65,26 @@ impl ArchiveOutcome {
     }
 }
 
-/// Where a schedule is.
+/// Phase of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ArchivePhase {
-    /// Faults happen, and their consequences go away.
+    /// Faults happen, and their consequences end.
     Faults,
-    /// All is well, and everybody works.
+    /// No faults; all clients work.
     Calm,
     /// All recordings are read.
     Verifying,
-    /// The archives end in order.
+    /// The archives end cleanly.
     Closing,
     /// They start again, and all recordings are read.
     VerifyingAgain,
     /// All recordings are deleted.
     Deleting,
-    /// The operators leave.
+    /// The operators close their clients.
     Leaving,
-    /// The archives end, and nothing is left.
+    /// The archives end, and no resource may remain.
     Ending,
-    /// It is over.
+    /// The schedule is complete.
     Over,
 }
 
@@ -98,22 +98,22 @@ pub struct ArchiveWorld {
     operators: Vec<Operator>,
     ledger: Ledger,
     graveyard: Graveyard,
-    /// Events that are to come; of two at the same time the earlier one first.
+    /// Future events, ordered by time; at the same time the earlier event of the schedule first.
     agenda: BinaryHeap<Reverse<(i64, usize)>>,
     events: Vec<ArchiveEvent>,
     checks: CounterChecks,
     phase: ArchivePhase,
     phase_since_ns: i64,
-    /// From when on no failure is excused.
+    /// Time after which no failure is excused.
     calm_since_ns: i64,
-    /// Decides which bits turn.
+    /// Selects the bits to flip.
     random: Rng,
     steps: u64,
     step_ns: i64,
 }
 
 impl ArchiveWorld {
-    /// The world at the beginning of a schedule.
+    /// Creates the world at the beginning of a schedule.
     pub fn new(schedule: ArchiveSchedule) -> Self {
         let clock = VirtualClock::new();
         let wire = SharedWire::new(Wire::new(
@@ -161,7 +161,7 @@ impl ArchiveWorld {
         world
     }
 
-    /// Tells `tell` of every datagram that is sent.
+    /// Calls `tell` with a line for each datagram that is sent.
     #[must_use]
     pub fn traced(self, mut tell: impl FnMut(String) + Send + 'static) -> Self {
         self.wire.lock().observe(Box::new(move |now_ns, passing| {
@@ -171,10 +171,10 @@ impl ArchiveWorld {
         self
     }
 
-    /// Lets the whole schedule happen.
+    /// Runs the whole schedule.
     ///
     /// # Errors
-    /// What an archive, a driver or a client did that it must not do.
+    /// A rule that an archive, a driver or a client broke.
     pub fn run(mut self) -> Result<ArchiveOutcome, Failure> {
         self.pass_time().map_err(|finding| Failure {
             finding,
@@ -214,7 +214,7 @@ impl ArchiveWorld {
             && at_ns <= now_ns
         {
             self.agenda.pop();
-            self.happen(self.events[number].clone());
+            self.happen(self.events[number].clone())?;
             work_count += 1;
         }
         for host in &mut self.hosts {
@@ -241,7 +241,7 @@ impl ArchiveWorld {
         Ok(work_count)
     }
 
-    /// The end of the step, or what comes before it.
+    /// Returns the end of the step, or the time of an earlier event.
     fn next_time_ns(&self) -> i64 {
         let now_ns = self.clock.now_ns();
         let arrival_ns = self.wire.lock().next_arrival_ns();
@@ -258,7 +258,11 @@ impl ArchiveWorld {
         self.events.push(event);
     }
 
-    fn happen(&mut self, event: ArchiveEvent) {
+    /// Makes an event happen.
+    ///
+    /// # Errors
+    /// Deleted files come back after a loss of power.
+    fn happen(&mut self, event: ArchiveEvent) -> Result<(), Finding> {
         let now_ns = self.clock.now_ns();
         match event {
             ArchiveEvent::Kill(archive, away_ns) => {
@@ -267,12 +271,16 @@ impl ArchiveWorld {
             ArchiveEvent::FailWrite(archive, steps, fault) => {
                 self.archives[archive].fail_in(steps, fault);
             }
+            ArchiveEvent::TearBlock(archive, pages) => self.archives[archive].tear_block(pages),
             ArchiveEvent::Restart(archive) => self.archives[archive].restart(),
             ArchiveEvent::FillDisk(archive, room) => self.archives[archive].limit_space(room),
             ArchiveEvent::HealDisk(archive) => self.archives[archive].heal_disk(),
             ArchiveEvent::CrashDriver(host, away_ns) => self.crash_driver(host, now_ns + away_ns),
             ArchiveEvent::StartDriver(host) => self.start_driver(host),
-            ArchiveEvent::LosePower(host, away_ns) => self.lose_power(host, now_ns + away_ns),
+            ArchiveEvent::LosePower(host, away_ns) => {
+                self.lose_power(host, now_ns + away_ns);
+                return self.check_files();
+            }
             ArchiveEvent::CrashOperator(operator) => {
                 self.operators[operator].crash(&mut self.ledger, &mut self.graveyard);
             }
@@ -280,6 +288,7 @@ impl ArchiveWorld {
             ArchiveEvent::Weather(weather) => *self.wire.lock().weather() = weather,
             ArchiveEvent::Heal => self.heal(),
         }
+        Ok(())
     }
 
     fn crash_driver(&mut self, host: HostId, until_ns: i64) {
@@ -294,7 +303,7 @@ impl ArchiveWorld {
         }
     }
 
-    /// Everything on the host ends at once.
+    /// Ends everything on the host at once.
     fn lose_power(&mut self, host: HostId, until_ns: i64) {
         self.crash_driver(host, until_ns);
         let graveyard = &mut self.graveyard;
@@ -310,6 +319,13 @@ impl ArchiveWorld {
         }
     }
 
+    fn check_files(&self) -> Result<(), Finding> {
+        let mut archives = self.archives.iter().enumerate();
+        archives.try_for_each(|(number, archive)| {
+            self.ledger.check_files(number, &archive.disk().names())
+        })
+    }
+
     fn rot(&mut self, archive: usize) {
         let Some((tape, position)) = self.ledger.any_byte(archive, &mut self.random) else {
             return;
@@ -318,7 +334,7 @@ impl ArchiveWorld {
         let base = tape.segment_base(position);
         let name = format!("{}-{base}.rec", tape.recording_id.unwrap_or_default());
         let bit = self.random.u32(..8);
-        let storage = &self.archives[archive].disk().0;
+        let storage = &self.archives[archive].disk().storage;
         tape.is_rotten |= storage.flip_bit(&name, (position - base) as u64, bit);
     }
 
@@ -335,10 +351,10 @@ impl ArchiveWorld {
         self.calm_since_ns = self.clock.now_ns() + AFTERMATH_NS;
     }
 
-    /// Begins the next phase if this one is over.
+    /// Starts the next phase if the current one is over.
     ///
     /// # Errors
-    /// Why this one is not over although it has to be.
+    /// The reason why the current phase is not over although its time limit is reached.
     fn end_phase_if_over(&mut self) -> Result<(), Finding> {
         let now_ns = self.clock.now_ns();
         let complaint = match self.phase {
@@ -355,6 +371,7 @@ impl ArchiveWorld {
         };
         match complaint {
             None => {
+                self.check_files()?;
                 self.begin_next_phase();
                 Ok(())
             }
@@ -429,7 +446,7 @@ impl ArchiveWorld {
         ))
     }
 
-    /// Sessions and replays end with their clients; files go with their recordings.
+    /// Checks that sessions and replays ended with their clients, and that files were deleted with their recordings.
     fn sessions_left(&self) -> Option<Finding> {
         for archive in &self.archives {
             let host = archive.plan().host;
@@ -463,7 +480,7 @@ impl ArchiveWorld {
             .or_else(|| self.archives_that_run())
     }
 
-    /// Counters, what archives reported, and what is known of the recordings.
+    /// Returns the counters, the errors of the archives, and the known state of the recordings.
     fn state_text(&self) -> String {
         let mut text: String = self.hosts.iter().map(Host::counters_text).collect();
         for archive in &self.archives {

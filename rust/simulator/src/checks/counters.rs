@@ -1,4 +1,4 @@
-//! What must hold for the counters of every driver, whenever one looks.
+//! Invariants of the counters of every driver, which hold at any time.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use crate::truth::Finding;
 /// A counter of a driver.
 type Key = (HostId, i32);
 
-/// The counters as they were at the last look.
+/// The counters at the last check.
 #[derive(Debug, Default)]
 pub struct CounterChecks {
-    positions: BTreeMap<Key, Seen>,
-    /// The labels of counters, which say what they belong to more exactly than their registration.
+    positions: BTreeMap<Key, SeenCounter>,
+    /// Labels of the counters. They identify a counter's resource more exactly than its registration id.
     labels: BTreeMap<Key, String>,
-    /// How far a publisher may be ahead, and how far an image may be, by host and registration.
+    /// Windows by host and registration id: how far a publisher or an image may be ahead of its consumer, in bytes.
     windows: BTreeMap<(HostId, i64), i64>,
     fingerprint: u64,
-    /// Bytes that a publication may append at once beyond its window.
+    /// Number of bytes that a publication may append at once beyond its window.
     longest_append: i64,
-    /// The counters of one driver during a look; kept for its memory.
-    current: Vec<Seen>,
+    /// The counters of one driver during a check; kept to reuse the memory.
+    current: Vec<SeenCounter>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct SeenCounter {
     id: i32,
     type_id: i32,
     registration_id: i64,
@@ -37,7 +37,7 @@ struct Seen {
     value: i64,
 }
 
-/// Counters of positions in streams, which only rise.
+/// Types of position counters, which only increase.
 const POSITIONS: [i32; 5] = [
     types::PUBLISHER_POSITION,
     types::SENDER_POSITION,
@@ -47,7 +47,8 @@ const POSITIONS: [i32; 5] = [
 ];
 
 impl CounterChecks {
-    /// Checks of streams that may append a block of so many bytes at once: the window is not looked at in the middle of a block.
+    /// Creates checks of streams that may append a block of this many bytes at once: the window is not checked within a
+    /// block.
     pub fn with_blocks(longest_append: i64) -> Self {
         Self {
             longest_append,
@@ -55,17 +56,21 @@ impl CounterChecks {
         }
     }
 
-    /// Looks at all positions and limits of all drivers.
+    /// Checks all positions and limits of all drivers.
     ///
     /// # Errors
-    /// A position fell, or one is where it must not be.
+    /// A position decreased, or is outside its limits.
     pub fn look(&mut self, hosts: &[Host]) -> Result<(), Finding> {
         for host in hosts {
             let Some(cnc) = host.cnc() else { continue };
             let counters = cnc.counters();
             let mut current = std::mem::take(&mut self.current);
             current.clear();
-            current.extend(counters.ids().filter_map(|id| Seen::of(counters, id)));
+            current.extend(
+                counters
+                    .ids()
+                    .filter_map(|id| SeenCounter::of(counters, id)),
+            );
             for seen in &current {
                 if POSITIONS.contains(&seen.type_id) {
                     self.check_rising(host, counters, *seen)?;
@@ -77,22 +82,22 @@ impl CounterChecks {
         Ok(())
     }
 
-    /// The driver of a host died: the next one begins anew.
+    /// Forgets the counters of a host whose driver died: the next driver starts with new ones.
     pub fn forget(&mut self, host: HostId) {
         self.positions.retain(|(other, _), _| *other != host);
         self.labels.retain(|(other, _), _| *other != host);
         self.windows.retain(|(other, _), _| *other != host);
     }
 
-    /// A number that follows from all positions seen so far.
+    /// Returns a number computed from all positions seen so far.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// Checks that a driver whose clients have left has nothing left of them.
+    /// Checks that a driver without clients has no resources of former clients.
     ///
     /// # Errors
-    /// A counter or a log is still there.
+    /// A counter or a log still exists.
     pub fn check_left(&self, host: &Host) -> Result<(), Finding> {
         let Some(cnc) = host.cnc() else { return Ok(()) };
         let left: Vec<_> = cnc
@@ -114,7 +119,7 @@ impl CounterChecks {
         &mut self,
         host: &Host,
         counters: &CountersReader<SharedBuffer>,
-        seen: Seen,
+        seen: SeenCounter,
     ) -> Result<(), Finding> {
         self.fingerprint = (self.fingerprint ^ seen.value as u64)
             .wrapping_mul(0x0000_0100_0000_01B3)
@@ -126,7 +131,7 @@ impl CounterChecks {
         let label = || counters.label(seen.id).unwrap_or_default();
         match before {
             Some(before) if before.value <= seen.value => Ok(()),
-            // The counter was freed, and another of the same subscription got its place.
+            // The counter was freed, and its id was reused for another counter of the same subscription.
             before if self.labels.insert(key, label()) != Some(label()) || before.is_none() => {
                 Ok(())
             }
@@ -140,8 +145,14 @@ impl CounterChecks {
         }
     }
 
-    /// Publishers stay within their window of what was sent or read, images within theirs of what was read.
-    fn check_limit(&mut self, host: &Host, all: &[Seen], seen: Seen) -> Result<(), Finding> {
+    /// Checks that a publisher is at most its window ahead of the sent or consumed position, and an image at most its
+    /// window ahead of the consumed position.
+    fn check_limit(
+        &mut self,
+        host: &Host,
+        all: &[SeenCounter],
+        seen: SeenCounter,
+    ) -> Result<(), Finding> {
         let id = seen.registration_id;
         let of_same = |type_id: i32| {
             all.iter()
@@ -164,7 +175,8 @@ impl CounterChecks {
                 let Some(fastest) = fastest else {
                     return Ok(());
                 };
-                // The receiver raises it in the duty cycle in which subscribers begin to see what it received.
+                // The receiver raises the position in the duty cycle in which subscribers begin to see the received
+                // data.
                 if fastest > seen.value {
                     return Err(format!(
                         "host {}: a subscriber of registration {id} is at {fastest}, beyond {}, the highest position received",
@@ -190,7 +202,7 @@ impl CounterChecks {
         ))
     }
 
-    /// A publication's window and the message that may go beyond it, or what an image takes beyond its readers: half a term.
+    /// Returns a publication's window plus the message that may exceed it, or the window of an image: half a term.
     fn window(&mut self, host: &Host, log: LogId) -> i64 {
         let longest_append = self.longest_append;
         let (LogId::Publication(id) | LogId::Image(id)) = log;
@@ -208,7 +220,7 @@ impl CounterChecks {
     }
 }
 
-impl Seen {
+impl SeenCounter {
     fn of(counters: &CountersReader<SharedBuffer>, id: i32) -> Option<Self> {
         let type_id = counters.type_id(id).filter(|id| *id != types::SYSTEM)?;
         let counter = counters.counter(id)?;

@@ -1,4 +1,4 @@
-//! What must hold for the datagrams that drivers send.
+//! Invariants of the datagrams that drivers send.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,38 +8,38 @@ use aeron_memory::log::Positions;
 use aeron_memory::log::frame::aligned_length;
 use aeron_protocol::frame::{DataFrame, DataHeader, Setup, StatusMessage, walk};
 
-use crate::network::Passing;
-use crate::truth::{Finding, StreamKey};
+use crate::network::SentDatagram;
+use crate::truth::{ChannelStream, Finding};
 
-/// A receiver of a stream: its address, its id and the stream.
-type ReceiverKey = (SocketAddr, i64, StreamKey);
+/// Identifies a receiver of a stream: its address, its id and the stream.
+type ReceiverKey = (SocketAddr, i64, ChannelStream);
 
-/// Sees all datagrams, and finds those that must not be. Clones see the same.
+/// Checks all datagrams and stores violations. Clones share the state.
 #[derive(Clone, Default)]
-pub struct DatagramChecks(Arc<Mutex<Seen>>);
+pub struct DatagramChecks(Arc<Mutex<SeenDatagrams>>);
 
 #[derive(Default)]
-struct Seen {
-    streams: BTreeMap<StreamKey, Stream>,
-    /// The positions up to which receivers have consumed a stream, as their last status messages said.
+struct SeenDatagrams {
+    streams: BTreeMap<ChannelStream, SeenStream>,
+    /// Consumed positions from the last status messages of the receivers.
     consumed: BTreeMap<ReceiverKey, i64>,
     finding: Option<Finding>,
 }
 
-/// What a sender has said of a stream, and its receivers of themselves.
-struct Stream {
+/// State of a stream from the frames of its sender and its receivers.
+struct SeenStream {
     positions: Positions,
     term_length: usize,
-    /// The highest position up to which any receiver lets the sender send.
+    /// The highest position to which any receiver allows the sender to send.
     limit: i64,
-    /// The end of what was sent, padding included.
+    /// End position of the sent frames, padding included.
     sent_end: i64,
-    /// The frames that were sent of the last two term lengths, by position, and where they end.
+    /// The frames sent in the last two term lengths: begin and end positions.
     frames: BTreeMap<i64, i64>,
 }
 
-impl Stream {
-    /// A frame is sent. It is one of those sent before, or lies outside of them.
+impl SeenStream {
+    /// Checks a sent frame: it must equal an earlier frame, or not overlap any.
     fn on_frame(&mut self, begin: i64, end: i64) -> Result<(), Finding> {
         let other = self.frames.range(..end).next_back();
         match other.map(|(begin, end)| (*begin, *end)) {
@@ -80,27 +80,27 @@ impl Stream {
 }
 
 impl DatagramChecks {
-    /// A host sends a datagram.
-    pub fn on_sent(&self, passing: Passing<'_>) {
+    /// Checks a datagram that a host sends.
+    pub fn on_sent(&self, passing: SentDatagram<'_>) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(finding) = seen.on_sent(passing) {
             seen.finding.get_or_insert(finding);
         }
     }
 
-    /// What was found first.
+    /// Returns the first violation.
     ///
     /// # Errors
-    /// A datagram that must not be.
+    /// The first datagram that violated a rule.
     pub fn result(&self) -> Result<(), Finding> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         seen.finding.take().map_or(Ok(()), Err)
     }
 }
 
-impl Seen {
-    fn on_sent(&mut self, passing: Passing<'_>) -> Result<(), Finding> {
-        let Passing { bytes, from, to } = passing;
+impl SeenDatagrams {
+    fn on_sent(&mut self, passing: SentDatagram<'_>) -> Result<(), Finding> {
+        let SentDatagram { bytes, from, to } = passing;
         match DataFrame::decode(bytes) {
             Ok(Some(DataFrame::Setup(setup))) => self.on_setup(&setup),
             Ok(Some(DataFrame::Data(header))) => return self.on_data(&header, bytes, to),
@@ -118,11 +118,11 @@ impl Seen {
         let Ok(positions) = Positions::new(term_length, setup.initial_term_id) else {
             return;
         };
-        let key = StreamKey {
+        let key = ChannelStream {
             session_id: setup.session_id,
             stream_id: setup.stream_id,
         };
-        let stream = self.streams.entry(key).or_insert(Stream {
+        let stream = self.streams.entry(key).or_insert(SeenStream {
             positions,
             term_length,
             limit: i64::MIN,
@@ -133,13 +133,14 @@ impl Seen {
         stream.on_sent_up_to(stream.positions.position(setup.active_term_id, offset));
     }
 
-    /// Receivers promise no more than half a term. What they consume was sent, and they consume it once.
+    /// Checks a status message. A receiver's window is at most half a term. It consumes only positions that were sent,
+    /// and its position never decreases.
     fn on_status_message(
         &mut self,
         message: &StatusMessage<'_>,
         from: SocketAddr,
     ) -> Result<(), Finding> {
-        let key = StreamKey {
+        let key = ChannelStream {
             session_id: message.session_id,
             stream_id: message.stream_id,
         };
@@ -174,14 +175,14 @@ impl Seen {
         Ok(())
     }
 
-    /// Nothing is sent beyond what a receiver asked for. Padding takes no room: only its header travels.
+    /// Checks that nothing is sent beyond a receiver's limit. Padding does not count: only its header is sent.
     fn on_data(
         &mut self,
         header: &DataHeader,
         bytes: &[u8],
         to: SocketAddr,
     ) -> Result<(), Finding> {
-        let key = StreamKey {
+        let key = ChannelStream {
             session_id: header.session_id,
             stream_id: header.stream_id,
         };

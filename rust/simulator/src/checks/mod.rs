@@ -1,5 +1,5 @@
-//! What must hold in every schedule, whatever its faults: looked at from outside, in the counters of the drivers and in the datagrams
-//! that they send.
+//! Invariants that hold in every schedule with any faults. They are checked from outside, in the counters of the
+//! drivers and in their datagrams.
 
 mod counters;
 mod datagrams;

@@ -1,7 +1,7 @@
-//! The virtual network: hosts with sockets, and datagrams on their way between them, faulty as the [`Weather`] says.
+//! The virtual network: hosts with sockets, and datagrams between them. [`Weather`] describes its faults.
 //!
-//! One [`Wire`] connects all hosts. It moves only when the simulation tells it the time, and everything it decides comes from one
-//! random generator, so that the same seed sees the same datagrams.
+//! One [`Wire`] connects all hosts. It delivers datagrams only when the simulation advances its time. All its decisions
+//! come from one random generator, so the same seed gives the same datagrams.
 
 mod socket;
 mod trace;
@@ -16,13 +16,13 @@ use std::io;
 
 pub use socket::HostNetwork;
 pub use trace::describe;
-pub use weather::{Loss, Weather};
-pub use wire::{Passing, Wire, WireCounts};
+pub use weather::{LossPattern, Weather};
+pub use wire::{SentDatagram, Wire, WireCounts};
 
 /// Number of a host.
 pub type HostId = usize;
 
-/// The wire that all hosts of a simulation share.
+/// The wire, shared by all hosts of a simulation.
 #[derive(Clone)]
 pub struct SharedWire(Arc<Mutex<Wire>>);
 
@@ -32,18 +32,18 @@ impl SharedWire {
         Self(Arc::new(Mutex::new(wire)))
     }
 
-    /// The wire, for a moment.
+    /// Locks the wire.
     pub fn lock(&self) -> MutexGuard<'_, Wire> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The IPv4 address of a host.
+/// Returns the IPv4 address of a host.
 pub fn ipv4(host: HostId) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, host as u8 + 1)
 }
 
-/// The IPv6 address of a host.
+/// Returns the IPv6 address of a host.
 pub fn ipv6(host: HostId) -> Ipv6Addr {
     Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host as u16 + 1)
 }

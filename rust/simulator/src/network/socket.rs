@@ -1,4 +1,4 @@
-//! Sockets of a host, as its driver sees them.
+//! Sockets of a host, for its driver.
 
 use std::collections::HashSet;
 use std::io;
@@ -14,12 +14,12 @@ use aeron_memory::Words;
 
 use super::{HostId, SharedWire};
 
-/// What a socket has that asks for nothing.
+/// Default buffer length of a socket, in bytes.
 const SYSTEM_BUFFER_LENGTH: usize = 212_992;
-/// Headers of IP and UDP.
+/// Length of the IP and UDP headers, in bytes.
 const PACKET_OVERHEAD: usize = 28;
 
-/// The network as one host sees it.
+/// The network of one host.
 #[derive(Clone)]
 pub struct HostNetwork {
     wire: SharedWire,
@@ -29,8 +29,8 @@ pub struct HostNetwork {
 }
 
 impl HostNetwork {
-    /// The network of `host`, whose sockets have segmentation offload or not. A GSO batch whose datagrams do not fit into packets
-    /// of `link_mtu` bytes is refused; single ones are cut by IP.
+    /// Creates the network of `host`. `has_segmentation` says whether its sockets have segmentation offload. A GSO
+    /// batch whose datagrams do not fit into packets of `link_mtu` bytes is refused; IP fragments single datagrams.
     pub fn new(wire: SharedWire, host: HostId, has_segmentation: bool, link_mtu: usize) -> Self {
         Self {
             wire,
@@ -74,7 +74,7 @@ struct VirtualSocket {
     id: u64,
     local_address: SocketAddr,
     buffer_lengths: SocketBufferLengths,
-    /// Destinations whose link refused a GSO batch.
+    /// Destinations whose link has refused a GSO batch.
     without_segmentation: HashSet<SocketAddr>,
 }
 
@@ -84,7 +84,7 @@ impl VirtualSocket {
             .ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// As the production socket: a GSO batch that the link refuses is sent plain, and so are all later ones.
+    /// Handles a refusal like the production socket: sends this GSO batch and all later ones as single datagrams.
     fn notice_refusal(&mut self, to: SocketAddr, batch: &GsoBatch<'_>) {
         let is_train = batch.datagram_count() > 1;
         let is_too_long = batch.datagram_length() + PACKET_OVERHEAD > self.network.link_mtu;
@@ -151,7 +151,7 @@ impl Socket for VirtualSocket {
     ) -> io::Result<usize> {
         let mut received = 0;
         for _ in 0..limit {
-            // The handler may send: the wire is not locked while it runs.
+            // The handler may send, so the wire is not locked while it runs.
             let next = self.network.wire.lock().receive(self.id);
             let Some((source, mut bytes)) = next else {
                 break;
@@ -178,7 +178,7 @@ impl Drop for VirtualSocket {
     }
 }
 
-/// All sockets, when any of the host has something.
+/// Polls all sockets if any socket of the host has data.
 struct VirtualPoller {
     keys: Vec<SocketKey>,
     waiting: Arc<AtomicUsize>,

@@ -1,14 +1,14 @@
-//! Datagrams as text, for whoever wants to know what happened in a schedule.
+//! Describes datagrams as text, to follow the events of a schedule.
 
 use std::fmt::Write;
 
 use aeron_protocol::frame::{ControlFrame, DataFrame};
 
-use super::Passing;
+use super::SentDatagram;
 
-/// Says in a line what a host sends.
-pub fn describe(passing: Passing<'_>) -> String {
-    let Passing { from, to, bytes } = passing;
+/// Describes a sent datagram in one line.
+pub fn describe(passing: SentDatagram<'_>) -> String {
+    let SentDatagram { from, to, bytes } = passing;
     let mut line = format!("{from} -> {to} {} bytes: ", bytes.len());
     let written = match (DataFrame::decode(bytes), ControlFrame::decode(bytes)) {
         (Ok(Some(DataFrame::Data(data))), _) => write!(

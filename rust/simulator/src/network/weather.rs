@@ -1,69 +1,71 @@
-//! What the network does to datagrams.
+//! Network conditions: the faults that the network applies to datagrams.
 
 use fastrand::Rng;
 
 use super::HostId;
 
-/// How datagrams get lost.
+/// Pattern of datagram loss.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Loss {
-    /// None does.
+pub enum LossPattern {
+    /// No loss.
     #[default]
     None,
-    /// Each with this probability.
+    /// Each datagram is lost with this probability.
     Uniform(f64),
-    /// In bursts: one begins with the first probability and ends, after each datagram that it took, with the second.
+    /// Loss in bursts. A burst starts with the probability `begin`; after each lost datagram it ends with the
+    /// probability `end`.
     Bursts {
-        /// A burst begins.
+        /// Probability that a burst begins.
         begin: f64,
-        /// A burst ends.
+        /// Probability that a burst ends.
         end: f64,
     },
 }
 
-/// How a datagram is damaged. Whatever gets through the checksum of UDP: a frame that no sender makes.
+/// Kind of damage to a datagram. The UDP checksum is assumed to match: the frame is one that no sender creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Corruption {
     /// The end is missing.
     Truncated,
-    /// The version is one that nobody knows.
+    /// The version is unknown.
     Version,
-    /// The type is one that nobody knows.
+    /// The type is unknown.
     FrameType,
-    /// The frame claims to be longer than the datagram.
+    /// The frame length exceeds the datagram.
     FrameLength,
-    /// It is noise.
+    /// All bytes are random.
     Noise,
 }
 
-/// What the network does to datagrams now.
+/// The current network conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weather {
-    /// Datagrams get lost.
-    pub loss: Loss,
-    /// Probability that a datagram comes twice.
+    /// Pattern of loss.
+    pub loss: LossPattern,
+    /// Probability that a datagram is delivered twice.
     pub duplication: f64,
-    /// Probability that a datagram is held back and overtaken by others.
+    /// Probability that a datagram is delayed, so that later ones overtake it.
     pub reordering: f64,
     /// Probability that a datagram is damaged.
     pub corruption: f64,
-    /// The time that every datagram takes, in nanoseconds.
+    /// Delay of every datagram, in nanoseconds.
     pub delay_ns: i64,
-    /// Most that it takes longer, in nanoseconds.
+    /// Maximum additional delay, in nanoseconds.
     pub jitter_ns: i64,
-    /// Probability that a socket takes nothing, or less than it is given.
+    /// Probability that a socket accepts nothing, or fewer datagrams than given.
     pub short_sends: f64,
-    /// Longer datagrams do not arrive from another host, as where a router cuts none and tells nobody.
+    /// Maximum length of datagrams between hosts. Longer ones are lost without an error, as at a router that does not
+    /// fragment.
     pub longest_datagram: usize,
-    /// From host to host nothing arrives.
+    /// Pairs of hosts (from, to) between which no datagram is delivered.
     pub cut: Vec<(HostId, HostId)>,
 }
 
 impl Weather {
-    /// No faults.
+    /// Returns conditions without faults.
     pub fn fair(delay_ns: i64) -> Self {
         Self {
-            loss: Loss::None,
+            loss: LossPattern::None,
             duplication: 0.0,
             reordering: 0.0,
             corruption: 0.0,
@@ -75,13 +77,13 @@ impl Weather {
         }
     }
 
-    /// Whether `from` reaches `to`.
+    /// Whether datagrams from `from` reach `to`.
     pub fn connects(&self, from: HostId, to: HostId) -> bool {
         from == to || !self.cut.contains(&(from, to))
     }
 }
 
-/// The weather's memory: whether a burst of loss is on.
+/// State of burst loss: whether a burst is active.
 #[derive(Debug, Default)]
 pub struct Bursts {
     is_on: bool,
@@ -89,11 +91,11 @@ pub struct Bursts {
 
 impl Bursts {
     /// Whether the next datagram is lost.
-    pub fn loses(&mut self, loss: &Loss, random: &mut Rng) -> bool {
+    pub fn loses(&mut self, loss: &LossPattern, random: &mut Rng) -> bool {
         match *loss {
-            Loss::None => false,
-            Loss::Uniform(probability) => random.f64() < probability,
-            Loss::Bursts { begin, end } => {
+            LossPattern::None => false,
+            LossPattern::Uniform(probability) => random.f64() < probability,
+            LossPattern::Bursts { begin, end } => {
                 let changes = random.f64() < if self.is_on { end } else { begin };
                 self.is_on ^= changes;
                 self.is_on
@@ -115,7 +117,7 @@ impl Corruption {
     pub fn apply(bytes: &mut Vec<u8>, random: &mut Rng) {
         const FIRST_UNKNOWN_TYPE: u16 = 0x100;
         match Self::ALL[random.usize(..Self::ALL.len())] {
-            // A frame of the datagram is no longer whole, and its beginning not aligned.
+            // A frame of the datagram is truncated, and the datagram's length is not aligned.
             Self::Truncated => bytes.truncate((random.usize(..bytes.len()) & !31) + 7),
             Self::Version => bytes[4] = random.u8(1..),
             Self::FrameType => {

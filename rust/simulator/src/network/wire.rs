@@ -1,4 +1,4 @@
-//! Sockets, and the datagrams between them.
+//! The wire: connects the sockets and delivers the datagrams.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -17,43 +17,43 @@ const FIRST_EPHEMERAL_PORT: u16 = 40_000;
 
 /// A datagram that a host has sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Passing<'a> {
-    /// Where from.
+pub struct SentDatagram<'a> {
+    /// Source address.
     pub from: SocketAddr,
-    /// Where to.
+    /// Destination address.
     pub to: SocketAddr,
-    /// Its bytes.
+    /// Bytes of the datagram.
     pub bytes: &'a [u8],
 }
 
-/// Sees every datagram when it is sent, whatever becomes of it.
-pub type Observer = Box<dyn FnMut(i64, Passing<'_>) + Send>;
+/// Called for every sent datagram, even if the datagram is lost later.
+pub type Observer = Box<dyn FnMut(i64, SentDatagram<'_>) + Send>;
 
-/// What happened so far.
+/// Counts of network events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireCounts {
     /// Datagrams sent.
     pub sent: u64,
     /// Copies lost, one for each receiver.
     pub lost: u64,
-    /// Copies that came twice.
+    /// Copies delivered twice.
     pub duplicated: u64,
-    /// Copies that were held back.
+    /// Copies that were delayed.
     pub held_back: u64,
     /// Copies that were damaged.
     pub damaged: u64,
     /// Copies for which a receive buffer had no room.
     pub overflowed: u64,
-    /// Copies that met a cut.
+    /// Copies dropped because the connection between the hosts is cut.
     pub cut: u64,
-    /// Sends that took less than was given.
+    /// Sends that accepted fewer datagrams than given.
     pub short: u64,
-    /// GSO batches that a link refused, because its packets are shorter.
+    /// GSO batches refused by a link whose packets are too short.
     pub refused_gso_batches: u64,
 }
 
 impl WireCounts {
-    /// Adds what happened elsewhere.
+    /// Adds the counts of another network.
     pub fn add(&mut self, other: &Self) {
         self.sent += other.sent;
         self.lost += other.lost;
@@ -67,7 +67,7 @@ impl WireCounts {
     }
 }
 
-/// All sockets and all datagrams under way.
+/// All sockets, and all datagrams in transit.
 pub struct Wire {
     now_ns: i64,
     random: Rng,
@@ -75,23 +75,23 @@ pub struct Wire {
     bursts: Bursts,
     next_id: u64,
     sockets: BTreeMap<u64, Bound>,
-    /// How many datagrams wait in the sockets of each host.
+    /// Number of datagrams that wait in the sockets of each host.
     waiting: Vec<Arc<AtomicUsize>>,
     next_ports: Vec<u16>,
-    under_way: BinaryHeap<Reverse<UnderWay>>,
+    under_way: BinaryHeap<Reverse<DatagramUnderWay>>,
     next_sequence: u64,
     observers: Vec<Observer>,
     counts: WireCounts,
 }
 
-/// The host that sends a datagram, and the address that it sends from.
+/// The host and address that send a datagram.
 #[derive(Clone, Copy)]
-struct Departure {
+struct DatagramSource {
     host: HostId,
     from: SocketAddr,
 }
 
-/// A socket that a datagram is addressed to.
+/// A destination socket of a datagram.
 #[derive(Clone, Copy)]
 struct Target {
     host: HostId,
@@ -108,9 +108,9 @@ struct Bound {
     inbox_limit: usize,
 }
 
-/// Ordered by arrival.
+/// A datagram in transit, ordered by arrival.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct UnderWay {
+struct DatagramUnderWay {
     arrival_ns: i64,
     sequence: u64,
     socket: u64,
@@ -119,7 +119,7 @@ struct UnderWay {
 }
 
 impl Wire {
-    /// A wire between `hosts` hosts, at `now_ns`.
+    /// Creates a wire between `hosts` hosts, at `now_ns`.
     pub fn new(hosts: usize, weather: Weather, seed: u64, now_ns: i64) -> Self {
         Self {
             now_ns,
@@ -137,32 +137,32 @@ impl Wire {
         }
     }
 
-    /// From now on `observer` sees what is sent, and when.
+    /// Sets an observer, which is called with every sent datagram and the time.
     pub fn observe(&mut self, observer: Observer) {
         self.observers.push(observer);
     }
 
-    /// The weather, to be changed.
+    /// Returns the network conditions for changes.
     pub fn weather(&mut self) -> &mut Weather {
         &mut self.weather
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> WireCounts {
         self.counts
     }
 
-    /// Number of open sockets.
+    /// Returns the number of open sockets.
     pub fn socket_count(&self) -> usize {
         self.sockets.len()
     }
 
-    /// When the next datagram arrives.
+    /// Returns the arrival time of the next datagram.
     pub fn next_arrival_ns(&self) -> Option<i64> {
         self.under_way.peek().map(|Reverse(next)| next.arrival_ns)
     }
 
-    /// Lets everything arrive that is due; answers how much that is.
+    /// Delivers all datagrams that are due. Returns their number.
     pub fn advance(&mut self, now_ns: i64) -> usize {
         self.now_ns = now_ns;
         let mut arrived = 0;
@@ -178,7 +178,7 @@ impl Wire {
         arrived
     }
 
-    fn arrive(&mut self, datagram: UnderWay) {
+    fn arrive(&mut self, datagram: DatagramUnderWay) {
         let Some(socket) = self.sockets.get_mut(&datagram.socket) else {
             return;
         };
@@ -264,7 +264,7 @@ impl Wire {
         self.sockets.get(&id).and_then(|socket| socket.peer)
     }
 
-    /// How many of `count` datagrams a socket takes now.
+    /// Returns how many of `count` datagrams a socket accepts now.
     pub(super) fn room(&mut self, count: usize) -> usize {
         let is_short =
             self.weather.short_sends > 0.0 && self.random.f64() < self.weather.short_sends;
@@ -279,12 +279,12 @@ impl Wire {
         self.counts.refused_gso_batches += 1;
     }
 
-    /// Sends from a host's socket that hears at `hears`.
+    /// Sends from a host's socket, whose receive address is `hears`.
     pub(super) fn send(&mut self, host: HostId, hears: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         let from = source(host, hears, to);
         self.counts.sent += 1;
         for observer in &mut self.observers {
-            let passing = Passing { from, to, bytes };
+            let passing = SentDatagram { from, to, bytes };
             observer(self.now_ns, passing);
         }
         let targets: Vec<Target> = self
@@ -297,11 +297,11 @@ impl Wire {
             })
             .collect();
         for target in targets {
-            self.carry(Departure { host, from }, target, bytes);
+            self.carry(DatagramSource { host, from }, target, bytes);
         }
     }
 
-    /// A stranger sends a datagram to every socket.
+    /// Sends a forged datagram to every socket.
     pub fn flood(&mut self, bytes: &[u8]) {
         let arrival_ns = self.now_ns;
         let stranger = SocketAddr::from((ipv4(self.waiting.len()), FIRST_EPHEMERAL_PORT));
@@ -309,7 +309,7 @@ impl Wire {
         for socket in sockets {
             let sequence = self.next_sequence;
             self.next_sequence += 1;
-            self.under_way.push(Reverse(UnderWay {
+            self.under_way.push(Reverse(DatagramUnderWay {
                 arrival_ns,
                 sequence,
                 socket,
@@ -319,8 +319,8 @@ impl Wire {
         }
     }
 
-    fn carry(&mut self, departure: Departure, target: Target, bytes: &[u8]) {
-        let Departure { host, from } = departure;
+    fn carry(&mut self, departure: DatagramSource, target: Target, bytes: &[u8]) {
+        let DatagramSource { host, from } = departure;
         if !self.weather.connects(host, target.host) {
             self.counts.cut += 1;
             return;
@@ -346,7 +346,7 @@ impl Wire {
             let arrival_ns = self.now_ns + self.travel_time_ns();
             let sequence = self.next_sequence;
             self.next_sequence += 1;
-            self.under_way.push(Reverse(UnderWay {
+            self.under_way.push(Reverse(DatagramUnderWay {
                 arrival_ns,
                 sequence,
                 socket: target.socket,
@@ -398,7 +398,7 @@ impl Bound {
                     && (self.hears.ip() == to.ip() || self.hears.ip().is_unspecified())
             }
         };
-        // A connected multicast sender hears with a second socket, which is not connected.
+        // A connected multicast sender receives through a second socket, which is not connected.
         is_reached && (self.group.is_some() || self.peer.is_none_or(|peer| peer == from))
     }
 }
@@ -410,7 +410,7 @@ fn is_local(host: HostId, address: IpAddr) -> bool {
         || address == IpAddr::from(ipv6(host))
 }
 
-/// What others see as the source of what a host sends.
+/// Returns the source address that receivers see for a host's datagram.
 fn source(host: HostId, hears: SocketAddr, to: SocketAddr) -> SocketAddr {
     let mut source = hears;
     if hears.ip().is_unspecified() {

@@ -1,7 +1,7 @@
-//! The applications: publishers and subscribers, each with a client of its own.
+//! The applications: publishers and subscribers, each with a separate client.
 //!
-//! A role wants to be present or not, and does what it takes: it connects, adds what it needs, and begins again when its client was
-//! closed. When its client crashes, that client is never run again and says nothing to its driver.
+//! A role has a wanted state, present or absent, and acts to reach it. It connects, adds its resources, and starts over
+//! if its client was closed. If its client crashes, that client never runs again and sends nothing to its driver.
 
 mod publisher;
 mod subscriber;
@@ -16,27 +16,27 @@ use crate::host::Host;
 use crate::truth::Truth;
 
 pub use publisher::{Publisher, PublisherPlan};
-pub use subscriber::{Subscriber, SubscriberPlan};
+pub use subscriber::{SimulatedSubscriber, SubscriberPlan};
 
-/// How long a client waits for its driver, in milliseconds.
+/// Driver timeout of a client, in milliseconds.
 pub const DRIVER_TIMEOUT_MS: u64 = 5_000;
 
-/// How long a role waits before it asks again for what the driver is just closing.
+/// Time before a role repeats a request that the driver refused because a resource is still closing, in nanoseconds.
 const RETRY_NS: i64 = 50_000_000;
 
-/// What a role has around it.
-pub struct Surroundings<'a> {
+/// Environment of a role during a turn.
+pub struct RoleEnvironment<'a> {
     /// All hosts.
     pub hosts: &'a [Host],
-    /// The time.
+    /// Virtual time.
     pub clock: &'a VirtualClock,
-    /// What was published.
+    /// The published messages.
     pub truth: &'a mut Truth,
-    /// Of the schedule.
+    /// Seed of the schedule.
     pub seed: u64,
 }
 
-/// The settings of every client: no thread, virtual time.
+/// Returns the settings of every client: no thread, virtual time.
 pub fn client_context(clock: &VirtualClock) -> Context {
     Context {
         driver_timeout_ms: DRIVER_TIMEOUT_MS,
@@ -51,12 +51,12 @@ pub fn client_context(clock: &VirtualClock) -> Context {
     }
 }
 
-/// What is left of crashed clients: the memory that they had mapped.
+/// Clients that crashed, kept because their memory must stay mapped.
 #[derive(Default)]
 pub struct Graveyard(Vec<(Aeron, Box<dyn std::any::Any>)>);
 
 impl Graveyard {
-    /// Buries a client with its handles: nothing of it runs any more.
+    /// Keeps a crashed client with its handles, without running them again.
     pub fn bury(&mut self, client: Aeron, handles: impl std::any::Any) {
         self.0.push((client, Box::new(handles)));
     }

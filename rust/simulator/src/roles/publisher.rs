@@ -1,4 +1,4 @@
-//! A publisher: adds a publication, and publishes what it is told to.
+//! [`Publisher`]: adds a publication, and publishes messages for the schedule.
 
 use aeron_client::{
     Aeron, AppendError, Error, ErrorCode, ExclusivePublication, OfferError, PendingOperation,
@@ -9,37 +9,38 @@ use aeron_memory::log::{Claim, Positions};
 use aeron_protocol::frame::{DataHeader, flags};
 use fastrand::Rng;
 
-use super::{Graveyard, RETRY_NS, Surroundings, client_context};
+use super::{Graveyard, RETRY_NS, RoleEnvironment, client_context};
 use crate::host::Host;
 use crate::network::HostId;
 use crate::payload::HEADER_LENGTH;
-use crate::truth::{Finding, PublicationRecord, StreamKey};
+use crate::truth::{ChannelStream, Finding, PublicationRecord};
 
-/// Messages that a publisher offers in one turn at most.
+/// Maximum number of messages that a publisher offers in one turn.
 const MESSAGES_PER_TURN: usize = 8;
-/// The same if they are equally long.
+/// Maximum number of messages of equal length that a publisher offers in one turn.
 const EQUAL_MESSAGES_PER_TURN: usize = 64;
 
-/// What a publisher is.
+/// Settings of a publisher.
 #[derive(Clone, Debug)]
 pub struct PublisherPlan {
-    /// Where it is.
+    /// Host of the publisher.
     pub host: HostId,
-    /// Its channel.
+    /// Channel of the publication.
     pub channel: String,
-    /// Its stream.
+    /// Stream id.
     pub stream_id: i32,
-    /// Whether it is the only one of its session.
+    /// Whether the publication is exclusive.
     pub is_exclusive: bool,
-    /// Destinations that it adds by hand.
+    /// Destinations to add to a publication with manual control.
     pub destinations: Vec<String>,
-    /// Its longest message.
+    /// Maximum message length in bytes.
     pub max_message_length: usize,
-    /// The length of all its messages, if they are equally long. It offers them in long runs, so that GSO batches become long.
+    /// Common length of all messages, if they have one. The publisher then offers long runs, so that GSO batches are
+    /// long.
     pub equal_length: Option<usize>,
-    /// Before one in so many messages it aborts a claim; 0 is never.
+    /// On average, one in this many messages follows an aborted claim; 0 for no aborted claims.
     pub aborts_one_in: u32,
-    /// When its client dies, it has a claim open.
+    /// Whether the publisher's client has an open claim when the client dies.
     pub dies_in_claim: bool,
 }
 
@@ -47,38 +48,40 @@ pub struct PublisherPlan {
 pub struct Publisher {
     plan: PublisherPlan,
     random: Rng,
-    /// Decides which claims are aborted.
+    /// Selects the claims to abort.
     aborts: Rng,
     is_wanted: bool,
     client: Option<Aeron>,
-    /// How many drivers had been started on its host when the client connected.
+    /// Number of driver starts on the publisher's host at the time of the connection.
     driver: u64,
-    state: State,
+    state: PublisherState,
     /// Destinations that the driver has not confirmed.
     destinations: Vec<PendingOperation<i64>>,
-    /// When it adds again what was refused for now.
+    /// Time at which the publisher repeats a request that was temporarily refused.
     adds_from_ns: i64,
     backlog: usize,
-    /// Length of the message that is next, until it is taken.
+    /// Length of the next message, kept until the publication accepts it.
     next_length: Option<usize>,
 }
 
-enum State {
+enum PublisherState {
     Away,
-    Adding(Adding),
+    Adding(PendingPublication),
     Open(Handle, u32),
 }
 
-enum Adding {
+enum PendingPublication {
     Shared(PendingOperation<Publication>),
     Exclusive(PendingOperation<ExclusivePublication>),
 }
 
-impl Adding {
+impl PendingPublication {
     fn poll(&mut self) -> Result<Option<Handle>, Error> {
         match self {
-            Adding::Shared(operation) => Ok(operation.poll()?.map(Handle::Shared)),
-            Adding::Exclusive(operation) => Ok(operation.poll()?.map(Handle::Exclusive)),
+            PendingPublication::Shared(operation) => Ok(operation.poll()?.map(Handle::Shared)),
+            PendingPublication::Exclusive(operation) => {
+                Ok(operation.poll()?.map(Handle::Exclusive))
+            }
         }
     }
 }
@@ -89,7 +92,7 @@ enum Handle {
 }
 
 impl Publisher {
-    /// A publisher that is not present yet.
+    /// Creates a publisher that is not present yet.
     pub fn new(plan: PublisherPlan, seed: u64) -> Self {
         Self {
             plan,
@@ -98,7 +101,7 @@ impl Publisher {
             is_wanted: false,
             client: None,
             driver: 0,
-            state: State::Away,
+            state: PublisherState::Away,
             destinations: Vec::new(),
             adds_from_ns: i64::MIN,
             backlog: 0,
@@ -106,73 +109,76 @@ impl Publisher {
         }
     }
 
-    /// From now on it is present, or is not.
+    /// Sets whether the publisher must be present from now on.
     pub fn set_wanted(&mut self, is_wanted: bool) {
         self.is_wanted = is_wanted;
     }
 
-    /// It has more messages to publish.
+    /// Gives the publisher more messages to publish.
     pub fn publish(&mut self, count: usize) {
         self.backlog += count;
     }
 
-    /// Messages that were not taken yet.
+    /// Returns the number of messages that the publication has not accepted yet.
     pub fn backlog(&self) -> usize {
         self.backlog
     }
 
-    /// The number of its publication, while there is one.
+    /// Returns the number of the publisher's publication, if it has one.
     pub fn publication(&self) -> Option<u32> {
         match &self.state {
-            State::Open(_, number) => Some(*number),
+            PublisherState::Open(_, number) => Some(*number),
             _ => None,
         }
     }
 
-    /// Whether somebody receives what it publishes.
+    /// Whether the publisher's publication has a receiver.
     pub fn is_connected(&self) -> bool {
         match &self.state {
-            State::Open(handle, _) => handle.is_connected(),
+            PublisherState::Open(handle, _) => handle.is_connected(),
             _ => false,
         }
     }
 
-    /// Its client dies.
+    /// Simulates the death of the publisher's client.
     pub fn crash(&mut self, graveyard: &mut Graveyard) {
-        if let (State::Open(handle, _), true) = (&self.state, self.plan.dies_in_claim) {
+        if let (PublisherState::Open(handle, _), true) = (&self.state, self.plan.dies_in_claim) {
             handle.claim(HEADER_LENGTH, |claim| drop(claim.detach()));
         }
         if let Some(client) = self.client.take() {
-            let state = std::mem::replace(&mut self.state, State::Away);
+            let state = std::mem::replace(&mut self.state, PublisherState::Away);
             graveyard.bury(client, (state, std::mem::take(&mut self.destinations)));
         }
     }
 
-    /// It claims a message and never finishes it.
+    /// Claims a message and never finishes it.
     pub fn abandon_claim(&mut self) {
-        // The driver does not unblock exclusive publications while they live.
-        if let State::Open(handle @ Handle::Shared(_), _) = &self.state {
+        // The driver does not unblock an exclusive publication while its client is alive.
+        if let PublisherState::Open(handle @ Handle::Shared(_), _) = &self.state {
             handle.claim(HEADER_LENGTH, |claim| drop(claim.detach()));
         }
     }
 
-    /// It ends its stream without waiting for its receivers.
+    /// Revokes the publisher's publication: ends the stream without waiting for receivers.
     pub fn revoke(&mut self) {
-        if let State::Open(handle, _) = std::mem::replace(&mut self.state, State::Away) {
+        if let PublisherState::Open(handle, _) =
+            std::mem::replace(&mut self.state, PublisherState::Away)
+        {
             handle.revoke();
         }
     }
 
-    /// Whether its client is one of the driver that runs now: a client notices late that its driver has died.
-    pub fn is_at_home(&self, hosts: &[Host]) -> bool {
+    /// Whether the publisher's client belongs to the driver that runs now. A client detects the death of its driver
+    /// late.
+    pub fn is_client_of_running_driver(&self, hosts: &[Host]) -> bool {
         self.client.is_some() && self.driver == hosts[self.plan.host].starts()
     }
 
-    /// Does what it can now; answers how much that was.
+    /// Does the work that is possible now. Returns a work count.
     ///
     /// # Errors
-    /// The client misbehaved.
-    pub fn do_work(&mut self, surroundings: &mut Surroundings<'_>) -> Result<usize, Finding> {
+    /// The client broke a rule.
+    pub fn do_work(&mut self, surroundings: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
         if !self.is_wanted {
             self.leave();
             return Ok(0);
@@ -193,19 +199,19 @@ impl Publisher {
         self.destinations
             .retain_mut(|operation| matches!(operation.poll(), Ok(None)));
         match &self.state {
-            State::Away if surroundings.clock.now_ns() < self.adds_from_ns => {}
-            State::Away => {
+            PublisherState::Away if surroundings.clock.now_ns() < self.adds_from_ns => {}
+            PublisherState::Away => {
                 self.add(&client);
                 work_count += 1;
             }
-            State::Adding(_) => work_count += self.find(surroundings)?,
-            State::Open(..) => work_count += self.offer(surroundings)?,
+            PublisherState::Adding(_) => work_count += self.find(surroundings)?,
+            PublisherState::Open(..) => work_count += self.offer(surroundings)?,
         }
         Ok(work_count)
     }
 
     fn leave(&mut self) {
-        self.state = State::Away;
+        self.state = PublisherState::Away;
         if let Some(client) = self.client.take() {
             client.close();
         }
@@ -217,18 +223,18 @@ impl Publisher {
         let added = match self.plan.is_exclusive {
             true => client
                 .async_add_exclusive_publication(channel, stream_id)
-                .map(Adding::Exclusive),
+                .map(PendingPublication::Exclusive),
             false => client
                 .async_add_publication(channel, stream_id)
-                .map(Adding::Shared),
+                .map(PendingPublication::Shared),
         };
         if let Ok(adding) = added {
-            self.state = State::Adding(adding);
+            self.state = PublisherState::Adding(adding);
         }
     }
 
-    fn find(&mut self, surroundings: &mut Surroundings<'_>) -> Result<usize, Finding> {
-        let State::Adding(adding) = &mut self.state else {
+    fn find(&mut self, surroundings: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
+        let PublisherState::Adding(adding) = &mut self.state else {
             return Ok(0);
         };
         match adding.poll() {
@@ -243,16 +249,16 @@ impl Publisher {
                 let number = surroundings
                     .truth
                     .open_publication(origin, || handle.record());
-                self.state = State::Open(handle, number);
+                self.state = PublisherState::Open(handle, number);
                 Ok(1)
             }
-            // The driver may be gone; a refusal is nothing that a schedule asks for.
+            // The driver may have ended, but no schedule makes a request that a running driver refuses.
             Err(Error::Registration {
                 code: ErrorCode::ResourceTemporarilyUnavailable,
                 ..
             }) => {
                 self.adds_from_ns = surroundings.clock.now_ns() + RETRY_NS;
-                self.state = State::Away;
+                self.state = PublisherState::Away;
                 Ok(1)
             }
             Err(Error::Registration { code, message, .. }) => Err(format!(
@@ -260,14 +266,14 @@ impl Publisher {
                 self.plan.channel
             )),
             Err(_) => {
-                self.state = State::Away;
+                self.state = PublisherState::Away;
                 Ok(1)
             }
         }
     }
 
-    fn offer(&mut self, surroundings: &mut Surroundings<'_>) -> Result<usize, Finding> {
-        let State::Open(handle, number) = &self.state else {
+    fn offer(&mut self, surroundings: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
+        let PublisherState::Open(handle, number) = &self.state else {
             return Ok(0);
         };
         let mut taken = 0;
@@ -294,7 +300,7 @@ impl Publisher {
                 }
                 Ok(position) => surroundings.truth.on_published(message, position),
                 Err(AppendError::Closed) => {
-                    self.state = State::Away;
+                    self.state = PublisherState::Away;
                     return Ok(taken + 1);
                 }
                 Err(
@@ -312,7 +318,7 @@ impl Publisher {
     }
 }
 
-/// Mostly short messages, and some that need several frames.
+/// Returns a random length: usually a short message, sometimes one of several frames.
 fn message_length(random: &mut Rng, max: usize) -> usize {
     match random.u8(..10) {
         0 => random.usize(HEADER_LENGTH..=max),
@@ -334,7 +340,7 @@ impl Handle {
         }
     }
 
-    /// Claims as much of `length` bytes as fits into one frame, and lets `finish` do the rest.
+    /// Claims a frame for at most `length` bytes, and passes the claim to `finish`.
     fn claim(&self, length: usize, finish: impl FnOnce(Claim<'_, SharedBuffer>)) {
         match self {
             Handle::Shared(publication) => {
@@ -348,7 +354,7 @@ impl Handle {
         }
     }
 
-    /// Aborts a claim that is full of what looks like frames of this stream.
+    /// Aborts a claim whose content looks like frames of this stream.
     fn abort_claim(&self, length: usize) {
         let (stream, positions) = self.stream();
         self.claim(length, |claim| {
@@ -375,11 +381,11 @@ impl Handle {
         });
     }
 
-    fn stream(&self) -> (StreamKey, Positions) {
+    fn stream(&self) -> (ChannelStream, Positions) {
         macro_rules! stream {
             ($publication:expr) => {
                 (
-                    StreamKey {
+                    ChannelStream {
                         session_id: $publication.session_id(),
                         stream_id: $publication.stream_id(),
                     },
@@ -421,7 +427,7 @@ impl Handle {
         }
     }
 
-    /// Adds a destination. Its success shows in what arrives there.
+    /// Adds a destination. Its success is visible in the data that arrives there.
     fn add_destination(&self, channel: &str) -> Option<PendingOperation<i64>> {
         match self {
             Handle::Shared(publication) => publication.async_add_destination(channel).ok(),

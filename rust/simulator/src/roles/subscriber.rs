@@ -1,4 +1,4 @@
-//! A subscriber: adds a subscription, and checks what it receives.
+//! The subscriber: adds a subscription, and checks the received messages.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,83 +8,84 @@ use aeron_client::{
     PendingOperation, Subscription,
 };
 
-use super::{Graveyard, RETRY_NS, Surroundings, client_context};
+use super::{Graveyard, RETRY_NS, RoleEnvironment, client_context};
 use crate::host::Host;
 use crate::network::HostId;
 use crate::payload::Message;
-use crate::truth::{Finding, Progress, StreamKey, Truth};
+use crate::truth::{ChannelStream, Finding, ImageProgress, Truth};
 
-/// Fragments that a subscriber takes in one turn at most.
+/// Maximum number of fragments that a subscriber reads in one turn.
 const FRAGMENTS_PER_TURN: usize = 16;
 
-/// What a subscriber is.
+/// Settings of a subscriber.
 #[derive(Clone, Debug)]
 pub struct SubscriberPlan {
-    /// Where it is.
+    /// Host of the subscriber.
     pub host: HostId,
-    /// Its channel.
+    /// Channel of the subscription.
     pub channel: String,
-    /// Its stream.
+    /// Stream id.
     pub stream_id: i32,
-    /// Whether nothing may be missing in a stream.
+    /// Whether the stream must be complete.
     pub is_reliable: bool,
-    /// Whether it must have an image of its stream whenever all is well: not if it wants another session, or comes back to no
-    /// stream that left it behind.
+    /// Whether the subscriber must have an image of its stream when there are no faults. False if it requests another
+    /// session, or cannot rejoin a stream that it has lost.
     pub is_served: bool,
-    /// Whether the sender waits for it. With maximum flow control the sender may overwrite what it misses.
+    /// Whether the sender waits for this subscriber. With maximum flow control, the sender may overwrite data that the
+    /// subscriber has not received.
     pub is_waited_for: bool,
-    /// Destinations that it adds by hand.
+    /// Destinations to add to a subscription with manual control.
     pub destinations: Vec<String>,
-    /// How long it rests after each poll, which then takes all there is; 0 if it polls in each turn. The window of its publisher
-    /// opens in long steps then.
+    /// Pause after each poll in nanoseconds; the next poll then reads all data. 0 polls in each turn. With a pause, the
+    /// window of its publisher grows in large steps.
     pub rest_ns: i64,
 }
 
 /// See the [module](super).
-pub struct Subscriber {
+pub struct SimulatedSubscriber {
     plan: SubscriberPlan,
     is_wanted: bool,
     polls_from_ns: i64,
     client: Option<Aeron>,
-    /// How many drivers had been started on its host when the client connected.
+    /// Number of driver starts on the subscriber's host at the time of the connection.
     driver: u64,
-    state: State,
-    /// When it adds again what was refused for now.
+    state: SubscriberState,
+    /// Time at which the subscriber repeats a request that was temporarily refused.
     adds_from_ns: i64,
-    /// Destinations that the driver has not taken yet, each with the command that says it.
+    /// Destinations that the driver has not accepted yet, with their pending commands.
     missing: Vec<(String, Option<PendingOperation<()>>)>,
-    /// Images that are there, by their correlation ids.
+    /// Current images, by correlation id.
     images: BTreeMap<i64, Reading>,
-    gone: Gone,
-    /// Streams that ended, each with the message that would have come next.
+    gone: GoneImages,
+    /// Ended streams, with the number of the message that would have been next.
     ended: Vec<(u32, u32)>,
 }
 
-enum State {
+enum SubscriberState {
     Away,
     Adding(PendingOperation<Subscription>),
     Open(Subscription),
 }
 
-/// An image and what was read of it.
+/// An image, and the progress of reading it.
 struct Reading {
-    progress: Progress,
+    progress: ImageProgress,
     assembler: ImageFragmentAssembler,
 }
 
-/// Images that went away, as their handler saw them.
-type Gone = Arc<Mutex<Vec<Departure>>>;
+/// Images that became unavailable, as seen by their handler.
+type GoneImages = Arc<Mutex<Vec<GoneImage>>>;
 
 #[derive(Clone, Copy, Debug)]
-struct Departure {
+struct GoneImage {
     correlation_id: i64,
     is_end_of_stream: bool,
     is_revoked: bool,
     position: i64,
 }
 
-impl Subscriber {
-    /// A subscriber that is not present yet.
+impl SimulatedSubscriber {
+    /// Creates a subscriber that is not present yet.
     pub fn new(plan: SubscriberPlan) -> Self {
         Self {
             plan,
@@ -92,60 +93,60 @@ impl Subscriber {
             polls_from_ns: i64::MIN,
             client: None,
             driver: 0,
-            state: State::Away,
+            state: SubscriberState::Away,
             adds_from_ns: i64::MIN,
             missing: Vec::new(),
             images: BTreeMap::new(),
-            gone: Gone::default(),
+            gone: GoneImages::default(),
             ended: Vec::new(),
         }
     }
 
-    /// What it is.
+    /// Returns the settings.
     pub fn plan(&self) -> &SubscriberPlan {
         &self.plan
     }
 
-    /// From now on it is present, or is not.
+    /// Sets whether the subscriber must be present from now on.
     pub fn set_wanted(&mut self, is_wanted: bool) {
         self.is_wanted = is_wanted;
     }
 
-    /// It reads nothing until then.
+    /// Makes the subscriber read nothing until the given time.
     pub fn stall(&mut self, until_ns: i64) {
         self.polls_from_ns = until_ns;
     }
 
-    /// Its client dies.
+    /// Simulates the death of the subscriber's client.
     pub fn crash(&mut self, graveyard: &mut Graveyard) {
         if let Some(client) = self.client.take() {
-            let state = std::mem::replace(&mut self.state, State::Away);
+            let state = std::mem::replace(&mut self.state, SubscriberState::Away);
             graveyard.bury(client, (state, std::mem::take(&mut self.missing)));
         }
         self.images.clear();
     }
 
-    /// Rejects what it receives.
+    /// Rejects the subscriber's images.
     pub fn reject(&mut self) {
-        if let State::Open(subscription) = &self.state {
+        if let SubscriberState::Open(subscription) = &self.state {
             for image in subscription.images().iter() {
-                // Spies cannot.
+                // Spies cannot reject an image.
                 let _ = image.async_reject("rejected by the schedule");
             }
         }
     }
 
-    /// Correlation id of its image of the stream of this session.
+    /// Returns the correlation id of the subscriber's image with this session.
     pub fn image_of(&self, session_id: i32) -> Option<i64> {
         match &self.state {
-            State::Open(subscription) => subscription
+            SubscriberState::Open(subscription) => subscription
                 .image_by_session_id(session_id)
                 .map(|image| image.correlation_id()),
             _ => None,
         }
     }
 
-    /// The message of a publication that it waits for, if it reads that.
+    /// Returns the number of the next expected message of a publication, if the subscriber reads that publication.
     pub fn next_of(&self, publication: u32) -> Option<u32> {
         self.images
             .values()
@@ -153,21 +154,22 @@ impl Subscriber {
             .map(|reading| reading.progress.next)
     }
 
-    /// Whether it has seen the orderly end of a publication.
+    /// Whether the subscriber has seen the regular end of a publication.
     pub fn has_seen_end_of(&self, publication: u32) -> bool {
         self.ended.iter().any(|(ended, _)| *ended == publication)
     }
 
-    /// Whether its client is one of the driver that runs now: a client notices late that its driver has died.
-    pub fn is_at_home(&self, hosts: &[Host]) -> bool {
+    /// Whether the subscriber's client belongs to the driver that runs now. A client detects the death of its driver
+    /// late.
+    pub fn is_client_of_running_driver(&self, hosts: &[Host]) -> bool {
         self.client.is_some() && self.driver == hosts[self.plan.host].starts()
     }
 
-    /// Does what it can now; answers how much that was.
+    /// Does the work that is possible now. Returns a work count.
     ///
     /// # Errors
-    /// What it received cannot be.
-    pub fn do_work(&mut self, surroundings: &mut Surroundings<'_>) -> Result<usize, Finding> {
+    /// The received data is wrong.
+    pub fn do_work(&mut self, surroundings: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
         if !self.is_wanted {
             self.leave();
             return Ok(0);
@@ -188,29 +190,29 @@ impl Subscriber {
             return Ok(1);
         }
         match &self.state {
-            State::Away if surroundings.clock.now_ns() < self.adds_from_ns => {}
-            State::Away => {
+            SubscriberState::Away if surroundings.clock.now_ns() < self.adds_from_ns => {}
+            SubscriberState::Away => {
                 let added = client.async_add_subscription(&self.plan.channel, self.plan.stream_id);
                 if let Ok(operation) = added {
-                    self.state = State::Adding(operation);
+                    self.state = SubscriberState::Adding(operation);
                 }
                 work_count += 1;
             }
-            State::Adding(_) => work_count += self.find(surroundings)?,
-            State::Open(_) if surroundings.clock.now_ns() >= self.polls_from_ns => {
+            SubscriberState::Adding(_) => work_count += self.find(surroundings)?,
+            SubscriberState::Open(_) if surroundings.clock.now_ns() >= self.polls_from_ns => {
                 self.add_missing(surroundings.clock.now_ns());
                 work_count += self.poll(surroundings)?;
             }
-            State::Open(_) => {}
+            SubscriberState::Open(_) => {}
         }
         Ok(work_count)
     }
 
-    fn context(&mut self, surroundings: &Surroundings<'_>) -> Context {
-        self.gone = Gone::default();
+    fn context(&mut self, surroundings: &RoleEnvironment<'_>) -> Context {
+        self.gone = GoneImages::default();
         let gone = Arc::clone(&self.gone);
         let handler: ImageHandler = Arc::new(move |image: &Image| {
-            let departure = Departure {
+            let departure = GoneImage {
                 correlation_id: image.correlation_id(),
                 is_end_of_stream: image.is_end_of_stream(),
                 is_revoked: image.is_publication_revoked(),
@@ -227,15 +229,15 @@ impl Subscriber {
     }
 
     fn leave(&mut self) {
-        self.state = State::Away;
+        self.state = SubscriberState::Away;
         if let Some(client) = self.client.take() {
             client.close();
         }
         self.images.clear();
     }
 
-    fn find(&mut self, surroundings: &Surroundings<'_>) -> Result<usize, Finding> {
-        let State::Adding(adding) = &mut self.state else {
+    fn find(&mut self, surroundings: &RoleEnvironment<'_>) -> Result<usize, Finding> {
+        let SubscriberState::Adding(adding) = &mut self.state else {
             return Ok(0);
         };
         match adding.poll() {
@@ -243,7 +245,7 @@ impl Subscriber {
             Ok(Some(subscription)) => {
                 let destinations = self.plan.destinations.iter().cloned();
                 self.missing = destinations.map(|channel| (channel, None)).collect();
-                self.state = State::Open(subscription);
+                self.state = SubscriberState::Open(subscription);
                 Ok(1)
             }
             Err(Error::Registration {
@@ -251,7 +253,7 @@ impl Subscriber {
                 ..
             }) => {
                 self.adds_from_ns = surroundings.clock.now_ns() + RETRY_NS;
-                self.state = State::Away;
+                self.state = SubscriberState::Away;
                 Ok(1)
             }
             Err(Error::Registration { code, message, .. }) => Err(format!(
@@ -259,15 +261,15 @@ impl Subscriber {
                 self.plan.channel
             )),
             Err(_) => {
-                self.state = State::Away;
+                self.state = SubscriberState::Away;
                 Ok(1)
             }
         }
     }
 
-    /// Adds destinations until the driver has taken them: the subscription before may still have their addresses.
+    /// Adds destinations until the driver has accepted them: the previous subscription may still use their addresses.
     fn add_missing(&mut self, now_ns: i64) {
-        let State::Open(subscription) = &self.state else {
+        let SubscriberState::Open(subscription) = &self.state else {
             return;
         };
         self.missing.retain_mut(|(channel, command)| match command {
@@ -288,8 +290,8 @@ impl Subscriber {
         });
     }
 
-    fn poll(&mut self, surroundings: &mut Surroundings<'_>) -> Result<usize, Finding> {
-        let State::Open(subscription) = &self.state else {
+    fn poll(&mut self, surroundings: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
+        let SubscriberState::Open(subscription) = &self.state else {
             return Ok(0);
         };
         let (images, truth, seed) = (
@@ -320,7 +322,7 @@ impl Subscriber {
         polled.map_err(|error| format!("poll failed: {error}"))
     }
 
-    /// An image that ended in order has all that its publication published.
+    /// Checks that an image that ended regularly has all messages of its publication.
     fn see_images_off(&mut self, truth: &Truth) -> Result<(), Finding> {
         let gone = std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner));
         for departure in gone {
@@ -350,7 +352,7 @@ impl Subscriber {
 impl Reading {
     fn of(image: &Image, is_reliable: bool) -> Self {
         Self {
-            progress: Progress {
+            progress: ImageProgress {
                 join_position: image.join_position(),
                 is_reliable,
                 publication: None,
@@ -371,7 +373,7 @@ impl Reading {
         self.assembler.on_fragment(fragment, |whole| {
             let header = whole.header();
             let message = Message::recognise(&whole.to_vec(), seed);
-            let stream = StreamKey {
+            let stream = ChannelStream {
                 session_id: header.session_id(),
                 stream_id: header.stream_id(),
             };

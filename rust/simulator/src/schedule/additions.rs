@@ -1,12 +1,12 @@
-//! What schedules have beyond those of the first edition: claims that are aborted or left open, forged requests for missing bytes,
-//! and last messages that travel through bad weather.
+//! Additions to the first edition of schedules: aborted and abandoned claims, forged NAKs, and bad network conditions
+//! for the last messages.
 
 use fastrand::Rng;
 
 use super::{DriverPlan, Event, FAULTS_BEGIN_NS, HEAL_NS, MS, SECOND, StreamPlan, one_of, rarely};
-use crate::network::{Loss, Weather};
+use crate::network::{LossPattern, Weather};
 
-/// Adds to streams and events; returns the weathers in which the last messages travel, and when each begins.
+/// Adds to streams and events. Returns the network conditions for the last messages, with their start times.
 pub fn draw(
     random: &mut Rng,
     drivers: &mut [DriverPlan],
@@ -31,8 +31,8 @@ pub fn draw(
     repeat(40, Event::ForgeNaks);
     repeat(3, Event::AbandonClaim);
     events.sort_by_key(|(at_ns, _)| *at_ns);
-    // A receiver that waits so long before each request for missing bytes asks for the same bytes again after a second. Its
-    // publisher lingers for some such seconds.
+    // A receiver with such a long delay before each NAK requests the same bytes again after a second. Its publisher
+    // lingers for several such seconds.
     let is_slow = |stream: &StreamPlan| {
         let mut subscribers = stream.subscribers.iter();
         subscribers.any(|plan| plan.channel.contains("nak-delay=10ms"))
@@ -58,9 +58,9 @@ pub fn draw(
     parting
 }
 
-/// A channel whose terms are as short as a window of GSO batches is long, and whose datagrams every network carries.
+/// Returns a channel with terms as short as a window of GSO batches, and with datagrams that every network can carry.
 fn with_short_terms(channel: &str) -> String {
-    // A position within a longer term may be none of a shorter one.
+    // A position within a longer term may be invalid in a shorter one.
     if channel.contains("term-offset=") {
         return channel.to_owned();
     }
@@ -85,23 +85,23 @@ fn lengthen_bursts(events: &mut [(i64, Event)], index: usize) {
     }
 }
 
-/// How the last messages of a schedule travel.
+/// Network conditions for the last messages of a schedule.
 #[derive(Clone, Copy)]
 struct Ending {
-    /// Only the shortest messages arrive at first.
+    /// At first, only the shortest messages arrive.
     has_hole: bool,
-    /// A receiver waits long before it asks for missing bytes.
+    /// A receiver waits long before it sends a NAK.
     is_slow: bool,
 }
 
-/// The weathers of the last messages. In a hole, only heartbeats and the shortest messages arrive at first, so that publishers end
-/// while much is missing.
+/// Returns the network conditions for the last messages. With a hole, only heartbeats and the shortest messages arrive
+/// at first. So publishers end while much data is missing.
 fn parting(random: &mut Rng, ending: Ending, fair: &Weather) -> Vec<(i64, Weather)> {
     let lossy = Weather {
         loss: match (rarely(random, 4), ending.is_slow) {
-            (true, _) => Loss::None,
-            (false, true) => Loss::Uniform(0.02),
-            (false, false) => Loss::Uniform(one_of(random, &[0.01, 0.03, 0.06])),
+            (true, _) => LossPattern::None,
+            (false, true) => LossPattern::Uniform(0.02),
+            (false, false) => LossPattern::Uniform(one_of(random, &[0.01, 0.03, 0.06])),
         },
         duplication: one_of(random, &[0.0, 0.1]),
         reordering: one_of(random, &[0.0, 0.1]),

@@ -1,16 +1,16 @@
-//! How the drivers of a schedule are configured.
+//! Configuration of the drivers of a schedule.
 
 use aeron_driver::Context;
 use fastrand::Rng;
 
 use super::{one_of, rarely};
 
-/// Nanoseconds of a millisecond.
+/// Nanoseconds in a millisecond.
 pub const MS: i64 = 1_000_000;
-/// Nanoseconds of a second.
+/// Nanoseconds in a second.
 pub const SECOND: i64 = 1_000 * MS;
 
-/// Timeouts that all drivers of a schedule share, so that it can tell by when they are back.
+/// Timeouts that all drivers of a schedule share, so that the schedule can bound the recovery time.
 #[derive(Clone, Debug)]
 pub struct Timing {
     timer_interval_ns: i64,
@@ -23,24 +23,24 @@ pub struct Timing {
 /// A driver and its machine.
 #[derive(Clone, Debug)]
 pub struct DriverPlan {
-    /// Its configuration.
+    /// Configuration of the driver.
     pub context: Context,
-    /// Its sockets cut runs into datagrams.
+    /// Whether its sockets have segmentation offload.
     pub has_segmentation: bool,
-    /// The longest packet of its link.
+    /// Maximum packet length of its link, in bytes.
     pub link_mtu: usize,
-    /// Where its ids come from.
+    /// Seed of the driver's ids.
     pub seed: u64,
 }
 
 impl Timing {
-    /// Timeouts short enough for a minute.
+    /// Generates timeouts that are short enough for a schedule of about a minute.
     pub fn draw(random: &mut Rng) -> Self {
         let timer_interval_ns = random.i64(50 * MS..400 * MS);
         Self {
             timer_interval_ns,
             image_liveness_ns: random.i64(1_500 * MS..4 * SECOND),
-            // Long enough to send again what the last messages lost.
+            // Long enough to retransmit lost parts of the last messages.
             linger_ns: SECOND + random.i64(200 * MS..2 * SECOND),
             connection_ns: random.i64(SECOND..4 * SECOND),
             untethered_ns: timer_interval_ns + random.i64(50 * MS..500 * MS),
@@ -49,7 +49,7 @@ impl Timing {
 }
 
 impl DriverPlan {
-    /// A driver with these timeouts; all else may differ from driver to driver.
+    /// Generates a driver with these timeouts; all other settings may differ between drivers.
     pub fn draw(random: &mut Rng, timing: &Timing) -> Self {
         let context = Context {
             timer_interval_ns: timing.timer_interval_ns,

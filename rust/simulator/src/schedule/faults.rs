@@ -1,4 +1,4 @@
-//! The faults of a schedule, and when its messages are published.
+//! Generates the faults of a schedule, and the times at which its messages are published.
 
 use fastrand::Rng;
 
@@ -6,7 +6,7 @@ use super::{
     FAULT_KINDS, FAULTS_BEGIN_NS, HEAL_NS, LAST_MESSAGES, MESSAGES, MS, SECOND, StreamPlan, one_of,
 };
 use crate::host::AgentKind;
-use crate::network::{HostId, Loss, Weather};
+use crate::network::{HostId, LossPattern, Weather};
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,51 +33,51 @@ pub enum FaultKind {
     ForgedRoundTrip,
 }
 
-/// A publisher or subscriber: number of its stream, and for subscribers its number there.
+/// A publisher or subscriber: index of its stream, and for a subscriber its index in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum RoleId {
     Publisher(usize),
     Subscriber(usize, usize),
 }
 
-/// What happens at one time.
+/// An event of the schedule. Durations are in nanoseconds.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// The weather changes.
+    /// The network conditions change.
     Weather(Weather),
-    /// Faults end, and everybody is to be there.
+    /// Faults end, and all roles must be present.
     Heal,
-    /// An agent stands still for so long.
+    /// An agent is paused for this time.
     Pause(HostId, AgentKind, i64),
-    /// A driver dies, and starts again after so long.
+    /// A driver dies, and starts again after this time.
     CrashDriver(HostId, i64),
     /// A driver starts.
     StartDriver(HostId),
-    /// A client dies, and another takes its place after so long.
-    CrashClient(Role, i64),
-    /// Somebody comes.
-    Join(Role),
-    /// Somebody goes, and comes again after so long.
-    Part(Role, i64),
-    /// A subscriber reads nothing for so long.
+    /// A client dies, and a new one replaces it after this time.
+    CrashClient(RoleId, i64),
+    /// A role becomes present.
+    Join(RoleId),
+    /// A role leaves, and becomes present again after this time.
+    Part(RoleId, i64),
+    /// A subscriber reads nothing for this time.
     Stall(usize, usize, i64),
-    /// A publisher of a stream claims a message and forgets it.
+    /// A publisher of a stream claims a message and never finishes it.
     AbandonClaim(usize),
-    /// A publisher revokes its stream, and begins another after so long: until the next timer tick of its driver it would share
-    /// the revoked one.
+    /// A publisher revokes its stream, and starts another one after this time. Before the next timer tick of its
+    /// driver, the new publication would share the revoked one.
     Revoke(usize, i64),
     /// A subscriber rejects its images.
     Reject(usize, usize),
-    /// A stranger asks the receivers of a stream for a round trip.
+    /// A forged request for a round-trip measurement is sent to the receivers of a stream.
     ForgeRoundTrip(usize),
-    /// A stranger asks the sender of a stream for bytes.
+    /// Forged NAKs are sent to the sender of a stream.
     ForgeNaks(usize),
-    /// A stream gets messages.
+    /// The publisher of a stream must publish this many messages.
     Publish(usize, usize),
 }
 
 impl FaultKind {
-    /// All kinds.
+    /// All kinds of faults.
     pub const ALL: [Self; 20] = [
         Self::UniformLoss,
         Self::BurstyLoss,
@@ -102,7 +102,7 @@ impl FaultKind {
     ];
 }
 
-/// Draws kinds of faults and everything that happens.
+/// Generates kinds of faults and all events.
 pub fn draw(
     random: &mut Rng,
     hosts: usize,
@@ -150,7 +150,7 @@ impl Draw<'_> {
         self.kinds.contains(&kind)
     }
 
-    /// Some time while there are faults.
+    /// Returns a random time in the period of faults.
     fn time(&mut self) -> i64 {
         self.random.i64(FAULTS_BEGIN_NS..HEAL_NS)
     }
@@ -175,18 +175,18 @@ impl Draw<'_> {
         let are_some_late = self.has(FaultKind::LateSubscriber);
         for stream in 0..self.streams.len() {
             let at_ns = self.random.i64(0..SECOND);
-            self.at(at_ns, Event::Join(Role::Publisher(stream)));
+            self.at(at_ns, Event::Join(RoleId::Publisher(stream)));
             for number in 0..self.streams[stream].subscribers.len() {
                 let at_ns = match are_some_late && self.random.bool() {
                     true => self.time(),
                     false => self.random.i64(0..SECOND),
                 };
-                self.at(at_ns, Event::Join(Role::Subscriber(stream, number)));
+                self.at(at_ns, Event::Join(RoleId::Subscriber(stream, number)));
             }
         }
     }
 
-    /// Bursts at any time, and some messages at the end that all must get.
+    /// Generates bursts at any time, and final messages that all subscribers must receive.
     fn messages(&mut self) {
         let streams = self.streams.len();
         for stream in 0..streams {
@@ -200,7 +200,7 @@ impl Draw<'_> {
         }
     }
 
-    /// The weather changes some times; each time some of the kinds are in it.
+    /// Generates several changes of the network conditions; each has some of the fault kinds.
     fn weathers(&mut self) {
         for _ in 0..self.random.usize(2..=6) {
             let at_ns = self.time();
@@ -218,10 +218,10 @@ impl Draw<'_> {
         let random = &mut *self.random;
         match kind {
             FaultKind::UniformLoss => {
-                weather.loss = Loss::Uniform(one_of(random, &[0.01, 0.05, 0.2]))
+                weather.loss = LossPattern::Uniform(one_of(random, &[0.01, 0.05, 0.2]))
             }
             FaultKind::BurstyLoss => {
-                weather.loss = Loss::Bursts {
+                weather.loss = LossPattern::Bursts {
                     begin: 0.02,
                     end: one_of(random, &[0.1, 0.3]),
                 };
@@ -253,13 +253,14 @@ impl Draw<'_> {
         for _ in 0..count {
             let at_ns = self.time();
             if let Some(event) = self.event(kind) {
-                if let Event::Part(Role::Publisher(stream), _) = event {
+                if let Event::Part(RoleId::Publisher(stream), _) = event {
                     self.hold_back(stream, at_ns);
                 }
-                // When all is healed everybody is back at once: the revoked stream must be noticed by then.
+                // When the network heals, all roles return immediately. Subscribers must know the end of the
+                // revoked stream before this time.
                 let at_ns = match event {
                     Event::Revoke(..) => at_ns.min(HEAL_NS - SECOND),
-                    // A rejected image stays until its liveness timeout, and only then comes another.
+                    // A rejected image exists until its liveness timeout; only then a new one can come.
                     Event::Reject(..) => at_ns.min(HEAL_NS - 6 * SECOND),
                     _ => at_ns,
                 };
@@ -268,7 +269,7 @@ impl Draw<'_> {
         }
     }
 
-    /// Before a publisher leaves, its subscribers may read nothing for a while, so that it leaves with something unsent.
+    /// Before a publisher leaves, its subscribers may stop reading, so that it leaves with unsent data.
     fn hold_back(&mut self, stream: usize, at_ns: i64) {
         if self.random.bool() {
             for number in 0..self.streams[stream].subscribers.len() {
@@ -280,9 +281,9 @@ impl Draw<'_> {
 
     fn event(&mut self, kind: FaultKind) -> Option<Event> {
         let away_ns = self.random.i64(100 * MS..8 * SECOND);
-        let publisher = Role::Publisher(self.stream());
+        let publisher = RoleId::Publisher(self.stream());
         let (stream, number) = self.subscriber();
-        let subscriber = Role::Subscriber(stream, number);
+        let subscriber = RoleId::Subscriber(stream, number);
         Some(match kind {
             FaultKind::PausedAgent => {
                 let agent = one_of(self.random, &AgentKind::ALL);

@@ -1,4 +1,4 @@
-//! A schedule: everything that happens in one run, drawn from a seed before it begins.
+//! A schedule: all events of one run, generated from a seed before the run starts.
 
 mod additions;
 mod drivers;
@@ -8,71 +8,71 @@ mod streams;
 use fastrand::Rng;
 
 pub use drivers::{DriverPlan, MS, SECOND, Timing};
-pub use faults::{Event, FaultKind, Role};
+pub use faults::{Event, FaultKind, RoleId};
 pub use streams::StreamPlan;
 
 use crate::network::Weather;
 
-/// When the faults begin, after the start of the schedule.
+/// Start of the faults, in nanoseconds after the start of the schedule.
 pub const FAULTS_BEGIN_NS: i64 = 2 * SECOND;
-/// When the network heals and everybody is to come back.
+/// Time at which the network heals and all roles must return.
 pub const HEAL_NS: i64 = 30 * SECOND;
-/// Within this time everybody must be connected again, and have what was published.
+/// Time limit for all roles to be connected again and to have all published messages.
 pub const RECOVERY_LIMIT_NS: i64 = 14 * SECOND;
-/// So long connections must stay as they are before they count.
+/// Time for which connections must be unchanged before a check regards them as settled.
 pub const SETTLED_NS: i64 = 2 * SECOND;
-/// Within this time the last messages must have arrived, and subscribers must know that their streams have ended.
+/// Time limit for the arrival of the last messages; subscribers must also know that their streams have ended.
 pub const PARTING_LIMIT_NS: i64 = 12 * SECOND;
-/// Within this time nothing may be left of anything.
+/// Time limit for the removal of all resources.
 pub const LEAVING_LIMIT_NS: i64 = 12 * SECOND;
 
-/// Messages of a schedule.
+/// Number of messages in a schedule.
 pub const MESSAGES: usize = 1_000;
-/// Of those, how many each stream gets after the network has healed.
+/// Number of these messages that each stream publishes after the network faults have ended.
 pub const LAST_MESSAGES: usize = 60;
-/// Messages that each stream gets right before its publisher leaves.
+/// Number of messages that each stream publishes directly before its publisher closes.
 pub const PARTING_MESSAGES: usize = 20;
-/// Streams of a schedule.
+/// Number of streams in a schedule.
 pub const STREAMS: usize = 3;
-/// Kinds of faults in a schedule, at least.
+/// Minimum number of kinds of faults in a schedule.
 pub const FAULT_KINDS: usize = 3;
 
-/// What a schedule may contain.
+/// Set of features that a schedule may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edition {
-    /// Only what the first simulator drew: a seed that found something then has the same faults.
+    /// Only the features of the first simulator: a seed that found a bug then has the same faults.
     First,
-    /// All there is.
+    /// All features.
     Second,
 }
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// Where everything came from.
+    /// Seed from which the schedule was generated.
     pub seed: u64,
-    /// What it may contain.
+    /// Features that the schedule may use.
     pub edition: Edition,
     /// The drivers, one for each host.
     pub drivers: Vec<DriverPlan>,
-    /// The streams, each of another form.
+    /// The streams, each with a different transport form.
     pub streams: Vec<StreamPlan>,
-    /// The network without faults.
+    /// Network conditions without faults.
     pub fair: Weather,
-    /// The weathers in which the last messages travel, and when each begins.
+    /// Network conditions for the last messages, with their start times.
     pub parting: Vec<(i64, Weather)>,
     /// Kinds of faults.
     pub kinds: Vec<FaultKind>,
-    /// What happens when, in order of time.
+    /// Events with their times, in order.
     pub events: Vec<(i64, Event)>,
-    /// Steps of virtual time: while something happens, and at most.
+    /// Step of virtual time in nanoseconds: minimum (while there is work) and maximum.
     pub step_ns: (i64, i64),
-    /// Seed of what the network decides.
+    /// Seed of the network's random decisions.
     pub network_seed: u64,
 }
 
 impl Schedule {
-    /// The schedule of a seed.
+    /// Generates the schedule of a seed.
     pub fn draw(seed: u64, edition: Edition) -> Self {
         let mut random = Rng::with_seed(seed ^ 0xA3_7051_3D00);
         let hosts = 2 + usize::from(random.u8(..4) == 0);
@@ -85,7 +85,7 @@ impl Schedule {
         let (kinds, mut events) = faults::draw(&mut random, hosts, &streams, &fair);
         let parting = match edition {
             Edition::First => vec![(0, fair.clone())],
-            // Numbers of their own: what the first edition draws stays the same.
+            // Uses a separate random generator, so that the random numbers of the first edition do not change.
             Edition::Second => {
                 let mut random = Rng::with_seed(seed ^ 0x0D_D171_0450);
                 additions::draw(&mut random, &mut drivers, &mut streams, &mut events, &fair)
@@ -106,12 +106,12 @@ impl Schedule {
     }
 }
 
-/// One of some values.
+/// Returns a random element of `values`.
 pub fn one_of<T: Copy>(random: &mut Rng, values: &[T]) -> T {
     values[random.usize(..values.len())]
 }
 
-/// True in one of `n` cases.
+/// Returns `true` with the probability 1/`n`.
 pub fn rarely(random: &mut Rng, n: u32) -> bool {
     random.u32(..n) == 0
 }

@@ -1,4 +1,4 @@
-//! The streams of a schedule: who publishes what to whom, over which channel.
+//! Generates the streams of a schedule: publishers, subscribers and channels.
 
 use fastrand::Rng;
 
@@ -6,18 +6,18 @@ use super::{STREAMS, one_of, rarely};
 use crate::network::{HostId, ipv4, ipv6};
 use crate::roles::{PublisherPlan, SubscriberPlan};
 
-/// How a stream gets from its publisher to its subscribers.
+/// Transport form of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
-    /// To one address of IPv4.
+    /// To one IPv4 address.
     Unicast,
-    /// To one address of IPv6.
+    /// To one IPv6 address.
     UnicastV6,
-    /// To a group.
+    /// To a multicast group.
     Multicast,
-    /// To all who ask for it.
+    /// To all receivers that request it (dynamic control).
     MdcDynamic,
-    /// To all whom the publisher names.
+    /// To all destinations that the publisher adds (manual control).
     MdcManual,
     /// To several addresses of one subscriber.
     MultiDestinationSubscription,
@@ -54,15 +54,15 @@ impl Form {
 /// A stream.
 #[derive(Clone, Debug)]
 pub struct StreamPlan {
-    /// How it travels.
+    /// Transport form.
     pub form: Form,
-    /// Who publishes it.
+    /// The publisher.
     pub publisher: PublisherPlan,
-    /// Who receives it.
+    /// The subscribers.
     pub subscribers: Vec<SubscriberPlan>,
 }
 
-/// What the channels of one stream are made of.
+/// The parts of the channels of one stream.
 struct Draft {
     form: Form,
     stream_id: i32,
@@ -76,19 +76,19 @@ struct Draft {
 }
 
 const GROUP_TAG: i64 = 77;
-/// No driver hands it out: it is in the reserved range.
+/// A session id in the reserved range, which no driver assigns.
 const UNKNOWN_SESSION_ID: i32 = 7;
-/// Streams further on are not published.
+/// Offset from a used stream id to one without a publication.
 const UNKNOWN_STREAM_OFFSET: i32 = 50;
 const MIN_TERM_LENGTH: usize = 64 * 1024;
-/// Messages get no longer than this, so that the shortest term takes them.
+/// Maximum length of messages, so that they fit into the shortest term.
 const MAX_MESSAGE_LENGTH: usize = MIN_TERM_LENGTH / 8 - 64;
 
-/// Streams of different forms between `hosts` hosts.
+/// Generates streams of different forms between `hosts` hosts.
 pub fn draw(random: &mut Rng, hosts: usize) -> Vec<StreamPlan> {
     let mut forms = Form::ALL;
     random.shuffle(&mut forms);
-    // There are more network forms than streams: at most one of each schedule's streams stays inside a driver.
+    // There are more network forms than streams: at most one stream of each schedule stays inside a driver.
     forms[..STREAMS]
         .iter()
         .enumerate()
@@ -101,7 +101,7 @@ fn draw_stream(random: &mut Rng, hosts: usize, form: Form, index: usize) -> Stre
     let others: Vec<HostId> = (0..hosts).filter(|host| *host != publisher).collect();
     let subscribers = match form {
         Form::Unicast | Form::UnicastV6 => vec![one_of(random, &others); random.usize(1..=2)],
-        // Two such subscriptions would be two endpoints, of which one finds the addresses taken.
+        // Two such subscriptions would be two endpoints with the same addresses; the second could not bind them.
         Form::MultiDestinationSubscription => vec![one_of(random, &others)],
         Form::Multicast | Form::MdcDynamic | Form::MdcManual => {
             let mut all = others;
@@ -165,7 +165,7 @@ fn publication_parameters(random: &mut Rng, is_exclusive: bool) -> Vec<String> {
 }
 
 impl Draft {
-    /// Answers whether nothing may be missing.
+    /// Generates parameters of the subscriptions. Returns whether the stream must be complete.
     fn draw_subscription_parameters(&mut self, random: &mut Rng) -> bool {
         let is_reliable = self.form == Form::Ipc || !rarely(random, 6);
         if self.form == Form::Ipc {
@@ -194,7 +194,7 @@ impl Draft {
         is_reliable: bool,
         hosts: usize,
     ) -> Vec<SubscriberPlan> {
-        // Subscriptions of one stream and endpoint must agree about this.
+        // Subscriptions with the same stream and endpoint must have the same value.
         let (rejoin, rejoins) = match rarely(random, 12) {
             true => ("|tether=false|rejoin=false", false),
             false => ("", true),
@@ -228,7 +228,8 @@ impl Draft {
         plans
     }
 
-    /// One that shares an endpoint with the others, and wants a session or a stream that nobody publishes.
+    /// Returns a subscriber that shares an endpoint with the others, and requests a session or a stream that is not
+    /// published.
     fn deaf_subscriber(&self, random: &mut Rng, hosts: usize) -> SubscriberPlan {
         let host = match self.form {
             Form::Multicast => random.usize(..hosts),
@@ -242,8 +243,8 @@ impl Draft {
             }
             _ => format!("endpoint={}", self.address(host, 0)),
         };
-        // What the first subscription of an endpoint or stream says holds for all. Receivers that promise less than others by more
-        // than a window are never admitted to a group.
+        // The parameters of the first subscription of an endpoint or stream apply to all. A receiver whose window is
+        // smaller than that of the others by more than a window never becomes part of the group.
         let shared =
             |parameter: &&String| parameter.starts_with("gtag") || parameter.starts_with("rcv-wnd");
         let shared: String = self
@@ -289,7 +290,7 @@ impl Draft {
         self.publishing.push(format!("fc={flow_control}"));
     }
 
-    /// Receivers that flow control sees: hosts, however many subscribers they have.
+    /// Returns the number of receivers for flow control: the number of hosts, for any number of subscribers.
     fn receivers(&self) -> usize {
         match self.form {
             Form::Multicast | Form::MdcDynamic | Form::MdcManual => self.subscribers.len(),

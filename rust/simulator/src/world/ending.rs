@@ -1,7 +1,8 @@
-//! How a schedule ends: everybody finds everybody again, the last messages travel through bad weather, and nothing is left.
+//! The end of a schedule: all roles connect again, the last messages are sent under bad network conditions, and no
+//! resources may remain.
 //!
-//! A phase ends as soon as its condition holds, so that what comes next meets drivers that have only just recovered. A schedule
-//! finds something if the condition does not hold within the limit of the phase.
+//! A phase ends as soon as its condition holds, so the next phase runs with drivers that have only just recovered. If
+//! the condition does not hold within the time limit of the phase, that is a finding.
 
 use super::World;
 use crate::clock::START_NS;
@@ -11,22 +12,22 @@ use crate::schedule::{
 };
 use crate::truth::Finding;
 
-/// Where a schedule is. The numbers are the times at which the phase must be over.
+/// Phase of a schedule. The numbers are the deadlines of the phases.
 #[derive(Clone, Debug)]
 pub(super) enum Phase {
     /// Faults happen.
     Faults,
-    /// The network has healed; connections come back.
+    /// The network has healed; connections are restored.
     Recovering(i64, Settling),
     /// The last messages are published, and each publisher leaves after its last one.
     Parting(i64),
     /// Subscribers know that their streams have ended, and leave too.
     Leaving(i64),
-    /// Nothing is left.
+    /// No resources remain.
     Over,
 }
 
-/// The connections between publishers and subscribers, and since when they have been the same.
+/// The connections between publishers and subscribers, and the time since which they are unchanged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settling {
     connections: Vec<i64>,
@@ -34,7 +35,7 @@ pub(super) struct Settling {
 }
 
 impl World {
-    /// All faults have ended. What is still missing of the schedule's messages comes now.
+    /// Ends all faults, and publishes the remaining messages of the schedule.
     pub(super) fn begin_recovery(&mut self) {
         let now_ns = self.clock.now_ns();
         self.phase = Phase::Recovering(now_ns + RECOVERY_LIMIT_NS, Settling::default());
@@ -51,10 +52,10 @@ impl World {
         }
     }
 
-    /// Begins the next phase if this one is over.
+    /// Starts the next phase if the current one is over.
     ///
     /// # Errors
-    /// Why this one is not over although it has to be.
+    /// The reason why the current phase is not over although its deadline is reached.
     pub(super) fn end_phase_if_over(&mut self) -> Result<(), Finding> {
         let now_ns = self.clock.now_ns();
         let within = |deadline_ns, finding| match now_ns < deadline_ns {
@@ -92,8 +93,8 @@ impl World {
         }
     }
 
-    /// An image of a receiver that had heard nothing for too long may still be there, but goes soon: connections count only after
-    /// they have been the same for a while.
+    /// Waits for stable connections. A timed-out image of a receiver may still exist for a short time. Therefore
+    /// connections count only after they were unchanged for some time.
     fn settle(&mut self, deadline_ns: i64, settling: Settling, connections: Vec<i64>) {
         let now_ns = self.clock.now_ns();
         if settling.connections != connections {
@@ -108,17 +109,17 @@ impl World {
         }
     }
 
-    /// Numbers of all publications and images of streams that are served.
+    /// Returns the ids of all publications and images of streams that must be connected.
     ///
     /// # Errors
-    /// Which stream is not connected, or which subscriber misses what.
+    /// A stream that is not connected, or a subscriber with missing messages.
     fn connections(&self) -> Result<Vec<i64>, Finding> {
         let mut connections = Vec::new();
         for (index, stream) in self.streams.iter().enumerate() {
             let publisher = &stream.publisher;
             let number = publisher
                 .publication()
-                .filter(|_| publisher.is_at_home(&self.hosts));
+                .filter(|_| publisher.is_client_of_running_driver(&self.hosts));
             if !stream.is_served() {
                 number.ok_or_else(|| format!("stream {index} has no publication"))?;
                 continue;
@@ -128,21 +129,21 @@ impl World {
             })?;
             connections.push(number.into());
             let record = self.truth.publication(number);
-            for (who, subscriber) in stream.subscribers.iter().enumerate() {
+            for (subscriber_number, subscriber) in stream.subscribers.iter().enumerate() {
                 let plan = subscriber.plan();
                 if !plan.is_served {
                     continue;
                 }
                 let image = subscriber
                     .image_of(record.stream.session_id)
-                    .filter(|_| subscriber.is_at_home(&self.hosts));
+                    .filter(|_| subscriber.is_client_of_running_driver(&self.hosts));
                 let image = image.ok_or_else(|| {
-                    format!("subscriber {who} of stream {index} has no image long after the network has healed")
+                    format!("subscriber {subscriber_number} of stream {index} has no image long after the network has healed")
                 })?;
                 let next = subscriber.next_of(number);
                 if plan.is_reliable && next.is_some_and(|next| next != record.count()) {
                     return Err(format!(
-                        "subscriber {who} of stream {index} waits for message {next:?} of {} long after the network has healed",
+                        "subscriber {subscriber_number} of stream {index} waits for message {next:?} of {} long after the network has healed",
                         record.count()
                     ));
                 }
@@ -165,7 +166,7 @@ impl World {
         self.phase = Phase::Parting(now_ns + PARTING_LIMIT_NS);
     }
 
-    /// A publisher leaves right after its last message, however much of it has arrived.
+    /// Makes each publisher leave directly after its last message, even if messages have not arrived yet.
     fn see_publishers_off(&mut self) {
         for stream in &mut self.streams {
             let is_served = stream.is_served();
@@ -178,7 +179,7 @@ impl World {
         }
     }
 
-    /// A stream whose end somebody does not know, who should.
+    /// Returns a finding if a subscriber does not know the end of its stream although it must.
     fn what_was_not_told(&self) -> Option<Finding> {
         for (index, stream) in self.streams.iter().enumerate() {
             let Some(number) = stream.last_publication else {
@@ -187,12 +188,12 @@ impl World {
                     "stream {index} still has {backlog} messages to publish"
                 ));
             };
-            for (who, subscriber) in stream.subscribers.iter().enumerate() {
+            for (subscriber_number, subscriber) in stream.subscribers.iter().enumerate() {
                 let plan = subscriber.plan();
                 let must_know = plan.is_served && plan.is_waited_for;
                 if must_know && !subscriber.has_seen_end_of(number) {
                     return Some(format!(
-                        "subscriber {who} of stream {index} was not told of its end, and waits for message {:?} of {}",
+                        "subscriber {subscriber_number} of stream {index} was not told of its end, and waits for message {:?} of {}",
                         subscriber.next_of(number),
                         self.truth.publication(number).count()
                     ));
@@ -212,7 +213,7 @@ impl World {
         self.phase = Phase::Leaving(self.clock.now_ns() + LEAVING_LIMIT_NS);
     }
 
-    /// Drivers that everybody has left have nothing but themselves.
+    /// Checks that drivers without clients have no resources of clients.
     fn check_nothing_left(&self) -> Result<(), Finding> {
         for host in &self.hosts {
             self.checks.check_left(host)?;

@@ -1,9 +1,10 @@
-//! Calls that change recordings that exist.
+//! Creates the [`ArchiveCall`]s that change existing recordings. Applications pass them to the
+//! archive client.
 
 use super::{ArchiveCall, nothing, request, value};
 
 impl ArchiveCall<i64> {
-    /// Cuts the end of a recording. The result is the number of files that are deleted.
+    /// Truncates a recording at `position`. The result is the number of files that will be deleted.
     pub fn truncate_recording(recording_id: i64, position: i64) -> Self {
         Self::with_response(
             "truncate recording",
@@ -15,7 +16,7 @@ impl ArchiveCall<i64> {
         )
     }
 
-    /// Deletes a recording. The result is the number of files that are deleted.
+    /// Deletes a recording. The result is the number of files that will be deleted.
     pub fn purge_recording(recording_id: i64) -> Self {
         Self::with_response(
             "purge recording",
@@ -24,7 +25,7 @@ impl ArchiveCall<i64> {
         )
     }
 
-    /// Deletes the files before the start of a recording. The result is their number.
+    /// Deletes the files before the start of a recording. The result is the number of files.
     pub fn delete_detached_segments(recording_id: i64) -> Self {
         Self::with_response(
             "delete detached segments",
@@ -35,7 +36,8 @@ impl ArchiveCall<i64> {
         )
     }
 
-    /// Moves the start of a recording to the base of a segment and deletes the files before it. The result is their number.
+    /// Moves the start of a recording to the base of a segment and deletes the files before the new start. The result
+    /// is the number of these files.
     pub fn purge_segments(recording_id: i64, new_start_position: i64) -> Self {
         Self::with_response(
             "purge segments",
@@ -47,7 +49,7 @@ impl ArchiveCall<i64> {
         )
     }
 
-    /// Moves the start of a recording back to the first of the files before it. The result is the number of files.
+    /// Moves the start of a recording back over the detached files before it. The result is the number of files.
     pub fn attach_segments(recording_id: i64) -> Self {
         Self::with_response(
             "attach segments",
@@ -56,7 +58,7 @@ impl ArchiveCall<i64> {
         )
     }
 
-    /// Moves all segments of one recording to another that continues it or is continued by it. The result is the number of segments.
+    /// Moves all segments of one recording to an adjacent recording. The result is the number of segments.
     pub fn migrate_segments(src_recording_id: i64, dst_recording_id: i64) -> Self {
         Self::with_response(
             "migrate segments",
@@ -70,7 +72,8 @@ impl ArchiveCall<i64> {
 }
 
 impl ArchiveCall<()> {
-    /// Moves the start of a recording to the base of a segment and keeps the files before it.
+    /// Moves the start of a recording to the base of a segment. The files before the new start are not
+    /// deleted.
     pub fn detach_segments(recording_id: i64, new_start_position: i64) -> Self {
         Self::with_response(
             "detach segments",

@@ -1,4 +1,4 @@
-//! [`ArchiveCall`]: a request that can be sent, and the meaning of its answer.
+//! [`ArchiveCall`]: a request that can be sent, and the function that converts its answer to a result.
 
 mod maintenance;
 mod query;
@@ -12,8 +12,9 @@ use super::answer::{Answer, Expected};
 use super::error::Result;
 use super::exchange::NewRequest;
 
-/// A request to an archive, with the type of its result. It is sent by [`AeronArchive`](super::AeronArchive), which returns an
-/// [`ArchiveOperation`](super::ArchiveOperation), or by an [`ArchiveSession`](super::ArchiveSession), which returns a [`Ticket`].
+/// A request to an archive, with the type of its result. It is sent by [`AeronArchive`](super::AeronArchive), which
+/// returns an [`ArchiveOperation`](super::ArchiveOperation), or by an [`ArchiveSession`](super::ArchiveSession), which
+/// returns a [`Ticket`].
 ///
 /// ```
 /// use aeron_archive::client::ArchiveCall;
@@ -30,10 +31,10 @@ pub struct ArchiveCall<T> {
     interpret: Interpret<T>,
 }
 
-/// A request that an [`ArchiveSession`](super::ArchiveSession) was given.
+/// A request that was submitted to an [`ArchiveSession`](super::ArchiveSession).
 ///
-/// Its result is taken by [`ArchiveSession::take`](super::ArchiveSession::take), or the ticket is given to
-/// [`ArchiveSession::abandon`](super::ArchiveSession::abandon); until then the session keeps the result.
+/// The session stores the result until [`ArchiveSession::take`](super::ArchiveSession::take) or
+/// [`ArchiveSession::abandon`](super::ArchiveSession::abandon) is called with the ticket.
 #[must_use = "the session keeps the result until the ticket is taken or abandoned"]
 #[derive(Debug)]
 pub struct Ticket<T> {
@@ -41,17 +42,17 @@ pub struct Ticket<T> {
     interpret: Interpret<T>,
 }
 
-/// Makes the result of a call from the outcome of its request.
+/// Converts the outcome of a request to the result of its call.
 type Interpret<T> = fn(Result<Answer>) -> Result<T>;
 
 impl<T> ArchiveCall<T> {
-    /// Name of the request, as error texts have it.
+    /// Returns the name of the request for error texts.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// A call that ends with one response.
+    /// Creates a call whose answer is one response.
     fn with_response(
         name: &'static str,
         encode: impl Fn(RequestIds) -> Vec<u8> + Send + Sync + 'static,
@@ -66,7 +67,7 @@ impl<T> ArchiveCall<T> {
         }
     }
 
-    /// A call that ends with descriptors.
+    /// Creates a call whose answer is a list of descriptors.
     fn listing(
         name: &'static str,
         expected: Expected,
@@ -80,7 +81,7 @@ impl<T> ArchiveCall<T> {
         }
     }
 
-    /// Makes the call wait for its turn among listings.
+    /// Delays the call until no listing of the session is running.
     fn in_turn_with_listings(self) -> Self {
         Self {
             is_listing: true,
@@ -115,7 +116,7 @@ impl<T> std::fmt::Debug for ArchiveCall<T> {
 }
 
 impl<T> Ticket<T> {
-    /// Correlation id of the request.
+    /// Returns the correlation id of the request.
     #[must_use]
     pub const fn correlation_id(&self) -> i64 {
         self.correlation_id
@@ -126,7 +127,7 @@ impl<T> Ticket<T> {
     }
 }
 
-/// The bytes of a request.
+/// Returns the bytes of a request.
 pub(super) fn encode(request: &ArchiveRequest<'_>) -> Vec<u8> {
     let mut message = vec![0; request.encoded_length()];
     request
@@ -135,7 +136,7 @@ pub(super) fn encode(request: &ArchiveRequest<'_>) -> Vec<u8> {
     message
 }
 
-/// Makes a function that encodes a request of a session, given the ids of the request.
+/// Creates a function that encodes a request from the ids of session and request.
 macro_rules! request {
     ($variant:ident($message:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {
         move |ids: aeron_protocol::archive::RequestIds| {
@@ -151,23 +152,23 @@ macro_rules! request {
 }
 use request;
 
-/// The value of the response.
+/// Returns the value of the response.
 fn value(outcome: Result<Answer>) -> Result<i64> {
     outcome.map(|answer| answer.value())
 }
 
-/// The value of the response; `None` for -1.
+/// Returns the value of the response; `None` for -1.
 fn value_if_set(outcome: Result<Answer>) -> Result<Option<i64>> {
     let value = value(outcome)?;
     Ok((value != aeron_protocol::archive::NULL_VALUE).then_some(value))
 }
 
-/// Nothing but that the request succeeded.
+/// Converts a successful outcome to `()`.
 fn nothing(outcome: Result<Answer>) -> Result<()> {
     outcome.map(drop)
 }
 
-/// Most descriptors of a listing, which may be asked for none.
+/// Returns the maximum number of descriptors of a listing. A negative number is treated as 0.
 fn count(requested: i32) -> usize {
     usize::try_from(requested).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Calls that ask for recordings, subscriptions and positions.
+//! Calls that query recordings, subscriptions and positions.
 
 use super::super::answer::Expected;
 use super::super::descriptor::RecordingSubscription;
@@ -19,7 +19,8 @@ impl ArchiveCall<Vec<RecordingDescriptor>> {
         )
     }
 
-    /// As [`list_recordings`](ArchiveCall::list_recordings), of recordings of one stream whose channel contains a text.
+    /// As [`list_recordings`](ArchiveCall::list_recordings), but lists only recordings of one stream whose channel
+    /// contains `channel_fragment`.
     pub fn list_recordings_for_uri(
         from_recording_id: i64,
         record_count: i32,
@@ -54,8 +55,8 @@ impl ArchiveCall<Option<RecordingDescriptor>> {
 }
 
 impl ArchiveCall<Vec<RecordingSubscription>> {
-    /// Lists up to `subscription_count` subscriptions whose channel contains a text, from an index among all subscriptions on; of one
-    /// stream if `stream_id` is set.
+    /// Lists up to `subscription_count` subscriptions whose channel contains `channel_fragment`. `pseudo_index` is the
+    /// first index among all subscriptions. If `stream_id` is set, lists only those of that stream.
     pub fn list_recording_subscriptions(
         pseudo_index: i32,
         subscription_count: i32,
@@ -81,7 +82,8 @@ impl ArchiveCall<Vec<RecordingSubscription>> {
 }
 
 impl ArchiveCall<Option<i64>> {
-    /// Finds the newest recording of a session and stream whose channel contains a text, with an id of at least `min_recording_id`.
+    /// Finds the recording with the highest id, at least `min_recording_id`, of a session and a stream whose channel
+    /// contains `channel_fragment`.
     pub fn find_last_matching_recording(
         min_recording_id: i64,
         channel_fragment: &str,
@@ -103,7 +105,7 @@ impl ArchiveCall<Option<i64>> {
         )
     }
 
-    /// Asks for the position up to which an active recording has come. The result is `None` if the recording is not active.
+    /// Requests the recorded position of an active recording. The result is `None` if the recording is not active.
     pub fn recording_position(recording_id: i64) -> Self {
         Self::with_response(
             "recording position",
@@ -112,7 +114,7 @@ impl ArchiveCall<Option<i64>> {
         )
     }
 
-    /// Asks for the position at which a recording ended. The result is `None` while the recording is active.
+    /// Requests the stop position of a recording. The result is `None` while the recording is active.
     pub fn stop_position(recording_id: i64) -> Self {
         Self::with_response(
             "stop position",
@@ -123,7 +125,7 @@ impl ArchiveCall<Option<i64>> {
 }
 
 impl ArchiveCall<i64> {
-    /// Asks for the position of the first byte of a recording.
+    /// Requests the start position of a recording.
     pub fn start_position(recording_id: i64) -> Self {
         Self::with_response(
             "start position",
@@ -132,7 +134,7 @@ impl ArchiveCall<i64> {
         )
     }
 
-    /// Asks for the position up to which a recording has come, active or not.
+    /// Requests the recorded position of a recording, or its stop position if it is not active.
     pub fn max_recorded_position(recording_id: i64) -> Self {
         Self::with_response(
             "max recorded position",

@@ -7,7 +7,7 @@ use super::super::error::{ArchiveClientError, Result};
 use super::{ArchiveCall, nothing, request, value};
 
 impl ArchiveCall<i64> {
-    /// Records a channel and stream. The result is the id of the archive's subscription.
+    /// Starts to record a channel and stream. The result is the id of the archive's subscription.
     pub fn start_recording(
         channel: &str,
         stream_id: i32,
@@ -27,7 +27,7 @@ impl ArchiveCall<i64> {
         )
     }
 
-    /// Continues a recording with a channel and stream. The result is the id of the archive's subscription.
+    /// Extends a recording by the image of a channel and stream. The result is the id of the archive's subscription.
     pub fn extend_recording(
         recording_id: i64,
         channel: &str,
@@ -63,13 +63,14 @@ impl ArchiveCall<()> {
 }
 
 impl ArchiveCall<bool> {
-    /// As [`stop_recording`](ArchiveCall::stop_recording). The result is `false` if nothing records the channel and stream.
+    /// As [`stop_recording`](ArchiveCall::stop_recording). The result is `false` if nothing records the channel and
+    /// stream.
     pub fn try_stop_recording(channel: &str, stream_id: i32) -> Self {
         stop_recording(channel, stream_id, unless_unknown_subscription)
     }
 
-    /// As [`stop_recording_subscription`](ArchiveCall::stop_recording_subscription). The result is `false` if the archive has no
-    /// such subscription.
+    /// As [`stop_recording_subscription`](ArchiveCall::stop_recording_subscription). The result is `false` if the
+    /// archive has no such subscription.
     pub fn try_stop_recording_subscription(subscription_id: i64) -> Self {
         stop_subscription(subscription_id, unless_unknown_subscription)
     }
@@ -119,7 +120,8 @@ fn unless_unknown_subscription(outcome: Result<Answer>) -> Result<bool> {
     succeeded_unless(outcome, ArchiveErrorCode::UnknownSubscription)
 }
 
-/// Whether the request succeeded; `false` for the error with this code, and other errors as they are.
+/// Returns `true` if the request succeeded, `false` for the error with this code. Other errors are returned as they
+/// are.
 pub(super) fn succeeded_unless(outcome: Result<Answer>, code: ArchiveErrorCode) -> Result<bool> {
     match outcome {
         Ok(_) => Ok(true),

@@ -4,10 +4,10 @@ use super::super::params::{NULL_COUNTER_ID, ReplayParams};
 use super::{ArchiveCall, nothing, request, value};
 
 impl ArchiveCall<i64> {
-    /// Replays a recording on a channel and stream, up to a counter if the parameters name one. The result is the id of the replay,
-    /// whose low 32 bits are the session id of its stream.
+    /// Starts a replay of a recording on a channel and stream. If the parameters name a counter, its value bounds the
+    /// replay. The result is the id of the replay, whose low 32 bits are the session id of its stream.
     ///
-    /// Over a response channel the parameters must have a token, and the call must be sent on a publication of its own:
+    /// Over a response channel the parameters must have a token, and the call must be sent on its own publication:
     /// [`AeronArchive::start_replay`](super::super::AeronArchive::start_replay) does both.
     pub fn start_replay(
         recording_id: i64,
@@ -47,7 +47,8 @@ impl ArchiveCall<i64> {
         )
     }
 
-    /// Asks for a token that allows replays of a recording over a response channel, for as long as the archive waits for connections.
+    /// Requests a token, which allows replays of a recording over a response channel until the archive's connect
+    /// timeout has passed.
     pub fn replay_token(recording_id: i64) -> Self {
         Self::with_response(
             "replay token",
@@ -67,7 +68,8 @@ impl ArchiveCall<()> {
         )
     }
 
-    /// Stops all replays of a recording; [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) stops those of all recordings.
+    /// Stops all replays of a recording; [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) stops those of all
+    /// recordings.
     pub fn stop_all_replays(recording_id: i64) -> Self {
         Self::with_response(
             "stop all replays",

@@ -1,4 +1,4 @@
-//! Calls that start and stop replications.
+//! Creates the calls that start and stop replications.
 
 use aeron_protocol::archive::ArchiveErrorCode;
 
@@ -9,12 +9,12 @@ use super::recording::succeeded_unless;
 use super::{ArchiveCall, nothing, request, value};
 
 impl ArchiveCall<i64> {
-    /// Copies a recording of another archive, whose control requests go to `src_control_channel`. The result is the id of the
-    /// replication; signals and errors of the replication carry it as their correlation id.
+    /// Copies a recording of another archive, whose control requests go to `src_control_channel`. The result is the id
+    /// of the replication, which is the correlation id of its signals and errors.
     ///
     /// # Errors
-    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) for a live destination together with a
-    /// replication session id.
+    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) for a live
+    /// destination together with a replication session id.
     pub fn replicate(
         src_recording_id: i64,
         src_control_stream_id: i32,
@@ -53,7 +53,7 @@ impl ArchiveCall<()> {
 }
 
 impl ArchiveCall<bool> {
-    /// As [`stop_replication`](ArchiveCall::stop_replication). The result is `false` if there is no such replication.
+    /// As [`stop_replication`](ArchiveCall::stop_replication). The result is `false` if no replication has this id.
     pub fn try_stop_replication(replication_id: i64) -> Self {
         stop(replication_id, |outcome| {
             succeeded_unless(outcome, ArchiveErrorCode::UnknownReplication)

@@ -1,4 +1,4 @@
-//! Changes to recordings that exist.
+//! Methods of the archive client that change existing recordings.
 
 use super::super::aeron_archive::AeronArchive;
 use super::super::call::ArchiveCall;
@@ -6,7 +6,8 @@ use super::super::error::Result;
 
 /// Maintenance.
 impl AeronArchive {
-    /// Cuts the end of a recording that is not active. Returns the number of files that are deleted; a signal tells when they are.
+    /// Truncates a recording that is not active. Returns the number of files to be deleted; a signal follows when they
+    /// are deleted.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -14,8 +15,8 @@ impl AeronArchive {
         self.call(ArchiveCall::truncate_recording(recording_id, position))
     }
 
-    /// Deletes a recording that is neither recorded nor replayed. Returns the number of files that are deleted; a signal tells when
-    /// they are.
+    /// Deletes a recording that is neither active nor being replayed. Returns the number of files to be deleted; a
+    /// signal follows when they are deleted.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -23,7 +24,8 @@ impl AeronArchive {
         self.call(ArchiveCall::purge_recording(recording_id))
     }
 
-    /// Moves the start of a recording to the base of a segment and keeps the files before it.
+    /// Moves the start of a recording to the base of a segment. The files before the new start are not
+    /// deleted.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -34,7 +36,8 @@ impl AeronArchive {
         ))
     }
 
-    /// Deletes the files before the start of a recording. Returns their number; a signal tells when they are deleted.
+    /// Deletes the files before the start of a recording. Returns the number of files. A signal
+    /// follows when the files are deleted.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -42,8 +45,8 @@ impl AeronArchive {
         self.call(ArchiveCall::delete_detached_segments(recording_id))
     }
 
-    /// Moves the start of a recording to the base of a segment and deletes the files before it. Returns their number; a signal tells
-    /// when they are deleted.
+    /// Moves the start of a recording to the base of a segment and deletes the files before the new start. Returns the
+    /// number of these files; a signal follows when they are deleted.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -54,7 +57,7 @@ impl AeronArchive {
         ))
     }
 
-    /// Moves the start of a recording back to the first of the files before it. Returns the number of files.
+    /// Moves the start of a recording back over the detached files before it. Returns the number of files.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -62,7 +65,7 @@ impl AeronArchive {
         self.call(ArchiveCall::attach_segments(recording_id))
     }
 
-    /// Moves all segments of one recording to another that it continues, or that continues it. Returns the number of segments.
+    /// Moves all segments of one recording to an adjacent recording. Returns the number of segments.
     ///
     /// # Errors
     /// See [`AeronArchive`].

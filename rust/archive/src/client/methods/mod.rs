@@ -1,4 +1,5 @@
-//! What an archive can be asked for: one method for each request.
+//! The methods of [`AeronArchive`](super::AeronArchive) that applications call: one method for each
+//! request.
 
 mod maintenance;
 mod query;

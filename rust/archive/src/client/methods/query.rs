@@ -1,4 +1,4 @@
-//! Questions about recordings and subscriptions.
+//! Methods that query recordings and subscriptions.
 
 use super::super::aeron_archive::AeronArchive;
 use super::super::call::ArchiveCall;
@@ -24,7 +24,8 @@ impl AeronArchive {
         ))
     }
 
-    /// As [`list_recordings`](Self::list_recordings), of recordings of one stream whose channel contains a text.
+    /// As [`list_recordings`](Self::list_recordings), but lists only recordings of one stream whose channel contains
+    /// `channel_fragment`.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -51,8 +52,11 @@ impl AeronArchive {
         self.call(ArchiveCall::list_recording(recording_id))
     }
 
-    /// Lists up to `subscription_count` subscriptions by which the archive records and whose channel contains a text, from an index
-    /// among all of them on; of one stream if `stream_id` is set.
+    /// Lists up to `subscription_count` recording subscriptions of the archive whose channel contains
+    /// `channel_fragment`.
+    ///
+    /// `pseudo_index` is the first index among all subscriptions. If `stream_id` is set, lists only those of that
+    /// stream.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -71,8 +75,8 @@ impl AeronArchive {
         ))
     }
 
-    /// Finds the newest recording of a session and stream whose channel contains a text, with an id of at least `min_recording_id`.
-    /// Returns its id.
+    /// Finds the recording with the highest id, at least `min_recording_id`, of a session and a stream whose channel
+    /// contains `channel_fragment`. Returns its id.
     ///
     /// # Errors
     /// See [`AeronArchive`]; a negative `min_recording_id` is refused.
@@ -91,7 +95,7 @@ impl AeronArchive {
         ))
     }
 
-    /// Position of the first byte of a recording.
+    /// Returns the start position of a recording.
     ///
     /// # Errors
     /// See [`AeronArchive`]; an unknown recording is refused.
@@ -99,7 +103,7 @@ impl AeronArchive {
         self.call(ArchiveCall::start_position(recording_id))
     }
 
-    /// Position up to which an active recording has come. Returns `None` if the recording is not active.
+    /// Returns the recorded position of an active recording. Returns `None` if the recording is not active.
     ///
     /// # Errors
     /// See [`AeronArchive`]; an unknown recording is refused.
@@ -107,7 +111,7 @@ impl AeronArchive {
         self.call(ArchiveCall::recording_position(recording_id))
     }
 
-    /// Position at which a recording ended. Returns `None` while the recording is active.
+    /// Returns the stop position of a recording. Returns `None` while the recording is active.
     ///
     /// # Errors
     /// See [`AeronArchive`]; an unknown recording is refused.
@@ -115,8 +119,8 @@ impl AeronArchive {
         self.call(ArchiveCall::stop_position(recording_id))
     }
 
-    /// Position of the first byte of the segment file that holds `position`, which is not before the start of the recording. Lengths are
-    /// in bytes, powers of two.
+    /// Returns the position of the first byte of the segment file that holds `position`, which is not below the start
+    /// position. Lengths are powers of two, in bytes.
     #[must_use]
     pub const fn segment_file_base_position(
         start_position: i64,
@@ -132,7 +136,7 @@ impl AeronArchive {
         )
     }
 
-    /// Position up to which a recording has come, active or not.
+    /// Returns the recorded position of a recording, or its stop position if it is not active.
     ///
     /// # Errors
     /// See [`AeronArchive`]; an unknown recording is refused.

@@ -1,4 +1,4 @@
-//! Recordings: starting, extending and stopping.
+//! Methods that start, extend and stop recordings.
 
 use aeron_client::{ExclusivePublication, Publication};
 use aeron_protocol::archive::SourceLocation;
@@ -16,8 +16,8 @@ impl AeronArchive {
     /// Adds a publication and starts to record it, from its first byte on.
     ///
     /// # Errors
-    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) if the client has the publication
-    /// already; the driver's refusal; see [`AeronArchive`].
+    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) if the client has the
+    /// publication already; the error of the driver; see [`AeronArchive`].
     pub fn add_recorded_publication(&self, channel: &str, stream_id: i32) -> Result<Publication> {
         self.aeron().check_may_wait()?;
         self.async_add_recorded_publication(channel, stream_id)?
@@ -27,7 +27,7 @@ impl AeronArchive {
     /// As [`add_recorded_publication`](Self::add_recorded_publication), without waiting.
     ///
     /// # Errors
-    /// The driver could not be asked; the rest comes with the operation.
+    /// The command could not be sent to the driver. The operation returns the other errors.
     pub fn async_add_recorded_publication(
         &self,
         channel: &str,
@@ -40,7 +40,7 @@ impl AeronArchive {
     /// Adds an exclusive publication and starts to record it, from its first byte on.
     ///
     /// # Errors
-    /// The driver's refusal; see [`AeronArchive`].
+    /// The error of the driver; see [`AeronArchive`].
     pub fn add_recorded_exclusive_publication(
         &self,
         channel: &str,
@@ -54,7 +54,7 @@ impl AeronArchive {
     /// As [`add_recorded_exclusive_publication`](Self::add_recorded_exclusive_publication), without waiting.
     ///
     /// # Errors
-    /// The driver could not be asked; the rest comes with the operation.
+    /// The command could not be sent to the driver. The operation returns the other errors.
     pub fn async_add_recorded_exclusive_publication(
         &self,
         channel: &str,
@@ -64,7 +64,8 @@ impl AeronArchive {
         Ok(ArchiveOperation::new(self, steps))
     }
 
-    /// Records a channel and stream: each image of it becomes a recording. Returns the id of the archive's subscription.
+    /// Starts to record a channel and stream: each image becomes a recording. Returns the id of the archive's
+    /// subscription.
     ///
     /// With `auto_stop` the archive closes its subscription when the first of its recordings ends.
     ///
@@ -85,7 +86,8 @@ impl AeronArchive {
         ))
     }
 
-    /// Continues a recording with a stream that begins where the recording ends. Returns the id of the archive's subscription.
+    /// Extends a recording by a stream that begins where the recording ends. Returns the id of the archive's
+    /// subscription.
     ///
     /// # Errors
     /// See [`AeronArchive`]. A stream that does not continue the recording is an error that
@@ -107,7 +109,7 @@ impl AeronArchive {
         ))
     }
 
-    /// Stops the recordings of a channel and stream, as they were given to start them.
+    /// Stops the recordings of a channel and stream, which must be those of the start request.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -143,7 +145,7 @@ impl AeronArchive {
         )
     }
 
-    /// Makes the channel by which a recorded publication of this channel and session is stopped.
+    /// Returns the channel with which the recording of a publication with this channel and session id is stopped.
     ///
     /// # Errors
     /// [`ArchiveClientError::InvalidChannel`](super::super::ArchiveClientError::InvalidChannel).
@@ -167,7 +169,8 @@ impl AeronArchive {
         self.call(ArchiveCall::try_stop_recording(channel, stream_id))
     }
 
-    /// As [`stop_recording_subscription`](Self::stop_recording_subscription). Returns `false` if the archive has no such subscription.
+    /// As [`stop_recording_subscription`](Self::stop_recording_subscription). Returns `false` if the archive has no
+    /// such subscription.
     ///
     /// # Errors
     /// See [`AeronArchive`].

@@ -1,4 +1,4 @@
-//! Replays: starting and stopping.
+//! Methods that start and stop replays.
 
 use aeron_client::Subscription;
 
@@ -13,13 +13,15 @@ use super::super::params::ReplayParams;
 
 /// Replays.
 impl AeronArchive {
-    /// Replays a recording on a channel and stream. Returns the id of the replay, whose low 32 bits are the session id of its stream.
+    /// Starts a replay of a recording on a channel and stream. Returns the id of the replay, whose low 32 bits are the
+    /// session id of its stream.
     ///
     /// For a channel with `control-mode=response` the parameters must name the subscription that receives the replay.
     ///
     /// # Errors
-    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) if that is missing; see
-    /// [`AeronArchive`]. If nobody receives the replay, [`poll_for_error_response`](Self::poll_for_error_response) returns an error later.
+    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) if that subscription
+    /// is missing; see [`AeronArchive`]. If the replay has no subscriber,
+    /// [`poll_for_error_response`](Self::poll_for_error_response) returns an error later.
     pub fn start_replay(
         &self,
         recording_id: i64,
@@ -35,7 +37,7 @@ impl AeronArchive {
     /// As [`start_replay`](Self::start_replay), without waiting.
     ///
     /// # Errors
-    /// The session cannot be used, or an argument is wrong; the rest comes with the operation.
+    /// The session cannot be used, or an argument is wrong; the operation returns the other errors.
     pub fn async_start_replay(
         &self,
         recording_id: i64,
@@ -61,12 +63,13 @@ impl AeronArchive {
         ))
     }
 
-    /// Replays a recording on a channel and stream, and subscribes to it. Returns the subscription, which may not have its image yet.
+    /// Replays a recording on a channel and stream, and subscribes to it. Returns the subscription, possibly before it
+    /// has an image.
     ///
-    /// The channel may have port 0 or `control-mode=response`: then the client subscribes first.
+    /// If the channel has port 0 or `control-mode=response`, the client subscribes before it requests the replay.
     ///
     /// # Errors
-    /// The driver's refusal; see [`AeronArchive`].
+    /// The error of the driver; see [`AeronArchive`].
     pub fn replay(
         &self,
         recording_id: i64,
@@ -82,7 +85,7 @@ impl AeronArchive {
     /// As [`replay`](Self::replay), without waiting.
     ///
     /// # Errors
-    /// The session cannot be used, or an argument is wrong; the rest comes with the operation.
+    /// The session cannot be used, or an argument is wrong; the operation returns the other errors.
     pub fn async_replay(
         &self,
         recording_id: i64,
@@ -100,7 +103,7 @@ impl AeronArchive {
         Ok(ArchiveOperation::new(self, SubscriptionOfReplay(steps)))
     }
 
-    /// As [`async_replay`](Self::async_replay). The result has the id of the replay too.
+    /// As [`async_replay`](Self::async_replay). The result also contains the id of the replay.
     ///
     /// # Errors
     /// As [`async_replay`](Self::async_replay).
@@ -129,8 +132,8 @@ impl AeronArchive {
         self.call(ArchiveCall::stop_replay(replay_session_id))
     }
 
-    /// Stops all replays of a recording; [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) stops those of all recordings, of all
-    /// clients.
+    /// Stops all replays of a recording, for all clients. [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) stops the
+    /// replays of all recordings.
     ///
     /// # Errors
     /// See [`AeronArchive`].

@@ -1,4 +1,4 @@
-//! Replications: copies of recordings of other archives.
+//! Methods that start and stop replications, which copy recordings of other archives.
 
 use super::super::aeron_archive::AeronArchive;
 use super::super::call::ArchiveCall;
@@ -7,13 +7,13 @@ use super::super::params::ReplicationParams;
 
 /// Replications.
 impl AeronArchive {
-    /// Copies a recording of another archive to this one. Returns the id of the replication, which its signals and errors carry as
-    /// their correlation id.
+    /// Copies a recording of another archive to this archive. Returns the id of the replication. Signals and errors of
+    /// the replication have this id as their correlation id.
     ///
     /// # Errors
-    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) for parameters that contradict each
-    /// other; see [`AeronArchive`]. A replication that fails later is an error that
-    /// [`poll_for_error_response`](Self::poll_for_error_response) returns.
+    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) for parameters that
+    /// contradict each other; see [`AeronArchive`]. If the replication fails later,
+    /// [`poll_for_error_response`](Self::poll_for_error_response) returns the error.
     pub fn replicate(
         &self,
         src_recording_id: i64,
@@ -37,7 +37,7 @@ impl AeronArchive {
         self.call(ArchiveCall::stop_replication(replication_id))
     }
 
-    /// As [`stop_replication`](Self::stop_replication). Returns `false` if there is no such replication.
+    /// As [`stop_replication`](Self::stop_replication). Returns `false` if no replication has this id.
     ///
     /// # Errors
     /// See [`AeronArchive`].

@@ -1,4 +1,4 @@
-//! [`ArchiveOperation`]: a request, or several in a row, that the archive has not answered.
+//! [`ArchiveOperation`]: one or several requests in a row, until the archive has responded to the last one.
 
 mod recorded;
 mod replay;
@@ -13,29 +13,29 @@ pub use replay::StartedReplay;
 pub(super) use replay::{ReplaySubscription, SubscriptionOfReplay};
 pub(super) use response_replay::ResponseReplay;
 
-/// An operation that waits for the archive. Its first request was sent when the operation was made.
+/// An operation that waits for the archive. Its first request was sent when the operation was created.
 ///
-/// The result can be taken any number of times. Not thread-safe: put it behind a lock to share it.
+/// The result can be returned any number of times. Not thread-safe: share it by a mutex.
 ///
-/// Dropping an unfinished operation cancels it: no further request is sent, and the answer is dropped. The archive still executes a
-/// request that was sent.
+/// Dropping an unfinished operation cancels it: no further request is sent, and the answer is dropped. The archive
+/// still executes a request that was sent.
 #[must_use = "an operation that is dropped is cancelled"]
 pub struct ArchiveOperation<T> {
     archive: AeronArchive,
-    state: State<T>,
+    state: OperationState<T>,
     correlation_id: i64,
 }
 
-enum State<T> {
+enum OperationState<T> {
     Pending(Box<dyn Steps<T>>),
     Finished(Result<T>),
 }
 
-/// How an operation goes on.
+/// The steps of an operation.
 pub(super) trait Steps<T>: Send {
-    /// Correlation id of the request that was sent last, -1 before the first.
+    /// Returns the correlation id of the request that was sent last, -1 before the first one.
     fn correlation_id(&self) -> i64;
-    /// Makes progress without waiting. Returns the result, `None` while there is none.
+    /// Makes progress without waiting. Returns the result, or `None` until there is one.
     fn poll(&mut self, archive: &AeronArchive) -> Result<Option<T>>;
     /// Abandons the operation.
     fn abandon(&mut self, archive: &AeronArchive);
@@ -46,46 +46,46 @@ impl<T: Clone + 'static> ArchiveOperation<T> {
         Self {
             archive: archive.clone(),
             correlation_id: steps.correlation_id(),
-            state: State::Pending(Box::new(steps)),
+            state: OperationState::Pending(Box::new(steps)),
         }
     }
 
-    /// An operation that is one request.
+    /// Creates an operation of one request.
     pub(super) fn call(archive: &AeronArchive, ticket: Ticket<T>) -> Self {
         Self::new(archive, CallSteps(ticket))
     }
 
-    /// Correlation id of the operation's last request, -1 before the first.
+    /// Returns the correlation id of the operation's last request, -1 before the first one.
     pub fn correlation_id(&self) -> i64 {
         self.correlation_id
     }
 
-    /// Whether the operation succeeded, failed or was cancelled, as of the last [`poll`](Self::poll).
+    /// Returns whether the operation succeeded, failed or was cancelled, as of the last [`poll`](Self::poll).
     pub fn is_finished(&self) -> bool {
-        matches!(self.state, State::Finished(_))
+        matches!(self.state, OperationState::Finished(_))
     }
 
-    /// Polls the client once and returns the result, `None` while there is none. Never blocks.
+    /// Polls the client once and returns the result, or `None` until there is one. Never blocks.
     ///
     /// # Errors
-    /// See [`AeronArchive`]; [`ArchiveClientError::OperationCancelled`]; the same at each call.
+    /// See [`AeronArchive`]; [`ArchiveClientError::OperationCancelled`]; each later call returns the same error.
     pub fn poll(&mut self) -> Result<Option<T>> {
-        if let State::Pending(steps) = &mut self.state {
+        if let OperationState::Pending(steps) = &mut self.state {
             let outcome = steps.poll(&self.archive);
             self.correlation_id = steps.correlation_id();
             match outcome {
                 Ok(None) => return Ok(None),
-                // The operation goes on when the handler has returned.
+                // The operation continues after the handler has returned.
                 Err(ArchiveClientError::ReentrantCall) => {
                     return Err(ArchiveClientError::ReentrantCall);
                 }
-                Ok(Some(value)) => self.state = State::Finished(Ok(value)),
-                Err(error) => self.state = State::Finished(Err(error)),
+                Ok(Some(value)) => self.state = OperationState::Finished(Ok(value)),
+                Err(error) => self.state = OperationState::Finished(Err(error)),
             }
         }
         match &self.state {
-            State::Pending(_) => Ok(None),
-            State::Finished(outcome) => outcome.clone().map(Some),
+            OperationState::Pending(_) => Ok(None),
+            OperationState::Finished(outcome) => outcome.clone().map(Some),
         }
     }
 
@@ -93,7 +93,7 @@ impl<T: Clone + 'static> ArchiveOperation<T> {
     ///
     /// # Errors
     /// As [`poll`](Self::poll); [`aeron_client::Error::ReentrantCall`] in a handler of the Aeron client;
-    /// [`aeron_client::Error::Interrupted`] if its interrupt check says so, which cancels the operation.
+    /// [`aeron_client::Error::Interrupted`] if its interrupt check ends the wait, which cancels the operation.
     pub fn wait(&mut self) -> Result<T> {
         let archive = self.archive.clone();
         let outcome = wait_for(archive.aeron(), archive.context(), || self.poll());
@@ -103,20 +103,20 @@ impl<T: Clone + 'static> ArchiveOperation<T> {
         outcome
     }
 
-    /// Cancels the operation. Returns whether that took effect: not if the operation is finished.
+    /// Cancels the operation. Returns `false` if the operation was finished already.
     pub fn cancel(&mut self) -> bool {
-        let State::Pending(steps) = &mut self.state else {
+        let OperationState::Pending(steps) = &mut self.state else {
             return false;
         };
         steps.abandon(&self.archive);
-        self.state = State::Finished(Err(ArchiveClientError::OperationCancelled));
+        self.state = OperationState::Finished(Err(ArchiveClientError::OperationCancelled));
         true
     }
 }
 
 impl<T> Drop for ArchiveOperation<T> {
     fn drop(&mut self) {
-        if let State::Pending(steps) = &mut self.state {
+        if let OperationState::Pending(steps) = &mut self.state {
             steps.abandon(&self.archive);
         }
     }
@@ -126,7 +126,10 @@ impl<T> std::fmt::Debug for ArchiveOperation<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ArchiveOperation")
             .field("correlation_id", &self.correlation_id)
-            .field("is_pending", &matches!(self.state, State::Pending(_)))
+            .field(
+                "is_pending",
+                &matches!(self.state, OperationState::Pending(_)),
+            )
             .finish_non_exhaustive()
     }
 }

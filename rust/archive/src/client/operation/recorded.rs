@@ -1,4 +1,4 @@
-//! Publications that are recorded from their first byte on.
+//! Operations that add a publication and record it from its first byte on.
 
 use aeron_client::{ExclusivePublication, PendingOperation, Publication};
 use aeron_protocol::archive::{NULL_VALUE, SourceLocation};
@@ -18,7 +18,7 @@ macro_rules! recorded_publication {
         }
 
         impl $name {
-            /// Asks the driver for the publication.
+            /// Asks the driver to add the publication.
             pub(in super::super) fn add(
                 archive: &AeronArchive,
                 channel: &str,
@@ -79,7 +79,7 @@ recorded_publication! {
     RecordedExclusivePublication of ExclusivePublication, added by async_add_exclusive_publication
 }
 
-/// A shared publication that existed has bytes that the recording would miss.
+/// Checks that the publication is new: the recording would miss the earlier bytes of an existing one.
 fn check_is_original(is_original: bool, channel: &str, stream_id: i32) -> Result<()> {
     if is_original {
         return Ok(());

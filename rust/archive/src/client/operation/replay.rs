@@ -1,4 +1,4 @@
-//! [`ReplaySubscription`]: a replay and the subscription that receives it.
+//! [`ReplaySubscription`]: starts a replay, and adds the subscription that receives it.
 
 use aeron_client::{PendingOperation, Subscription};
 use aeron_protocol::archive::NULL_VALUE;
@@ -12,17 +12,19 @@ use super::{CallSteps, ResponseReplay, Steps};
 
 /// Starts a replay and subscribes to it.
 ///
-/// The subscription comes first if the replay cannot be asked for without it: over a response channel, which needs the id of the
-/// subscription, and on port 0, which the subscription's driver chooses. Otherwise it comes second, for the session of the replay alone.
+/// In two cases the subscription is added before the replay is requested. If the channel is a response channel, the
+/// request contains the id of the subscription. If the port is 0, the driver of the subscription chooses the port for
+/// the request. In all other cases the subscription is added after the replay has started, only for the
+/// session of the replay.
 pub(in super::super) struct ReplaySubscription {
     recording_id: i64,
     replay_channel: String,
     replay_stream_id: i32,
     params: ReplayParams,
-    step: Step,
+    step: ReplayStep,
 }
 
-/// As [`ReplaySubscription`], for callers that need the subscription alone.
+/// As [`ReplaySubscription`], for callers that need only the subscription.
 pub(in super::super) struct SubscriptionOfReplay(pub(in super::super) ReplaySubscription);
 
 /// A replay that was started, and the subscription that receives it.
@@ -30,11 +32,11 @@ pub(in super::super) struct SubscriptionOfReplay(pub(in super::super) ReplaySubs
 pub struct StartedReplay {
     /// Id of the replay, for [`AeronArchive::stop_replay`].
     pub replay_session_id: i64,
-    /// The subscription, which may not have its image yet.
+    /// The subscription, possibly before it has an image.
     pub subscription: Subscription,
 }
 
-enum Step {
+enum ReplayStep {
     SubscribeFirst(PendingOperation<Subscription>),
     ResolvePort(Subscription),
     StartFor(Subscription, Box<dyn Steps<i64>>),
@@ -53,11 +55,13 @@ impl ReplaySubscription {
         let channel = parse(replay_channel)?;
         let step = if is_response_mode(&channel) || has_wildcard_port(&channel) {
             let aeron = archive.aeron();
-            Step::SubscribeFirst(aeron.async_add_subscription(replay_channel, replay_stream_id)?)
+            ReplayStep::SubscribeFirst(
+                aeron.async_add_subscription(replay_channel, replay_stream_id)?,
+            )
         } else {
             let call =
                 ArchiveCall::start_replay(recording_id, replay_channel, replay_stream_id, params);
-            Step::Start(Box::new(CallSteps(archive.submit(&call)?)))
+            ReplayStep::Start(Box::new(CallSteps(archive.submit(&call)?)))
         };
         Ok(Self {
             recording_id,
@@ -68,18 +72,22 @@ impl ReplaySubscription {
         })
     }
 
-    /// The next step and `None`, or the replay; `None` twice if the step has to wait.
-    fn advance(&mut self, archive: &AeronArchive) -> Result<(Option<Step>, Option<StartedReplay>)> {
+    /// Returns the next step and `None`, or `None` and the replay. If the current step has to wait, returns two
+    /// `None`s.
+    fn advance(
+        &mut self,
+        archive: &AeronArchive,
+    ) -> Result<(Option<ReplayStep>, Option<StartedReplay>)> {
         let next = match &mut self.step {
-            Step::SubscribeFirst(adding) => adding.poll()?.map(Step::ResolvePort),
-            Step::ResolvePort(subscription) => {
+            ReplayStep::SubscribeFirst(adding) => adding.poll()?.map(ReplayStep::ResolvePort),
+            ReplayStep::ResolvePort(subscription) => {
                 let subscription = subscription.clone();
                 match subscription.try_resolve_channel_endpoint_port() {
                     Some(channel) => Some(self.start_for(archive, subscription, &channel)?),
                     None => None,
                 }
             }
-            Step::StartFor(subscription, start) => {
+            ReplayStep::StartFor(subscription, start) => {
                 let started = start.poll(archive)?;
                 let started = started.map(|replay_session_id| StartedReplay {
                     replay_session_id,
@@ -87,11 +95,11 @@ impl ReplaySubscription {
                 });
                 return Ok((None, started));
             }
-            Step::Start(start) => match start.poll(archive)? {
+            ReplayStep::Start(start) => match start.poll(archive)? {
                 Some(replay_session_id) => Some(self.subscribe(archive, replay_session_id)?),
                 None => None,
             },
-            Step::SubscribeLast(replay_session_id, adding) => {
+            ReplayStep::SubscribeLast(replay_session_id, adding) => {
                 let replay_session_id = *replay_session_id;
                 let added = adding.poll()?;
                 let started = added.map(|subscription| StartedReplay {
@@ -109,7 +117,7 @@ impl ReplaySubscription {
         archive: &AeronArchive,
         subscription: Subscription,
         channel: &str,
-    ) -> Result<Step> {
+    ) -> Result<ReplayStep> {
         let (recording_id, stream_id) = (self.recording_id, self.replay_stream_id);
         if is_response_mode(&parse(channel)?) {
             let params = ReplayParams {
@@ -117,27 +125,29 @@ impl ReplaySubscription {
                 ..self.params
             };
             let start = ResponseReplay::start(archive, recording_id, channel, stream_id, &params)?;
-            return Ok(Step::StartFor(subscription, Box::new(start)));
+            return Ok(ReplayStep::StartFor(subscription, Box::new(start)));
         }
         let call = ArchiveCall::start_replay(recording_id, channel, stream_id, &self.params);
         let start = CallSteps(archive.submit(&call)?);
-        Ok(Step::StartFor(subscription, Box::new(start)))
+        Ok(ReplayStep::StartFor(subscription, Box::new(start)))
     }
 
     /// Subscribes to the session of the replay, whose id is in the low 32 bits of the replay's id.
-    fn subscribe(&self, archive: &AeronArchive, replay_session_id: i64) -> Result<Step> {
+    fn subscribe(&self, archive: &AeronArchive, replay_session_id: i64) -> Result<ReplayStep> {
         let channel = with_session_id(&self.replay_channel, replay_session_id as i32)?;
         let aeron = archive.aeron();
         let adding = aeron.async_add_subscription(&channel, self.replay_stream_id)?;
-        Ok(Step::SubscribeLast(replay_session_id, adding))
+        Ok(ReplayStep::SubscribeLast(replay_session_id, adding))
     }
 }
 
 impl Steps<StartedReplay> for ReplaySubscription {
     fn correlation_id(&self) -> i64 {
         match &self.step {
-            Step::StartFor(_, start) | Step::Start(start) => start.correlation_id(),
-            Step::SubscribeFirst(_) | Step::ResolvePort(_) | Step::SubscribeLast(..) => NULL_VALUE,
+            ReplayStep::StartFor(_, start) | ReplayStep::Start(start) => start.correlation_id(),
+            ReplayStep::SubscribeFirst(_)
+            | ReplayStep::ResolvePort(_)
+            | ReplayStep::SubscribeLast(..) => NULL_VALUE,
         }
     }
 
@@ -151,7 +161,7 @@ impl Steps<StartedReplay> for ReplaySubscription {
     }
 
     fn abandon(&mut self, archive: &AeronArchive) {
-        if let Step::StartFor(_, start) | Step::Start(start) = &mut self.step {
+        if let ReplayStep::StartFor(_, start) | ReplayStep::Start(start) = &mut self.step {
             start.abandon(archive);
         }
     }

@@ -1,4 +1,4 @@
-//! [`Backoff`]: pauses between attempts that grow.
+//! [`Backoff`]: increasing pauses between attempts.
 
 /// First pause, in nanoseconds.
 const FIRST_NS: i64 = 1_000_000;
@@ -16,7 +16,7 @@ impl Backoff {
         Self { next_ns: FIRST_NS }
     }
 
-    /// Returns when the next attempt is due.
+    /// Returns the time of the next attempt.
     pub(super) fn next_attempt_ns(&mut self, now_ns: i64) -> i64 {
         let pause_ns = self.next_ns;
         self.next_ns = (2 * pause_ns).min(LONGEST_NS);

@@ -8,9 +8,9 @@ use super::super::error::{ArchiveClientError, Result};
 use super::counters::PersistentSubscriptionCounters;
 use super::listener::PersistentSubscriptionListener;
 
-/// Aeron's number for the start of the recording as the first position.
+/// Aeron's value for the start of the recording as start position.
 pub const FROM_START: i64 = -1;
-/// Aeron's number for the position at which the live stream is joined as the first position.
+/// Aeron's value for the position at which the live stream is joined, as start position.
 pub const FROM_LIVE: i64 = -2;
 
 /// The position of the first message of a persistent subscription.
@@ -18,15 +18,15 @@ pub const FROM_LIVE: i64 = -2;
 pub enum StartPosition {
     /// The start of the recording.
     FromStart,
-    /// Where the live stream is joined: nothing is replayed at first.
+    /// The position at which the live stream is joined: nothing is replayed at first.
     #[default]
     FromLive,
-    /// A position of the recording in bytes, where a frame begins.
+    /// A position of the recording in bytes, at which a frame begins.
     At(i64),
 }
 
 impl StartPosition {
-    /// Reads Aeron's number: [`FROM_START`], [`FROM_LIVE`] or a position. Returns `None` for others.
+    /// Converts Aeron's value: [`FROM_START`], [`FROM_LIVE`] or a position. Returns `None` for other values.
     #[must_use]
     pub const fn from_value(value: i64) -> Option<Self> {
         match value {
@@ -46,7 +46,7 @@ pub struct PersistentSubscriptionContext {
     pub start_position: StartPosition,
     /// Channel of the live stream: IPC, unicast, multicast, `control-mode=dynamic` or `aeron-spy:`.
     pub live_channel: String,
-    /// Stream id of the live stream, which is that of the recording.
+    /// Stream id of the live stream and of the recording.
     pub live_stream_id: i32,
     /// Channel of replays. Its port may be 0, and it may have `control-mode=response`.
     pub replay_channel: String,
@@ -54,15 +54,15 @@ pub struct PersistentSubscriptionContext {
     pub replay_stream_id: i32,
     /// Settings for the archive. Their handlers are not called.
     pub archive: ArchiveClientContext,
-    /// Learns what the subscription does (none).
+    /// Called with the events of the subscription (none).
     pub listener: Option<Box<dyn PersistentSubscriptionListener>>,
     /// Counters that are used instead of new ones (none).
     pub counters: PersistentSubscriptionCounters,
 }
 
 impl PersistentSubscriptionContext {
-    /// Makes the settings for a recording, its live stream, and the streams on which the archive replays it; all others have their
-    /// defaults.
+    /// Creates the settings for a recording, its live stream, and the channel and stream id of its replays. All others
+    /// have their defaults.
     #[must_use]
     pub fn new(
         archive: ArchiveClientContext,
@@ -91,7 +91,7 @@ impl PersistentSubscriptionContext {
         let mut replay_channel = parse(&self.replay_channel)?;
         parse(&self.live_channel)?;
         self.check_media(&replay_channel)?;
-        // A replay never takes up its stream again: the next one has another session.
+        // A replay cannot be rejoined: the next one has another session id.
         put(&mut replay_channel, key::REJOIN, "false")?;
         let kind = ReplayKind::of(&replay_channel);
         Ok(Settings {
@@ -127,7 +127,8 @@ impl PersistentSubscriptionContext {
         }
     }
 
-    /// A driver links a response channel to its request by the image of the request, so both travel alike.
+    /// Checks that a response channel has the media of the control channel: the driver links it to the image of the
+    /// request.
     fn check_media(&self, replay_channel: &ChannelUri) -> Result<()> {
         let control_channel = &self.archive.control_request_channel;
         if !is_response_mode(replay_channel) || control_channel.is_empty() {
@@ -162,14 +163,14 @@ fn refuse<T>(reason: String) -> Result<T> {
     Err(ArchiveClientError::Configuration(reason))
 }
 
-/// How a replay and its subscription come about.
+/// The order in which a replay and its subscription are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplayKind {
-    /// The replay comes first; the subscription is for its session alone.
+    /// The replay is first; the subscription receives only its session.
     SessionSpecific,
-    /// The subscription comes first: its driver chooses the port.
+    /// The subscription is first: its driver chooses the port.
     DynamicPort,
-    /// The subscription comes first; the replay is asked for on a publication that names the subscription.
+    /// The subscription is first; the replay is requested on a publication that names the subscription.
     Response(Media),
 }
 
@@ -197,7 +198,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// The streams, as labels of counters have them.
+    /// Returns the live and replay channels, for the labels of counters.
     pub(super) fn streams(&self) -> String {
         format!(
             "{} {} {} {}",
@@ -205,7 +206,7 @@ impl Settings {
         )
     }
 
-    /// When something that begins now has taken too long.
+    /// Returns the deadline of a step that begins now.
     pub(super) fn deadline_ns(&self, now_ns: i64) -> i64 {
         let timeout_ns = i64::try_from(self.archive.message_timeout_ns).unwrap_or(i64::MAX);
         now_ns.saturating_add(timeout_ns)

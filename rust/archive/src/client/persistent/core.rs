@@ -1,4 +1,4 @@
-//! [`Core`]: what a persistent subscription has in every state, and the ways from one state to another that several states take.
+//! [`Core`]: the data of a persistent subscription in every state, and the transitions that several states use.
 
 use aeron_client::{Aeron, ErrorCode};
 
@@ -7,11 +7,11 @@ use super::counters::{Counters, NO_JOIN_DIFFERENCE};
 use super::error::PersistentSubscriptionError;
 use super::link::ArchiveLink;
 use super::listener::PersistentSubscriptionListener;
-use super::set_up::{ReplayPlan, SetUp};
-use super::state::State;
+use super::set_up::{AwaitedReplayPlan, SetUp};
+use super::state::SubscriptionState;
 use super::status::PersistentSubscriptionStatus;
 
-/// What a persistent subscription has in every state.
+/// The data of a persistent subscription in every state.
 pub(super) struct Core {
     pub(super) aeron: Aeron,
     pub(super) settings: Settings,
@@ -21,18 +21,18 @@ pub(super) struct Core {
     pub(super) listener: Box<dyn PersistentSubscriptionListener>,
     /// Position up to which messages were delivered.
     pub(super) position: StartPosition,
-    /// Highest position at which a live image was seen.
+    /// Highest position of a live image so far.
     pub(super) highest_live_position: Option<i64>,
 }
 
-/// The way to another state. What the old state holds is closed before the listener is called.
+/// A transition to another state. The resources of the old state are closed before the listener is called.
 pub(super) struct Transition {
-    pub(super) to: State,
-    pub(super) notice: Option<Notice>,
+    pub(super) to: SubscriptionState,
+    pub(super) notice: Option<TransitionNotice>,
 }
 
-/// What the listener learns of a transition.
-pub(super) enum Notice {
+/// The event that the listener gets for a transition.
+pub(super) enum TransitionNotice {
     LiveJoined,
     LiveLeft,
     Error(PersistentSubscriptionError),
@@ -41,11 +41,11 @@ pub(super) enum Notice {
 }
 
 impl Transition {
-    pub(super) const fn to(to: State) -> Self {
+    pub(super) const fn to(to: SubscriptionState) -> Self {
         Self { to, notice: None }
     }
 
-    pub(super) const fn noticed(to: State, notice: Notice) -> Self {
+    pub(super) const fn noticed(to: SubscriptionState, notice: TransitionNotice) -> Self {
         Self {
             to,
             notice: Some(notice),
@@ -53,7 +53,7 @@ impl Transition {
     }
 
     pub(super) const fn fail(error: PersistentSubscriptionError) -> Self {
-        Self::noticed(State::Failed, Notice::Failure(error))
+        Self::noticed(SubscriptionState::Failed, TransitionNotice::Failure(error))
     }
 }
 
@@ -76,23 +76,23 @@ impl Core {
         self.highest_live_position = self.highest_live_position.max(Some(position));
     }
 
-    /// Looks up the recording again, and decides by its descriptor what comes next.
+    /// Looks up the recording again; its descriptor determines the next state.
     pub(super) fn refresh(&self) -> Transition {
         self.forget_join_difference();
-        Transition::to(State::SendListRequest)
+        Transition::to(SubscriptionState::SendListRequest)
     }
 
     /// Starts another replay.
-    pub(super) fn set_up_replay(&self, plan: ReplayPlan) -> Transition {
+    pub(super) fn set_up_replay(&self, plan: AwaitedReplayPlan) -> Transition {
         self.forget_join_difference();
         let set_up = SetUp::begin(plan, self.settings.kind);
-        Transition::to(State::SetUp(Box::new(set_up)))
+        Transition::to(SubscriptionState::SetUp(Box::new(set_up)))
     }
 
-    /// Starts another replay because the driver had no room for a resource, or fails if the driver refused the resource.
+    /// Starts another replay if the driver had no room for a resource, or fails if the driver refused the resource.
     pub(super) fn resource_failed(
         &self,
-        plan: ReplayPlan,
+        plan: AwaitedReplayPlan,
         resource: &'static str,
         source: aeron_client::Error,
     ) -> Transition {
@@ -100,7 +100,7 @@ impl Core {
         let error = PersistentSubscriptionError::Resource { resource, source };
         match is_temporary {
             true => Transition {
-                notice: Some(Notice::Error(error)),
+                notice: Some(TransitionNotice::Error(error)),
                 ..self.set_up_replay(plan)
             },
             false => Transition::fail(error),
@@ -108,7 +108,7 @@ impl Core {
     }
 }
 
-/// Whether the same command may succeed later.
+/// Returns whether the same command may succeed later.
 pub(super) const fn is_temporary(error: &aeron_client::Error) -> bool {
     matches!(
         error,
@@ -120,7 +120,7 @@ pub(super) const fn is_temporary(error: &aeron_client::Error) -> bool {
     )
 }
 
-/// Whether a deadline has passed.
+/// Returns whether a deadline has passed.
 pub(super) const fn is_past(deadline_ns: i64, now_ns: i64) -> bool {
     now_ns > deadline_ns
 }

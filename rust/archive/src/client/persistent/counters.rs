@@ -1,4 +1,4 @@
-//! The counters of a persistent subscription.
+//! Adds and updates the counters of a persistent subscription.
 
 use aeron_client::{Aeron, Counter};
 use aeron_memory::counters::MAX_LABEL_LENGTH;
@@ -9,19 +9,20 @@ use aeron_memory::counters::types::{
 
 use super::status::PersistentSubscriptionState;
 
-/// Join difference while there is no live image.
+/// Value of the join difference until there is a live image.
 pub const NO_JOIN_DIFFERENCE: i64 = i64::MIN;
 
-/// Counters that the application gives to a persistent subscription. Those that are `None` are added, and closed with the subscription.
+/// Counters that the application provides for a persistent subscription. If a counter is `None`, the subscription adds
+/// the counter, and closes it at the end.
 #[derive(Clone, Debug, Default)]
 pub struct PersistentSubscriptionCounters {
-    /// Shows the code of the state.
+    /// Code of the state.
     pub state: Option<Counter>,
-    /// Shows the join difference.
+    /// Join difference in bytes.
     pub join_difference: Option<Counter>,
-    /// Counts how often the live stream was lost.
+    /// Number of times that the live stream was lost.
     pub live_left: Option<Counter>,
-    /// Counts how often the live stream was joined.
+    /// Number of times that the live stream was joined.
     pub live_joined: Option<Counter>,
 }
 
@@ -39,7 +40,7 @@ struct UsedCounter {
 }
 
 impl Counters {
-    /// Adds the counters that are not given. Waits for the driver.
+    /// Adds the counters that the application has not provided. Waits for the driver.
     pub(super) fn add(
         aeron: &Aeron,
         given: PersistentSubscriptionCounters,
@@ -118,7 +119,7 @@ impl Counters {
 }
 
 impl UsedCounter {
-    /// Stores a value, unless the counter is closed: then its slot may be another counter's.
+    /// Stores a value, unless the counter is closed. The id of a closed counter may belong to another counter.
     fn set(&self, value: i64) {
         if !self.counter.is_closed() {
             self.counter.set(value);
@@ -130,7 +131,7 @@ impl UsedCounter {
     }
 }
 
-/// A label, cut where a counter has no more room.
+/// Returns a label, cut to the maximum length of a counter's label.
 fn label(name: &str, streams: &str) -> String {
     let mut label = format!("Persistent Subscription {name}: {streams}");
     while label.len() > MAX_LABEL_LENGTH {

@@ -1,4 +1,4 @@
-//! [`PersistentSubscriptionError`]: what can go wrong in a persistent subscription.
+//! [`PersistentSubscriptionError`]: errors of a persistent subscription.
 
 use std::time::Duration;
 
@@ -6,21 +6,21 @@ use aeron_protocol::archive::ArchiveErrorCode;
 
 use super::super::error::ArchiveClientError;
 
-/// Why a persistent subscription has ended, as Aeron distinguishes it.
+/// Why a persistent subscription has ended, in Aeron's categories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureReason {
-    /// Anything else.
+    /// Any other reason.
     Generic,
     /// The archive does not have the recording.
     RecordingNotFound,
-    /// The recording is of another stream than the live stream.
+    /// The stream id of the recording is not that of the live stream.
     StreamIdMismatch,
-    /// The recording does not have the position at which the replay would begin.
+    /// The recording does not contain the position at which the replay would begin.
     InvalidStartPosition,
 }
 
 impl FailureReason {
-    /// The name of the reason in Aeron.
+    /// Returns the name of the reason in Aeron.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -32,38 +32,38 @@ impl FailureReason {
     }
 }
 
-/// An error of a persistent subscription, which ends it or is reported to the listener alone.
+/// An error of a persistent subscription. It ends the subscription, or is only reported to the listener.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PersistentSubscriptionError {
     /// The archive does not have the recording.
     #[error("unknown recording id: {recording_id}")]
     UnknownRecording {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
-    /// The recording is of another stream than the live stream.
+    /// The stream id of the recording is not that of the live stream.
     #[error(
         "Requested live stream with ID: {live_stream_id} does not match stream ID: {recorded_stream_id} for recording: {recording_id}"
     )]
     StreamIdMismatch {
-        /// The live stream.
+        /// Stream id of the live stream.
         live_stream_id: i32,
-        /// The recorded stream.
+        /// Stream id of the recording.
         recorded_stream_id: i32,
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
-    /// The recording ended before a position at which the live stream was seen: messages would be missing.
+    /// The recording ended before the highest position of the live stream: messages would be missing.
     #[error(
         "recording {recording_id} stopped at position={stop_position} which is earlier than last observed live position={live_position}"
     )]
     StoppedBeforeLivePosition {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
-        /// Where the recording ended.
+        /// Stop position of the recording.
         stop_position: i64,
-        /// The highest position at which the live stream was seen.
+        /// Highest position of the live stream.
         live_position: i64,
     },
     /// The position is before the start of the recording.
@@ -73,9 +73,9 @@ pub enum PersistentSubscriptionError {
     BeforeStart {
         /// The position.
         position: i64,
-        /// Where the recording starts.
+        /// Start position of the recording.
         start_position: i64,
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
     /// The position is beyond the end of the recording.
@@ -85,17 +85,17 @@ pub enum PersistentSubscriptionError {
     BeyondStop {
         /// The position.
         position: i64,
-        /// Where the recording ended.
+        /// Stop position of the recording.
         stop_position: i64,
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
-    /// The live stream began before the position that was reached: it is not the stream that was recorded.
+    /// The live stream began before the position that was reached, so it is not the stream that was recorded.
     #[error(
         "live stream joined at position {joined} which is earlier than last seen position {position}"
     )]
     JoinedBehind {
-        /// Where the live image was joined.
+        /// Position at which the live image was joined.
         joined: i64,
         /// The position that was reached.
         position: i64,
@@ -103,23 +103,23 @@ pub enum PersistentSubscriptionError {
     /// The archive refused a request.
     #[error("{request} failed: {}", words(source))]
     Refused {
-        /// The request.
+        /// Name of the request.
         request: &'static str,
         /// The archive's refusal.
         source: ArchiveClientError,
     },
-    /// No connection to the archive was made, or the settings of the archive's client cannot be used.
+    /// The connection to the archive failed, or the settings of the archive's client are not valid.
     #[error(transparent)]
     Archive(ArchiveClientError),
     /// The driver refused a publication or subscription, or the Aeron client is closed.
     #[error("{resource}: {source}")]
     Resource {
-        /// The publication or subscription.
+        /// Name of the publication or subscription.
         resource: &'static str,
-        /// Why.
+        /// Reason.
         source: aeron_client::Error,
     },
-    /// There is no live image within the message timeout. The subscription waits on.
+    /// No live image was available within the message timeout. The subscription continues to wait.
     #[error(
         "No image became available on the live subscription within {waited:?}. The publisher may have stopped, channel or stream id may be wrong, or a firewall may be in between."
     )]
@@ -130,7 +130,7 @@ pub enum PersistentSubscriptionError {
 }
 
 impl PersistentSubscriptionError {
-    /// The reason, as Aeron distinguishes it.
+    /// Returns the reason in Aeron's categories.
     #[must_use]
     pub fn reason(&self) -> FailureReason {
         match self {
@@ -151,7 +151,7 @@ impl PersistentSubscriptionError {
 /// Name of the replay request in error texts.
 pub(super) const REPLAY_REQUEST: &str = "replay request";
 
-/// Only a refused replay says something about the recording or the position.
+/// Returns the reason for a refusal. Only the refusal of a replay concerns the recording or the position.
 fn reason_of_refusal(request: &str, refusal: &ArchiveClientError) -> FailureReason {
     match refusal.archive_code() {
         Some(ArchiveErrorCode::InvalidPosition) if request == REPLAY_REQUEST => {
@@ -164,7 +164,7 @@ fn reason_of_refusal(request: &str, refusal: &ArchiveClientError) -> FailureReas
     }
 }
 
-/// The archive's own words, without those of the client around them.
+/// Returns the message of the archive, without the text that the client adds.
 fn words(error: &ArchiveClientError) -> String {
     match error {
         ArchiveClientError::Refused { message, .. } => message.clone(),

@@ -15,7 +15,7 @@ pub(super) struct ArchiveLink {
     context: ArchiveClientContext,
     state: LinkState,
     backoff: Backoff,
-    /// Requests whose answers are of no interest.
+    /// Requests whose responses are ignored.
     unwatched: Vec<Ticket<()>>,
 }
 
@@ -26,7 +26,7 @@ enum LinkState {
     Closed,
 }
 
-/// News of the session.
+/// An event of the session.
 pub(super) enum LinkEvent {
     /// The session was opened.
     Connected,
@@ -38,13 +38,13 @@ pub(super) enum LinkEvent {
     Unusable(ArchiveClientError),
 }
 
-/// Outcome of a request so far.
+/// The state of a request's answer.
 pub(super) enum Answered<T> {
     /// There is no answer yet.
     Pending,
     Value(T),
     Refused(ArchiveClientError),
-    /// No answer has come within the message timeout.
+    /// No answer arrived within the message timeout.
     Expired,
 }
 
@@ -105,7 +105,7 @@ impl ArchiveLink {
         }
     }
 
-    /// Sends a request. Returns `None` if there is no session, which the next poll tells.
+    /// Sends a request. Returns `None` if there is no session; the next poll reports that.
     pub(super) fn submit<T>(&mut self, call: &ArchiveCall<T>, now_ns: i64) -> Option<Ticket<T>> {
         self.session()?.submit(call, now_ns).ok()
     }
@@ -120,7 +120,7 @@ impl ArchiveLink {
         self.session()?.submit_on(publication, call, now_ns).ok()
     }
 
-    /// Takes the outcome of a request.
+    /// Removes and returns the outcome of a request.
     pub(super) fn take<T>(&mut self, ticket: &Ticket<T>) -> Answered<T> {
         let Some(session) = self.session() else {
             return Answered::Pending;
@@ -133,7 +133,7 @@ impl ArchiveLink {
                 error @ (ArchiveClientError::Refused { .. }
                 | ArchiveClientError::UnexpectedResponse { .. }),
             )) => Answered::Refused(error),
-            // The session cannot be used any more: the next poll finds that out.
+            // The session cannot be used any more; the next poll reports that.
             Some(Err(_)) => {
                 session.close();
                 Answered::Pending
@@ -141,7 +141,7 @@ impl ArchiveLink {
         }
     }
 
-    /// Takes the outcome of a replay request. A replay that is started after the message timeout is stopped.
+    /// Removes and returns the outcome of a replay request. A replay that starts after the message timeout is stopped.
     pub(super) fn take_replay(&mut self, ticket: &Ticket<i64>) -> Answered<i64> {
         let answered = self.take(ticket);
         if let (Answered::Expired, Some(session)) = (&answered, self.session()) {
@@ -157,7 +157,7 @@ impl ArchiveLink {
         self.unwatched.extend(sent);
     }
 
-    /// Closes the session for good.
+    /// Closes the session and does not open it again.
     pub(super) fn close(&mut self) {
         self.unwatched.clear();
         self.state = LinkState::Closed;

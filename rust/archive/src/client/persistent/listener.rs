@@ -1,24 +1,26 @@
-//! [`PersistentSubscriptionListener`]: what the application learns of a persistent subscription.
+//! [`PersistentSubscriptionListener`]: the events of a persistent subscription.
 
 use super::error::PersistentSubscriptionError;
 
-/// Learns what a persistent subscription does. All methods are called inside a poll; each does nothing by default.
+/// Receives the events of a persistent subscription. All methods are called during a poll; each does nothing by
+/// default.
 ///
-/// A [`PersistentSubscriptionStatus`](super::PersistentSubscriptionStatus) has the new state already.
+/// When a method is called, [`PersistentSubscriptionStatus`](super::PersistentSubscriptionStatus) already has the new
+/// state.
 pub trait PersistentSubscriptionListener: Send {
-    /// Messages come from the live stream from now on.
+    /// Called when the live stream was joined. The next messages are from the live stream.
     fn on_live_joined(&mut self) {}
 
-    /// The live stream was lost: messages come from a replay next.
+    /// Called when the live stream was lost: the next messages are from a replay.
     fn on_live_left(&mut self) {}
 
-    /// An error: the subscription has ended by it, or goes on.
+    /// Called with an error. The status tells whether the subscription has failed or continues.
     fn on_error(&mut self, error: &PersistentSubscriptionError) {
         let _ = error;
     }
 }
 
-/// Ignores everything.
+/// Ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NoListener;
 

@@ -1,4 +1,4 @@
-//! Looking up the recording (states 1 and 2), and the choice between replay and live stream.
+//! Looks up the recording (states 1 and 2), and chooses between a replay and the live stream.
 
 use aeron_protocol::archive::ArchiveErrorCode;
 
@@ -8,20 +8,20 @@ use super::context::StartPosition;
 use super::core::{Core, Transition};
 use super::error::PersistentSubscriptionError;
 use super::link::Answered;
-use super::set_up::ReplayPlan;
-use super::state::State;
+use super::set_up::AwaitedReplayPlan;
+use super::state::SubscriptionState;
 use crate::catalog::RecordingDescriptor;
 
 /// Sends the request.
 pub(super) fn send(core: &mut Core, now_ns: i64) -> Transition {
     let call = ArchiveCall::list_recording(core.settings.recording_id);
     Transition::to(match core.archive.submit(&call, now_ns) {
-        Some(ticket) => State::AwaitList(ticket),
-        None => State::AwaitArchive,
+        Some(ticket) => SubscriptionState::AwaitList(ticket),
+        None => SubscriptionState::AwaitArchive,
     })
 }
 
-/// Takes the descriptor.
+/// Receives the descriptor of the recording.
 pub(super) fn receive(
     core: &mut Core,
     ticket: &Ticket<Option<RecordingDescriptor>>,
@@ -29,7 +29,7 @@ pub(super) fn receive(
     let recording_id = core.settings.recording_id;
     let failure = match core.archive.take(ticket) {
         Answered::Pending => return None,
-        Answered::Expired => return Some(Transition::to(State::SendListRequest)),
+        Answered::Expired => return Some(Transition::to(SubscriptionState::SendListRequest)),
         Answered::Value(Some(recording)) => return Some(go_on(core, &recording)),
         Answered::Value(None) => PersistentSubscriptionError::UnknownRecording { recording_id },
         Answered::Refused(error) if is_unknown_recording(&error) => {
@@ -48,7 +48,7 @@ fn is_unknown_recording(error: &ArchiveClientError) -> bool {
 }
 
 fn go_on(core: &mut Core, recording: &RecordingDescriptor) -> Transition {
-    let wanted = Wanted {
+    let wanted = RecordingCriteria {
         live_stream_id: core.settings.live_stream_id,
         position: core.position,
         highest_live_position: core.highest_live_position,
@@ -56,7 +56,7 @@ fn go_on(core: &mut Core, recording: &RecordingDescriptor) -> Transition {
     match wanted.choose(recording) {
         Ok(Choice::Live { position }) => {
             core.position = position;
-            Transition::to(State::AddLive)
+            Transition::to(SubscriptionState::AddLive)
         }
         Ok(Choice::Replay(plan)) => {
             core.position = StartPosition::At(plan.position);
@@ -66,24 +66,24 @@ fn go_on(core: &mut Core, recording: &RecordingDescriptor) -> Transition {
     }
 }
 
-/// What the subscription wants of the recording.
-struct Wanted {
+/// The part of the recording that the subscription needs.
+struct RecordingCriteria {
     live_stream_id: i32,
     position: StartPosition,
     highest_live_position: Option<i64>,
 }
 
-/// Where the next messages come from.
+/// The source of the next messages.
 #[derive(Debug, PartialEq, Eq)]
 enum Choice {
-    /// The live stream, joined at the position.
+    /// The live stream, joined at this position.
     Live {
         position: StartPosition,
     },
-    Replay(ReplayPlan),
+    Replay(AwaitedReplayPlan),
 }
 
-impl Wanted {
+impl RecordingCriteria {
     fn choose(
         &self,
         recording: &RecordingDescriptor,
@@ -105,7 +105,7 @@ impl Wanted {
                 position: StartPosition::At(position),
             });
         }
-        Ok(Choice::Replay(ReplayPlan {
+        Ok(Choice::Replay(AwaitedReplayPlan {
             position,
             join_window: i64::from(recording.term_length) / 4,
         }))
@@ -138,7 +138,7 @@ impl Wanted {
     }
 }
 
-/// Whether the recording has the position.
+/// Returns whether the recording has the position.
 fn check_range(
     recording: &RecordingDescriptor,
     position: i64,
@@ -191,8 +191,8 @@ mod tests {
         }
     }
 
-    fn wanted(position: StartPosition) -> Wanted {
-        Wanted {
+    fn wanted(position: StartPosition) -> RecordingCriteria {
+        RecordingCriteria {
             live_stream_id: 2,
             position,
             highest_live_position: None,
@@ -200,7 +200,7 @@ mod tests {
     }
 
     fn replay(position: i64) -> Choice {
-        Choice::Replay(ReplayPlan {
+        Choice::Replay(AwaitedReplayPlan {
             position,
             join_window: 16384,
         })
@@ -239,7 +239,7 @@ mod tests {
     /// 11-31, 11-32, 11-53
     #[test]
     fn a_recording_that_does_not_fit_fails_with_the_first_reason() {
-        let refusal = |wanted: &Wanted, recording: &RecordingDescriptor| {
+        let refusal = |wanted: &RecordingCriteria, recording: &RecordingDescriptor| {
             wanted.choose(recording).unwrap_err().to_string()
         };
         let stopped = recording(1024, 4096);
@@ -251,7 +251,7 @@ mod tests {
             refusal(&wanted(StartPosition::At(4128)), &stopped),
             "requested replay start position=4128 must be less than the limit position=4096 for recording 7"
         );
-        let seen_live = Wanted {
+        let seen_live = RecordingCriteria {
             highest_live_position: Some(4128),
             ..wanted(StartPosition::At(992))
         };
@@ -259,7 +259,7 @@ mod tests {
             refusal(&seen_live, &stopped),
             "recording 7 stopped at position=4096 which is earlier than last observed live position=4128"
         );
-        let other_stream = Wanted {
+        let other_stream = RecordingCriteria {
             live_stream_id: 3,
             ..seen_live
         };

@@ -1,18 +1,18 @@
-//! The live stream: waiting for it, joining it without a replay, and delivering it (states 14 to 16).
+//! The live stream: waits for it, joins it without a replay, and delivers it (states 14 to 16).
 
 use aeron_client::{PendingOperation, Subscription};
 
 use super::context::StartPosition;
-use super::core::{Core, Notice, Transition, is_past, is_temporary};
+use super::core::{Core, Transition, TransitionNotice, is_past, is_temporary};
 use super::error::PersistentSubscriptionError;
 use super::read_image::ReadImage;
-use super::state::{State, Step};
+use super::state::{StateOutcome, SubscriptionState};
 use super::turn::Turn;
 
-/// A live stream that was joined.
+/// A live stream after it was joined.
 #[derive(Clone)]
 pub(super) struct LiveStream {
-    /// Keeps the image.
+    /// Held because the image ends with its subscription.
     subscription: Subscription,
     pub(super) image: ReadImage,
 }
@@ -23,21 +23,21 @@ pub(super) enum LiveWait {
     Added(Subscription, Overdue),
 }
 
-/// When a missing image is reported.
+/// Whether and when a missing image is reported.
 pub(super) enum Overdue {
     After { deadline_ns: i64 },
     Reported,
 }
 
-/// Why there is no live subscription.
+/// Why the live subscription could not be added.
 pub(super) enum LiveFailure {
-    /// It may be added later.
+    /// Adding it may succeed later.
     Temporary(PersistentSubscriptionError),
     Refused(PersistentSubscriptionError),
 }
 
 impl LiveWait {
-    /// Asks the driver for the subscription.
+    /// Asks the driver to add the subscription.
     pub(super) fn subscribe(core: &Core) -> Result<Self, LiveFailure> {
         let settings = &core.settings;
         let (channel, stream_id) = (&settings.live_channel, settings.live_stream_id);
@@ -45,7 +45,7 @@ impl LiveWait {
         adding.map(Self::Adding).map_err(LiveFailure::of)
     }
 
-    /// Returns the live stream once there is one. Reports once if it is overdue.
+    /// Returns the live stream once its image is available. Reports once if it is overdue.
     pub(super) fn poll(
         &mut self,
         core: &mut Core,
@@ -61,7 +61,7 @@ impl LiveWait {
         let Self::Added(subscription, overdue) = self else {
             return Ok(None);
         };
-        // Only the first publisher's: a persistent subscription reads one stream.
+        // Only the image of the first publisher: a persistent subscription reads one stream.
         if let Some(image) = subscription.image_at(0) {
             let subscription = subscription.clone();
             return Ok(Some(LiveStream {
@@ -89,24 +89,26 @@ impl LiveFailure {
         }
     }
 
-    /// Tries again, or fails.
+    /// Returns the transition that tries again, or the failure.
     fn into_transition(self) -> Transition {
         match self {
-            Self::Temporary(error) => Transition::noticed(State::AddLive, Notice::Error(error)),
+            Self::Temporary(error) => {
+                Transition::noticed(SubscriptionState::AddLive, TransitionNotice::Error(error))
+            }
             Self::Refused(error) => Transition::fail(error),
         }
     }
 }
 
-/// Adds the live subscription where no replay runs.
+/// Adds the live subscription when no replay is active.
 pub(super) fn add(core: &Core) -> Transition {
     match LiveWait::subscribe(core) {
-        Ok(wait) => Transition::to(State::AwaitLive(Box::new(wait))),
+        Ok(wait) => Transition::to(SubscriptionState::AwaitLive(Box::new(wait))),
         Err(failure) => failure.into_transition(),
     }
 }
 
-/// Joins the live stream where no replay runs.
+/// Joins the live stream when no replay is active.
 pub(super) fn join(core: &mut Core, wait: &mut LiveWait, now_ns: i64) -> Option<Transition> {
     let live = match wait.poll(core, now_ns) {
         Ok(live) => live?,
@@ -115,40 +117,40 @@ pub(super) fn join(core: &mut Core, wait: &mut LiveWait, now_ns: i64) -> Option<
     let joined = live.image.position();
     core.saw_live_position(joined);
     Some(match place_of(joined, core.position) {
-        Place::Reached => {
+        LiveJoinPlace::Reached => {
             core.position = StartPosition::At(joined);
             core.set_join_difference(0);
-            Transition::noticed(State::Live(live), Notice::LiveJoined)
+            Transition::noticed(SubscriptionState::Live(live), TransitionNotice::LiveJoined)
         }
-        Place::Behind { position } => {
+        LiveJoinPlace::Behind { position } => {
             Transition::fail(PersistentSubscriptionError::JoinedBehind { joined, position })
         }
-        Place::Ahead => core.refresh(),
+        LiveJoinPlace::Ahead => core.refresh(),
     })
 }
 
-/// Where a live image was joined.
+/// The position of a live image relative to the position that was reached.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
-    /// At the position that was reached: nothing is missing.
+enum LiveJoinPlace {
+    /// The same position: no message is missing.
     Reached,
-    /// Before it: the stream is another one.
+    /// Below it: the live stream is not the recorded one.
     Behind { position: i64 },
-    /// After it: the recording may have what is missing.
+    /// Above it: the recording may have the missing messages.
     Ahead,
 }
 
-const fn place_of(joined: i64, reached: StartPosition) -> Place {
+const fn place_of(joined: i64, reached: StartPosition) -> LiveJoinPlace {
     match reached {
-        StartPosition::At(position) if joined < position => Place::Behind { position },
-        StartPosition::At(position) if joined > position => Place::Ahead,
-        _ => Place::Reached,
+        StartPosition::At(position) if joined < position => LiveJoinPlace::Behind { position },
+        StartPosition::At(position) if joined > position => LiveJoinPlace::Ahead,
+        _ => LiveJoinPlace::Reached,
     }
 }
 
 impl LiveStream {
-    /// Delivers messages. Looks up the recording again when the image is gone and everything of it was delivered.
-    pub(super) fn step(&mut self, core: &mut Core, turn: &mut Turn<'_>) -> Step {
+    /// Delivers messages. After the image is closed and all of it was delivered, looks up the recording again.
+    pub(super) fn step(&mut self, core: &mut Core, turn: &mut Turn<'_>) -> StateOutcome {
         if turn.deliver(&mut self.image)? > 0 || !self.image.is_closed() {
             return Ok(None);
         }
@@ -156,12 +158,12 @@ impl LiveStream {
         core.saw_live_position(position);
         core.position = StartPosition::At(position);
         Ok(Some(Transition {
-            notice: Some(Notice::LiveLeft),
+            notice: Some(TransitionNotice::LiveLeft),
             ..core.refresh()
         }))
     }
 
-    /// Lets a driver of this process bring what the stream waits for.
+    /// Runs a driver in this process, so that it can receive the data that the stream waits for.
     pub(super) fn bring_more(&self) {
         self.subscription.is_readable();
     }
@@ -175,9 +177,9 @@ mod tests {
     #[test]
     fn a_live_stream_joined_elsewhere_is_behind_or_ahead() {
         let at = StartPosition::At(64);
-        assert_eq!(place_of(64, at), Place::Reached);
-        assert_eq!(place_of(0, StartPosition::FromLive), Place::Reached);
-        assert_eq!(place_of(32, at), Place::Behind { position: 64 });
-        assert_eq!(place_of(96, at), Place::Ahead);
+        assert_eq!(place_of(64, at), LiveJoinPlace::Reached);
+        assert_eq!(place_of(0, StartPosition::FromLive), LiveJoinPlace::Reached);
+        assert_eq!(place_of(32, at), LiveJoinPlace::Behind { position: 64 });
+        assert_eq!(place_of(96, at), LiveJoinPlace::Ahead);
     }
 }

@@ -1,6 +1,7 @@
-//! [`PersistentSubscription`]: a recorded stream without gaps, from the archive first and then live.
+//! [`PersistentSubscription`]: a recorded stream without gaps, first replayed and then live.
 //!
-//! A state machine that its owner polls. Each state is a value with what it holds ([`state`]); what all of them share is in [`core`].
+//! It is a state machine that its owner polls. Each state is a value with its resources ([`state`]); the data that all
+//! of them share are in [`core`].
 
 mod backoff;
 mod context;
@@ -26,11 +27,11 @@ use aeron_client::{
     MAX_BATCH_BYTES,
 };
 
-use self::core::{Core, Notice, Transition};
+use self::core::{Core, Transition, TransitionNotice};
 use self::counters::Counters;
 use self::link::{ArchiveLink, LinkEvent};
 use self::listener::NoListener;
-use self::state::State;
+use self::state::SubscriptionState;
 use self::turn::{OnMessage, Turn};
 use super::error::Result;
 
@@ -40,16 +41,17 @@ pub use self::error::{FailureReason, PersistentSubscriptionError};
 pub use self::listener::PersistentSubscriptionListener;
 pub use self::status::{PersistentSubscriptionState, PersistentSubscriptionStatus};
 
-/// A recorded stream, read from the archive first and then live: each message of the recording once, in order, whether it comes from a
-/// replay or from the publisher.
+/// A recorded stream, first replayed by the archive and then live. Delivers each message of the recording once and in
+/// order, whether from a replay or from the publisher.
 ///
-/// If the live stream is lost, a replay goes on where it ended, until the live stream is joined again. A loss of the archive is
-/// harmless while the live stream runs; a replay goes on when the archive is back. The subscription fails instead of leaving out a
-/// message.
+/// If the live stream is lost, a replay continues after the last delivered data, until the live stream is joined again.
+/// While the live stream is read, the archive is not needed. If the archive is lost during a replay, the replay
+/// continues after reconnection. If a message would be missing, the subscription fails.
 ///
-/// The owner polls it again and again; nothing blocks, and there is no thread. Messages are whole: a message may begin in a replay and
-/// end in the live stream. Of several publishers on the live stream only the first one's messages come: give the live channel a
-/// `session-id` to choose. Messages of a stream that is joined inside a message begin with the next message.
+/// The owner polls it repeatedly; no call blocks, and there is no thread. Messages are assembled from their fragments:
+/// a message may begin in a replay and end in the live stream. If the live stream has several publishers, only the
+/// messages of the first one are delivered; set the `session-id` of the live channel to choose another one. If a stream
+/// is joined within a message, delivery begins with the next message.
 ///
 /// ```no_run
 /// use aeron_archive::client::{
@@ -73,7 +75,7 @@ pub use self::status::{PersistentSubscriptionState, PersistentSubscriptionStatus
 /// ```
 pub struct PersistentSubscription {
     core: Core,
-    state: State,
+    state: SubscriptionState,
     assembler: ImageFragmentAssembler,
     /// Whether the Aeron client is closed with the subscription.
     owns_client: bool,
@@ -81,12 +83,13 @@ pub struct PersistentSubscription {
 
 /// Making and closing.
 impl PersistentSubscription {
-    /// Makes a subscription by an Aeron client that stays the caller's. Adds the counters, for which it waits; sends nothing to the
-    /// archive before the first poll.
+    /// Creates a subscription that uses an existing Aeron client, and does not close it. Adds the counters, for which
+    /// it waits. Sends nothing to the archive before the first poll.
     ///
     /// # Errors
     /// [`ArchiveClientError::Configuration`](super::ArchiveClientError::Configuration),
-    /// [`ArchiveClientError::InvalidChannel`](super::ArchiveClientError::InvalidChannel), or the driver refused a counter.
+    /// [`ArchiveClientError::InvalidChannel`](super::ArchiveClientError::InvalidChannel), or the driver refused a
+    /// counter.
     pub fn new(aeron: &Aeron, context: PersistentSubscriptionContext) -> Result<Self> {
         let settings = context.conclude()?;
         let counters = Counters::add(aeron, context.counters, &settings.streams())?;
@@ -102,14 +105,14 @@ impl PersistentSubscription {
         };
         Ok(Self {
             core,
-            state: State::AwaitArchive,
+            state: SubscriptionState::AwaitArchive,
             assembler: ImageFragmentAssembler::default(),
             owns_client: false,
         })
     }
 
-    /// As [`new`](Self::new), with an Aeron client of its own, whose conductor runs in [`poll`](Self::poll) and which is closed with
-    /// the subscription.
+    /// As [`new`](Self::new), but with its own Aeron client. Its conductor runs in [`poll`](Self::poll), and it is
+    /// closed with the subscription.
     ///
     /// # Errors
     /// As [`new`](Self::new); the client cannot be connected.
@@ -132,19 +135,19 @@ impl PersistentSubscription {
         Ok(subscription)
     }
 
-    /// The state, the reason of a failure, and the join difference.
+    /// Returns the state, the reason of a failure, and the join difference.
     #[must_use]
     pub fn status(&self) -> PersistentSubscriptionStatus {
         self.core.status.clone()
     }
 
-    /// The channel of replays, as the counters show it.
+    /// Returns the channel of replays, as in the labels of the counters.
     #[must_use]
     pub fn replay_channel(&self) -> &str {
         &self.core.settings.replay_channel
     }
 
-    /// Stops the replay, and closes the streams, the session with the archive, and the counters that the application did not give. Does
+    /// Stops the replay, and closes the streams, the session with the archive, and the counters that were added. Does
     /// nothing if the subscription is closed.
     pub fn close(&mut self) {
         if self.core.status.is_closed() {
@@ -155,7 +158,7 @@ impl PersistentSubscription {
             let now_ns = self.now_ns();
             self.core.archive.stop_replay(id, now_ns);
         }
-        self.state = State::AwaitArchive;
+        self.state = SubscriptionState::AwaitArchive;
         self.core.archive.close();
         self.core.counters.close();
         if self.owns_client {
@@ -166,16 +169,18 @@ impl PersistentSubscription {
 
 /// Polling.
 impl PersistentSubscription {
-    /// Takes one step, and calls `handler` with the messages of up to `fragment_limit` fragments. Returns a work count, which is 0 if
-    /// there was nothing to do. It is no number of messages.
+    /// Takes one step, and calls `handler` with the messages of up to `fragment_limit` fragments.
     ///
-    /// The handler returns `()`, an [`Action`], or a `Result` of either; an error consumes the message and ends the poll. After
-    /// [`Action::Abort`] the message comes again. The position in a header is that of the recording, the session id that of the stream
-    /// in which the message began. A subscription that failed, or is closed, has nothing to do.
+    /// Returns a work count, which is 0 if there was nothing to do. It is not the number of messages.
+    ///
+    /// The handler returns `()`, an [`Action`], or a `Result` of either; an error consumes the message and ends the
+    /// poll. After [`Action::Abort`] the next poll delivers the message again. The position in a header is that of the
+    /// recording. The session id is that of the stream in which the message began. A subscription that has failed or is
+    /// closed does nothing.
     ///
     /// # Errors
-    /// The handler's error; [`aeron_client::Error::CorruptLog`] of an image, after which the subscription goes on by a replay; there is
-    /// no memory for a message.
+    /// The handler's error. [`aeron_client::Error::CorruptLog`] of an image, after which the subscription continues
+    /// with a replay. There is no memory for a message.
     pub fn poll<O: HandlerOutcome>(
         &mut self,
         mut handler: impl FnMut(Fragment<'_>) -> O,
@@ -198,7 +203,7 @@ impl PersistentSubscription {
         }
     }
 
-    /// As [`poll`](Self::poll), under Aeron's name for a handler that returns an [`Action`].
+    /// As [`poll`](Self::poll). This is Aeron's name for a poll whose handler returns an [`Action`].
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -212,7 +217,7 @@ impl PersistentSubscription {
 
     /// Takes one step, and copies messages to the end of `batch`. Returns the number of messages.
     ///
-    /// If there is no memory for a message, the message comes again with the next poll.
+    /// If there is no memory for a message, the next poll returns the message again.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -276,7 +281,7 @@ impl PersistentSubscription {
         on_message: &mut OnMessage<'_>,
         fragment_limit: usize,
     ) -> aeron_client::Result<usize> {
-        if self.core.status.is_closed() || matches!(self.state, State::Failed) {
+        if self.core.status.is_closed() || matches!(self.state, SubscriptionState::Failed) {
             return Ok(0);
         }
         let mut work = self.core.aeron.do_work();
@@ -329,25 +334,25 @@ impl PersistentSubscription {
         }
     }
 
-    /// Goes to another state. The listener is called last.
+    /// Changes to another state. The listener is called last.
     fn go(&mut self, transition: Transition) {
         self.state = transition.to;
-        if let Some(Notice::Failure(error)) = &transition.notice {
+        if let Some(TransitionNotice::Failure(error)) = &transition.notice {
             self.core.status.set_failure(error.clone());
             self.core.archive.close();
         }
         self.show_state();
         match transition.notice {
             None => {}
-            Some(Notice::LiveJoined) => {
+            Some(TransitionNotice::LiveJoined) => {
                 self.core.counters.count_live_joined();
                 self.core.listener.on_live_joined();
             }
-            Some(Notice::LiveLeft) => {
+            Some(TransitionNotice::LiveLeft) => {
                 self.core.counters.count_live_left();
                 self.core.listener.on_live_left();
             }
-            Some(Notice::Error(error) | Notice::Failure(error)) => {
+            Some(TransitionNotice::Error(error) | TransitionNotice::Failure(error)) => {
                 self.core.listener.on_error(&error);
             }
         }

@@ -1,15 +1,15 @@
-//! [`ReadImage`]: an image, and how far it was read, also when it was closed meanwhile.
+//! [`ReadImage`]: an image and its read position, which stays correct if the image is closed during a poll.
 
 use aeron_client::{Action, Fragment, Image, Result};
 
-/// An image, and how far it was read.
+/// An image and its read position.
 ///
-/// An image that is closed while a handler runs keeps the position at which that poll began. A position taken from it would bring what
-/// the poll delivered once more, so the end of the last frame that was taken is remembered here.
+/// If an image is closed while a handler runs, its own position stays where that poll began. A replay from there would
+/// deliver the messages of that poll twice. So the end of the last delivered frame is stored here.
 #[derive(Clone)]
 pub(super) struct ReadImage {
     image: Image,
-    /// End of the last frame that was taken.
+    /// End of the last delivered frame.
     taken: i64,
 }
 
@@ -19,7 +19,7 @@ impl ReadImage {
         Self { image, taken }
     }
 
-    /// Position up to which the image was read.
+    /// Returns the position up to which the image was read.
     pub(super) fn position(&self) -> i64 {
         self.image.position().max(self.taken)
     }
@@ -37,7 +37,7 @@ impl ReadImage {
         let taken = &mut self.taken;
         self.image.poll(
             |fragment| {
-                // Before the call: what a handler that panics was given counts as taken.
+                // Before the call: a frame counts as delivered even if the handler panics.
                 let before = std::mem::replace(taken, fragment.header().position());
                 let action = handler(fragment);
                 if action == Action::Abort {

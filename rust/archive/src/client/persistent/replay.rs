@@ -1,4 +1,4 @@
-//! [`AwaitedReplay`] and [`Replaying`]: a replay that runs (state 12), and the live stream that it comes close to.
+//! [`AwaitedReplay`] and [`Replaying`]: an active replay (state 12), and the approach to the live stream.
 
 use aeron_client::Subscription;
 
@@ -9,14 +9,14 @@ use super::error::PersistentSubscriptionError;
 use super::link::Answered;
 use super::live::{LiveFailure, LiveStream, LiveWait};
 use super::read_image::ReadImage;
-use super::set_up::ReplayPlan;
-use super::state::{State, Step};
+use super::set_up::AwaitedReplayPlan;
+use super::state::{StateOutcome, SubscriptionState};
 use super::switch::Switching;
 use super::turn::Turn;
 
-/// A replay that was started, and whose image is not there.
+/// A replay that was started, before its image is available.
 pub(super) struct AwaitedReplay {
-    plan: ReplayPlan,
+    plan: AwaitedReplayPlan,
     replay_session_id: i64,
     subscription: Subscription,
     deadline_ns: i64,
@@ -24,7 +24,7 @@ pub(super) struct AwaitedReplay {
 
 impl AwaitedReplay {
     pub(super) const fn new(
-        plan: ReplayPlan,
+        plan: AwaitedReplayPlan,
         replay_session_id: i64,
         subscription: Subscription,
         deadline_ns: i64,
@@ -41,9 +41,9 @@ impl AwaitedReplay {
         self.replay_session_id
     }
 
-    /// Looks for the image. If it is late, the replay is stopped and another one is set up.
+    /// Checks whether the image is available. If the image is overdue, stops the replay and sets up another one.
     pub(super) fn step(&self, core: &mut Core, now_ns: i64) -> Option<Transition> {
-        // The session id of a replay is in the low 32 bits of its id.
+        // The session id of a replay is in the low 32 bits of the replay id.
         let session_id = self.replay_session_id as i32;
         if let Some(image) = self.subscription.image_by_session_id(session_id) {
             let stream = ReplayStream {
@@ -52,7 +52,9 @@ impl AwaitedReplay {
                 image: ReadImage::new(image),
             };
             let replaying = Replaying::new(stream, self.plan.join_window);
-            return Some(Transition::to(State::Replay(Box::new(replaying))));
+            return Some(Transition::to(SubscriptionState::Replay(Box::new(
+                replaying,
+            ))));
         }
         is_past(self.deadline_ns, now_ns).then(|| {
             core.archive.stop_replay(self.replay_session_id, now_ns);
@@ -61,17 +63,17 @@ impl AwaitedReplay {
     }
 }
 
-/// A replay that is received.
+/// A replay with its image.
 #[derive(Clone)]
 pub(super) struct ReplayStream {
     pub(super) session_id: i64,
-    /// Keeps the image.
+    /// Held because the image is closed when the subscription is dropped.
     subscription: Subscription,
     pub(super) image: ReadImage,
 }
 
 impl ReplayStream {
-    /// Looks up the recording again: the replay is over, whatever the reason.
+    /// Looks up the recording again, because the replay has ended.
     pub(super) fn ended(&self, core: &mut Core, now_ns: i64) -> Transition {
         core.position = StartPosition::At(self.image.position());
         core.archive.stop_replay(self.session_id, now_ns);
@@ -86,9 +88,9 @@ pub(super) struct Replaying {
     approach: Approach,
 }
 
-/// How close the replay is to the live stream.
+/// The distance of the replay from the live stream.
 enum Approach {
-    /// The end of the recording is asked for when the replay is there.
+    /// Far from the live stream: the end of the recording is requested when the replay reaches the position `ask_at`.
     Distant {
         ask_at: i64,
     },
@@ -110,17 +112,17 @@ impl Replaying {
         self.replay.session_id
     }
 
-    /// Lets a driver of this process bring what the stream waits for.
+    /// Runs a driver in this process, so that it can receive the data that the stream waits for.
     pub(super) fn bring_more(&self) {
         self.replay.subscription.is_readable();
     }
 
-    /// Remembers how far messages were delivered.
+    /// Stores the position up to which messages were delivered.
     pub(super) fn keep_position(&self, core: &mut Core) {
         core.position = StartPosition::At(self.replay.image.position());
     }
 
-    pub(super) fn step(&mut self, core: &mut Core, turn: &mut Turn<'_>) -> Step {
+    pub(super) fn step(&mut self, core: &mut Core, turn: &mut Turn<'_>) -> StateOutcome {
         if self.replay.image.is_closed() {
             return Ok(Some(self.replay.ended(core, turn.now_ns)));
         }
@@ -133,7 +135,7 @@ impl Replaying {
         Ok(self.come_closer(core, turn.now_ns))
     }
 
-    /// Begins the switch if there is a live image.
+    /// Begins the switch once a live image is available.
     fn look_for_live(&mut self, core: &mut Core, now_ns: i64) -> Option<Transition> {
         let Approach::AwaitLive(wait) = &mut self.approach else {
             return None;
@@ -168,10 +170,10 @@ impl Replaying {
         let difference = live.image.position() - self.replay.image.position();
         core.set_join_difference(difference);
         let switching = Switching::new(self.replay.clone(), live, self.join_window);
-        Transition::to(State::Switch(Box::new(switching)))
+        Transition::to(SubscriptionState::Switch(Box::new(switching)))
     }
 
-    /// Adds the live subscription once the replay has nearly caught up.
+    /// Adds the live subscription when the replay is close to the end of the recording.
     fn come_closer(&mut self, core: &mut Core, now_ns: i64) -> Option<Transition> {
         match &mut self.approach {
             Approach::Distant { ask_at } if self.replay.image.position() < *ask_at => None,
@@ -224,7 +226,7 @@ impl Replaying {
     }
 }
 
-/// Whether a replay is close enough to the end of the recording to join the live stream.
+/// Returns whether a replay is close enough to the end of the recording to join the live stream.
 const fn is_caught_up(position: i64, recorded_position: i64, join_window: i64) -> bool {
     position >= recorded_position.saturating_sub(join_window)
 }

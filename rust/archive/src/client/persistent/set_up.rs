@@ -1,4 +1,4 @@
-//! [`SetUp`]: a replay and its subscription on their way (states 3 to 11).
+//! [`SetUp`]: creates a replay and its subscription (states 3 to 11).
 
 use aeron_client::{ExclusivePublication, PendingOperation, Subscription};
 use aeron_protocol::archive::NULL_VALUE;
@@ -13,28 +13,28 @@ use super::core::{Core, Transition, is_past};
 use super::error::{PersistentSubscriptionError, REPLAY_REQUEST};
 use super::link::Answered;
 use super::replay::AwaitedReplay;
-use super::state::State;
+use super::state::SubscriptionState;
 use super::status::PersistentSubscriptionState as Code;
 
-/// What is to be replayed.
+/// The replay to be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ReplayPlan {
+pub(super) struct AwaitedReplayPlan {
     /// Position of the first frame.
     pub(super) position: i64,
     /// The live stream is joined when the replay is this close to the end of the recording, in bytes.
     pub(super) join_window: i64,
 }
 
-/// A replay on its way.
+/// The creation of a replay, in steps.
 pub(super) struct SetUp {
-    plan: ReplayPlan,
-    step: Step,
+    plan: AwaitedReplayPlan,
+    step: SetUpStep,
 }
 
-enum Step {
-    SendRequest(Receiver),
+enum SetUpStep {
+    SendRequest(ReplayReceiver),
     AwaitResponse(Option<Subscription>, Ticket<i64>),
-    /// With the replay that runs, if the subscription is for its session alone.
+    /// With the id of the active replay, if the subscription receives only its session.
     AddSubscription(Option<i64>),
     AwaitSubscription(AwaitedSubscription),
     AwaitEndpoint(Subscription, Option<Grant>, Deadline),
@@ -49,45 +49,45 @@ enum Step {
     AwaitToken(Subscription, ExclusivePublication, Ticket<i64>),
 }
 
-/// When a step has taken too long, in nanoseconds.
+/// Time at which a step times out, in nanoseconds.
 type Deadline = i64;
 
 struct AwaitedSubscription {
     adding: PendingOperation<Subscription>,
-    /// The replay that runs, if the subscription is for its session alone.
+    /// Id of the active replay, if the subscription receives only its session.
     replay_session_id: Option<i64>,
     deadline_ns: Deadline,
 }
 
-/// Where the replay goes.
-enum Receiver {
-    /// To a subscription that is added when the session of the replay is known.
+/// The receiver of the replay.
+enum ReplayReceiver {
+    /// A subscription that is added when the session id of the replay is known.
     Later,
-    /// To this subscription, on the channel with the port that its driver has chosen.
+    /// This subscription, on the channel with the port that its driver has chosen.
     Ready(Subscription, String, Option<Grant>),
 }
 
-/// The right to ask for a replay over a response channel.
+/// The permission to request a replay over a response channel.
 struct Grant {
     publication: ExclusivePublication,
     token: i64,
 }
 
-/// The next step, or this one again; or where the set-up leads, which then is over.
-type Advance = Result<Step, Box<Transition>>;
+/// The next step, or the same one again. The error is the transition that ends the set-up.
+type Advance = Result<SetUpStep, Box<Transition>>;
 
 impl SetUp {
-    pub(super) fn begin(plan: ReplayPlan, kind: ReplayKind) -> Self {
+    pub(super) fn begin(plan: AwaitedReplayPlan, kind: ReplayKind) -> Self {
         let step = match kind {
-            ReplayKind::SessionSpecific => Step::SendRequest(Receiver::Later),
-            ReplayKind::DynamicPort | ReplayKind::Response(_) => Step::AddSubscription(None),
+            ReplayKind::SessionSpecific => SetUpStep::SendRequest(ReplayReceiver::Later),
+            ReplayKind::DynamicPort | ReplayKind::Response(_) => SetUpStep::AddSubscription(None),
         };
         Self { plan, step }
     }
 
-    /// Takes one step. Returns where the set-up leads when it is over.
+    /// Takes one step. Returns the transition that ends the set-up.
     pub(super) fn step(&mut self, core: &mut Core, now_ns: i64) -> Option<Transition> {
-        let step = std::mem::replace(&mut self.step, Step::AddSubscription(None));
+        let step = std::mem::replace(&mut self.step, SetUpStep::AddSubscription(None));
         let mut turn = SetUpTurn {
             plan: self.plan,
             core,
@@ -102,31 +102,33 @@ impl SetUp {
         }
     }
 
-    /// The replay that runs, if one does.
+    /// Returns the id of the active replay, if there is one.
     pub(super) const fn replay_session_id(&self) -> Option<i64> {
         match &self.step {
-            Step::AddSubscription(replay_session_id) => *replay_session_id,
-            Step::AwaitSubscription(awaited) => awaited.replay_session_id,
+            SetUpStep::AddSubscription(replay_session_id) => *replay_session_id,
+            SetUpStep::AwaitSubscription(awaited) => awaited.replay_session_id,
             _ => None,
         }
     }
 
     pub(super) const fn code(&self) -> Code {
         match self.step {
-            Step::SendRequest(_) => Code::SendReplayRequest,
-            Step::AwaitResponse(..) => Code::AwaitReplayResponse,
-            Step::AddSubscription(_) => Code::AddReplaySubscription,
-            Step::AwaitSubscription(_) => Code::AwaitReplaySubscription,
-            Step::AwaitEndpoint(..) => Code::AwaitReplayChannelEndpoint,
-            Step::AddPublication(_) => Code::AddRequestPublication,
-            Step::AwaitPublication(..) | Step::AwaitConnection(..) => Code::AwaitRequestPublication,
-            Step::SendTokenRequest(..) => Code::SendReplayTokenRequest,
-            Step::AwaitToken(..) => Code::AwaitReplayToken,
+            SetUpStep::SendRequest(_) => Code::SendReplayRequest,
+            SetUpStep::AwaitResponse(..) => Code::AwaitReplayResponse,
+            SetUpStep::AddSubscription(_) => Code::AddReplaySubscription,
+            SetUpStep::AwaitSubscription(_) => Code::AwaitReplaySubscription,
+            SetUpStep::AwaitEndpoint(..) => Code::AwaitReplayChannelEndpoint,
+            SetUpStep::AddPublication(_) => Code::AddRequestPublication,
+            SetUpStep::AwaitPublication(..) | SetUpStep::AwaitConnection(..) => {
+                Code::AwaitRequestPublication
+            }
+            SetUpStep::SendTokenRequest(..) => Code::SendReplayTokenRequest,
+            SetUpStep::AwaitToken(..) => Code::AwaitReplayToken,
         }
     }
 }
 
-impl Step {
+impl SetUpStep {
     fn advance(self, turn: &mut SetUpTurn<'_>) -> Advance {
         match self {
             Self::SendRequest(receiver) => turn.send_request(receiver),
@@ -155,7 +157,7 @@ impl Step {
 
 /// One step of a set-up.
 struct SetUpTurn<'a> {
-    plan: ReplayPlan,
+    plan: AwaitedReplayPlan,
     core: &'a mut Core,
     now_ns: i64,
 }
@@ -175,7 +177,7 @@ impl SetUpTurn<'_> {
             .aeron
             .async_add_subscription(&channel, settings.replay_stream_id);
         match adding {
-            Ok(adding) => Ok(Step::AwaitSubscription(AwaitedSubscription {
+            Ok(adding) => Ok(SetUpStep::AwaitSubscription(AwaitedSubscription {
                 adding,
                 replay_session_id,
                 deadline_ns: self.deadline_ns(),
@@ -191,7 +193,7 @@ impl SetUpTurn<'_> {
                 self.stop(replay_session_id);
                 Err(self.again())
             }
-            Ok(None) => Ok(Step::AwaitSubscription(awaited)),
+            Ok(None) => Ok(SetUpStep::AwaitSubscription(awaited)),
             Ok(Some(subscription)) => self.subscribed(subscription, replay_session_id),
             Err(error) => {
                 self.stop(replay_session_id);
@@ -203,8 +205,12 @@ impl SetUpTurn<'_> {
     fn subscribed(&self, subscription: Subscription, replay_session_id: Option<i64>) -> Advance {
         match (replay_session_id, self.core.settings.kind) {
             (Some(id), _) => Err(self.replay(subscription, id)),
-            (None, ReplayKind::Response(_)) => Ok(Step::AddPublication(subscription)),
-            (None, _) => Ok(Step::AwaitEndpoint(subscription, None, self.deadline_ns())),
+            (None, ReplayKind::Response(_)) => Ok(SetUpStep::AddPublication(subscription)),
+            (None, _) => Ok(SetUpStep::AwaitEndpoint(
+                subscription,
+                None,
+                self.deadline_ns(),
+            )),
         }
     }
 
@@ -215,20 +221,20 @@ impl SetUpTurn<'_> {
         deadline_ns: i64,
     ) -> Advance {
         match subscription.try_resolve_channel_endpoint_port() {
-            Some(channel) => Ok(Step::SendRequest(Receiver::Ready(
+            Some(channel) => Ok(SetUpStep::SendRequest(ReplayReceiver::Ready(
                 subscription,
                 channel,
                 grant,
             ))),
             None if is_past(deadline_ns, self.now_ns) => Err(self.again()),
-            None => Ok(Step::AwaitEndpoint(subscription, grant, deadline_ns)),
+            None => Ok(SetUpStep::AwaitEndpoint(subscription, grant, deadline_ns)),
         }
     }
 }
 
 /// The replay.
 impl SetUpTurn<'_> {
-    fn send_request(&mut self, receiver: Receiver) -> Advance {
+    fn send_request(&mut self, receiver: ReplayReceiver) -> Advance {
         let settings = &self.core.settings;
         let request = |channel: &str, token| {
             let params = ReplayParams {
@@ -240,16 +246,16 @@ impl SetUpTurn<'_> {
             ArchiveCall::start_replay(recording_id, channel, stream_id, &params)
         };
         let (subscription, ticket) = match receiver {
-            Receiver::Later => {
+            ReplayReceiver::Later => {
                 let call = request(&settings.replay_channel, NULL_VALUE);
                 (None, self.core.archive.submit(&call, self.now_ns))
             }
-            Receiver::Ready(subscription, channel, None) => {
+            ReplayReceiver::Ready(subscription, channel, None) => {
                 let call = request(&channel, NULL_VALUE);
                 let ticket = self.core.archive.submit(&call, self.now_ns);
                 (Some(subscription), ticket)
             }
-            Receiver::Ready(subscription, channel, Some(grant)) => {
+            ReplayReceiver::Ready(subscription, channel, Some(grant)) => {
                 let call = request(&channel, grant.token);
                 let (archive, now_ns) = (&mut self.core.archive, self.now_ns);
                 let ticket = archive.submit_on(grant.publication, &call, now_ns);
@@ -257,7 +263,7 @@ impl SetUpTurn<'_> {
             }
         };
         let ticket = ticket.ok_or_else(await_archive)?;
-        Ok(Step::AwaitResponse(subscription, ticket))
+        Ok(SetUpStep::AwaitResponse(subscription, ticket))
     }
 
     fn await_response(
@@ -266,9 +272,9 @@ impl SetUpTurn<'_> {
         ticket: Ticket<i64>,
     ) -> Advance {
         match self.core.archive.take_replay(&ticket) {
-            Answered::Pending => Ok(Step::AwaitResponse(subscription, ticket)),
+            Answered::Pending => Ok(SetUpStep::AwaitResponse(subscription, ticket)),
             Answered::Value(replay_session_id) => match subscription {
-                None => Ok(Step::AddSubscription(Some(replay_session_id))),
+                None => Ok(SetUpStep::AddSubscription(Some(replay_session_id))),
                 Some(subscription) => Err(self.replay(subscription, replay_session_id)),
             },
             Answered::Expired => Err(self.again()),
@@ -277,7 +283,7 @@ impl SetUpTurn<'_> {
     }
 }
 
-/// The right to ask for a replay over a response channel.
+/// The permission to request a replay over a response channel.
 impl SetUpTurn<'_> {
     fn add_publication(&self, subscription: Subscription) -> Advance {
         let context = self.core.archive.context();
@@ -287,7 +293,7 @@ impl SetUpTurn<'_> {
             context.control_request_stream_id,
         );
         match adding {
-            Ok(adding) => Ok(Step::AwaitPublication(
+            Ok(adding) => Ok(SetUpStep::AwaitPublication(
                 subscription,
                 adding,
                 self.deadline_ns(),
@@ -304,8 +310,12 @@ impl SetUpTurn<'_> {
     ) -> Advance {
         match adding.poll() {
             Ok(None) if is_past(deadline_ns, self.now_ns) => Err(self.again()),
-            Ok(None) => Ok(Step::AwaitPublication(subscription, adding, deadline_ns)),
-            Ok(Some(publication)) => Ok(Step::AwaitConnection(
+            Ok(None) => Ok(SetUpStep::AwaitPublication(
+                subscription,
+                adding,
+                deadline_ns,
+            )),
+            Ok(Some(publication)) => Ok(SetUpStep::AwaitConnection(
                 subscription,
                 publication,
                 self.deadline_ns(),
@@ -314,7 +324,7 @@ impl SetUpTurn<'_> {
         }
     }
 
-    /// A token does not last long: the publication is to be usable when the token comes.
+    /// Waits until the publication is connected. The token is requested after that, because it expires soon.
     fn await_connection(
         &self,
         subscription: Subscription,
@@ -322,11 +332,11 @@ impl SetUpTurn<'_> {
         deadline_ns: i64,
     ) -> Advance {
         if publication.is_connected() {
-            Ok(Step::SendTokenRequest(subscription, publication))
+            Ok(SetUpStep::SendTokenRequest(subscription, publication))
         } else if is_past(deadline_ns, self.now_ns) {
             Err(self.again())
         } else {
-            Ok(Step::AwaitConnection(
+            Ok(SetUpStep::AwaitConnection(
                 subscription,
                 publication,
                 deadline_ns,
@@ -342,7 +352,7 @@ impl SetUpTurn<'_> {
         let call = ArchiveCall::replay_token(self.core.settings.recording_id);
         let ticket = self.core.archive.submit(&call, self.now_ns);
         let ticket = ticket.ok_or_else(await_archive)?;
-        Ok(Step::AwaitToken(subscription, publication, ticket))
+        Ok(SetUpStep::AwaitToken(subscription, publication, ticket))
     }
 
     fn await_token(
@@ -352,23 +362,23 @@ impl SetUpTurn<'_> {
         ticket: Ticket<i64>,
     ) -> Advance {
         match self.core.archive.take(&ticket) {
-            Answered::Pending => Ok(Step::AwaitToken(subscription, publication, ticket)),
+            Answered::Pending => Ok(SetUpStep::AwaitToken(subscription, publication, ticket)),
             Answered::Value(token) => Ok(self.granted(subscription, Grant { publication, token })),
             Answered::Expired => Err(self.again()),
             Answered::Refused(source) => Err(refused(TOKEN_REQUEST, source)),
         }
     }
 
-    fn granted(&self, subscription: Subscription, grant: Grant) -> Step {
+    fn granted(&self, subscription: Subscription, grant: Grant) -> SetUpStep {
         if self.core.settings.kind == ReplayKind::Response(Media::Udp) {
-            return Step::AwaitEndpoint(subscription, Some(grant), self.deadline_ns());
+            return SetUpStep::AwaitEndpoint(subscription, Some(grant), self.deadline_ns());
         }
         let channel = subscription.channel().to_owned();
-        Step::SendRequest(Receiver::Ready(subscription, channel, Some(grant)))
+        SetUpStep::SendRequest(ReplayReceiver::Ready(subscription, channel, Some(grant)))
     }
 }
 
-/// Where a set-up leads.
+/// The transitions that end a set-up.
 impl SetUpTurn<'_> {
     fn deadline_ns(&self) -> i64 {
         self.core.settings.deadline_ns(self.now_ns)
@@ -380,7 +390,7 @@ impl SetUpTurn<'_> {
         }
     }
 
-    /// Begins anew.
+    /// Returns the transition to another attempt with the same plan.
     fn again(&self) -> Box<Transition> {
         Box::new(self.core.set_up_replay(self.plan))
     }
@@ -396,12 +406,14 @@ impl SetUpTurn<'_> {
     fn replay(&self, subscription: Subscription, replay_session_id: i64) -> Box<Transition> {
         let (plan, deadline_ns) = (self.plan, self.deadline_ns());
         let awaited = AwaitedReplay::new(plan, replay_session_id, subscription, deadline_ns);
-        Box::new(Transition::to(State::AwaitReplayImage(Box::new(awaited))))
+        Box::new(Transition::to(SubscriptionState::AwaitReplayImage(
+            Box::new(awaited),
+        )))
     }
 }
 
 fn await_archive() -> Box<Transition> {
-    Box::new(Transition::to(State::AwaitArchive))
+    Box::new(Transition::to(SubscriptionState::AwaitArchive))
 }
 
 fn refused(request: &'static str, source: ArchiveClientError) -> Box<Transition> {
@@ -409,7 +421,7 @@ fn refused(request: &'static str, source: ArchiveClientError) -> Box<Transition>
     Box::new(Transition::fail(error))
 }
 
-/// The channels were checked before, so this is not expected.
+/// Returns the failure for an unusable channel. The channels were checked before, so this is not expected.
 fn unusable(error: ArchiveClientError) -> Box<Transition> {
     Box::new(Transition::fail(PersistentSubscriptionError::Archive(
         error,

@@ -1,4 +1,4 @@
-//! [`State`]: the states of a persistent subscription, each with what it holds.
+//! [`SubscriptionState`]: the states of a persistent subscription, each with its resources.
 
 use super::super::call::Ticket;
 use super::core::{Core, Transition};
@@ -11,8 +11,8 @@ use super::switch::Switching;
 use super::turn::Turn;
 use crate::catalog::RecordingDescriptor;
 
-/// A state with what it holds. Dropping a state closes its publications and subscriptions.
-pub(super) enum State {
+/// A state with its resources. Dropping a state closes its publications and subscriptions.
+pub(super) enum SubscriptionState {
     AwaitArchive,
     SendListRequest,
     AwaitList(Ticket<Option<RecordingDescriptor>>),
@@ -26,15 +26,15 @@ pub(super) enum State {
     Failed,
 }
 
-/// The next state, if this one is over.
-pub(super) type Step = aeron_client::Result<Option<Transition>>;
+/// The next state, if the current state has ended.
+pub(super) type StateOutcome = aeron_client::Result<Option<Transition>>;
 
-impl State {
-    /// Takes one step.
+impl SubscriptionState {
+    /// Runs one step of the state.
     ///
     /// # Errors
-    /// The error of an image, which is closed then, or there is no memory for a message.
-    pub(super) fn step(&mut self, core: &mut Core, turn: &mut Turn<'_>) -> Step {
+    /// The error of an image, which is then closed, or there is no memory for a message.
+    pub(super) fn step(&mut self, core: &mut Core, turn: &mut Turn<'_>) -> StateOutcome {
         match self {
             Self::AwaitArchive => Ok(core
                 .archive
@@ -53,7 +53,7 @@ impl State {
         }
     }
 
-    /// The state when the session with the archive is lost; `None` if the archive is not needed.
+    /// Returns the state that follows a loss of the session; `None` if the current state does not need the archive.
     pub(super) fn without_archive(&self, core: &mut Core) -> Option<Self> {
         match self {
             Self::Replay(replaying) => replaying.keep_position(core),
@@ -69,7 +69,7 @@ impl State {
         Some(Self::AwaitArchive)
     }
 
-    /// Lets a driver of this process bring messages from the network.
+    /// Runs a driver in this process, so that it can receive messages from the network.
     pub(super) fn bring_more(&self) {
         match self {
             Self::Replay(replaying) => replaying.bring_more(),
@@ -78,7 +78,7 @@ impl State {
         }
     }
 
-    /// The replay that runs, if one does.
+    /// Returns the id of the active replay, if there is one.
     pub(super) fn replay_session_id(&self) -> Option<i64> {
         match self {
             Self::SetUp(set_up) => set_up.replay_session_id(),

@@ -1,4 +1,4 @@
-//! [`PersistentSubscriptionStatus`]: what a persistent subscription does, for everybody to read.
+//! [`PersistentSubscriptionStatus`]: the state of a persistent subscription, readable from any thread.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,25 +11,25 @@ use super::error::PersistentSubscriptionError;
 pub enum PersistentSubscriptionState {
     /// Waits for the archive.
     AwaitArchiveConnection = 0,
-    /// Is about to look up the recording.
+    /// Sends the request for the recording's descriptor.
     SendListRecordingRequest = 1,
     /// Waits for the descriptor of the recording.
     AwaitListRecordingResponse = 2,
-    /// Is about to ask for a replay.
+    /// Sends the request for a replay.
     SendReplayRequest = 3,
     /// Waits for the archive to start the replay.
     AwaitReplayResponse = 4,
-    /// Is about to add the subscription to the replay.
+    /// Adds the subscription to the replay.
     AddReplaySubscription = 5,
     /// Waits for the subscription to the replay.
     AwaitReplaySubscription = 6,
     /// Waits for the port that the driver chooses for the replay.
     AwaitReplayChannelEndpoint = 7,
-    /// Is about to add the publication that carries the replay request over a response channel.
+    /// Adds the publication that carries the replay request over a response channel.
     AddRequestPublication = 8,
     /// Waits for that publication, and for the archive to receive it.
     AwaitRequestPublication = 9,
-    /// Is about to ask for a replay token.
+    /// Sends the request for a replay token.
     SendReplayTokenRequest = 10,
     /// Waits for the replay token.
     AwaitReplayToken = 11,
@@ -37,9 +37,9 @@ pub enum PersistentSubscriptionState {
     Replay = 12,
     /// Delivers the replay up to the position of the live image.
     AttemptSwitch = 13,
-    /// Is about to add the subscription to the live stream.
+    /// Adds the subscription to the live stream.
     AddLiveSubscription = 14,
-    /// Waits for the live image; no replay runs.
+    /// Waits for the live image; no replay is active.
     AwaitLive = 15,
     /// Delivers the live stream.
     Live = 16,
@@ -70,13 +70,13 @@ impl PersistentSubscriptionState {
         Self::Failed,
     ];
 
-    /// The value of the state counter.
+    /// Returns the value of the state counter.
     #[must_use]
     pub const fn code(self) -> i64 {
         self as i64
     }
 
-    /// The name of the state in Aeron.
+    /// Returns Aeron's name of the state.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -102,14 +102,15 @@ impl PersistentSubscriptionState {
     }
 }
 
-/// What a persistent subscription does, as of its last poll. Clones are the same status; usable from any thread, and in the listener.
+/// The state of a persistent subscription as of its last poll. Clones share one status. Usable from any thread, and in
+/// the listener.
 #[derive(Clone, Debug)]
 pub struct PersistentSubscriptionStatus {
-    shared: Arc<Shared>,
+    shared: Arc<SharedStatus>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedStatus {
     state: AtomicUsize,
     join_difference: AtomicI64,
     failure: OnceLock<PersistentSubscriptionError>,
@@ -118,7 +119,7 @@ struct Shared {
 
 impl PersistentSubscriptionStatus {
     pub(super) fn new() -> Self {
-        let shared = Shared {
+        let shared = SharedStatus {
             state: AtomicUsize::new(0),
             join_difference: AtomicI64::new(NO_JOIN_DIFFERENCE),
             failure: OnceLock::new(),
@@ -129,45 +130,46 @@ impl PersistentSubscriptionStatus {
         }
     }
 
-    /// The state. That of a closed subscription is the last one.
+    /// Returns the state. A closed subscription keeps its last state.
     #[must_use]
     pub fn state(&self) -> PersistentSubscriptionState {
         PersistentSubscriptionState::ALL[self.shared.state.load(Ordering::Acquire)]
     }
 
-    /// Whether the messages come from the live stream.
+    /// Returns whether the messages come from the live stream.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.state() == PersistentSubscriptionState::Live
     }
 
-    /// Whether the messages come from a replay.
+    /// Returns whether the messages come from a replay.
     #[must_use]
     pub fn is_replaying(&self) -> bool {
         use PersistentSubscriptionState::{AttemptSwitch, Replay};
         matches!(self.state(), Replay | AttemptSwitch)
     }
 
-    /// Whether the subscription has ended with an error.
+    /// Returns whether the subscription has ended with an error.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.state() == PersistentSubscriptionState::Failed
     }
 
-    /// The error with which the subscription has ended. Returns `None` for others.
+    /// Returns the error with which the subscription has ended. Returns `None` if it has not failed.
     #[must_use]
     pub fn failure_reason(&self) -> Option<&PersistentSubscriptionError> {
         self.shared.failure.get()
     }
 
-    /// Position of the live stream minus position of the replay when the live image was found, in bytes.
-    /// [`NO_JOIN_DIFFERENCE`] while there is no live image.
+    /// Returns the position of the live stream minus that of the replay when the live image was found, in bytes.
+    ///
+    /// Returns [`NO_JOIN_DIFFERENCE`] until there is a live image.
     #[must_use]
     pub fn join_difference(&self) -> i64 {
         self.shared.join_difference.load(Ordering::Acquire)
     }
 
-    /// Whether the subscription is closed.
+    /// Returns whether the subscription is closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared.is_closed.load(Ordering::Acquire)
@@ -183,7 +185,7 @@ impl PersistentSubscriptionStatus {
             .store(difference, Ordering::Release);
     }
 
-    /// Keeps the first error.
+    /// Stores the error, if it is the first one.
     pub(super) fn set_failure(&self, error: PersistentSubscriptionError) {
         let _ = self.shared.failure.set(error);
     }

@@ -1,17 +1,17 @@
-//! [`Switching`]: from a replay to the live stream, without a gap and without a message twice (state 13).
+//! [`Switching`]: the switch from a replay to the live stream, without missing or repeated messages (state 13).
 
-use super::core::{Core, Notice, Transition};
+use super::core::{Core, Transition, TransitionNotice};
 use super::live::LiveStream;
 use super::replay::{ReplayStream, Replaying};
-use super::state::{State, Step};
+use super::state::{StateOutcome, SubscriptionState};
 use super::turn::Turn;
 
-/// A replay and the live stream at once, until both are at the same position.
+/// Reads a replay and the live stream until both are at the same position.
 pub(super) struct Switching {
     replay: ReplayStream,
     live: LiveStream,
     join_window: i64,
-    /// End of the first frame that is read from the live stream. Forgotten with this attempt to switch.
+    /// End of the first frame that is read from the live stream. Applies only to this attempt to switch.
     switch_position: Option<i64>,
 }
 
@@ -29,7 +29,7 @@ impl Switching {
         self.replay.session_id
     }
 
-    pub(super) fn step(&mut self, core: &mut Core, turn: &mut Turn<'_>) -> Step {
+    pub(super) fn step(&mut self, core: &mut Core, turn: &mut Turn<'_>) -> StateOutcome {
         let live_position = self.live.image.position();
         let replay_position = self.replay.image.position();
         if live_position == replay_position {
@@ -51,13 +51,16 @@ impl Switching {
 
     fn switched(&self, core: &mut Core, now_ns: i64) -> Transition {
         core.archive.stop_replay(self.replay.session_id, now_ns);
-        Transition::noticed(State::Live(self.live.clone()), Notice::LiveJoined)
+        Transition::noticed(
+            SubscriptionState::Live(self.live.clone()),
+            TransitionNotice::LiveJoined,
+        )
     }
 
-    /// The live stream was lost before anything was read from it: the replay goes on.
+    /// Continues the replay: the live stream was lost before any of its messages was delivered.
     fn back_to_replay(&self, core: &Core) -> Transition {
         core.forget_join_difference();
         let replaying = Replaying::new(self.replay.clone(), self.join_window);
-        Transition::to(State::Replay(Box::new(replaying)))
+        Transition::to(SubscriptionState::Replay(Box::new(replaying)))
     }
 }

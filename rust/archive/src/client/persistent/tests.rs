@@ -1,4 +1,4 @@
-//! Persistent subscriptions on a driver in heap memory and virtual time, where no archive is.
+//! Tests persistent subscriptions with a driver in heap memory and virtual time, and without an archive.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use crate::server::replay::tests::driver::TestDriver;
 
 const TIMEOUT_NS: i64 = 1_000_000_000;
 
-/// A subscription, its driver, and the texts of the errors that its listener was told.
+/// A subscription, its driver, and the texts of the errors that were reported to its listener.
 struct Fixture {
     driver: Arc<TestDriver>,
     aeron: Aeron,
@@ -55,7 +55,7 @@ impl Fixture {
         self.subscription.poll(|_| (), 10).unwrap()
     }
 
-    /// Polls for so long, in steps of a millisecond.
+    /// Polls for this long, in steps of a millisecond.
     fn poll_for_ns(&mut self, duration_ns: i64) {
         let end_ns = self.driver.now_ns() + duration_ns;
         while self.driver.now_ns() < end_ns {
@@ -153,7 +153,7 @@ fn counters_of_the_application_are_used_and_stay_open() {
     assert!(!given.is_closed());
 }
 
-/// 11-3: a context is used up, and 11-1: what is wrong with it is said before anything is added.
+/// 11-3: a context can be used once. 11-1: errors in it are returned before anything is added.
 #[test]
 fn settings_are_checked_before_a_counter_is_added() {
     let driver = TestDriver::new();

@@ -1,4 +1,4 @@
-//! [`Turn`]: one poll of a persistent subscription, and how it delivers messages.
+//! [`Turn`]: one poll of a persistent subscription, and the delivery of messages.
 
 use aeron_client::{Action, Fragment, ImageFragmentAssembler};
 
@@ -10,10 +10,10 @@ pub(super) type OnMessage<'a> = dyn FnMut(Fragment<'_>) -> Action + 'a;
 /// One poll.
 pub(super) struct Turn<'a> {
     pub(super) now_ns: i64,
-    /// Most fragments that are taken from one image.
+    /// Maximum number of fragments that are polled from one image.
     pub(super) fragment_limit: usize,
     pub(super) on_message: &'a mut OnMessage<'a>,
-    /// One for replays and the live stream: a message that begins in one of them may end in the other.
+    /// Shared by replays and the live stream: a message that begins in one may end in the other.
     pub(super) assembler: &'a mut ImageFragmentAssembler,
     /// Work count.
     pub(super) work: usize,
@@ -34,7 +34,8 @@ impl Turn<'_> {
         self.finish(polled)
     }
 
-    /// Delivers messages of an image up to the frame that ends at `end`, which is not taken. Returns whether that frame was reached.
+    /// Delivers messages of an image up to the frame that ends at `end`, which is not delivered. Returns whether that
+    /// frame was reached.
     pub(super) fn deliver_before(
         &mut self,
         image: &mut ReadImage,
@@ -60,7 +61,7 @@ impl Turn<'_> {
         Ok(is_reached)
     }
 
-    /// Takes the frames of an image that end at or before `position`. Returns the end of the first frame behind it.
+    /// Skips the frames of an image that end at or before `position`. Returns the end of the next frame.
     pub(super) fn skip_to(
         &mut self,
         image: &mut ReadImage,

@@ -1,4 +1,4 @@
-//! [`ReplayMergeError`]: what can go wrong in a merge.
+//! [`ReplayMergeError`]: errors of a merge.
 
 use super::super::error::ArchiveClientError;
 
@@ -9,13 +9,13 @@ pub enum ReplayMergeError {
     /// The subscription's channel, the replay channel or a destination is an IPC channel.
     #[error("IPC merging is not supported")]
     IpcChannel,
-    /// Destinations of the subscription are not added by the program.
+    /// The subscription does not have `control-mode=manual`.
     #[error("Subscription URI must have 'control-mode=manual' uri={channel}")]
     NotManual {
         /// Channel of the subscription.
         channel: String,
     },
-    /// The replay destination does not say where the replay is received.
+    /// The replay destination has no endpoint, so the replay cannot be received.
     #[error(
         "replay destination {destination} has no endpoint: name the address that receives the replay"
     )]
@@ -23,17 +23,17 @@ pub enum ReplayMergeError {
         /// The replay destination.
         destination: String,
     },
-    /// Nothing has moved for longer than the progress timeout.
+    /// Neither the state nor the image's position has advanced for longer than the progress timeout.
     #[error(
         "ReplayMerge no progress: state={state}, activeTransportCount={active_transport_count}"
     )]
     NoProgress {
         /// Name of the state.
         state: &'static str,
-        /// Transports that the image is received from, 0 without an image.
+        /// Number of the image's transports, 0 without an image.
         active_transport_count: i32,
     },
-    /// The image went away before the merge was complete.
+    /// The image was closed before the merge was complete.
     #[error("ReplayMerge Image closed unexpectedly.")]
     ImageClosed,
     /// The archive refused a request, or sent an error that no request was waiting for.
@@ -43,7 +43,7 @@ pub enum ReplayMergeError {
         correlation_id: i64,
         /// Code of the error.
         code: i64,
-        /// The archive's own words.
+        /// Message of the archive.
         message: String,
     },
     /// The session with the archive has ended.
@@ -80,7 +80,7 @@ impl From<aeron_client::Error> for ReplayMergeError {
 }
 
 impl ReplayMergeError {
-    /// Whether the call was refused because of where it was made, so that the merge goes on.
+    /// Returns whether the call was refused only because it was made in a handler. Then the merge continues.
     pub(super) const fn is_reentrant_call(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! [`ReplayMerge`]: replays a recording, then goes over to the live stream.
+//! [`ReplayMerge`]: replays a recording, then switches to the live stream.
 
 mod error;
 mod parties;
@@ -11,19 +11,19 @@ use aeron_client::{Batch, BatchLimits, Error, Fragment, HandlerOutcome, Image, S
 use aeron_protocol::archive::NULL_VALUE;
 
 use self::parties::Parties;
-use self::state::{Progress, State};
+use self::state::{MergeProgress, MergeState};
 use super::aeron_archive::AeronArchive;
 
 pub use self::error::ReplayMergeError;
 
-type Result<T> = std::result::Result<T, ReplayMergeError>;
+type MergeResult<T> = std::result::Result<T, ReplayMergeError>;
 
-/// How often errors of the archive are looked for.
+/// Interval at which errors of the archive are polled.
 const RESPONSE_INTERVAL_NS: i64 = 100_000_000;
-/// The progress timeout, if the program does not say.
+/// Default of the progress timeout.
 const DEFAULT_PROGRESS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is merged: a recording, and the stream that it records.
+/// The recording, its live stream, and the settings of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayMergeParams {
     /// Channel of the replay. It has the `session-id` of the recorded stream, so that both arrive as one image.
@@ -32,7 +32,7 @@ pub struct ReplayMergeParams {
     pub replay_destination: String,
     /// Destination of the subscription that receives the live stream.
     pub live_destination: String,
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
     /// Position of the first frame; [`NULL_VALUE`] for the start of the recording.
     pub start_position: i64,
@@ -41,7 +41,7 @@ pub struct ReplayMergeParams {
 }
 
 impl ReplayMergeParams {
-    /// A merge from the start of the recording on, with a progress timeout of five seconds.
+    /// Creates the parameters for a merge from the start of the recording, with a progress timeout of five seconds.
     #[must_use]
     pub fn new(
         replay_channel: impl Into<String>,
@@ -60,16 +60,19 @@ impl ReplayMergeParams {
     }
 }
 
-/// A replay of a recording that merges with the live stream: every message once, in order, and no gap between the two.
+/// Replays a recording and merges with the live stream: delivers every message once and in order, without a gap between
+/// the two.
 ///
-/// The subscription has `control-mode=manual`. The merge adds the destination of the replay to it. When the program is near the end of
-/// the recording, the merge adds the live destination; when both transports deliver the image, the merge removes the replay.
+/// The subscription has `control-mode=manual`. The merge adds the destination of the replay to it. When the program is
+/// near the end of the recording, the merge adds the live destination; when both transports deliver the image, the
+/// merge removes the replay.
 ///
-/// The owner calls [`poll`](Self::poll), or [`do_work`](Self::do_work), until [`is_merged`](Self::is_merged). Nothing blocks. From then
-/// on the program may poll the subscription itself, and drop the merge.
+/// The owner calls [`poll`](Self::poll), or [`do_work`](Self::do_work), until [`is_merged`](Self::is_merged). These
+/// calls never block. After that, the program may poll the subscription itself, and drop the merge.
 ///
-/// Progress is a further state, or a higher position of the image. Other requests of the archive's client may run meanwhile. An error of
-/// the archive that no request waits for fails the merge. Dropping a merge that is not complete removes the replay.
+/// Progress means a further state, or a higher position of the image. Meanwhile the archive's client may be used for
+/// other requests. An error of the archive that no request waits for fails the merge. Dropping a merge that is not
+/// complete removes the replay.
 ///
 /// ```no_run
 /// use aeron_archive::client::{AeronArchive, ReplayMerge, ReplayMergeParams};
@@ -93,10 +96,10 @@ impl ReplayMergeParams {
 /// ```
 pub struct ReplayMerge {
     parties: Parties,
-    state: State,
-    progress: Progress,
+    state: MergeState,
+    progress: MergeProgress,
     progress_timeout: Duration,
-    /// Errors of the archive that came before the merge.
+    /// Number of the archive's errors before the merge, which do not concern it.
     earlier_refusals: u64,
     next_response_poll_ns: i64,
 }
@@ -105,47 +108,49 @@ impl ReplayMerge {
     /// Begins a merge: adds the replay destination.
     ///
     /// # Errors
-    /// [`ReplayMergeError::IpcChannel`], [`ReplayMergeError::NotManual`], [`ReplayMergeError::NoEndpoint`]; a channel cannot be parsed;
-    /// subscription or archive are closed.
+    /// [`ReplayMergeError::IpcChannel`], [`ReplayMergeError::NotManual`], [`ReplayMergeError::NoEndpoint`]; a channel
+    /// cannot be parsed; the subscription or the archive client is closed.
     pub fn new(
         subscription: &Subscription,
         archive: &AeronArchive,
         params: &ReplayMergeParams,
-    ) -> Result<Self> {
+    ) -> MergeResult<Self> {
         let now_ns = archive.context().now_ns();
         let earlier_refusals = archive.session()?.unclaimed_refusals().count();
         let parties = Parties::new(subscription, archive, params)?;
         Ok(Self {
-            state: State::begin(&parties)?,
+            state: MergeState::begin(&parties)?,
             parties,
-            progress: Progress::begin(now_ns),
+            progress: MergeProgress::begin(now_ns),
             progress_timeout: params.progress_timeout,
             earlier_refusals,
             next_response_poll_ns: now_ns,
         })
     }
 
-    /// Makes progress without waiting. Returns a work count. Does nothing once the merge is complete, has failed or is closed.
+    /// Makes progress without waiting. Returns a work count. Does nothing once the merge is complete, has failed or is
+    /// closed.
     ///
     /// # Errors
-    /// See [`ReplayMergeError`]. The merge has failed then.
-    pub fn do_work(&mut self) -> Result<usize> {
+    /// See [`ReplayMergeError`]. Then the merge has failed.
+    pub fn do_work(&mut self) -> MergeResult<usize> {
         if self.state.is_final() {
             return Ok(0);
         }
         let now_ns = self.parties.archive.context().now_ns();
         match self.advance(now_ns) {
             Err(error) if !error.is_reentrant_call() => {
-                self.state = State::Failed;
+                self.state = MergeState::Failed;
                 Err(error)
             }
             outcome => outcome,
         }
     }
 
-    /// Makes progress, then calls `handler` for up to `limit` fragments of the image. Returns the number of fragments, 0 without an image.
+    /// Makes progress, then calls `handler` for up to `limit` fragments of the image. Returns the number of fragments,
+    /// 0 without an image.
     ///
-    /// Messages of several fragments are not joined. The image can be polled after a failure too.
+    /// Messages of several fragments are not joined. The image can also be polled after a failure.
     ///
     /// # Errors
     /// As [`do_work`](Self::do_work), and as [`Subscription::poll`].
@@ -153,7 +158,7 @@ impl ReplayMerge {
         &mut self,
         handler: impl FnMut(Fragment<'_>) -> O,
         limit: usize,
-    ) -> Result<usize> {
+    ) -> MergeResult<usize> {
         self.do_work()?;
         match &self.parties.image {
             Some(image) => Ok(self
@@ -164,11 +169,12 @@ impl ReplayMerge {
         }
     }
 
-    /// Makes progress, then copies whole messages, their fragments joined, to the end of `batch`. Returns the number of messages.
+    /// Makes progress, then copies whole messages, their fragments joined, to the end of `batch`. Returns the number of
+    /// messages.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
-    pub fn poll_batch(&mut self, batch: &mut Batch, limits: BatchLimits) -> Result<usize> {
+    pub fn poll_batch(&mut self, batch: &mut Batch, limits: BatchLimits) -> MergeResult<usize> {
         self.do_work()?;
         let Parties {
             subscription,
@@ -181,37 +187,37 @@ impl ReplayMerge {
         }
     }
 
-    /// The image, once there is one. It stays the same when the live stream joins.
+    /// Returns the image, once there is one. It stays the same when the live stream joins.
     #[must_use]
     pub fn image(&self) -> Option<&Image> {
         self.parties.image.as_ref()
     }
 
-    /// The subscription.
+    /// Returns the subscription.
     #[must_use]
     pub fn subscription(&self) -> &Subscription {
         &self.parties.subscription
     }
 
-    /// Whether the merge is complete. The driver may not have removed the replay destination yet.
+    /// Returns whether the merge is complete. The driver may not have removed the replay destination yet.
     #[must_use]
     pub const fn is_merged(&self) -> bool {
-        matches!(self.state, State::Merged)
+        matches!(self.state, MergeState::Merged)
     }
 
-    /// Whether an error has ended the merge.
+    /// Returns whether an error has ended the merge.
     #[must_use]
     pub const fn has_failed(&self) -> bool {
-        matches!(self.state, State::Failed)
+        matches!(self.state, MergeState::Failed)
     }
 
-    /// Whether the live destination was added. The driver may not have done it yet.
+    /// Returns whether the live destination was added. The driver may still be processing the command.
     #[must_use]
     pub const fn is_live_added(&self) -> bool {
         self.parties.is_live_added
     }
 
-    /// Name of the state, as the real client has it.
+    /// Returns Aeron's name of the state.
     #[must_use]
     pub const fn state_name(&self) -> &'static str {
         self.state.name()
@@ -219,18 +225,18 @@ impl ReplayMerge {
 
     /// Ends the merge. If it is not complete, the replay is removed and stopped. Subscription and archive stay open.
     pub fn close(&mut self) {
-        if matches!(self.state, State::Closed) {
+        if matches!(self.state, MergeState::Closed) {
             return;
         }
         if !self.is_merged() {
             self.parties.give_up();
         }
-        self.state = State::Closed;
+        self.state = MergeState::Closed;
     }
 }
 
 impl ReplayMerge {
-    fn advance(&mut self, now_ns: i64) -> Result<usize> {
+    fn advance(&mut self, now_ns: i64) -> MergeResult<usize> {
         self.poll_responses(now_ns)?;
         self.parties.check_destinations()?;
         let next = self.state.advance(&mut self.parties, now_ns)?;
@@ -249,8 +255,9 @@ impl ReplayMerge {
         Ok(usize::from(is_next))
     }
 
-    /// Fails for an error of the archive that no request was waiting for, such as that of a replay that ended early.
-    fn poll_responses(&mut self, now_ns: i64) -> Result<()> {
+    /// Fails if the archive has sent an error that no request was waiting for, for example that of a replay that ended
+    /// early.
+    fn poll_responses(&mut self, now_ns: i64) -> MergeResult<()> {
         if now_ns.wrapping_sub(self.next_response_poll_ns) < 0 {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! [`Parties`]: the subscription and the archive of a merge.
+//! [`Parties`]: the subscription and the archive of a merge, and the commands sent to them.
 
 use aeron_client::{Image, PendingOperation, Subscription};
 use aeron_protocol::uri::{ChannelUri, ControlMode, key};
@@ -11,23 +11,23 @@ use super::super::operation::ArchiveOperation;
 use super::super::params::ReplayParams;
 use super::error::ReplayMergeError;
 use super::position_query::PositionQuery;
-use super::{ReplayMergeParams, Result};
+use super::{MergeResult, ReplayMergeParams};
 
-/// Media of a channel that cannot be merged.
+/// Prefix of channels that cannot be merged.
 const IPC_PREFIX: &str = "aeron:ipc";
-/// Length of a replay that goes on while the recording does.
+/// Length of a replay that follows the recording while it is active.
 const NO_LIMIT: i64 = i64::MAX;
-/// Longest distance to the live stream at which its destination is added, in bytes.
+/// The live destination is added when the image is at most this far from the live stream, in bytes.
 const MAX_LIVE_DISTANCE: i64 = 32 * 1024 * 1024;
 
-/// The subscription and the archive, what a merge asks of them, and what came of it.
+/// The subscription and the archive of a merge, the commands sent to them, and their results.
 pub(super) struct Parties {
     pub(super) subscription: Subscription,
     pub(super) archive: AeronArchive,
     params: ReplayMergeParams,
-    /// Channel of the replay, complete once the port is resolved.
+    /// Channel of the replay. It is complete once the port is resolved.
     replay_channel: ChannelUri,
-    /// Destinations that the driver is asked to add.
+    /// Destinations that the driver has been asked to add.
     adding: Vec<PendingOperation<()>>,
     query: PositionQuery,
     replay_session_id: Option<i64>,
@@ -41,7 +41,7 @@ impl Parties {
         subscription: &Subscription,
         archive: &AeronArchive,
         params: &ReplayMergeParams,
-    ) -> Result<Self> {
+    ) -> MergeResult<Self> {
         check_channels(subscription.channel(), params)?;
         let replay_channel = replay_channel(params)?;
         Ok(Self {
@@ -57,13 +57,13 @@ impl Parties {
         })
     }
 
-    /// Whether the driver chooses the port of the replay.
-    pub(super) fn awaits_port(&self) -> Result<bool> {
+    /// Returns whether the driver chooses the port of the replay.
+    pub(super) fn awaits_port(&self) -> MergeResult<bool> {
         Ok(has_wildcard_port(&parse(&self.params.replay_destination)?))
     }
 
-    /// Puts the port that the driver chose on the replay channel. Returns whether the driver has chosen.
-    pub(super) fn resolve_port(&mut self) -> Result<bool> {
+    /// Puts the port that the driver chose into the replay channel. Returns whether the driver has chosen it.
+    pub(super) fn resolve_port(&mut self) -> MergeResult<bool> {
         let Some(resolved) = self.subscription.resolved_endpoint() else {
             return Ok(false);
         };
@@ -78,7 +78,7 @@ impl Parties {
     }
 
     /// Fails if the driver has refused a destination.
-    pub(super) fn check_destinations(&mut self) -> Result<()> {
+    pub(super) fn check_destinations(&mut self) -> MergeResult<()> {
         let mut pending = Vec::new();
         for mut adding in self.adding.drain(..) {
             if adding.poll()?.is_none() {
@@ -89,7 +89,7 @@ impl Parties {
         Ok(())
     }
 
-    pub(super) fn start_replay(&self) -> Result<ArchiveOperation<i64>> {
+    pub(super) fn start_replay(&self) -> MergeResult<ArchiveOperation<i64>> {
         let params = ReplayParams::range(self.params.start_position, NO_LIMIT);
         let channel = self.replay_channel.to_string();
         let stream_id = self.subscription.stream_id();
@@ -98,18 +98,18 @@ impl Parties {
         Ok(self.archive.begin(call)?)
     }
 
-    /// Takes the id of the replay, from which on the position is asked for at once again.
+    /// Stores the id of the replay. The next position request is then sent at once.
     pub(super) fn begin_catchup(&mut self, replay_session_id: i64) {
         self.replay_session_id = Some(replay_session_id);
         self.query = PositionQuery::new(self.params.recording_id);
     }
 
-    /// Asks how far the recording has come. Returns its position once the archive has told it.
-    pub(super) fn poll_position(&mut self, now_ns: i64) -> Result<Option<i64>> {
+    /// Requests the position of the recording. Returns it once the archive has responded.
+    pub(super) fn poll_position(&mut self, now_ns: i64) -> MergeResult<Option<i64>> {
         Ok(self.query.poll(&self.archive, now_ns)?)
     }
 
-    /// The image of the replay, whose session id is the low half of the replay's id.
+    /// Returns the image of the replay, whose session id is the low half of the replay's id.
     pub(super) fn find_image(&mut self) -> Option<&Image> {
         if self.image.is_none() {
             let session_id = self.replay_session_id? as i32;
@@ -118,9 +118,9 @@ impl Parties {
         self.image.as_ref()
     }
 
-    /// Adds the live destination when the image is near `target`, and removes the replay when the image has come there. Returns whether
-    /// the replay was removed.
-    pub(super) fn join(&mut self, target: i64) -> Result<bool> {
+    /// Adds the live destination when the image is near `target`, and removes the replay when the image has reached it.
+    /// Returns whether the replay was removed.
+    pub(super) fn join(&mut self, target: i64) -> MergeResult<bool> {
         let Some(image) = &self.image else {
             return Ok(false);
         };
@@ -135,30 +135,31 @@ impl Parties {
             self.leave_replay();
             return Ok(true);
         }
-        // With fewer than two transports a closed image never gets the second one.
+        // A closed image with fewer than two transports never gets the second one.
         match image.is_closed() {
             true => Err(ReplayMergeError::ImageClosed),
             false => Ok(false),
         }
     }
 
-    /// Removes the replay destination and stops the replay, as far as client and session are still there.
+    /// Removes the replay destination and stops the replay, if client and session are still open.
     pub(super) fn leave_replay(&mut self) {
         if self.archive.aeron().is_closed() {
             return;
         }
-        // A driver that does not know the destination has nothing to remove.
+        // If the driver does not have the destination, there is nothing to remove.
         drop(
             self.subscription
                 .async_remove_destination(&self.params.replay_destination),
         );
         if let Some(id) = self.replay_session_id.take() {
-            // The archive ends a replay without a receiver anyway.
+            // If this fails, the archive ends the replay because it has no subscriber.
             drop(self.archive.begin(ArchiveCall::stop_replay(id)));
         }
     }
 
-    /// Withdraws destinations that are being added, and leaves the replay. Not for a merge that is complete: its live destination stays.
+    /// Cancels pending destinations, and removes the replay. Do not call it for a complete merge, because its live
+    /// destination must remain.
     pub(super) fn give_up(&mut self) {
         self.adding.clear();
         self.leave_replay();
@@ -169,7 +170,7 @@ impl Parties {
     }
 }
 
-fn check_channels(subscription_channel: &str, params: &ReplayMergeParams) -> Result<()> {
+fn check_channels(subscription_channel: &str, params: &ReplayMergeParams) -> MergeResult<()> {
     let channels = [
         subscription_channel,
         &params.replay_channel,
@@ -196,8 +197,9 @@ fn check_channels(subscription_channel: &str, params: &ReplayMergeParams) -> Res
     Ok(())
 }
 
-/// The channel of the replay, whose end must not end the image. Port 0 of the destination is resolved later.
-fn replay_channel(params: &ReplayMergeParams) -> Result<ChannelUri> {
+/// Returns the channel of the replay, with `eos=false`: its end must not end the image. Port 0 of the destination is
+/// resolved later.
+fn replay_channel(params: &ReplayMergeParams) -> MergeResult<ChannelUri> {
     let destination = parse(&params.replay_destination)?;
     let refuse = |error| ArchiveClientError::channel(&params.replay_channel, error);
     let mut channel = parse(&params.replay_channel)?;

@@ -1,21 +1,22 @@
-//! [`PositionQuery`]: asks again and again how far a recording has come.
+//! [`PositionQuery`]: repeatedly requests the position of a recording.
 
 use super::super::aeron_archive::AeronArchive;
 use super::super::call::ArchiveCall;
 use super::super::error::Result;
 use super::super::operation::ArchiveOperation;
 
-/// Least time between two requests.
+/// Shortest time between two requests, in nanoseconds.
 const MIN_INTERVAL_NS: i64 = 16_000_000;
-/// Greatest time between two requests.
+/// Longest time between two requests, in nanoseconds.
 const MAX_INTERVAL_NS: i64 = 500_000_000;
 
-/// Requests for the position of one recording. The first is sent at once, each further one after twice the time.
+/// Repeated requests for the position of one recording. The first request is sent at once. The interval doubles after
+/// each request.
 pub(super) struct PositionQuery {
     recording_id: i64,
     asking: Option<ArchiveOperation<i64>>,
     interval_ns: i64,
-    /// When the next request is due; `None` for at once.
+    /// Time of the next request; `None` if it is due now.
     due_ns: Option<i64>,
 }
 
@@ -29,7 +30,7 @@ impl PositionQuery {
         }
     }
 
-    /// Makes progress without waiting. Returns a position once the archive has told it.
+    /// Makes progress without waiting. Returns a position once the archive has responded.
     pub(super) fn poll(&mut self, archive: &AeronArchive, now_ns: i64) -> Result<Option<i64>> {
         if self.asking.is_none() && self.due_ns.is_none_or(|due_ns| now_ns - due_ns >= 0) {
             let call = ArchiveCall::max_recorded_position(self.recording_id);
@@ -44,7 +45,7 @@ impl PositionQuery {
             return Ok(None);
         };
         self.asking = None;
-        // A negative value says that the archive does not know the position yet.
+        // A negative value means that the archive does not know the position yet.
         Ok((position >= 0).then_some(position))
     }
 }

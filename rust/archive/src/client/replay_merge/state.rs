@@ -1,45 +1,49 @@
-//! [`State`]: how far a merge has come.
+//! [`MergeState`]: the states of a merge.
 
 use aeron_client::Image;
 
 use super::super::operation::ArchiveOperation;
-use super::Result;
+use super::MergeResult;
 use super::error::ReplayMergeError;
 use super::parties::Parties;
 
 /// The states of a merge, in their order. `Catchup` and `AttemptLiveJoin` alternate until the live stream has joined.
-pub(super) enum State {
-    /// The driver has not chosen the port of the replay.
+pub(super) enum MergeState {
+    /// Waits until the driver has chosen the port of the replay.
     ResolveReplayPort,
-    /// The archive is asked how far the recording has come.
+    /// Requests the position of the recording.
     GetRecordingPosition,
-    /// The archive is asked for the replay, which has to reach `target`.
+    /// Requests the replay, which has to reach `target`.
     Replay {
         target: i64,
         starting: ArchiveOperation<i64>,
     },
-    /// The program has not received the replay up to `target`.
+    /// Receives the replay up to `target`.
     Catchup { target: i64 },
-    /// The archive is asked again, to compare its position with that of the program.
+    /// Requests the position of the recording again, and compares it with the position of the image.
     AttemptLiveJoin,
-    /// The program receives the live stream alone.
+    /// Receives only the live stream.
     Merged,
     /// An error has ended the merge.
     Failed,
-    /// The program has ended the merge.
+    /// The application has closed the merge.
     Closed,
 }
 
-impl State {
-    pub(super) fn begin(parties: &Parties) -> Result<Self> {
+impl MergeState {
+    pub(super) fn begin(parties: &Parties) -> MergeResult<Self> {
         Ok(match parties.awaits_port()? {
             true => Self::ResolveReplayPort,
             false => Self::GetRecordingPosition,
         })
     }
 
-    /// Makes progress without waiting. Returns the next state, `None` if the state stays.
-    pub(super) fn advance(&mut self, parties: &mut Parties, now_ns: i64) -> Result<Option<Self>> {
+    /// Makes progress without waiting. Returns the next state, or `None` if the state does not change.
+    pub(super) fn advance(
+        &mut self,
+        parties: &mut Parties,
+        now_ns: i64,
+    ) -> MergeResult<Option<Self>> {
         match self {
             Self::ResolveReplayPort => {
                 let is_resolved = parties.resolve_port()?;
@@ -77,7 +81,7 @@ impl State {
         }
     }
 
-    /// The name of the state in error texts, as the real client has it.
+    /// Returns Aeron's name of the state.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::ResolveReplayPort => "RESOLVE_REPLAY_PORT",
@@ -91,7 +95,7 @@ impl State {
         }
     }
 
-    /// Whether a close alone changes the state.
+    /// Returns whether only a close changes the state.
     pub(super) const fn is_final(&self) -> bool {
         matches!(self, Self::Merged | Self::Failed | Self::Closed)
     }
@@ -108,16 +112,16 @@ impl State {
     }
 }
 
-/// The furthest point that a merge has reached, and when.
+/// The furthest point that a merge has reached, and its time.
 #[derive(Default)]
-pub(super) struct Progress {
+pub(super) struct MergeProgress {
     stage: u8,
     is_live_added: bool,
     position: i64,
     since_ns: i64,
 }
 
-impl Progress {
+impl MergeProgress {
     pub(super) fn begin(now_ns: i64) -> Self {
         Self {
             since_ns: now_ns,
@@ -125,8 +129,8 @@ impl Progress {
         }
     }
 
-    /// Takes note of where the merge is. Returns for how long it has not come further, in nanoseconds.
-    pub(super) fn update(&mut self, state: &State, parties: &Parties, now_ns: i64) -> i64 {
+    /// Updates the progress. Returns the time without progress, in nanoseconds.
+    pub(super) fn update(&mut self, state: &MergeState, parties: &Parties, now_ns: i64) -> i64 {
         let position = parties.image.as_ref().map_or(0, Image::position);
         let is_live_added = parties.is_live_added;
         if state.stage() > self.stage

@@ -1,4 +1,5 @@
-//! The checks of a context before anything is created, and what its names stand for.
+//! Checks the settings in a context, and parses the names in them. The archive calls [`ArchiveContext::conclude`]
+//! before it creates anything.
 
 use aeron_agent::IdleStrategySpec;
 use aeron_agent::setting::Value;
@@ -9,36 +10,36 @@ use super::{
 };
 use crate::checksum::Checksum;
 
-/// Longest frames are whole multiples of it.
+/// The longest frame is a multiple of this length.
 const FRAME_ALIGNMENT: usize = 32;
 const ACCEPT_ALL: &str = "io.aeron.security.DefaultAuthenticatorSupplier";
 const USERS_FILE: &str = "io.aeron.samples.archive.SampleAuthenticatorSupplier";
 const CONTROL_CHANNEL_REMEDY: &str = "set it to a UDP channel such as aeron:udp?endpoint=localhost:8010, or turn aeron.archive.control.channel.enabled off";
 
-/// The choices that the names in an [`ArchiveContext`] stand for.
+/// The parsed values of the names in an [`ArchiveContext`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveChoices {
-    /// How the conductor idles.
+    /// Idle strategy of the conductor.
     pub conductor_idle_strategy: IdleStrategySpec,
-    /// How the recorder idles.
+    /// Idle strategy of the recorder.
     pub recorder_idle_strategy: IdleStrategySpec,
-    /// How the replayer idles.
+    /// Idle strategy of the replayer.
     pub replayer_idle_strategy: IdleStrategySpec,
     /// Checksum of recorded frames.
     pub record_checksum: Option<Checksum>,
     /// Checksum that replayed frames must have.
     pub replay_checksum: Option<Checksum>,
-    /// Who may connect.
+    /// Authenticator of connect requests.
     pub authenticator: AuthenticatorKind,
-    /// What clients may ask for.
+    /// Authorisation of requests.
     pub authorisation: AuthorisationKind,
 }
 
 impl ArchiveContext {
-    /// Checks every value alone and against the others. Creates nothing. Returns what the names stand for.
+    /// Checks every value alone and against the other values. Creates nothing. Returns the parsed names.
     ///
     /// # Errors
-    /// The first setting that the archive does not start with.
+    /// The first setting with which the archive cannot start.
     pub fn conclude(&self) -> Result<ArchiveChoices, ArchiveConfigurationError> {
         self.check_limits()?;
         self.check_lengths()?;
@@ -93,7 +94,7 @@ impl ArchiveContext {
         ))
     }
 
-    /// The mark file names the directories as text.
+    /// Checks that the directories are UTF-8: the mark file contains them as text.
     fn check_directories(&self) -> Result<(), ArchiveConfigurationError> {
         for (name, directory) in [
             ("aeron_dir", &*self.aeron_dir),
@@ -153,7 +154,7 @@ impl ArchiveContext {
         })
     }
 
-    /// The idle strategy of this text, or the conductor's if the text is empty.
+    /// Parses an idle strategy. If the text is empty, returns the idle strategy of the conductor.
     fn idle_strategy_of(
         &self,
         name: &str,

@@ -1,43 +1,43 @@
-//! The settings that choose between named alternatives.
+//! The settings of an archive whose value is one of several names. The check of the context parses these names.
 
 use std::path::PathBuf;
 
-/// Which threads the agents of an archive run on.
+/// The threads on which the agents of an archive run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ArchiveThreadingMode {
-    /// Conductor, recorder and replayer on a thread each.
+    /// Conductor, recorder and replayer each have a thread.
     #[default]
     Dedicated,
-    /// All three on one thread.
+    /// Conductor, recorder and replayer run on one thread.
     Shared,
-    /// All three on the thread of the caller.
+    /// Conductor, recorder and replayer run on the thread of the caller.
     Invoker,
 }
 
-/// Who may connect.
+/// Clients that may connect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AuthenticatorKind {
-    /// Everybody.
+    /// All clients.
     #[default]
     AcceptAll,
     /// The users of this file ([`Users`](crate::server::users::Users)).
     UsersFile(PathBuf),
 }
 
-/// What clients may ask for.
+/// Requests that clients may send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AuthorisationKind {
-    /// Everything.
+    /// All requests.
     #[default]
     AllowAll,
-    /// Nothing.
+    /// No requests.
     DenyAll,
-    /// What the role of the user allows ([`Role`](crate::server::users::Role)).
+    /// The requests that the user's role allows ([`Role`](crate::server::users::Role)).
     Roles,
 }
 
 impl ArchiveThreadingMode {
-    /// The name used in settings and counter labels.
+    /// Returns the name that settings and counter labels use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dedicated => "DEDICATED",
@@ -46,7 +46,7 @@ impl ArchiveThreadingMode {
         }
     }
 
-    /// The mode with exactly this (upper case) name.
+    /// Returns the mode with exactly this name, in upper case.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Dedicated, Self::Shared, Self::Invoker]
             .into_iter()

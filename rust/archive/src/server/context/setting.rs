@@ -1,4 +1,4 @@
-//! [`ArchiveSetting`]: one setting of the archive, and how its value moves in and out of a context.
+//! [`ArchiveSetting`]: one setting of the archive, and the functions that read and write its value in a context.
 
 use std::path::PathBuf;
 
@@ -9,21 +9,21 @@ use super::{ArchiveContext, ArchiveThreadingMode};
 use crate::recovery::OnTornFragment;
 use crate::storage::SyncLevel;
 
-/// One setting: its property, its name in [`ArchiveContext`], and how its value is read and written.
+/// One setting: its property, its name in [`ArchiveContext`], and the functions that read and write its value.
 #[derive(Debug)]
 pub struct ArchiveSetting {
     /// The property, for instance `aeron.archive.segment.file.length`.
     pub property: &'static str,
     /// The field of [`ArchiveContext`], for instance `segment_file_length`.
     pub name: &'static str,
-    /// How its text is read.
+    /// The grammar of its text.
     pub grammar: Grammar,
     pub(super) documentation: &'static str,
     pub(super) get: fn(&ArchiveContext) -> Value,
     pub(super) set: fn(&mut ArchiveContext, Value) -> bool,
 }
 
-/// A setting that the archive does not start with.
+/// The archive cannot start with the value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{property}={value} {problem}: {remedy}")]
 pub struct ArchiveConfigurationError {
@@ -33,32 +33,42 @@ pub struct ArchiveConfigurationError {
     pub value: String,
     /// The limit that the value violates.
     pub problem: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 
 impl ArchiveSetting {
-    /// The environment variable, for instance `AERON_ARCHIVE_SEGMENT_FILE_LENGTH`.
+    /// Returns the environment variable, for instance `AERON_ARCHIVE_SEGMENT_FILE_LENGTH`.
     pub fn variable(&self) -> String {
         environment_name(self.property)
     }
 
-    /// What the setting means, in a sentence or two.
+    /// Returns the meaning of the setting, in a sentence or two.
     pub fn meaning(&self) -> &'static str {
         self.documentation.trim_start()
     }
 
-    /// The value in `context`.
+    /// Returns the texts that the setting accepts, if its value is one of several names; otherwise an empty list.
+    pub fn choices(&self) -> &'static [&'static str] {
+        match self.name {
+            "threading_mode" => &["DEDICATED", "SHARED", "INVOKER"],
+            "on_torn_fragment" => &["refuse", "truncate"],
+            _ => &[],
+        }
+    }
+
+    /// Returns the value in `context`.
     pub fn get(&self, context: &ArchiveContext) -> Value {
         (self.get)(context)
     }
 
-    /// Stores `value`; limits are the business of [`ArchiveContext::conclude`]. Returns false if its kind or text does not fit.
+    /// Stores `value`. [`ArchiveContext::conclude`] checks the limits later. Returns false if the kind or the text of
+    /// `value` does not fit the setting.
     pub fn set(&self, context: &mut ArchiveContext, value: Value) -> bool {
         (self.set)(context, value)
     }
 
-    /// Reads a text into `context`.
+    /// Parses a text and stores the value in `context`.
     pub(super) fn read(
         &self,
         context: &mut ArchiveContext,
@@ -74,7 +84,7 @@ impl ArchiveSetting {
             .grammar
             .parse(text)
             .ok_or_else(|| refuse(self.misfit()))?;
-        // The field may be narrower than a number.
+        // The number may be outside of the range of the field's type.
         self.check_limits(&value).map_err(&refuse)?;
         match self.set(context, value) {
             true => Ok(()),
@@ -93,7 +103,7 @@ impl ArchiveSetting {
         }
     }
 
-    /// Why a text is not of this grammar, and what is.
+    /// Returns why a text does not match this grammar, and the texts that match.
     fn misfit(&self) -> (String, &'static str) {
         let (problem, remedy) = match self.grammar {
             Grammar::Boolean => ("is neither yes nor no", "use true or false"),
@@ -210,7 +220,7 @@ impl Field for PathBuf {
     }
 }
 
-/// A path that may be absent: its text is empty then.
+/// A path that may be absent. The text of an absent path is empty.
 impl Field for Option<PathBuf> {
     fn to_value(&self) -> Value {
         self.as_ref()

@@ -1,4 +1,4 @@
-//! Requests to calls: each message of a client becomes one call of the conductor, and its result a response.
+//! Dispatches the messages of clients: each request becomes one call of the conductor, and its result a response.
 
 use aeron_client::Image;
 use aeron_protocol::archive::{
@@ -17,7 +17,7 @@ use crate::server::sessions::{ConnectRequestParts, NotServed};
 use crate::storage::Storage;
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Serves one request, which came over `image`.
+    /// Serves one request, which was received over `image`.
     pub(in crate::server) fn on_request(&mut self, image: &Image, message: &[u8]) {
         match ArchiveRequest::decode(message) {
             Ok(ArchiveRequest::AuthConnect(request)) => self.on_connect(image, &parts(&request)),
@@ -46,7 +46,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 self.on_replay_with_token(image, request.replay_token, order);
             }
             Ok(request) => self.on_session_request(image, message, &request),
-            // A newer client may know more messages.
+            // Ignored: a newer client may send messages that this archive does not support.
             Err(ArchiveDecodeError::UnknownTemplateId { .. }) => {}
             Err(error) => self.on_undecodable(image, message, error),
         }
@@ -61,13 +61,14 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             self.sessions
                 .connect(&self.aeron, image, request, self.now_ns, self.now_ms)
         });
-        // Without a response channel there is nobody to respond to.
+        // Without a response publication, the error cannot be sent.
         if let Err(error) = connected {
             self.report(&format!("failed to connect a control session: {error}"));
         }
     }
 
-    /// Serves a replay that is requested over a connection of its own: the token names the session.
+    /// Serves a replay request that was received over another connection than its session's: the token identifies the
+    /// session.
     fn on_replay_with_token(
         &mut self,
         image: &Image,
@@ -80,7 +81,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                     self.outbox.refuse(order.requester, error);
                 }
             }
-            // Without a session there is nobody to respond to.
+            // Without a session, the error cannot be sent.
             Err(error) => self.report(&error.message),
         }
     }
@@ -314,7 +315,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 self.stop_replication(ids, request.replication_id)?;
                 return Ok(Served::Later);
             }
-            // They are not requests of a session that is active.
+            // An active session does not send these messages.
             Request::AuthConnect(_)
             | Request::Connect(_)
             | Request::CloseSession(_)
@@ -324,11 +325,11 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     }
 }
 
-/// How a request that was accepted is responded to.
+/// How the response to an accepted request is sent.
 enum Served {
-    /// With this result.
+    /// Now, with this result.
     WithResult(i64),
-    /// By what the request began, or not at all.
+    /// Later, by the operation that the request started. Some requests have no response.
     Later,
 }
 
@@ -370,7 +371,7 @@ fn old_parts<'a>(request: &ConnectRequest<'a>) -> Result<ConnectRequestParts<'a>
     })
 }
 
-/// A text of a message, which may have any bytes.
+/// Returns a field of a message as text. The bytes of the message may have any value.
 fn text<'a>(field: &str, bytes: &'a [u8]) -> Result<&'a str, ArchiveError> {
     std::str::from_utf8(bytes)
         .map_err(|error| ArchiveError::generic(format!("{field} is not text: {error}")))

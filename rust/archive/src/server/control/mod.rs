@@ -1,7 +1,7 @@
-//! Control sessions: what clients send to the archive, and the responses.
+//! Control sessions: the requests of clients, and the responses to them.
 //!
-//! A session translates: requests become calls of the [conductor](super::conductor), results become messages. It decides nothing about
-//! recordings.
+//! A session only translates requests into calls of the [conductor](super::conductor), and results into messages. The
+//! conductor makes all decisions about recordings.
 
 mod dispatch;
 mod responses;

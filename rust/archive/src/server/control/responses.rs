@@ -1,4 +1,5 @@
-//! [`ResponseStream`]: sends messages to one client, in order, and keeps those that its publication does not take yet.
+//! [`ResponseStream`]: sends messages to one client, in order. The control session of the client calls it. If the
+//! publication of the stream has no room, the messages are queued.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,7 @@ use crate::server::ArchiveError;
 
 /// Attempts to offer a message before it is queued.
 const OFFER_ATTEMPTS: usize = 3;
-/// Messages that wait for a client at most. Beyond that the client does not read, and its session ends.
+/// Maximum number of messages queued for a client. If there are more, the client does not read, and its session ends.
 const MAX_QUEUED_MESSAGES: usize = 1024;
 
 /// A response to a request.
@@ -22,7 +23,7 @@ pub(in crate::server) enum Response {
     Ok(i64),
     /// The request failed.
     Error(ArchiveError),
-    /// The archive does not speak the client's protocol. The relevant id of this error is the session's.
+    /// The client's protocol version is not supported. The relevant id of this error is the session id.
     WrongVersion(String),
     /// No recording, or no further one, was found from this id on.
     RecordingUnknown(i64),
@@ -81,9 +82,9 @@ pub(in crate::server) struct ResponseStream {
 /// The outcome of a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) enum Sent {
-    /// The client gets it.
+    /// The message was sent.
     Now,
-    /// It waits until the publication has room.
+    /// The message is queued until the publication has room.
     Queued,
     /// The publication is closed or at its last position, or the queue is full: the session has to end.
     Never,
@@ -130,7 +131,7 @@ impl ResponseStream {
         self.try_send(&response.message(control_session_id, correlation_id, &text))
     }
 
-    /// Sends a message, or queues it after those that wait.
+    /// Sends a message. If messages are queued or the publication has no room, queues the message.
     pub fn send(&mut self, message: &ArchiveResponse<'_>) -> Sent {
         self.encode(message);
         if self.queue.is_empty() {
@@ -147,7 +148,7 @@ impl ResponseStream {
         Sent::Queued
     }
 
-    /// Sends a message if it can be sent now. Queues nothing: the caller tries again.
+    /// Sends a message if it can be sent now. Queues nothing: the caller sends it again.
     pub fn try_send(&mut self, message: &ArchiveResponse<'_>) -> Sent {
         if self.has_queued() {
             return Sent::Queued;
@@ -160,7 +161,8 @@ impl ResponseStream {
         }
     }
 
-    /// Sends what waits; returns how many messages went, and whether the rest can.
+    /// Sends the queued messages. Returns the number of messages that were sent, and whether the rest can be sent
+    /// later.
     pub fn flush(&mut self) -> (usize, Sent) {
         let mut count = 0;
         while let Some(message) = self.queue.front() {
@@ -202,7 +204,7 @@ fn offer(publication: &ExclusivePublication, message: &[u8]) -> Offered {
     Offered::Later
 }
 
-/// The text of a response: texts are ASCII on the wire, and a message has an end.
+/// Returns the text of a response as ASCII, cut to the longest message.
 fn ascii(text: &str, max_message_length: usize) -> String {
     const BLOCK_AND_HEADERS_LENGTH: usize = 64;
     text.chars()
@@ -211,7 +213,7 @@ fn ascii(text: &str, max_message_length: usize) -> String {
         .collect()
 }
 
-/// The error of a session whose credentials were refused.
+/// Returns the response to a session whose credentials were refused.
 pub(super) fn authentication_rejected() -> Response {
     Response::Error(ArchiveError::new(
         ArchiveErrorCode::AuthenticationRejected,

@@ -9,24 +9,24 @@ use super::responses::{Response, ResponseStream, Sent, authentication_rejected};
 use crate::server::listing::{Listing, ListingSource};
 use crate::server::{ArchiveError, AuthenticationDecision, Authenticator};
 
-/// Interval of everything that a session repeats until the client reacts, in nanoseconds.
+/// Interval of all messages that a session repeats until the client reacts, in nanoseconds.
 const RESEND_INTERVAL_NS: i64 = 200_000_000;
 
-/// The values of a connect request, and the resources that the archive has asked its driver for.
+/// The values of a connect request, and the resources that the driver was asked to add for it.
 pub(in crate::server) struct Opening {
     /// Id of the session.
     pub control_session_id: i64,
-    /// Of the connect request.
+    /// Correlation id of the connect request.
     pub correlation_id: i64,
-    /// Image that the request came over.
+    /// Image over which the request was received.
     pub image: Image,
-    /// Protocol version of the client; `None` if the archive does not speak it.
+    /// Protocol version of the client if the archive does not support it, otherwise `None`.
     pub refused_version: Option<i32>,
     /// The response publication.
     pub publication: PendingOperation<ExclusivePublication>,
     /// The counter of the session.
     pub counter: PendingOperation<Counter>,
-    /// How long each step of the connection may take, in nanoseconds.
+    /// Time limit of each step of the connection, in nanoseconds.
     pub connect_timeout_ns: i64,
     /// Interval of pings, in nanoseconds.
     pub liveness_check_interval_ns: i64,
@@ -35,10 +35,10 @@ pub(in crate::server) struct Opening {
 /// A control session.
 pub(in crate::server) struct ControlSession {
     opening: Opening,
-    state: State,
+    state: ControlSessionState,
     responses: Option<ResponseStream>,
     counter: Option<Counter>,
-    /// When the session ends unless something succeeds before.
+    /// Time at which the session ends, unless the current step succeeds before this time.
     deadline_ns: Option<i64>,
     next_resend_ns: i64,
     /// Correlation id of the response that carries the decision.
@@ -48,7 +48,7 @@ pub(in crate::server) struct ControlSession {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ControlSessionState {
     Init,
     Connecting,
     Connected,
@@ -70,16 +70,16 @@ pub(in crate::server) struct SessionTurn<'a> {
 /// Why a session ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::server) enum SessionEnd {
-    /// The client closed it, or is gone: nobody is to be told.
+    /// The client closed the session or no longer exists, so no message is sent.
     Closed,
-    /// The archive ends it; the client's request publication is told the reason.
+    /// The archive ends the session, and rejects the image of the client's request publication with this reason.
     Aborted(String),
 }
 
 impl ControlSession {
     pub fn new(opening: Opening, now_ns: i64) -> Self {
         Self {
-            state: State::Init,
+            state: ControlSessionState::Init,
             responses: None,
             counter: None,
             deadline_ns: Some(now_ns.saturating_add(opening.connect_timeout_ns)),
@@ -95,7 +95,7 @@ impl ControlSession {
         self.opening.control_session_id
     }
 
-    /// The image that the requests of the session come over.
+    /// Returns the image over which the session's requests are received.
     pub fn image(&self) -> &Image {
         &self.opening.image
     }
@@ -105,31 +105,34 @@ impl ControlSession {
     }
 
     pub fn is_challenged(&self) -> bool {
-        self.state == State::Challenged
+        self.state == ControlSessionState::Challenged
     }
 
-    /// Takes notice of a request. Returns whether the session serves it; the first one makes the session active.
+    /// Records that a request was received; the first one makes the session active. Returns whether the session serves
+    /// the request.
     pub fn accept_request(&mut self, now_ns: i64) -> bool {
-        if self.state == State::Authenticated && self.opening.refused_version.is_none() {
-            self.state = State::Active;
+        if self.state == ControlSessionState::Authenticated
+            && self.opening.refused_version.is_none()
+        {
+            self.state = ControlSessionState::Active;
             self.next_resend_ns = now_ns.saturating_add(self.opening.liveness_check_interval_ns);
         }
-        self.state == State::Active
+        self.state == ControlSessionState::Active
     }
 
-    /// Notes the correlation id of a response to a challenge, which the decision will have.
+    /// Stores the correlation id of a response to a challenge. The decision is sent with it.
     pub fn on_challenge_response(&mut self, correlation_id: i64) {
         self.authentication_correlation_id = correlation_id;
     }
 
     /// Ends the session; its publication is revoked when it is dropped by [`close`](Self::close).
     pub fn end(&mut self) {
-        self.state = State::Done;
+        self.state = ControlSessionState::Done;
     }
 
-    /// Gives everything back: the response publication is revoked, the counter freed.
+    /// Releases all resources: revokes the response publication, frees the counter.
     pub fn close(&mut self) {
-        self.state = State::Done;
+        self.state = ControlSessionState::Done;
         if let Some(responses) = self.responses.take() {
             responses.publication().revoke();
         }
@@ -139,7 +142,7 @@ impl ControlSession {
         self.listing = None;
     }
 
-    /// Sends a response to a request of the session. Does nothing without a connection.
+    /// Sends a response to a request of the session. Does nothing if the session is not connected.
     pub fn respond(&mut self, correlation_id: i64, response: &Response, now_ns: i64) {
         let id = self.id();
         if let Some(responses) = &mut self.responses {
@@ -171,28 +174,28 @@ impl ControlSession {
         Ok(())
     }
 
-    /// Whether a listing has not ended.
+    /// Returns whether a listing has not ended.
     pub fn is_listing(&self) -> bool {
         self.listing.is_some()
     }
 
-    /// One duty cycle. Returns the work count, or why the session ended.
+    /// Runs one duty cycle. Returns the work count, or why the session ended.
     pub fn do_work(&mut self, turn: &mut SessionTurn<'_>) -> Result<usize, SessionEnd> {
-        if self.state == State::Done {
+        if self.state == ControlSessionState::Done {
             return Err(SessionEnd::Closed);
         }
         if self.opening.image.is_closed() {
             return Err(SessionEnd::Closed);
         }
         let mut work = match self.state {
-            State::Init => self.open(turn.now_ns)?,
-            State::Connecting => self.connect(),
-            State::Connected => self.decide(turn, false)?,
-            State::Challenged => self.decide(turn, true)?,
-            State::Authenticated => self.repeat_acceptance(turn.now_ns),
-            State::Active => self.serve(turn)?,
-            State::Rejected => self.repeat_rejection(turn.now_ns),
-            State::Done => 0,
+            ControlSessionState::Init => self.open(turn.now_ns)?,
+            ControlSessionState::Connecting => self.connect(),
+            ControlSessionState::Connected => self.decide(turn, false)?,
+            ControlSessionState::Challenged => self.decide(turn, true)?,
+            ControlSessionState::Authenticated => self.repeat_acceptance(turn.now_ns),
+            ControlSessionState::Active => self.serve(turn)?,
+            ControlSessionState::Rejected => self.repeat_rejection(turn.now_ns),
+            ControlSessionState::Done => 0,
         };
         work += self.flush(turn.now_ns)?;
         self.check_deadline(turn.now_ns)?;
@@ -217,7 +220,7 @@ impl ControlSession {
         counter.set_reference_id(responses.publication().registration_id());
         counter.set(opening.control_session_id);
         self.deadline_ns = Some(now_ns.saturating_add(opening.connect_timeout_ns));
-        self.state = State::Connecting;
+        self.state = ControlSessionState::Connecting;
         Ok(1)
     }
 
@@ -227,12 +230,12 @@ impl ControlSession {
             .as_ref()
             .is_some_and(|responses| responses.publication().is_connected());
         if is_connected {
-            self.state = State::Connected;
+            self.state = ControlSessionState::Connected;
         }
         usize::from(is_connected)
     }
 
-    /// Asks the authenticator, and sends its decision.
+    /// Calls the authenticator, and sends its decision.
     fn decide(
         &mut self,
         turn: &mut SessionTurn<'_>,
@@ -256,25 +259,25 @@ impl ControlSession {
                 if self.send_now(&Response::Ok(id)) {
                     self.principal = principal;
                     self.deadline_ns = None;
-                    self.become_state(State::Authenticated, turn.now_ns);
+                    self.become_state(ControlSessionState::Authenticated, turn.now_ns);
                 }
                 Ok(1)
             }
             AuthenticationDecision::Challenge(challenge) => {
                 if !is_challenged && self.send_challenge(&challenge) {
-                    self.become_state(State::Challenged, turn.now_ns);
+                    self.become_state(ControlSessionState::Challenged, turn.now_ns);
                 }
                 Ok(1)
             }
             AuthenticationDecision::Reject => {
-                self.become_state(State::Rejected, turn.now_ns);
+                self.become_state(ControlSessionState::Rejected, turn.now_ns);
                 self.send_now(&authentication_rejected());
                 Ok(1)
             }
         }
     }
 
-    fn become_state(&mut self, state: State, now_ns: i64) {
+    fn become_state(&mut self, state: ControlSessionState, now_ns: i64) {
         self.state = state;
         self.next_resend_ns = now_ns.saturating_add(RESEND_INTERVAL_NS);
     }
@@ -290,7 +293,7 @@ impl ControlSession {
             .is_some_and(|responses| responses.try_send(&message) == Sent::Now)
     }
 
-    /// Sends a response of the connection, if that is possible now: it is repeated otherwise.
+    /// Sends a response during connection, if that is possible now. Otherwise the caller repeats it.
     fn send_now(&mut self, response: &Response) -> bool {
         let (id, correlation_id) = (self.id(), self.authentication_correlation_id);
         self.responses.as_mut().is_some_and(|responses| {
@@ -314,7 +317,7 @@ impl ControlSession {
         1
     }
 
-    /// Whether 200 ms are over; begins the next ones.
+    /// Returns whether 200 ms have passed since the last resend; if so, starts the next interval.
     fn is_resend_due(&mut self, now_ns: i64) -> bool {
         let is_due = now_ns >= self.next_resend_ns;
         if is_due {
@@ -336,7 +339,7 @@ impl ControlSession {
             let progress = listing.do_work(id, responses, turn.source);
             work += progress.sent;
             if progress.sent > 0 {
-                // A ping that found no room between two parts of a long listing is no reason to give up the client.
+                // The ping found no room between two parts of a long listing. That is not a reason to end the session.
                 self.deadline_ns = None;
             }
             if progress.is_over {
@@ -373,16 +376,21 @@ impl ControlSession {
         if count > 0 {
             self.note(Sent::Now, now_ns);
         }
-        // A listing queues its end without a note.
+        // A listing queues its last message without a call of `note`. So the deadline starts here if messages remain
+        // queued.
         self.note(rest, now_ns);
         Ok(count)
     }
 
-    /// A failed send starts the deadline, a successful one ends it. The connection has a deadline of its own.
+    /// Notes the outcome of a send: a failed one starts the deadline, a successful one clears it. During connection
+    /// another deadline applies.
     fn note(&mut self, sent: Sent, now_ns: i64) {
-        let is_established = matches!(self.state, State::Authenticated | State::Active);
+        let is_established = matches!(
+            self.state,
+            ControlSessionState::Authenticated | ControlSessionState::Active
+        );
         match sent {
-            Sent::Never => self.state = State::Done,
+            Sent::Never => self.state = ControlSessionState::Done,
             Sent::Now if is_established => self.deadline_ns = None,
             Sent::Queued if is_established && self.deadline_ns.is_none() => {
                 self.deadline_ns = Some(now_ns.saturating_add(self.opening.connect_timeout_ns));
@@ -400,7 +408,7 @@ impl ControlSession {
         }
         let timeout_ms = self.opening.connect_timeout_ns / 1_000_000;
         Err(SessionEnd::Aborted(match self.state {
-            State::Active => {
+            ControlSessionState::Active => {
                 format!("failed to send response for more than connectTimeoutMs={timeout_ms}")
             }
             state => format!(
@@ -411,20 +419,20 @@ impl ControlSession {
     }
 }
 
-fn state_name(state: State) -> &'static str {
+fn state_name(state: ControlSessionState) -> &'static str {
     match state {
-        State::Init => "INIT",
-        State::Connecting => "CONNECTING",
-        State::Connected => "CONNECTED",
-        State::Challenged => "CHALLENGED",
-        State::Authenticated => "AUTHENTICATED",
-        State::Active => "ACTIVE",
-        State::Rejected => "REJECTED",
-        State::Done => "DONE",
+        ControlSessionState::Init => "INIT",
+        ControlSessionState::Connecting => "CONNECTING",
+        ControlSessionState::Connected => "CONNECTED",
+        ControlSessionState::Challenged => "CHALLENGED",
+        ControlSessionState::Authenticated => "AUTHENTICATED",
+        ControlSessionState::Active => "ACTIVE",
+        ControlSessionState::Rejected => "REJECTED",
+        ControlSessionState::Done => "DONE",
     }
 }
 
-/// The error for a client whose protocol the archive does not speak.
+/// Returns the error for a client whose protocol version is not supported.
 fn version_error(version: i32) -> Response {
     let text = |version: i32| {
         let version = version as u32;

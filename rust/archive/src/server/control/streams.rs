@@ -1,4 +1,4 @@
-//! [`ControlStreams`]: the subscriptions over which requests come.
+//! [`ControlStreams`]: the subscriptions over which requests are received.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,21 +9,22 @@ use aeron_client::{
 
 use crate::server::ArchiveError;
 
-/// Fragments that are taken of a stream in one duty cycle at most.
+/// Maximum number of fragments that are polled from a stream in one duty cycle.
 const FRAGMENT_LIMIT: usize = 10;
-/// Longest request that is served, in bytes: channels and credentials are far shorter. A longer message is dropped.
+/// Maximum length of a request, in bytes: channels and credentials are far shorter. A longer message is dropped.
 const MAX_REQUEST_LENGTH: usize = 64 * 1024;
 
-/// The streams of requests: over the network, if the archive has that, and on the same machine.
+/// The streams of requests: over the network, if that is enabled, and on the same machine.
 #[derive(Default)]
 pub(in crate::server) struct ControlStreams {
     streams: Vec<ControlStream>,
     request: Vec<u8>,
-    /// Sessions of images that are gone.
+    /// Session ids of images that have become unavailable.
     gone: Option<Receiver<i32>>,
 }
 
-/// Tells the streams which images are gone. Requests of which only a part came are then forgotten.
+/// Collects the session ids of unavailable images, so that the streams can drop the incomplete requests of these
+/// images.
 #[derive(Debug)]
 pub(in crate::server) struct GoneImages {
     sender: Sender<i32>,
@@ -36,11 +37,11 @@ impl GoneImages {
         Self { sender, receiver }
     }
 
-    /// Handlers for a subscription of requests.
+    /// Returns the handlers for a subscription of requests.
     pub fn handlers(&self) -> SubscriptionHandlers {
         let sender = self.sender.clone();
         SubscriptionHandlers {
-            // If nobody receives, the archive has ended.
+            // An error means that the archive has ended.
             unavailable_image: Some(Arc::new(move |image: &Image| {
                 let _ = sender.send(image.session_id());
             })),
@@ -60,7 +61,7 @@ enum StreamState {
 }
 
 impl ControlStreams {
-    /// The streams of subscriptions that were asked for.
+    /// Creates the streams from the pending subscriptions.
     pub fn new(
         subscriptions: impl IntoIterator<Item = PendingOperation<Subscription>>,
         gone: GoneImages,
@@ -76,7 +77,7 @@ impl ControlStreams {
         }
     }
 
-    /// Whether clients can connect over all streams.
+    /// Returns whether clients can connect over all streams.
     ///
     /// # Errors
     /// The driver refuses a subscription.
@@ -93,10 +94,10 @@ impl ControlStreams {
         Ok(is_ready)
     }
 
-    /// Calls `on_request` with each request that has come, and the image that it came over. Returns the number of fragments.
+    /// Calls `on_request` with each request that has arrived, and its image. Returns the number of fragments.
     ///
     /// # Errors
-    /// The first error of a stream; the others are polled all the same.
+    /// The first error of a stream; the other streams are polled nevertheless.
     pub fn poll(
         &mut self,
         mut on_request: impl FnMut(&Image, &[u8]),

@@ -1,4 +1,5 @@
-//! The counter that shows how far a recording is: type 100, found by clients by its key.
+//! Adds the position counter of a recording, of type 100, when the archive starts to record. Clients find the counter
+//! by the key of the counter.
 
 use aeron_client::{Aeron, Counter, PendingOperation};
 
@@ -6,13 +7,13 @@ use crate::catalog::RecordingDescriptor;
 
 /// Type of the counters.
 const RECORDING_POSITION_TYPE_ID: i32 = 100;
-/// Longest source identity in a key, in bytes: the rest of the 112 bytes is ids.
+/// Maximum length of the source identity in a key, in bytes. The ids occupy the rest of the 112 bytes.
 const MAX_SOURCE_IDENTITY_LENGTH: usize = 88;
 /// Longest label of a counter, in bytes.
 const MAX_LABEL_LENGTH: usize = 380;
 
-/// Asks the driver for the position counter of a recording.
-pub(in crate::server) fn ask_for_position_counter(
+/// Asks the driver to add the position counter of a recording.
+pub(in crate::server) fn request_position_counter(
     aeron: &Aeron,
     recording: &RecordingDescriptor,
     archive_id: i64,
@@ -48,7 +49,7 @@ fn label(recording: &RecordingDescriptor, archive_id: i64) -> String {
     )
 }
 
-/// The text, cut between characters to at most `length` bytes.
+/// Returns the text, cut between characters to at most `length` bytes.
 pub(in crate::server) fn truncated(text: &str, length: usize) -> &str {
     let mut end = length.min(text.len());
     while !text.is_char_boundary(end) {

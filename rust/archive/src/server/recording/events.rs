@@ -1,14 +1,14 @@
-//! [`RecordingEvents`]: tells whoever listens which recordings began, how far they are, and which ended.
+//! [`RecordingEvents`]: publishes the start, the progress and the end of recordings.
 
 use aeron_client::{AppendError, ExclusivePublication, OfferError};
 use aeron_protocol::archive::{
     RecordingEvent, RecordingProgress, RecordingStarted, RecordingStopped,
 };
 
-/// Attempts to offer the begin or the end of a recording.
+/// Attempts to offer a started or stopped event.
 const OFFER_ATTEMPTS: usize = 3;
 
-/// The stream of recording events. Without listeners, or if it is not enabled, events are dropped.
+/// The stream of recording events. Without subscribers, or if it is not enabled, events are dropped.
 #[derive(Debug, Default)]
 pub(in crate::server) struct RecordingEvents {
     publication: Option<ExclusivePublication>,
@@ -28,7 +28,7 @@ pub(super) struct RecordedImage {
 }
 
 impl RecordingEvents {
-    /// Events over a publication; none without it.
+    /// Publishes events over `publication`; `None` drops all events.
     pub fn new(publication: Option<ExclusivePublication>) -> Self {
         Self {
             publication,
@@ -36,7 +36,7 @@ impl RecordingEvents {
         }
     }
 
-    /// Tells that a recording began.
+    /// Publishes that a recording has started.
     pub(super) fn started(&mut self, image: &RecordedImage) {
         self.send(
             &RecordingEvent::Started(RecordingStarted {
@@ -51,7 +51,7 @@ impl RecordingEvents {
         );
     }
 
-    /// Tells how far a recording is. Returns whether it was told, or nobody listens.
+    /// Publishes the position of a recording. Returns false if the event has to be sent again later.
     pub(super) fn progress(&mut self, image: &RecordedImage, position: i64) -> bool {
         self.send(
             &RecordingEvent::Progress(RecordingProgress {
@@ -63,7 +63,7 @@ impl RecordingEvents {
         )
     }
 
-    /// Tells that a recording ended.
+    /// Publishes that a recording has stopped.
     pub(super) fn stopped(&mut self, image: &RecordedImage, stop_position: i64) {
         self.send(
             &RecordingEvent::Stopped(RecordingStopped {
@@ -86,7 +86,7 @@ impl RecordingEvents {
         for _ in 0..attempts {
             match publication.offer(&self.buffer) {
                 Err(OfferError::Append(AppendError::BackPressured | AppendError::AdminAction)) => {}
-                // Without listeners there is nobody to be told later.
+                // Without subscribers, the event need not be sent again.
                 Ok(_) | Err(_) => return true,
             }
         }

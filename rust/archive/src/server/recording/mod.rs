@@ -1,4 +1,4 @@
-//! Recording: from subscriptions, whose images are recorded, to the sessions that write them.
+//! Recording: subscriptions for recording requests, and sessions that write their images.
 
 mod counters;
 mod events;

@@ -12,9 +12,9 @@ use crate::storage::Storage;
 pub(in crate::server) enum RecorderCommand<S: Storage> {
     /// Begin to record.
     Record(Box<RecordingSession<S>>),
-    /// End a recording where it is.
+    /// End a recording at its current position.
     Stop {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
 }
@@ -29,15 +29,15 @@ pub(in crate::server) enum RecorderEvent {
 /// A recording that ended.
 #[derive(Debug)]
 pub(in crate::server) struct EndedRecording {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
     /// Position after the last byte.
     pub position: i64,
-    /// Why it ended before its image did.
+    /// Reason if the recording ended before its image did.
     pub error: Option<ArchiveError>,
 }
 
-/// Runs recording sessions. Owned by one thread at a time.
+/// Runs recording sessions. Used by one thread at a time.
 pub(in crate::server) struct Recorder<S: Storage> {
     commands: Receiver<RecorderCommand<S>>,
     events: Sender<RecorderEvent>,
@@ -48,7 +48,7 @@ pub(in crate::server) struct Recorder<S: Storage> {
 }
 
 impl<S: Storage> Recorder<S> {
-    /// A recorder without recordings.
+    /// Creates a recorder without recordings.
     pub fn new(
         commands: Receiver<RecorderCommand<S>>,
         events: Sender<RecorderEvent>,
@@ -65,7 +65,7 @@ impl<S: Storage> Recorder<S> {
         }
     }
 
-    /// One duty cycle: a block of each image. Returns the work count.
+    /// Runs one duty cycle: a block of each image. Returns the work count.
     pub fn do_work(&mut self) -> usize {
         let mut work = self.take_commands();
         for at in (0..self.sessions.len()).rev() {
@@ -77,7 +77,7 @@ impl<S: Storage> Recorder<S> {
             });
             match progress {
                 SessionProgress::Recorded(bytes) => {
-                    self.sessions[at].tell_progress(&mut self.recording_events);
+                    self.sessions[at].report_progress(&mut self.recording_events);
                     work += bytes;
                 }
                 SessionProgress::EndOfImage => self.end(at, None),
@@ -87,7 +87,7 @@ impl<S: Storage> Recorder<S> {
         work
     }
 
-    /// Ends all recordings where they are, closes their files, and reports them.
+    /// Ends all recordings at their current positions, closes their files, and reports them.
     pub fn stop_all(&mut self) {
         while let Some(last) = self.sessions.len().checked_sub(1) {
             self.end(last, None);
@@ -100,7 +100,7 @@ impl<S: Storage> Recorder<S> {
             count += 1;
             match command {
                 RecorderCommand::Record(session) => {
-                    session.tell_started(&mut self.recording_events);
+                    session.report_started(&mut self.recording_events);
                     self.sessions.push(*session);
                 }
                 RecorderCommand::Stop { recording_id } => {
@@ -116,9 +116,10 @@ impl<S: Storage> Recorder<S> {
     }
 
     fn end(&mut self, at: usize, error: Option<ArchiveError>) {
-        let session = self.sessions.swap_remove(at);
-        session.tell_stopped(&mut self.recording_events);
-        // Without a conductor the archive has ended: recovery finds the position.
+        let mut session = self.sessions.swap_remove(at);
+        session.finish_index();
+        session.report_stopped(&mut self.recording_events);
+        // Without a conductor the archive has ended, and recovery finds the position.
         let _ = self.events.send(RecorderEvent::Ended(EndedRecording {
             recording_id: session.recording_id(),
             position: session.recorded_position(),

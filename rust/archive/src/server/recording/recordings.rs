@@ -1,4 +1,5 @@
-//! [`Recordings`]: the conductor's side of recording. Starts and stops recordings, and keeps what is known of those that run.
+//! [`Recordings`]: the conductor's part of recording. Starts and stops recordings, and stores the state of active
+//! recordings.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender};
@@ -7,11 +8,11 @@ use aeron_client::{Aeron, Counter, Image, PendingOperation, Subscription};
 use aeron_protocol::archive::{ArchiveErrorCode, RecordingSignal, RequestIds, SourceLocation};
 use aeron_protocol::uri::ChannelUri;
 
-use super::counters::ask_for_position_counter;
+use super::counters::request_position_counter;
 use super::recorder::{EndedRecording, RecorderCommand, RecorderEvent};
 use super::session::RecordingSession;
 use super::subscriptions::{
-    ImageArrivals, NewSubscription, RecordingPurpose, RecordingSubscription, RecordingSubscriptions,
+    ImageArrivals, NewSubscription, RecordingPurpose, RecordingSubscriptions, ServedSubscription,
 };
 use super::unnoted::UnnotedStops;
 use crate::catalog::RecordingDescriptor;
@@ -26,13 +27,13 @@ use crate::store::{ArchiveStore, Continuation, NewRecording};
 /// A request to record a stream.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::server) struct RecordingRequest<'a> {
-    /// Request.
+    /// Session and correlation id of the request.
     pub requester: RequestIds,
     /// Channel to record.
     pub channel: &'a str,
     /// Stream to record.
     pub stream_id: i32,
-    /// Whether the archive spies on its own driver.
+    /// Whether the archive records a publication of its own driver. If the channel is UDP, the archive uses a spy.
     pub source_location: SourceLocation,
     /// Whether the subscription ends with the first of its recordings.
     pub is_auto_stop: bool,
@@ -40,11 +41,11 @@ pub(in crate::server) struct RecordingRequest<'a> {
 
 /// The driver's reply about a subscription.
 pub(in crate::server) enum SubscriptionReply {
-    /// It has not come yet.
+    /// The driver has not replied yet.
     Pending,
     /// The subscription was added.
     Added(Subscription),
-    /// It was refused, or stopped since.
+    /// The driver refused the subscription, or the archive has stopped the subscription since.
     Refused,
 }
 
@@ -53,13 +54,13 @@ pub(in crate::server) enum SubscriptionReply {
 pub(in crate::server) struct RecordingSettings {
     /// Id of the archive, shown in the labels of counters.
     pub archive_id: i64,
-    /// Recording requests that are accepted at most.
+    /// Maximum number of recording requests.
     pub max_concurrent_recordings: usize,
-    /// Longest block that is written at once, in bytes.
+    /// Maximum length of a block that is written at once, in bytes.
     pub block_limit: usize,
 }
 
-/// Recordings that run, and the subscriptions that begin new ones.
+/// Active recordings, and the subscriptions whose images start new recordings.
 pub(in crate::server) struct Recordings<S: Storage> {
     settings: RecordingSettings,
     subscriptions: RecordingSubscriptions,
@@ -79,11 +80,11 @@ struct Starting<S: Storage> {
     original_channel: String,
     counter: PendingOperation<Counter>,
     signal: RecordingSignal,
-    /// Whether it was stopped meanwhile.
+    /// Whether the recording was stopped before the driver added the counter.
     is_stopped: bool,
 }
 
-/// A recording that the recorder writes.
+/// A recording that the recorder runs.
 struct Active {
     parts: ActiveParts,
     position: Counter,
@@ -93,13 +94,13 @@ struct ActiveParts {
     recording_id: i64,
     requester: RequestIds,
     subscription_number: u64,
-    /// Keeps the subscription as long as one of its recordings runs.
+    /// Holds the subscription, so that it stays open while any of its recordings is active.
     subscription: Subscription,
     is_auto_stop: bool,
 }
 
 impl<S: Storage + Clone> Recordings<S> {
-    /// No recordings; `recorder` takes commands to the recorder, which sends `events`.
+    /// Creates the state without recordings. Commands are sent to `recorder`, which reports `events`.
     pub fn new(
         settings: RecordingSettings,
         recorder: Sender<RecorderCommand<S>>,
@@ -117,30 +118,30 @@ impl<S: Storage + Clone> Recordings<S> {
         }
     }
 
-    /// Recordings that run.
+    /// Returns the number of active recordings.
     pub fn count(&self) -> usize {
         self.active.len() + self.starting.len()
     }
 
-    /// Whether a recording runs or is about to.
+    /// Returns whether a recording is active or about to become active.
     pub fn is_active(&self, recording_id: i64) -> bool {
         self.active.contains_key(&recording_id) || self.is_starting(recording_id)
     }
 
-    /// Whether a recording is about to run: the driver has not announced its counter yet.
+    /// Returns whether a recording is about to become active: the driver has not added the position counter yet.
     pub fn is_starting(&self, recording_id: i64) -> bool {
         let is_it = |starting: &Starting<S>| starting.active.recording_id == recording_id;
         self.starting.iter().any(is_it)
     }
 
-    /// The counter of a recording that runs; its value is the recorded position.
+    /// Returns the counter of an active recording; its value is the recorded position.
     pub fn position_counter(&self, recording_id: i64) -> Option<&Counter> {
         self.active
             .get(&recording_id)
             .map(|active| &active.position)
     }
 
-    /// Recorded position of a recording that runs.
+    /// Returns the recorded position of an active recording.
     pub fn position(&self, recording_id: i64) -> Option<i64> {
         let starting = |starting: &&Starting<S>| starting.active.recording_id == recording_id;
         self.position_counter(recording_id)
@@ -151,15 +152,17 @@ impl<S: Storage + Clone> Recordings<S> {
             })
     }
 
-    /// The subscription at an index for a listing.
+    /// Returns the subscription at an index, for a listing.
     pub fn subscription(&self, index: usize) -> Option<SubscriptionEntry<'_>> {
         self.subscriptions.entry(index)
     }
 
-    /// Subscribes to a stream; each of its images becomes a recording. The response comes when the driver has added the subscription.
+    /// Subscribes to a stream. Each image of the subscription becomes a recording. The response is sent when the driver
+    /// has added the subscription.
     ///
     /// # Errors
-    /// Too many recordings, too little space, a channel that cannot be, or a subscription with the same key.
+    /// There are too many recordings, there is too little space, or a subscription with the same key exists. Or the
+    /// channel is not valid.
     pub fn start(
         &mut self,
         aeron: &Aeron,
@@ -177,10 +180,10 @@ impl<S: Storage + Clone> Recordings<S> {
             .map(drop)
     }
 
-    /// Subscribes to a stream that continues a recording. Returns the number of the subscription.
+    /// Subscribes to a stream that extends a recording. Returns the number of the subscription.
     ///
     /// # Errors
-    /// As [`start`](Self::start); also if the recording is unknown, is of another stream, or runs.
+    /// As [`start`](Self::start); also if the recording is unknown, has another stream, or is active.
     pub fn extend(
         &mut self,
         aeron: &Aeron,
@@ -208,7 +211,7 @@ impl<S: Storage + Clone> Recordings<S> {
         self.subscribe(aeron, request, RecordingPurpose::Extend { recording_id })
     }
 
-    /// The driver's reply about a subscription that was asked for.
+    /// Returns the driver's reply about the subscription with this number.
     pub fn subscription_reply(&self, number: u64) -> SubscriptionReply {
         match self.subscriptions.by_number(number) {
             None => SubscriptionReply::Refused,
@@ -261,7 +264,7 @@ impl<S: Storage + Clone> Recordings<S> {
         }
     }
 
-    /// Stops one recording. Its subscription records no further images. Returns whether the recording ran.
+    /// Stops one recording. Its subscription records no further images. Returns whether the recording was active.
     pub fn stop_by_identity(&mut self, recording_id: i64) -> bool {
         let Some(number) = self.number_of(recording_id) else {
             return false;
@@ -271,7 +274,7 @@ impl<S: Storage + Clone> Recordings<S> {
         was_subscribed
     }
 
-    /// Takes what driver and recorder have done since. Returns the work count.
+    /// Processes the replies of the driver and the events of the recorder. Returns the work count.
     pub fn do_work(
         &mut self,
         aeron: &Aeron,
@@ -290,7 +293,8 @@ impl<S: Storage + Clone> Recordings<S> {
         work + self.poll_starting(store, now_ms, outbox) + self.take_events(store, now_ms, outbox)
     }
 
-    /// Notes where the recordings ended that the recorder has ended, or did not begin before it ended. Call it after the recorder has ended.
+    /// Stores the stop positions of recordings that the recorder has ended, or never started. To be called after the
+    /// recorder has ended.
     pub fn close(&mut self, store: &mut ArchiveStore<S>, now_ms: i64, outbox: &mut Outbox) {
         self.take_events(store, now_ms, outbox);
         for starting in std::mem::take(&mut self.starting) {
@@ -317,7 +321,8 @@ impl<S: Storage + Clone> Recordings<S> {
         }
     }
 
-    /// Recording requests that count towards the limit: subscriptions, and recordings that run on without theirs.
+    /// Returns the number of recording requests that the limit applies to: subscriptions, and active recordings without
+    /// a subscription.
     fn accepted_count(&self) -> usize {
         let is_orphan = |parts: &ActiveParts| {
             self.subscriptions
@@ -373,7 +378,7 @@ impl<S: Storage + Clone> Recordings<S> {
         self.subscriptions.add(aeron, new, &self.arrivals)
     }
 
-    /// Begins the recording of an image, or the continuation of one.
+    /// Begins a recording with an image, or extends a recording with it.
     fn begin(
         &mut self,
         aeron: &Aeron,
@@ -383,12 +388,12 @@ impl<S: Storage + Clone> Recordings<S> {
         now_ms: i64,
         outbox: &mut Outbox,
     ) {
-        // An image of a subscription that was stopped meanwhile is not recorded.
+        // The subscription was stopped after the image arrived, so the image is not recorded.
         let Some(entry) = self.subscriptions.by_number(number) else {
             return;
         };
         if entry.subscription().is_none() {
-            // The reply about the subscription is taken in the next duty cycle.
+            // The reply about the subscription is processed in the next duty cycle.
             self.arrivals.put_back(number, image);
             return;
         }
@@ -412,7 +417,8 @@ impl<S: Storage + Clone> Recordings<S> {
             Err(error) => {
                 outbox.refuse(requester, error);
                 if !was_unfinished && is_unfinished(store) {
-                    // The catalog took the recording or the extension although its sync failed, or what came after it.
+                    // The catalog has the recording or the extension, although its sync or a later step failed. So its
+                    // stop position is stored later.
                     self.unnoted.add(recording_id, join_position, now_ms);
                 }
                 let is_extension = matches!(purpose, RecordingPurpose::Extend { .. });
@@ -423,7 +429,7 @@ impl<S: Storage + Clone> Recordings<S> {
         }
     }
 
-    /// Hands recordings to the recorder whose counters are there.
+    /// Passes recordings to the recorder once the driver has added their counters.
     fn poll_starting(
         &mut self,
         store: &mut ArchiveStore<S>,
@@ -564,17 +570,18 @@ impl<S: Storage + Clone> Recordings<S> {
     }
 
     fn send(&self, command: RecorderCommand<S>) {
-        // Without a recorder the archive has ended.
+        // An error means that the recorder, and with it the archive, has ended.
         let _ = self.recorder.send(command);
     }
 }
 
-/// Adds a recording of an image to the store, or continues one, and asks for its counter.
+/// Adds a recording of an image to the store, or extends an existing recording. Asks the driver to add the position
+/// counter.
 fn start<S: Storage + Clone>(
     aeron: &Aeron,
     store: &mut ArchiveStore<S>,
     settings: &RecordingSettings,
-    entry: &RecordingSubscription,
+    entry: &ServedSubscription,
     image: Image,
     now_ms: i64,
 ) -> Result<Starting<S>, ArchiveError> {
@@ -617,7 +624,7 @@ fn start<S: Storage + Clone>(
     let recording_id = recorder.stream().recording_id();
     let descriptor = store.recording(recording_id)?;
     Ok(Starting {
-        counter: ask_for_position_counter(aeron, descriptor, settings.archive_id)?,
+        counter: request_position_counter(aeron, descriptor, settings.archive_id)?,
         active: ActiveParts {
             recording_id,
             requester: entry.requester,

@@ -8,30 +8,30 @@ use crate::recorder::{RecorderError, RecorderSession};
 use crate::server::ArchiveError;
 use crate::storage::{BLOCK_LENGTH, Storage};
 
-/// An image on its way into a recording.
+/// The recording of one image.
 pub(in crate::server) struct RecordingSession<S: Storage> {
     image: Image,
     recorder: RecorderSession<S>,
     position: Counter,
     block_limit: usize,
     description: RecordedImage,
-    /// Position that the last progress event told.
+    /// Position in the last progress event.
     told_position: i64,
 }
 
 /// The outcome of one duty cycle of a recording.
 #[derive(Debug)]
 pub(super) enum SessionProgress {
-    /// Bytes of stream that were recorded.
+    /// Number of bytes of the stream that were recorded.
     Recorded(usize),
-    /// Nothing more will come.
+    /// The image has ended; no more bytes will follow.
     EndOfImage,
-    /// Nothing more can be recorded.
+    /// An error occurred; no more bytes can be recorded.
     Failed(ArchiveError),
 }
 
 impl SessionProgress {
-    /// Bytes of stream that were recorded.
+    /// Returns the number of bytes of the stream that were recorded.
     pub fn recorded_bytes(&self) -> usize {
         match self {
             Self::Recorded(bytes) => *bytes,
@@ -41,7 +41,7 @@ impl SessionProgress {
 }
 
 impl<S: Storage> RecordingSession<S> {
-    /// Records `image` from its position on. `position` shows how far; a block has at most `block_limit` bytes.
+    /// Records `image` from its position on. Updates the counter `position`; a block has at most `block_limit` bytes.
     pub fn new(
         image: Image,
         recorder: RecorderSession<S>,
@@ -69,22 +69,27 @@ impl<S: Storage> RecordingSession<S> {
         }
     }
 
-    /// Tells that the recording began.
-    pub(super) fn tell_started(&self, events: &mut RecordingEvents) {
+    /// Publishes the started event.
+    pub(super) fn report_started(&self, events: &mut RecordingEvents) {
         events.started(&self.description);
     }
 
-    /// Tells that the recording ended.
-    pub(super) fn tell_stopped(&self, events: &mut RecordingEvents) {
+    /// Publishes the stopped event.
+    pub(super) fn report_stopped(&self, events: &mut RecordingEvents) {
         events.stopped(&self.description, self.recorded_position());
     }
 
-    /// Tells how far the recording is, if it has advanced since the last time.
-    pub(super) fn tell_progress(&mut self, events: &mut RecordingEvents) {
+    /// Publishes a progress event, if the recording has advanced since the last event.
+    pub(super) fn report_progress(&mut self, events: &mut RecordingEvents) {
         let position = self.recorded_position();
         if position > self.told_position && events.progress(&self.description, position) {
             self.told_position = position;
         }
+    }
+
+    /// Writes the last index entry. If that fails, the recorder of an extension computes it from the segment.
+    pub(super) fn finish_index(&mut self) {
+        let _ = self.recorder.finish_index();
     }
 
     pub fn recording_id(&self) -> i64 {
@@ -95,12 +100,12 @@ impl<S: Storage> RecordingSession<S> {
         self.recorder.recorded_position()
     }
 
-    /// Records the next block. The counter moves only over what is written.
+    /// Records the next block. The counter moves only after the block is written.
     pub(super) fn do_work(&mut self, buffer: &mut Vec<u8>) -> SessionProgress {
         let (recorder, limit) = (&mut self.recorder, self.block_limit);
         let polled = self.image.block_poll(
             |block| {
-                // Of padding, which may be longer than any block, the header counts.
+                // A padding frame may be longer than any block; only its header is written.
                 let length = block.length().min(limit);
                 buffer.resize(length.max(buffer.len()), 0);
                 let bytes = &mut buffer[..length];

@@ -1,4 +1,5 @@
-//! [`RecordingSubscriptions`]: the subscriptions whose images the archive records.
+//! [`RecordingSubscriptions`]: adds and removes the subscriptions whose images the archive records. The conductor of
+//! the archive calls it.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,26 +13,26 @@ use crate::server::listing::SubscriptionEntry;
 /// The use of a subscription's images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) enum RecordingPurpose {
-    /// Each a recording of its own.
+    /// Each image becomes a new recording.
     New,
-    /// The continuation of this recording.
+    /// The image extends this recording.
     Extend {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
 }
 
-/// A subscription of the archive, from the request on.
-pub(in crate::server) struct RecordingSubscription {
-    /// Tells subscriptions apart, also before the driver has given them an id.
+/// A subscription of the archive. It exists from the time of the request, before the driver has added the subscription.
+pub(in crate::server) struct ServedSubscription {
+    /// Identifies the subscription, even before the driver has assigned a registration id.
     pub number: u64,
     /// Key of stream and channel.
     pub key: String,
-    /// Request that it serves: its session gets the signals.
+    /// Request of the subscription. The archive sends signals to the control session of this request.
     pub requester: RequestIds,
-    /// Whether it ends with the first of its recordings.
+    /// Whether the subscription ends with the first of its recordings.
     pub is_auto_stop: bool,
-    /// The use of its images.
+    /// The use of the subscription's images.
     pub purpose: RecordingPurpose,
     /// Stream.
     pub stream_id: i32,
@@ -41,33 +42,33 @@ pub(in crate::server) struct RecordingSubscription {
     pub original_channel: String,
     /// Channel of the recordings.
     pub stripped_channel: String,
-    state: State,
+    state: ServedSubscriptionState,
 }
 
-enum State {
+enum ServedSubscriptionState {
     Adding(PendingOperation<Subscription>),
     Open(Subscription),
 }
 
-impl RecordingSubscription {
-    /// The subscription, once the driver has added it.
+impl ServedSubscription {
+    /// Returns the subscription, once the driver has added it.
     pub fn subscription(&self) -> Option<&Subscription> {
         match &self.state {
-            State::Adding(_) => None,
-            State::Open(subscription) => Some(subscription),
+            ServedSubscriptionState::Adding(_) => None,
+            ServedSubscriptionState::Open(subscription) => Some(subscription),
         }
     }
 
-    /// Registration id of the subscription, once the driver has added it.
+    /// Returns the registration id of the subscription, once the driver has added it.
     pub fn registration_id(&self) -> Option<i64> {
         self.subscription().map(Subscription::registration_id)
     }
 }
 
-/// The subscriptions that record new images. A subscription that was stopped is not among them.
+/// The subscriptions whose images are recorded. Stopped subscriptions are removed.
 #[derive(Default)]
 pub(in crate::server) struct RecordingSubscriptions {
-    subscriptions: Vec<RecordingSubscription>,
+    subscriptions: Vec<ServedSubscription>,
     last_number: u64,
 }
 
@@ -84,7 +85,7 @@ pub(in crate::server) struct NewSubscription {
 }
 
 impl RecordingSubscriptions {
-    /// Asks the driver for a subscription. Returns its number.
+    /// Asks the driver to add a subscription. Returns the number of the subscription.
     ///
     /// # Errors
     /// The command could not be sent.
@@ -101,7 +102,7 @@ impl RecordingSubscriptions {
             new.stream_id,
             arrivals.handlers(number),
         )?;
-        self.subscriptions.push(RecordingSubscription {
+        self.subscriptions.push(ServedSubscription {
             number,
             key: new.key,
             requester: new.requester,
@@ -111,19 +112,20 @@ impl RecordingSubscriptions {
             subscribed_channel: new.subscribed_channel,
             original_channel: new.original_channel,
             stripped_channel: new.stripped_channel,
-            state: State::Adding(operation),
+            state: ServedSubscriptionState::Adding(operation),
         });
         Ok(number)
     }
 
-    /// Takes the driver's replies. Calls `on_reply` with each request and the registration id of its subscription, or the refusal.
+    /// Processes the driver's replies. Calls `on_reply` with each request and the registration id of its subscription,
+    /// or the error.
     pub fn poll(
         &mut self,
         mut on_reply: impl FnMut(RequestIds, Result<i64, ArchiveError>),
     ) -> usize {
         let mut count = 0;
         self.subscriptions.retain_mut(|entry| {
-            let State::Adding(operation) = &mut entry.state else {
+            let ServedSubscriptionState::Adding(operation) = &mut entry.state else {
                 return true;
             };
             match operation.poll() {
@@ -131,7 +133,7 @@ impl RecordingSubscriptions {
                 Ok(Some(subscription)) => {
                     count += 1;
                     on_reply(entry.requester, Ok(subscription.registration_id()));
-                    entry.state = State::Open(subscription);
+                    entry.state = ServedSubscriptionState::Open(subscription);
                     true
                 }
                 Err(error) => {
@@ -144,29 +146,30 @@ impl RecordingSubscriptions {
         count
     }
 
-    /// Subscriptions, also those that the driver has not added yet.
+    /// Returns the number of subscriptions, including those that the driver has not added yet.
     pub fn count(&self) -> usize {
         self.subscriptions.len()
     }
 
-    pub fn by_key(&self, key: &str) -> Option<&RecordingSubscription> {
+    pub fn by_key(&self, key: &str) -> Option<&ServedSubscription> {
         self.subscriptions.iter().find(|entry| entry.key == key)
     }
 
-    pub fn by_number(&self, number: u64) -> Option<&RecordingSubscription> {
+    pub fn by_number(&self, number: u64) -> Option<&ServedSubscription> {
         self.subscriptions
             .iter()
             .find(|entry| entry.number == number)
     }
 
-    pub fn by_registration_id(&self, id: i64) -> Option<&RecordingSubscription> {
+    pub fn by_registration_id(&self, id: i64) -> Option<&ServedSubscription> {
         self.subscriptions
             .iter()
             .find(|entry| entry.registration_id() == Some(id))
     }
 
-    /// Takes a subscription out: it records no further images. It is closed when the last of its recordings drops it.
-    pub fn remove(&mut self, number: u64) -> Option<RecordingSubscription> {
+    /// Removes a subscription: no further images are recorded. When the last of its recordings drops the subscription,
+    /// the subscription is closed.
+    pub fn remove(&mut self, number: u64) -> Option<ServedSubscription> {
         let at = self
             .subscriptions
             .iter()
@@ -174,7 +177,7 @@ impl RecordingSubscriptions {
         Some(self.subscriptions.remove(at))
     }
 
-    /// The entry at an index for a listing; subscriptions that the driver has not added yet are left out.
+    /// Returns the entry at an index for a listing. Subscriptions that the driver has not added yet are left out.
     pub fn entry(&self, index: usize) -> Option<SubscriptionEntry<'_>> {
         self.subscriptions
             .iter()
@@ -189,7 +192,8 @@ impl RecordingSubscriptions {
     }
 }
 
-/// Images that have become available, by the number of their subscription. The client's conductor adds them, the archive's takes them.
+/// Images that have become available, by the number of their subscription. The conductor of the Aeron client adds
+/// images, and the conductor of the archive removes them.
 pub(in crate::server) struct ImageArrivals {
     sender: Sender<(u64, Image)>,
     receiver: Receiver<(u64, Image)>,
@@ -204,7 +208,7 @@ impl ImageArrivals {
     fn handlers(&self, number: u64) -> SubscriptionHandlers {
         let sender = self.sender.clone();
         SubscriptionHandlers {
-            // If nobody receives, the archive has ended.
+            // An error means that the archive has ended.
             available_image: Some(Arc::new(move |image: &Image| {
                 let _ = sender.send((number, image.clone()));
             })),
@@ -212,12 +216,12 @@ impl ImageArrivals {
         }
     }
 
-    /// The images that have come, in their order.
+    /// Removes and returns the images that have arrived, in order.
     pub fn take(&self) -> Vec<(u64, Image)> {
         self.receiver.try_iter().collect()
     }
 
-    /// Keeps an image for the next [`take`](Self::take).
+    /// Adds an image again, for the next [`take`](Self::take).
     pub fn put_back(&self, number: u64, image: Image) {
         self.sender
             .send((number, image))

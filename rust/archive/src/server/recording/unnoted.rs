@@ -1,6 +1,6 @@
-//! [`UnnotedStops`]: ends of recordings that the catalog did not take, because the disk was full or failed.
+//! [`UnnotedStops`]: stop positions that could not be written to the catalog, because the disk was full or failed.
 //!
-//! Without another attempt such a recording could not be replayed, extended or purged before the archive is started again.
+//! The archive writes these stop positions later. Until then, the recording cannot be replayed, extended or purged.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,23 @@ use crate::store::ArchiveStore;
 /// Time between two attempts, in milliseconds.
 const RETRY_INTERVAL_MS: i64 = 100;
 
-/// Stop positions that the catalog is to take later.
+/// Stop positions that are still to be written to the catalog.
 #[derive(Debug, Default)]
 pub(super) struct UnnotedStops {
-    stops: BTreeMap<i64, Stop>,
+    stops: BTreeMap<i64, UnnotedStop>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stop {
+struct UnnotedStop {
     position: i64,
     stopped_ms: i64,
     next_attempt_ms: i64,
 }
 
 impl UnnotedStops {
-    /// Adds the end of a recording.
+    /// Adds the stop position of a recording.
     pub fn add(&mut self, recording_id: i64, position: i64, now_ms: i64) {
-        let stop = Stop {
+        let stop = UnnotedStop {
             position,
             stopped_ms: now_ms,
             next_attempt_ms: now_ms + RETRY_INTERVAL_MS,
@@ -34,12 +34,13 @@ impl UnnotedStops {
         self.stops.insert(recording_id, stop);
     }
 
-    /// Forgets the end of a recording that goes on: the catalog had it although the sync failed.
+    /// Removes the stop position of a recording that is active again: the catalog had the stop position,
+    /// although the sync failed.
     pub fn forget(&mut self, recording_id: i64) {
         self.stops.remove(&recording_id);
     }
 
-    /// Tries again to note the ends whose time has come. Returns the number of attempts.
+    /// Tries again to write the stop positions that are due. Returns the number of attempts.
     pub fn note<S: Storage + Clone>(&mut self, store: &mut ArchiveStore<S>, now_ms: i64) -> usize {
         let mut attempts = 0;
         self.stops.retain(|&recording_id, stop| {
@@ -48,7 +49,7 @@ impl UnnotedStops {
             }
             attempts += 1;
             stop.next_attempt_ms = now_ms + RETRY_INTERVAL_MS;
-            // If the recording has ended after all, it may have been purged since.
+            // If the catalog has the stop position after all, the recording may have been purged since.
             let is_unfinished = store
                 .recording(recording_id)
                 .is_ok_and(|recording| recording.is_unfinished());
@@ -66,9 +67,9 @@ mod tests {
     use std::io::ErrorKind;
 
     use super::*;
-    use crate::memory_storage::{Fault, MemoryStorage};
+    use crate::memory_storage::{MemoryStorage, StorageFault};
     use crate::storage::SyncLevel;
-    use crate::store::{Continuation, NewRecording, StoreOptions};
+    use crate::store::{Continuation, NewRecording, StoreError, StoreOptions};
 
     fn options() -> StoreOptions {
         StoreOptions {
@@ -78,7 +79,7 @@ mod tests {
         }
     }
 
-    /// A store with a recording that has begun at position 0.
+    /// Returns a store with a recording that starts at position 0.
     fn recording(
         storage: &MemoryStorage,
         options: StoreOptions,
@@ -106,7 +107,7 @@ mod tests {
         let storage = MemoryStorage::new();
         let (mut store, id) = recording(&storage, options());
         let fail_next = || {
-            let fault = Fault::Error(ErrorKind::StorageFull);
+            let fault = StorageFault::Error(ErrorKind::StorageFull);
             storage.fail_at(storage.steps(), fault);
         };
         let mut unnoted = UnnotedStops::default();
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_goes_on_is_not_ended_by_an_end_that_was_noted_but_not_synced() {
+    fn a_recording_is_extended_once_its_end_is_noted_and_no_end_from_before_stops_it_again() {
         let storage = MemoryStorage::new();
         let synced = StoreOptions {
             catalog_sync_level: SyncLevel::Data,
@@ -135,7 +136,10 @@ mod tests {
         };
         let (mut store, id) = recording(&storage, synced);
         let mut unnoted = UnnotedStops::default();
-        storage.fail_at(storage.steps() + 1, Fault::Error(ErrorKind::StorageFull));
+        storage.fail_at(
+            storage.steps() + 1,
+            StorageFault::Error(ErrorKind::StorageFull),
+        );
         store.stop_recording(id, 0, 10).unwrap_err();
         unnoted.add(id, 0, 10);
         let continuation = Continuation {
@@ -147,9 +151,13 @@ mod tests {
             control_session_id: 4,
             correlation_id: 5,
         };
+        let refused = store.extend_recording(id, &continuation);
+        assert!(matches!(refused, Err(StoreError::ExtendsActive { .. })));
+        assert_eq!(unnoted.note(&mut store, 110), 1);
         let _session = store.extend_recording(id, &continuation).unwrap();
+        unnoted.add(id, 0, 10);
         unnoted.forget(id);
-        assert_eq!(unnoted.note(&mut store, 110), 0);
+        assert_eq!(unnoted.note(&mut store, 210), 0);
         assert!(store.recording(id).unwrap().is_unfinished());
     }
 }

@@ -1,31 +1,31 @@
-//! [`ReplayBounds`]: how far a replay may go now, and where it ends.
+//! [`ReplayBounds`]: how far a replay may send now, and where it ends.
 
 use aeron_client::{AtomicCounter, CountersReader, SharedBuffer};
 
 use super::plan::ReplayPlan;
 
-/// A counter that bounds a replay: the position of an active recording, or a counter of the client's choice.
+/// A counter that bounds a replay: the position of an active recording, or a counter that the client chose.
 #[derive(Debug, Clone)]
 pub(in crate::server) struct LimitCounter {
     counters: CountersReader<SharedBuffer>,
     value: AtomicCounter<SharedBuffer>,
-    /// Tells the counter from a later one with the same id.
+    /// Distinguishes the counter from a later one with the same id.
     registration_id: i64,
 }
 
 /// The value of a [`LimitCounter`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LimitValue {
-    /// The counter may still move.
+    /// The counter is in use and may still move.
     Moving(i64),
     /// The counter is freed; this was its last value.
     Last(i64),
-    /// The counter is freed, and its place belongs to another one.
+    /// The counter is freed, and its id belongs to another counter.
     Lost,
 }
 
 impl LimitCounter {
-    /// The counter with this id, if there is one.
+    /// Returns the counter with this id, if there is one.
     pub fn find(counters: &CountersReader<SharedBuffer>, counter_id: i32) -> Option<Self> {
         let value = counters.counter(counter_id)?;
         let registration_id = value.registration_id();
@@ -36,13 +36,14 @@ impl LimitCounter {
         })
     }
 
-    /// The value now.
+    /// Returns the present value.
     pub fn get(&self) -> i64 {
         self.value.get()
     }
 
     fn read(&self) -> LimitValue {
-        // In this order the value of a freed counter is the last one that its owner stored, and the value of another counter shows.
+        // The order of these reads matters. If the counter was freed, `value` is the last value of its owner. If its id
+        // was reused, the registration id differs.
         let is_allocated = self.counters.is_allocated(self.value.id());
         let value = self.value.get();
         match (
@@ -56,11 +57,11 @@ impl LimitCounter {
     }
 }
 
-/// How far a replay may go now, and where it ends.
+/// How far a replay may send now, and where it ends.
 #[derive(Debug)]
 pub(in crate::server) struct ReplayBounds {
     counters: Vec<Bound>,
-    /// End of the recording, if the recording has stopped.
+    /// Stop position of the recording, if it is not active.
     recording_stop: Option<i64>,
     stop_position: i64,
     limit_position: i64,
@@ -70,12 +71,13 @@ pub(in crate::server) struct ReplayBounds {
 struct Bound {
     /// `None` after the counter was freed.
     counter: Option<LimitCounter>,
-    /// Highest value that was seen.
+    /// Highest value of the counter so far.
     position: i64,
 }
 
 impl ReplayBounds {
-    /// The bounds of a plan that was made with these counters; `recording_stop` is the end of a recording that has stopped.
+    /// Returns the bounds of a plan with these counters. `recording_stop` is the stop position of a recording that is
+    /// not active.
     pub fn new(
         plan: &ReplayPlan,
         recording_stop: Option<i64>,
@@ -93,17 +95,17 @@ impl ReplayBounds {
         }
     }
 
-    /// Position up to which frames may be sent now.
+    /// Returns the position up to which frames may be sent now.
     pub fn stop_position(&self) -> i64 {
         self.stop_position
     }
 
-    /// The replay ends with the frame that reaches this position.
+    /// Returns the limit position: the replay ends with the frame that reaches it.
     pub fn limit_position(&self) -> i64 {
         self.limit_position
     }
 
-    /// Whether the stop position may still rise.
+    /// Returns whether the stop position may still rise.
     pub fn is_moving(&self) -> bool {
         let is_below =
             |bound: &Bound| bound.counter.is_some() || bound.position > self.stop_position;
@@ -112,12 +114,12 @@ impl ReplayBounds {
             && self.counters.iter().all(is_below)
     }
 
-    /// Whether frames may be sent up to the end of a recording that has stopped.
+    /// Returns whether frames may be sent up to the end of a recording that has stopped.
     pub fn is_at_recording_stop(&self) -> bool {
         self.recording_stop == Some(self.stop_position)
     }
 
-    /// Reads the counters. A counter that is freed bounds the replay from then on by its last value.
+    /// Reads the counters. After a counter is freed, its last value bounds the replay.
     pub fn update(&mut self) {
         for bound in &mut self.counters {
             let Some(counter) = &bound.counter else {

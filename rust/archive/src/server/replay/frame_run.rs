@@ -1,115 +1,145 @@
-//! [`FrameRun`]: recorded frames, made ready for the publication of a replay.
+//! [`FrameRewrite`]: rewrites recorded frames in a term as frames of the replay's publication.
 
-use aeron_layout::Layout;
-use aeron_layout::frame::DataHeaderLayout;
+use aeron_layout::frame::FirstWord;
+use aeron_memory::Words;
 use aeron_memory::log::frame::{HEADER_LENGTH, offset};
 
 use crate::checksum::Checksum;
-use crate::frame::{FrameFault, FrameRules};
+use crate::frame::{FrameFault, FrameRules, HeaderWords};
 
-/// Bytes of session id and stream id in a header.
-const IDS_LENGTH: usize = offset::TERM_ID - offset::SESSION_ID;
-
-/// Session and stream of a replay, as they stand in the header of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ReplayIds([u8; IDS_LENGTH]);
-
-impl ReplayIds {
-    /// The ids of a publication.
-    pub fn new(session_id: i32, stream_id: i32) -> Self {
-        let mut bytes = [0; IDS_LENGTH];
-        let (session, stream) = bytes.split_at_mut(offset::STREAM_ID - offset::SESSION_ID);
-        session.copy_from_slice(&session_id.to_le_bytes());
-        stream.copy_from_slice(&stream_id.to_le_bytes());
-        Self(bytes)
-    }
-}
-
-/// Frames that follow each other: a block of data, then a frame of padding. Either may be missing.
+/// Consecutive frames: a block of data frames, then a padding frame. Either may be missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct FrameRun {
     /// Bytes of the block.
     pub data_length: usize,
-    /// Length of the padding with its header, as the frame says; 0 if there is none.
+    /// Length of the padding frame with its header; 0 if the run has no padding.
     pub padding_length: usize,
 }
 
 /// Why a recorded frame cannot be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunFault {
-    /// The first frame is not one of the recording.
+    /// The first frame is not valid for the recording.
     Frame(FrameFault),
-    /// A frame does not have its checksum.
+    /// The checksum of a frame is wrong.
     Checksum {
         /// Position of the frame.
         position: i64,
     },
 }
 
-/// How the frames of a recording are checked and changed for a replay.
+/// Recorded bytes in the term of a publication, except for the first word of the first header. In the term that word is
+/// zero.
 #[derive(Debug, Clone, Copy)]
+pub(super) struct RecordedBytes<'a, W> {
+    /// Memory of the term.
+    pub term: &'a W,
+    /// Offset of the first byte.
+    pub offset: usize,
+    /// Number of bytes.
+    pub length: usize,
+    /// First word of the first header.
+    pub first_word: FirstWord,
+}
+
+/// How the frames of a recording are checked and rewritten for a replay.
+#[derive(Debug)]
 pub(super) struct FrameRewrite {
-    /// What the frames must look like.
-    pub rules: FrameRules,
-    /// Checksum that the field of the session id holds, if it is verified.
-    pub checksum: Option<Checksum>,
-    /// What the fields of session and stream become.
-    pub ids: ReplayIds,
+    /// The header values of valid frames.
+    rules: FrameRules,
+    /// Checksum in the session id field, if it is verified.
+    checksum: Option<Checksum>,
+    /// Session id of the publication.
+    session_id: i32,
+    /// Stream id of the publication.
+    stream_id: i32,
+    /// Memory for a copy of a frame whose checksum is verified.
+    payload: Vec<u8>,
 }
 
 impl FrameRewrite {
-    /// Finds the run at the start of `bytes`, which stand at `position` of the recording, and puts the ids of the replay into its frames
-    /// of data.
+    /// Creates the rewrite of a recording's frames for a publication with these ids.
+    pub fn new(
+        rules: FrameRules,
+        checksum: Option<Checksum>,
+        session_id: i32,
+        stream_id: i32,
+    ) -> Self {
+        Self {
+            rules,
+            checksum,
+            session_id,
+            stream_id,
+            payload: Vec::new(),
+        }
+    }
+
+    /// Finds the run at the start of `bytes`, which are at `position` of the recording. Writes the ids of the
+    /// publication into its data frames.
     ///
     /// The run ends with the frame that reaches `limit`, with padding, or before bytes that are not a complete frame.
     ///
     /// # Errors
-    /// [`RunFault`]; no part of the run may be used then.
-    pub fn take_run(
-        &self,
+    /// [`RunFault`]; then no part of the run may be used.
+    pub fn take_run<W: Words>(
+        &mut self,
         position: i64,
         limit: i64,
-        bytes: &mut [u8],
+        bytes: RecordedBytes<'_, W>,
     ) -> Result<FrameRun, RunFault> {
+        let RecordedBytes { term, length, .. } = bytes;
         let mut run = FrameRun::default();
-        while let Some(rest) = bytes.get_mut(run.data_length..) {
+        while run.data_length + HEADER_LENGTH <= length {
             let begin = position + run.data_length as i64;
-            if rest.is_empty() || begin >= limit {
+            if begin >= limit {
                 break;
             }
-            let frame = match self.rules.check(begin, rest) {
-                Ok(frame) => frame,
-                Err(FrameFault::Incomplete { .. }) => break,
+            let at = bytes.offset + run.data_length;
+            let first = match run.data_length {
+                0 => bytes.first_word,
+                _ => FirstWord(term.load_i64_relaxed(at)),
+            };
+            let header = HeaderWords::in_term(first, term, at);
+            let header = match self.rules.check_header(begin, header) {
+                Ok(header) => header,
                 Err(_) if run.data_length > 0 => break,
                 Err(fault) => return Err(RunFault::Frame(fault)),
             };
-            if frame.is_padding() {
-                run.padding_length = frame_length(frame.bytes());
+            if header.is_padding() {
+                run.padding_length = header.frame_length();
                 break;
             }
-            if let Some(checksum) = self.checksum
-                && checksum.verify(&frame).is_err()
-            {
+            let frame_length = header.aligned_length();
+            if frame_length > length - run.data_length {
+                break;
+            }
+            if !self.has_checksum(term, at, frame_length) {
                 return Err(RunFault::Checksum { position: begin });
             }
-            let length = frame.bytes().len();
-            rest[offset::SESSION_ID..][..IDS_LENGTH].copy_from_slice(&self.ids.0);
-            run.data_length += length;
+            let ids = self
+                .rules
+                .place_words(begin, self.session_id, self.stream_id);
+            term.store_i64s_relaxed(at + offset::TERM_OFFSET, ids);
+            run.data_length += frame_length;
         }
         Ok(run)
+    }
+
+    /// Returns whether the checksum of a data frame, which is in its session id field, is correct or is not verified.
+    #[inline]
+    fn has_checksum<W: Words>(&mut self, term: &W, at: usize, frame_length: usize) -> bool {
+        let Some(checksum) = self.checksum else {
+            return true;
+        };
+        self.payload.resize(frame_length - HEADER_LENGTH, 0);
+        term.copy_out(at + HEADER_LENGTH, &mut self.payload);
+        checksum.compute(&self.payload) == term.load_i32_relaxed(at + offset::SESSION_ID)
     }
 }
 
 impl FrameRun {
-    /// Whether not even one frame is complete.
+    /// Returns whether the run has no complete frame.
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }
-}
-
-/// The length in the header of a checked frame, which is at least that of the header.
-fn frame_length(frame: &[u8]) -> usize {
-    DataHeaderLayout::first_in(frame)
-        .and_then(|header| usize::try_from(header.header.frame_length.get()).ok())
-        .unwrap_or(HEADER_LENGTH)
 }

@@ -1,7 +1,9 @@
-//! Replay: from requests, each of which needs a publication, to the sessions that read recordings and publish them.
+//! Replay of recordings. For each request a publication is added, and a session reads the recording and publishes its
+//! frames.
 //!
-//! [`Replays`] is the conductor's part: it checks requests, asks the driver for publications and knows which recordings are read.
-//! [`Replayer`] runs the sessions, on the conductor's thread or its own. The two exchange commands and events.
+//! [`Replays`] is the conductor's part. It checks requests, asks the driver to add publications, and stores which
+//! recordings are being read. [`Replayer`] runs the sessions, on the thread of the conductor or on a separate thread.
+//! [`Replays`] sends commands to [`Replayer`], and receives events from it.
 
 mod bounds;
 mod frame_run;

@@ -10,14 +10,14 @@ use crate::server::ArchiveError;
 use crate::storage::BLOCK_LENGTH;
 use crate::stream::is_aligned;
 
-/// The part of a recording that a client asks for. Any values may be given.
+/// The requested part of a recording. Any values may be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) struct ReplayRange {
     /// Position of the first frame; [`NULL_VALUE`] for the start of the recording.
     pub position: i64,
-    /// Bytes, or [`REPLAY_ALL_AND_FOLLOW`], or [`REPLAY_ALL_AND_STOP`].
+    /// Length in bytes, or [`REPLAY_ALL_AND_FOLLOW`], or [`REPLAY_ALL_AND_STOP`].
     pub length: i64,
-    /// Longest read of a segment file, in bytes; 0 or less for the archive's own.
+    /// Longest read of a segment file, in bytes; 0 or less for the archive's setting.
     pub file_io_max_length: i32,
 }
 
@@ -26,20 +26,20 @@ pub(in crate::server) struct ReplayRange {
 pub(in crate::server) struct ReplayPlan {
     /// Position of the first frame.
     pub position: i64,
-    /// Position up to which the replay may go at once.
+    /// Position up to which the replay may send at first.
     pub stop_position: i64,
     /// The replay ends with the frame that reaches this position.
     pub limit_position: i64,
     /// Longest read of a segment file, in bytes.
-    pub buffer_length: usize,
+    pub read_length: usize,
 }
 
 impl ReplayPlan {
     /// Checks a request against the recording.
     ///
-    /// `bound` is the position that counters allow: of an active recording the position of its recorder, of a bounded replay the value of
-    /// the client's counter, the lower one if there are both. A plan for a recording that has stopped never goes beyond its stop position,
-    /// so that a deletion of segments beyond that position does not concern it.
+    /// `bound` is the position that counters allow: the recorded position of an active recording, or the value of the
+    /// client's counter for a bounded replay. If there are both, it is the lower one. If the recording is not active,
+    /// the plan never goes beyond its stop position. So segments after that position can be deleted during the replay.
     ///
     /// # Errors
     /// The first reason to refuse the request, with the code and the text for the client.
@@ -50,7 +50,7 @@ impl ReplayPlan {
         file_io_max_length: i32,
     ) -> Result<Self, ArchiveError> {
         let position = first_position(range.position, recording)?;
-        let buffer_length = buffer_length(
+        let read_length = read_length(
             range.file_io_max_length,
             file_io_max_length,
             recording.mtu_length,
@@ -80,7 +80,7 @@ impl ReplayPlan {
             position,
             stop_position,
             limit_position: position.saturating_add(length),
-            buffer_length,
+            read_length,
         })
     }
 }
@@ -116,7 +116,7 @@ fn first_position(position: i64, recording: &RecordingDescriptor) -> Result<i64,
     Ok(position)
 }
 
-fn buffer_length(requested: i32, own: i32, mtu_length: i32) -> Result<usize, ArchiveError> {
+fn read_length(requested: i32, own: i32, mtu_length: i32) -> Result<usize, ArchiveError> {
     let shortest = match requested {
         1.. => requested.min(own),
         _ => own,

@@ -1,37 +1,37 @@
-//! [`ReplayPublication`]: the publication of a replay, as a session uses it.
+//! [`ReplayPublication`]: the functions of a publication that a replay session uses.
 
-use aeron_client::{AppendError, ExclusivePublication, OfferError};
+use aeron_client::{
+    BlockSpace, ExclusivePublication, FillBlockError, FilledBlock, OfferError, SharedBuffer,
+};
 
-/// The publication of a replay session. Tests have one without a driver.
+/// The publication of a replay session. Tests have an implementation without a driver.
 pub(super) trait ReplayPublication {
-    /// Channel of the publication.
+    /// Returns the channel of the publication.
     fn channel(&self) -> &str;
 
-    /// Session of the stream.
+    /// Returns the session id of the stream.
     fn session_id(&self) -> i32;
 
-    /// Stream.
+    /// Returns the stream id.
     fn stream_id(&self) -> i32;
 
-    /// Longest message, in bytes.
+    /// Returns the longest message, in bytes.
     fn max_message_length(&self) -> usize;
 
-    /// Whether anybody receives the stream.
+    /// Returns whether the stream has a subscriber.
     fn is_connected(&self) -> bool;
 
-    /// Position up to which the stream may grow.
+    /// Appends data frames that `fill` writes directly into the log, see [`ExclusivePublication::fill_block`].
     ///
     /// # Errors
-    /// The publication is closed.
-    fn position_limit(&self) -> Result<i64, AppendError>;
+    /// See [`OfferError`], or the error of `fill`; nothing was appended.
+    fn fill_block<E>(
+        &mut self,
+        max_length: usize,
+        fill: impl FnOnce(&BlockSpace<'_, SharedBuffer>) -> Result<FilledBlock, E>,
+    ) -> Result<i64, FillBlockError<OfferError, E>>;
 
-    /// Appends whole frames of data.
-    ///
-    /// # Errors
-    /// See [`OfferError`]; nothing was appended.
-    fn offer_block(&mut self, block: &[u8]) -> Result<i64, OfferError>;
-
-    /// Appends a frame of padding with `length` bytes after its header.
+    /// Appends a padding frame with `length` bytes after its header.
     ///
     /// # Errors
     /// See [`OfferError`]; nothing was appended.
@@ -59,12 +59,12 @@ impl ReplayPublication for ExclusivePublication {
         self.is_connected()
     }
 
-    fn position_limit(&self) -> Result<i64, AppendError> {
-        self.position_limit()
-    }
-
-    fn offer_block(&mut self, block: &[u8]) -> Result<i64, OfferError> {
-        ExclusivePublication::offer_block(self, block)
+    fn fill_block<E>(
+        &mut self,
+        max_length: usize,
+        fill: impl FnOnce(&BlockSpace<'_, SharedBuffer>) -> Result<FilledBlock, E>,
+    ) -> Result<i64, FillBlockError<OfferError, E>> {
+        ExclusivePublication::fill_block(self, max_length, fill)
     }
 
     fn append_padding(&mut self, length: usize) -> Result<i64, OfferError> {

@@ -15,12 +15,12 @@ pub(in crate::server) enum ReplayerCommand {
     Replay(Box<NewReplay>),
     /// Abort a replay.
     Stop {
-        /// The replay.
+        /// Id of the replay.
         replay_session_id: i64,
     },
     /// Abort all replays, or all of one recording.
     StopAll {
-        /// The recording; `None` for all.
+        /// Recording id; `None` for all recordings.
         recording_id: Option<i64>,
     },
 }
@@ -28,32 +28,30 @@ pub(in crate::server) enum ReplayerCommand {
 /// An event of the replayer for the conductor.
 #[derive(Debug)]
 pub(in crate::server) enum ReplayerEvent {
-    /// The first frame of a replay is there.
+    /// The first frame of a replay was found.
     Started {
-        /// The replay.
+        /// Id of the replay.
         replay_session_id: i64,
     },
     /// A replay is over; its file is closed.
     Ended {
-        /// The replay.
+        /// Id of the replay.
         replay_session_id: i64,
-        /// Why.
+        /// Reason of the end.
         end: ReplayEnd,
     },
 }
 
-/// Runs replay sessions. Owned by one thread at a time.
+/// Runs replay sessions. Used by one thread at a time.
 pub(in crate::server) struct Replayer<S: Storage> {
     reads: SegmentReads<S>,
     commands: Receiver<ReplayerCommand>,
     events: Sender<ReplayerEvent>,
     sessions: Vec<ReplaySession<S>>,
-    /// Shared by the sessions: none keeps bytes from one duty cycle to the next.
-    buffer: Vec<u8>,
 }
 
 impl<S: Storage> Replayer<S> {
-    /// A replayer without replays, of the recordings in `storage`.
+    /// Creates a replayer without replays, of the recordings in `storage`.
     pub fn new(
         storage: S,
         commands: Receiver<ReplayerCommand>,
@@ -64,7 +62,6 @@ impl<S: Storage> Replayer<S> {
             commands,
             events,
             sessions: Vec::new(),
-            buffer: Vec::new(),
         }
     }
 
@@ -78,12 +75,12 @@ impl<S: Storage> Replayer<S> {
         self
     }
 
-    /// One duty cycle: a block of each replay. Returns the work count.
+    /// Runs one duty cycle: a block of each replay. Returns the work count.
     pub fn do_work(&mut self, now_ns: i64) -> usize {
         let mut work = self.take_commands();
         for at in (0..self.sessions.len()).rev() {
             let session = &mut self.sessions[at];
-            match session.do_work(&mut self.reads, &mut self.buffer, now_ns) {
+            match session.do_work(&mut self.reads, now_ns) {
                 ReplayProgress::Worked(count) => work += count,
                 ReplayProgress::Started => {
                     work += 1;
@@ -109,7 +106,7 @@ impl<S: Storage> Replayer<S> {
         while let Ok(command) = self.commands.try_recv() {
             count += 1;
             match command {
-                ReplayerCommand::Replay(new) => self.begin(*new),
+                ReplayerCommand::Replay(new) => self.sessions.push(ReplaySession::new(*new)),
                 ReplayerCommand::Stop { replay_session_id } => {
                     self.abort(|session| session.replay_session_id() == replay_session_id);
                 }
@@ -121,13 +118,6 @@ impl<S: Storage> Replayer<S> {
             }
         }
         count
-    }
-
-    fn begin(&mut self, new: NewReplay) {
-        let session = ReplaySession::new(new);
-        let length = session.buffer_length().max(self.buffer.len());
-        self.buffer.resize(length, 0);
-        self.sessions.push(session);
     }
 
     fn abort(&mut self, is_aborted: impl Fn(&ReplaySession<S>) -> bool) {
@@ -147,7 +137,7 @@ impl<S: Storage> Replayer<S> {
     }
 
     fn tell(&self, event: ReplayerEvent) {
-        // Without a conductor the archive has ended, and its client with all publications.
+        // Without a conductor the archive has ended, and with its client all publications.
         let _ = self.events.send(event);
     }
 }

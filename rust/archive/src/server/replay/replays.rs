@@ -1,4 +1,5 @@
-//! [`Replays`]: the conductor's part of replay.
+//! [`Replays`]: the conductor's part of replays. It checks requests, adds publications, and passes replays to the
+//! replayer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -22,9 +23,9 @@ use crate::stream::{RecordedStream, StreamDescription};
 /// Settings of the archive for replays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) struct ReplaySettings {
-    /// Most replays at a time.
+    /// Maximum number of replays at the same time.
     pub max_concurrent_replays: usize,
-    /// How long a replay waits for its first segment file and a subscriber, and a token is valid, in nanoseconds.
+    /// Time limit for the first segment file and a subscriber of a replay, and validity of a token, in nanoseconds.
     pub connect_timeout_ns: i64,
     /// Linger of a publication if the request does not set one, in nanoseconds.
     pub linger_timeout_ns: i64,
@@ -36,34 +37,35 @@ pub(in crate::server) struct ReplaySettings {
 
 /// A request to replay a recording.
 pub(in crate::server) struct ReplayRequested<'a> {
-    /// Session and correlation id of the response.
+    /// Session and correlation id of the request.
     pub requester: RequestIds,
-    /// The recording, as it is requested.
+    /// Requested recording id.
     pub recording_id: i64,
-    /// The entry of the catalog, if there is one.
+    /// The catalog entry, if the recording exists.
     pub recording: Option<&'a RecordingDescriptor>,
     /// Position counter of the recording, if it is active.
     pub active_position: Option<&'a Counter>,
     /// Counter that bounds the replay, if the request is for a bounded replay.
     pub limit_counter_id: Option<i32>,
-    /// The part of the recording.
+    /// The requested part of the recording.
     pub range: ReplayRange,
     /// Channel of the replay.
     pub channel: &'a str,
     /// Stream of the replay.
     pub stream_id: i32,
-    /// Correlation id of the image that a request with a token came over: the replay goes to its response channel.
+    /// Correlation id of the image over which a request with a token was received. The replay is sent to the
+    /// response channel of that image.
     pub response_correlation_id: Option<i64>,
 }
 
-/// News of a replay.
+/// An event of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::server) enum ReplayEvent {
     /// A replay has started. The id is the result of the request.
     Started {
         /// Session and correlation id of the request.
         requester: RequestIds,
-        /// The replay.
+        /// Id of the replay.
         replay_session_id: i64,
     },
     /// A replay failed, before or after it started.
@@ -73,9 +75,9 @@ pub(in crate::server) enum ReplayEvent {
         /// The reason.
         error: ArchiveError,
     },
-    /// A replay is over, after it failed or otherwise: it reads the files of its recording no more.
+    /// A replay has ended, with or without an error. The replay no longer reads files of the recording.
     Ended {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
 }
@@ -88,7 +90,7 @@ pub(in crate::server) struct Replays {
     requested: Vec<RequestedReplay>,
     running: Vec<RunningReplay>,
     tokens: ReplayTokens,
-    /// Upper half of the next replay's id.
+    /// Upper half of the next replay id.
     next_number: i64,
 }
 
@@ -99,11 +101,11 @@ struct RequestedReplay {
     plan: ReplayPlan,
     bounds: ReplayBounds,
     publication: PendingOperation<ExclusivePublication>,
-    /// Whether it is to end with all replays of its recording.
+    /// Whether `stop_all` was called for its recording.
     is_stopping: bool,
 }
 
-/// A replay that the replayer has.
+/// A replay that the replayer runs.
 struct RunningReplay {
     requester: RequestIds,
     recording_id: i64,
@@ -111,12 +113,12 @@ struct RunningReplay {
     publication: ExclusivePublication,
     position: Arc<AtomicI64>,
     is_started: bool,
-    /// Whether it is to end with all replays of its recording.
+    /// Whether `stop_all` was called for its recording.
     is_stopping: bool,
 }
 
 impl Replays {
-    /// No replays yet. `random` returns numbers that nobody can guess.
+    /// Creates an empty set of replays. `random` returns numbers that cannot be guessed.
     pub fn new(
         settings: ReplaySettings,
         commands: Sender<ReplayerCommand>,
@@ -134,7 +136,8 @@ impl Replays {
         }
     }
 
-    /// Checks a request and asks the driver for a publication. The response comes from [`poll`](Self::poll).
+    /// Checks a request and asks the driver to add a publication. [`poll`](Self::poll) returns the event for the
+    /// response.
     ///
     /// # Errors
     /// The request is refused.
@@ -173,8 +176,8 @@ impl Replays {
         Ok(())
     }
 
-    /// One duty cycle: gives replays whose publication is there to the replayer, takes the replayer's events, and drops expired tokens.
-    /// Returns the work count.
+    /// Runs one duty cycle: passes replays whose publication was added to the replayer, processes the replayer's
+    /// events, and removes expired tokens. Returns the work count.
     pub fn poll(&mut self, now_ns: i64, mut on_event: impl FnMut(ReplayEvent)) -> usize {
         self.tokens.expire(now_ns);
         let mut work = self.poll_publications(now_ns, &mut on_event);
@@ -193,10 +196,11 @@ impl Replays {
         work
     }
 
-    /// Checks that one more replay is allowed beside those that are not over and `held` ones that were not requested yet.
+    /// Checks that another replay is allowed, in addition to the current replays and to `held` replays that wait to be
+    /// requested.
     ///
     /// # Errors
-    /// There are too many.
+    /// There are too many replays.
     pub fn check_room(&self, held: usize) -> Result<(), ArchiveError> {
         let max = self.settings.max_concurrent_replays;
         match self.count() + held < max {
@@ -208,17 +212,18 @@ impl Replays {
         }
     }
 
-    /// Replays that were accepted and are not over.
+    /// Returns the number of replays that were accepted and have not ended.
     pub fn count(&self) -> usize {
         self.requested.len() + self.running.len()
     }
 
-    /// Aborts a replay. Does nothing if there is none with this id.
+    /// Aborts a replay. Does nothing if no replay has this id.
     pub fn stop(&self, replay_session_id: i64) {
         self.send(ReplayerCommand::Stop { replay_session_id });
     }
 
-    /// Aborts the replays of a recording, or all. Those that have not started yet fail at the next [`poll`](Self::poll).
+    /// Aborts the replays of a recording, or all replays. Replays that have not started yet fail at the next
+    /// [`poll`](Self::poll).
     pub fn stop_all(&mut self, recording_id: Option<i64>) {
         let is_meant = |id: i64| recording_id.is_none_or(|meant| meant == id);
         for replay in &mut self.requested {
@@ -233,7 +238,8 @@ impl Replays {
         self.send(ReplayerCommand::StopAll { recording_id });
     }
 
-    /// Ends all replays at once, because the archive ends: revokes their publications. No event follows.
+    /// Ends all replays immediately, because the archive ends. Revokes the publications of the replays. No event is
+    /// returned.
     pub fn close_all(&mut self) {
         self.requested.clear();
         for replay in self.running.drain(..) {
@@ -242,7 +248,8 @@ impl Replays {
         self.send(ReplayerCommand::StopAll { recording_id: None });
     }
 
-    /// Whether a replay of the recording that [`stop_all`](Self::stop_all) stopped is not over. It may still read any segment.
+    /// Returns whether a replay of the recording was stopped by [`stop_all`](Self::stop_all) but has not ended. Such a
+    /// replay may still read any segment.
     pub fn is_stopping(&self, recording_id: i64) -> bool {
         let requested = self.requested.iter();
         let requested = requested.map(|replay| (replay.stream.recording_id(), replay.is_stopping));
@@ -253,7 +260,8 @@ impl Replays {
             .any(|(id, is_stopping)| id == recording_id && is_stopping)
     }
 
-    /// Lowest position at which a replay of the recording reads. The segment that holds it is in use.
+    /// Returns the lowest position that a replay of the recording may read. The segment of this position is in
+    /// use.
     pub fn lowest_replay_position(&self, recording_id: i64) -> Option<i64> {
         let requested = self.requested.iter();
         let requested =
@@ -268,17 +276,17 @@ impl Replays {
             .min()
     }
 
-    /// Gives a token for replays of a recording to a session.
-    pub fn give_token(&mut self, control_session_id: i64, recording_id: i64, now_ns: i64) -> i64 {
+    /// Creates a token, with which a session may replay a recording.
+    pub fn issue_token(&mut self, control_session_id: i64, recording_id: i64, now_ns: i64) -> i64 {
         self.tokens.give(control_session_id, recording_id, now_ns)
     }
 
-    /// The session that has a token for this recording; `None` if the token is unknown or expired.
+    /// Returns the session of a token for this recording; `None` if the token is unknown or expired.
     pub fn token_session(&self, token: i64, recording_id: i64, now_ns: i64) -> Option<i64> {
         self.tokens.session(token, recording_id, now_ns)
     }
 
-    /// Drops the tokens of a control session that has ended. Its replays go on.
+    /// Removes the tokens of a control session that has ended. Its replays continue.
     pub fn on_control_session_ended(&mut self, control_session_id: i64) {
         self.tokens.forget_session(control_session_id);
     }
@@ -355,7 +363,7 @@ impl Replays {
         })));
     }
 
-    /// The next replay's id: clients find the session id of the publication in its lower half.
+    /// Returns the id for a new replay. The low 32 bits are the session id of the publication; clients rely on this.
     fn next_id(&mut self, session_id: i32) -> i64 {
         let number = self.next_number;
         self.next_number = number.wrapping_add(1);
@@ -411,12 +419,12 @@ impl Replays {
     }
 
     fn send(&self, command: ReplayerCommand) {
-        // Without a replayer the archive is ending.
+        // An error means that the replayer has ended because the archive is ending.
         let _ = self.commands.send(command);
     }
 }
 
-/// The counters that bound a replay: the position of an active recording, and the counter that the request names.
+/// Returns the counters that bound a replay: the position of an active recording, and the counter in the request.
 fn limit_counters(
     aeron: &Aeron,
     request: &ReplayRequested<'_>,

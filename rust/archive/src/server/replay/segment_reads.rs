@@ -1,9 +1,12 @@
-//! [`SegmentReads`]: reads of segment files, and how long they take.
+//! [`SegmentReads`]: reads segment files, and measures the time that this takes.
 
 use std::io;
 use std::sync::Arc;
 
 use aeron_agent::NanoClock;
+use aeron_layout::I64;
+use aeron_layout::frame::FirstWord;
+use aeron_memory::SharedBuffer;
 
 use crate::storage::{Storage, StorageFile};
 use crate::stream::RecordedStream;
@@ -15,15 +18,15 @@ pub(super) struct SegmentReads<S: Storage> {
     meter: Option<ReadMeter>,
 }
 
-/// Measures reads.
+/// Measures the time of reads.
 struct ReadMeter {
     clock: Arc<dyn NanoClock>,
-    /// Takes the bytes of a read and its nanoseconds.
+    /// Called with the bytes of a read and its nanoseconds.
     on_read: Box<dyn FnMut(usize, i64) + Send>,
 }
 
 impl<S: Storage> SegmentReads<S> {
-    /// Reads the files in `storage`.
+    /// Creates a reader of the files in `storage`.
     pub fn new(storage: S) -> Self {
         Self {
             storage,
@@ -43,10 +46,10 @@ impl<S: Storage> SegmentReads<S> {
         });
     }
 
-    /// Makes `segment` the one that holds `position`.
+    /// Opens the segment that holds `position`, unless it is open.
     ///
     /// # Errors
-    /// `NotFound` if there is no such file, or the error of the storage.
+    /// `NotFound` if the file does not exist, or the error of the storage.
     pub fn open<'a>(
         &self,
         segment: &'a mut Option<Segment<S::File>>,
@@ -60,23 +63,50 @@ impl<S: Storage> SegmentReads<S> {
     /// Fills `bytes` from `position` on, which are all in one segment.
     ///
     /// # Errors
-    /// As [`open`](Self::open); `UnexpectedEof` if the file ends before.
+    /// As [`open`](Self::open); `UnexpectedEof` if the file ends before the last byte.
     pub fn read(
-        &mut self,
+        &self,
         segment: &mut Option<Segment<S::File>>,
         stream: &RecordedStream,
         position: i64,
         bytes: &mut [u8],
     ) -> io::Result<()> {
         let offset = (position - stream.segment_base(position)) as u64;
+        self.open(segment, stream, position)?
+            .file
+            .read_exact_at(bytes, offset)
+    }
+
+    /// Reads `length` bytes from `position` on, which are all in one segment, into `term` at offset `at`.
+    ///
+    /// Does not write the first word but returns it. Readers of the term do not see the bytes until the caller writes
+    /// that word.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_into_term(
+        &mut self,
+        segment: &mut Option<Segment<S::File>>,
+        stream: &RecordedStream,
+        position: i64,
+        (term, at, length): (&SharedBuffer, usize, usize),
+    ) -> io::Result<FirstWord> {
+        let offset = (position - stream.segment_base(position)) as u64;
         let file = &self.open(segment, stream, position)?.file;
+        let read = || {
+            let mut first_word = [0; size_of::<I64>()];
+            file.read_exact_at(&mut first_word, offset)?;
+            let rest = first_word.len();
+            file.read_exact_shared_at(term, at + rest, length - rest, offset + rest as u64)?;
+            Ok(FirstWord(I64::from_bytes(first_word).get()))
+        };
         let Some(meter) = &mut self.meter else {
-            return file.read_exact_at(bytes, offset);
+            return read();
         };
         let begin_ns = meter.clock.nano_time();
-        file.read_exact_at(bytes, offset)?;
+        let first_word = read()?;
         let duration_ns = meter.clock.nano_time().saturating_sub(begin_ns);
-        (meter.on_read)(bytes.len(), duration_ns);
-        Ok(())
+        (meter.on_read)(length, duration_ns);
+        Ok(first_word)
     }
 }

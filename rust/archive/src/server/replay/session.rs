@@ -1,15 +1,15 @@
-//! [`ReplaySession`]: reads a recording and publishes its frames.
+//! [`ReplaySession`]: reads a recording and publishes its frames. The replayer runs its duty cycles.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use aeron_client::{AppendError, ExclusivePublication, OfferError};
+use aeron_client::{AppendError, ExclusivePublication, FillBlockError, FilledBlock, OfferError};
 use aeron_memory::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length};
 use aeron_protocol::archive::ArchiveErrorCode;
 
 use super::bounds::ReplayBounds;
-use super::frame_run::{FrameRewrite, ReplayIds, RunFault};
+use super::frame_run::{FrameRewrite, FrameRun, RecordedBytes, RunFault};
 use super::plan::ReplayPlan;
 use super::publication::ReplayPublication;
 use super::segment_reads::SegmentReads;
@@ -24,43 +24,45 @@ use crate::window::Segment;
 pub(in crate::server) struct NewReplay<P = ExclusivePublication> {
     /// Id of the replay.
     pub replay_session_id: i64,
-    /// The recording.
+    /// The recorded stream.
     pub stream: RecordedStream,
     /// The part of the recording that is sent.
     pub plan: ReplayPlan,
-    /// Bounds of that part, which may move.
+    /// The bounds of the replay, which may move.
     pub bounds: ReplayBounds,
     /// The publication, at the first position of the plan.
     pub publication: P,
-    /// Shows how far the replay is.
+    /// Position of the replay, written for the conductor.
     pub position: Arc<AtomicI64>,
     /// Checksum of the frames, if it is verified.
     pub checksum: Option<Checksum>,
-    /// Time until which the first segment must exist and a subscriber be there.
+    /// Time by which the first segment file and a subscriber must exist.
     pub connect_deadline_ns: i64,
 }
 
-/// A recording on its way to subscribers.
+/// A replay in progress.
 pub(super) struct ReplaySession<S: Storage, P = ExclusivePublication> {
     replay_session_id: i64,
     stream: RecordedStream,
     publication: P,
     rewrite: FrameRewrite,
     bounds: ReplayBounds,
-    /// Whether the bytes at the first position are the header of a frame that is there already.
+    /// Whether the first position is neither the start of the recording nor the stop position. Then a recorded frame
+    /// must begin at the first position.
     begins_within: bool,
     position: i64,
     shown_position: Arc<AtomicI64>,
-    /// Bytes of a frame of padding that the publication has not taken yet.
+    /// Bytes of a padding frame that are still to be appended.
     padding_left: usize,
-    buffer_length: usize,
+    /// Longest read of a segment file, in bytes.
+    read_length: usize,
     segment: Option<Segment<S::File>>,
-    state: State,
+    state: ReplayState,
     connect_deadline_ns: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ReplayState {
     /// Waits for the first segment file.
     Opening,
     /// Waits for a subscriber.
@@ -71,27 +73,27 @@ enum State {
 /// The outcome of one duty cycle of a replay.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReplayProgress {
-    /// The first frame is there: the client is told that the replay has started.
+    /// The first frame was found. The conductor sends the client the response that the replay has started.
     Started,
-    /// Bytes of stream that were sent, or 1 for another step.
+    /// Bytes of stream that were sent; 1 for a step without bytes.
     Worked(usize),
-    /// The replay is over.
+    /// The replay has ended.
     Ended(ReplayEnd),
 }
 
-/// Why a replay is over.
+/// Why a replay has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::server) enum ReplayEnd {
-    /// All was sent: the stream ends where it is.
+    /// The whole range was sent: the stream ends at its current position.
     Complete,
-    /// Somebody stopped the replay, or nobody receives it any more: the publication is revoked.
+    /// The replay was stopped, or has no subscriber any more: the publication is revoked.
     Aborted,
-    /// The recording cannot be replayed further: the publication is revoked, and the client told.
+    /// The recording cannot be replayed further: the publication is revoked, and the client receives the error.
     Failed(ArchiveError),
 }
 
 impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
-    /// Begins a replay. Nothing is opened yet.
+    /// Creates a session. No file is opened yet.
     pub fn new(new: NewReplay<P>) -> Self {
         let NewReplay {
             replay_session_id,
@@ -103,15 +105,16 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
             checksum,
             connect_deadline_ns,
         } = new;
-        // Checksums, and sessions before the last extension, are in the field of the session id.
+        // The session id field may contain a checksum, or the session id before the last extension.
         let stream = stream.any_session();
         Self {
             replay_session_id,
-            rewrite: FrameRewrite {
-                rules: stream.rules(),
+            rewrite: FrameRewrite::new(
+                stream.rules(),
                 checksum,
-                ids: ReplayIds::new(publication.session_id(), publication.stream_id()),
-            },
+                publication.session_id(),
+                publication.stream_id(),
+            ),
             publication,
             bounds,
             begins_within: plan.position > stream.start_position()
@@ -119,9 +122,9 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
             position: plan.position,
             shown_position: position,
             padding_left: 0,
-            buffer_length: plan.buffer_length,
+            read_length: plan.read_length,
             segment: None,
-            state: State::Opening,
+            state: ReplayState::Opening,
             connect_deadline_ns,
             stream,
         }
@@ -135,22 +138,13 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         self.stream.recording_id()
     }
 
-    /// Bytes of buffer that [`do_work`](Self::do_work) needs.
-    pub fn buffer_length(&self) -> usize {
-        self.buffer_length
-    }
-
-    /// One duty cycle: at most one read of a segment file, and all of its frames that the publication takes. Never waits.
-    pub fn do_work(
-        &mut self,
-        reads: &mut SegmentReads<S>,
-        buffer: &mut [u8],
-        now_ns: i64,
-    ) -> ReplayProgress {
+    /// Runs one duty cycle: reads a segment file at most once, and sends as many of the frames as the publication
+    /// accepts. Never waits.
+    pub fn do_work(&mut self, reads: &mut SegmentReads<S>, now_ns: i64) -> ReplayProgress {
         let outcome = match self.state {
-            State::Opening => self.open(reads, now_ns),
-            State::Connecting => self.connect(now_ns),
-            State::Replaying => self.replay(reads, buffer),
+            ReplayState::Opening => self.open(reads, now_ns),
+            ReplayState::Connecting => self.connect(now_ns),
+            ReplayState::Replaying => self.replay(reads),
         };
         outcome.unwrap_or_else(ReplayProgress::Ended)
     }
@@ -173,15 +167,17 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         if self.begins_within {
             self.check_first_frame(reads)?;
         }
-        self.state = State::Connecting;
+        self.state = ReplayState::Connecting;
         Ok(ReplayProgress::Started)
     }
 
     fn check_first_frame(&mut self, reads: &mut SegmentReads<S>) -> Result<(), ReplayEnd> {
         let mut header = [0; HEADER_LENGTH];
-        self.read(reads, &mut header)?;
+        reads
+            .read(&mut self.segment, &self.stream, self.position, &mut header)
+            .map_err(|error| self.read_failure(&error))?;
         match self.stream.rules().check(self.position, &header) {
-            // Of a frame of data only the header was read.
+            // Only the header of a data frame was read.
             Ok(_) | Err(FrameFault::Incomplete { .. }) => Ok(()),
             Err(fault) => Err(self.failure_with_code(
                 ArchiveErrorCode::InvalidPosition,
@@ -195,7 +191,7 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
 
     fn connect(&mut self, now_ns: i64) -> Result<ReplayProgress, ReplayEnd> {
         if self.publication.is_connected() {
-            self.state = State::Replaying;
+            self.state = ReplayState::Replaying;
             return Ok(ReplayProgress::Worked(1));
         }
         if now_ns < self.connect_deadline_ns {
@@ -208,11 +204,7 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         )))
     }
 
-    fn replay(
-        &mut self,
-        reads: &mut SegmentReads<S>,
-        buffer: &mut [u8],
-    ) -> Result<ReplayProgress, ReplayEnd> {
+    fn replay(&mut self, reads: &mut SegmentReads<S>) -> Result<ReplayProgress, ReplayEnd> {
         if !self.publication.is_connected() {
             return Err(ReplayEnd::Aborted);
         }
@@ -220,7 +212,7 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         let begin = self.position;
         if self.append_padding()? {
             self.check_complete()?;
-            self.send_next(reads, buffer)?;
+            self.send_next(reads)?;
         }
         self.shown_position.store(self.position, Ordering::Release);
         if self.padding_left == 0 {
@@ -236,80 +228,71 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         }
     }
 
-    /// Reads the next bytes and sends their frames, if the publication takes any.
-    fn send_next(
-        &mut self,
-        reads: &mut SegmentReads<S>,
-        buffer: &mut [u8],
-    ) -> Result<(), ReplayEnd> {
-        let length = self.readable_length(buffer.len());
-        let limit = self.publication.position_limit();
-        if length == 0 || limit.map_err(|_| ReplayEnd::Aborted)? <= self.position {
-            return Ok(());
+    /// Reads the next bytes into the publication's log and sends their frames, if the publication accepts any.
+    fn send_next(&mut self, reads: &mut SegmentReads<S>) -> Result<(), ReplayEnd> {
+        let length = self.readable_length();
+        if length < HEADER_LENGTH {
+            return match length {
+                0 => Ok(()),
+                _ => self.check_incomplete(length),
+            };
         }
-        let begin = self.position;
-        let bytes = &mut buffer[..length];
-        self.read(reads, bytes)?;
-        match self.send(bytes)? {
-            FramesSent::All if self.position == begin => self.check_incomplete(length),
-            FramesSent::All | FramesSent::Part => Ok(()),
+        let (position, limit) = (self.position, self.bounds.limit_position());
+        let (segment, stream, rewrite) = (&mut self.segment, &self.stream, &mut self.rewrite);
+        let mut run = FrameRun::default();
+        let filled = self.publication.fill_block(length, |space| {
+            let (term, offset, length) = (space.term(), space.offset(), space.length());
+            let target = (term, offset, length);
+            let first_word = reads.read_into_term(segment, stream, position, target)?;
+            let bytes = RecordedBytes {
+                term,
+                offset,
+                length,
+                first_word,
+            };
+            run = rewrite.take_run(position, limit, bytes)?;
+            Ok(FilledBlock {
+                length: run.data_length,
+                first_word,
+            })
+        });
+        match filled {
+            Ok(_) if run.is_empty() => return self.check_incomplete(length),
+            Ok(_) => self.position += run.data_length as i64,
+            Err(FillBlockError::Fill(FillFault::Read(error))) => {
+                return Err(self.read_failure(&error));
+            }
+            Err(FillBlockError::Fill(FillFault::Run(fault))) => return Err(self.run_failure(fault)),
+            Err(FillBlockError::Append(error)) => return self.is_taken(Err(error)).map(drop),
         }
+        self.set_padding(run.padding_length);
+        self.append_padding().map(drop)
     }
 
-    /// Bytes that can be read at once: up to the stop position, and within the term.
-    fn readable_length(&self, buffer_length: usize) -> usize {
+    /// Returns the number of bytes that can be read at once: up to the stop position, and within the term.
+    fn readable_length(&self) -> usize {
         let positions = self.stream.positions();
         let in_term = positions.term_length() - positions.term_offset(self.position);
         let to_stop = self.bounds.stop_position().saturating_sub(self.position);
         let to_stop = usize::try_from(to_stop).unwrap_or(0);
-        to_stop
-            .min(in_term)
-            .min(self.buffer_length)
-            .min(buffer_length)
+        to_stop.min(in_term).min(self.read_length)
     }
 
-    fn read(&mut self, reads: &mut SegmentReads<S>, bytes: &mut [u8]) -> Result<(), ReplayEnd> {
-        let read = reads.read(&mut self.segment, &self.stream, self.position, bytes);
-        read.map_err(|error| match error.kind() {
+    #[cold]
+    fn read_failure(&self, error: &io::Error) -> ReplayEnd {
+        match error.kind() {
             io::ErrorKind::NotFound => self.failure("recording segment not found"),
             io::ErrorKind::UnexpectedEof => self.unexpected_end(),
             _ => self.failure(&error.to_string()),
-        })
-    }
-
-    /// Sends the frames of `bytes`, which stand at the position.
-    fn send(&mut self, mut bytes: &mut [u8]) -> Result<FramesSent, ReplayEnd> {
-        let (rewrite, limit) = (self.rewrite, self.bounds.limit_position());
-        loop {
-            let run = rewrite
-                .take_run(self.position, limit, bytes)
-                .map_err(|fault| self.run_failure(fault))?;
-            if run.is_empty() {
-                return Ok(FramesSent::All);
-            }
-            let (block, rest) = bytes.split_at_mut(run.data_length);
-            if !block.is_empty() {
-                let offered = self.publication.offer_block(block);
-                if !self.is_taken(offered)? {
-                    return Ok(FramesSent::Part);
-                }
-                self.position += block.len() as i64;
-            }
-            self.set_padding(run.padding_length);
-            if !self.append_padding()? {
-                return Ok(FramesSent::Part);
-            }
-            let padding = aligned_length(run.padding_length).min(rest.len());
-            bytes = &mut rest[padding..];
         }
     }
 
-    /// Decides about a read that brought no complete frame.
+    /// Decides what to do after a read without a complete frame.
     fn check_incomplete(&self, length: usize) -> Result<(), ReplayEnd> {
         let reaches_stop = self.position + length as i64 == self.bounds.stop_position();
         match reaches_stop && !self.bounds.is_at_recording_stop() {
             true if self.bounds.is_moving() => Ok(()),
-            // A counter of the client ended within the frame.
+            // The client's counter ended within the frame.
             true => Err(ReplayEnd::Complete),
             false => Err(self.unexpected_end()),
         }
@@ -317,15 +300,16 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
 
     fn set_padding(&mut self, length: usize) {
         self.padding_left = match length > self.longest_padding() {
-            // What is left after each part must have room for a header.
+            // The bytes that remain after each part must have room for a header.
             true => aligned_length(length),
             false => length,
         };
     }
 
-    /// Appends what is left of a frame of padding. Returns whether nothing is left.
+    /// Appends the rest of a padding frame. Returns whether all of it is appended.
     ///
-    /// Padding that fills a gap of an unreliable stream can be longer than a publication appends at once; it becomes several frames.
+    /// Padding that fills a gap of an unreliable stream can be longer than the publication appends at once. Such
+    /// padding is appended as several frames.
     fn append_padding(&mut self) -> Result<bool, ReplayEnd> {
         while self.padding_left > 0 {
             let length = self.padding_left.min(self.longest_padding());
@@ -339,12 +323,12 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         Ok(true)
     }
 
-    /// Longest frame of padding that the publication takes, a multiple of the alignment.
+    /// Returns the longest padding frame that the publication accepts, a multiple of the alignment.
     fn longest_padding(&self) -> usize {
         HEADER_LENGTH + self.publication.max_message_length() / FRAME_ALIGNMENT * FRAME_ALIGNMENT
     }
 
-    /// Whether the publication took what it was offered.
+    /// Returns whether the publication accepted an offer.
     fn is_taken(&self, offered: Result<i64, OfferError>) -> Result<bool, ReplayEnd> {
         match offered {
             Ok(_) => Ok(true),
@@ -404,10 +388,22 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
     }
 }
 
-/// How much of what was read was sent.
-enum FramesSent {
-    /// All frames that are complete.
-    All,
-    /// The publication takes no more now.
-    Part,
+/// Why no frames were written into the publication's log.
+enum FillFault {
+    /// The segment file cannot be read.
+    Read(io::Error),
+    /// The bytes are not frames of the recording.
+    Run(RunFault),
+}
+
+impl From<io::Error> for FillFault {
+    fn from(error: io::Error) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<RunFault> for FillFault {
+    fn from(fault: RunFault) -> Self {
+        Self::Run(fault)
+    }
 }

@@ -1,8 +1,8 @@
-//! [`ReplayTokens`]: permissions to start a replay over another connection than that of the control session.
+//! [`ReplayTokens`]: permissions to start a replay over a connection other than the control session.
 
 use aeron_protocol::archive::NULL_VALUE;
 
-/// Tokens that were given out and are not expired.
+/// Tokens that have not expired.
 pub(super) struct ReplayTokens {
     tokens: Vec<ReplayToken>,
     random: Box<dyn FnMut() -> i64 + Send>,
@@ -18,7 +18,7 @@ struct ReplayToken {
 }
 
 impl ReplayTokens {
-    /// Tokens that are valid for `timeout_ns`. `random` returns numbers that nobody can guess.
+    /// Creates tokens that are valid for `timeout_ns`. `random` returns numbers that cannot be guessed.
     pub fn new(timeout_ns: i64, random: Box<dyn FnMut() -> i64 + Send>) -> Self {
         Self {
             tokens: Vec::new(),
@@ -27,7 +27,7 @@ impl ReplayTokens {
         }
     }
 
-    /// Gives a token to a session, for replays of one recording.
+    /// Creates a token for a session, for replays of one recording.
     pub fn give(&mut self, control_session_id: i64, recording_id: i64, now_ns: i64) -> i64 {
         let token = loop {
             let token = (self.random)();
@@ -44,7 +44,7 @@ impl ReplayTokens {
         token
     }
 
-    /// The session that a token for this recording was given to. A token can be used until it expires.
+    /// Returns the session of a token for this recording. A token can be used until it expires.
     pub fn session(&self, token: i64, recording_id: i64, now_ns: i64) -> Option<i64> {
         let is_valid = |known: &&ReplayToken| {
             known.token == token && known.recording_id == recording_id && now_ns < known.expires_ns
@@ -53,12 +53,12 @@ impl ReplayTokens {
         Some(known.control_session_id)
     }
 
-    /// Drops tokens that are expired.
+    /// Removes expired tokens.
     pub fn expire(&mut self, now_ns: i64) {
         self.tokens.retain(|token| now_ns < token.expires_ns);
     }
 
-    /// Drops the tokens of a session that has ended.
+    /// Removes the tokens of a session that has ended.
     pub fn forget_session(&mut self, control_session_id: i64) {
         self.tokens
             .retain(|token| token.control_session_id != control_session_id);

@@ -1,4 +1,5 @@
-//! Replication: copies of recordings of other archives, each by a client of the source and a recording here.
+//! Replication: copies recordings of other archives. Each copy uses a client of the source archive, and a recording of
+//! this archive.
 
 mod replications;
 mod request;

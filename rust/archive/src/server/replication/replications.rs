@@ -1,4 +1,4 @@
-//! [`Replications`]: the copies that are being made.
+//! [`Replications`]: starts, runs and ends the replications of an archive. The conductor calls it.
 
 use aeron_client::Aeron;
 use aeron_protocol::archive::ArchiveErrorCode;
@@ -8,19 +8,19 @@ use super::session::{ReplicationSession, ReplicationTurn};
 use crate::server::ArchiveError;
 use crate::storage::Storage;
 
-/// Replications at most: each has a control session at its source.
+/// Maximum number of replications: each has a control session at its source archive.
 const MAX_REPLICATIONS: usize = 256;
 
 /// Settings of replications.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::server) struct ReplicationSettings {
-    /// Id of the archive, which the sources see.
+    /// Id of the archive, which the source archives receive.
     pub archive_id: i64,
-    /// Channel over which sources replay, unless a request names one.
+    /// Channel over which source archives replay, unless a request names one.
     pub replication_channel: String,
-    /// Channel over which sources respond, unless a request names one.
+    /// Channel over which source archives respond, unless a request names one.
     pub response_channel: String,
-    /// How long a step may take, in nanoseconds.
+    /// Time limit for a step, in nanoseconds.
     pub message_timeout_ns: i64,
     /// Term length of control channels, in bytes.
     pub control_term_length: u32,
@@ -47,7 +47,7 @@ impl Replications {
     /// Begins a replication with this id.
     ///
     /// # Errors
-    /// There are too many, or a channel cannot be.
+    /// There are too many replications, or a channel is not valid.
     pub fn begin(
         &mut self,
         id: i64,
@@ -65,10 +65,10 @@ impl Replications {
         Ok(())
     }
 
-    /// Ends a replication where it is.
+    /// Ends a replication at its current position.
     ///
     /// # Errors
-    /// There is none with this id.
+    /// No replication has this id.
     pub fn stop<S: Storage + Clone>(
         &mut self,
         id: i64,
@@ -84,7 +84,7 @@ impl Replications {
         Ok(())
     }
 
-    /// One duty cycle of all replications. Returns the work count.
+    /// Runs one duty cycle of all replications. Returns the work count.
     pub fn do_work<S: Storage + Clone>(&mut self, turn: &mut ReplicationTurn<'_, S>) -> usize {
         let mut work = 0;
         for at in (0..self.sessions.len()).rev() {

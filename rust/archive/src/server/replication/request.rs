@@ -1,4 +1,4 @@
-//! [`ReplicationRequest`]: what to copy, from where, and until when.
+//! [`ReplicationRequest`]: the source, the destination and the end of a replication.
 
 use aeron_protocol::archive::{
     NULL_LENGTH, NULL_SESSION_ID, NULL_VALUE, ReplicateRequest, ReplicateRequest2, RequestIds,
@@ -10,7 +10,7 @@ use crate::server::ArchiveError;
 /// A request to copy a recording of another archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::server) struct ReplicationRequest {
-    /// Request; further messages go to its session.
+    /// Session and correlation id of the request; further messages go to its session.
     pub requester: RequestIds,
     /// Recording of the source archive.
     pub source_recording_id: i64,
@@ -41,7 +41,7 @@ pub(in crate::server) struct ReplicationRequest {
 }
 
 impl ReplicationRequest {
-    /// Reads a request with all parameters.
+    /// Decodes a request with all parameters.
     ///
     /// # Errors
     /// A channel is not text.
@@ -68,7 +68,7 @@ impl ReplicationRequest {
         })
     }
 
-    /// Reads a request of an old client.
+    /// Decodes a request of an old client.
     ///
     /// # Errors
     /// A channel is not text.
@@ -98,7 +98,7 @@ impl ReplicationRequest {
         )
     }
 
-    /// Reads a request of an old client with tags.
+    /// Decodes a request of an old client with tags.
     ///
     /// # Errors
     /// A channel is not text.
@@ -123,7 +123,7 @@ impl ReplicationRequest {
         Ok(tagged)
     }
 
-    /// Whether the recording's subscription has tags and its destinations are added by hand.
+    /// Returns whether the recording's subscription has tags, so that its destinations are added by commands.
     pub fn has_manual_destinations(&self) -> bool {
         self.live_destination.is_some()
             || self.channel_tag_id.is_some()

@@ -23,7 +23,7 @@ use crate::server::recording::{RecordingRequest, Recordings, SubscriptionReply};
 use crate::storage::Storage;
 use crate::store::ArchiveStore;
 
-/// Longest distance to the live stream at which its destination is added, in bytes.
+/// The live destination is added when the copy is at most this far from the live stream, in bytes.
 const MAX_LIVE_DISTANCE: i64 = 32 * 1024 * 1024;
 
 /// The parts of the archive that a replication uses in a duty cycle.
@@ -35,7 +35,7 @@ pub(in crate::server) struct ReplicationTurn<'a, S: Storage + Clone> {
     pub now_ns: i64,
 }
 
-/// A copy that is being made.
+/// A replication in progress.
 pub(super) struct ReplicationSession {
     id: i64,
     request: ReplicationRequest,
@@ -44,29 +44,29 @@ pub(super) struct ReplicationSession {
     replication_channel: String,
     credentials: Arc<RequestCredentials>,
     message_timeout_ns: i64,
-    state: State,
-    /// When the state began, or made progress.
+    state: ReplicationState,
+    /// Time at which the state began, or last made progress.
     progress_ns: i64,
     source: Option<ArchiveSession>,
-    recording: Option<Copied>,
+    recording: Option<CopiedRecording>,
     replay_session_id: Option<i64>,
-    /// Whether the recording goes on when the replication ends.
+    /// Whether the recording continues after the replication ends.
     is_merged: bool,
 }
 
-/// The recording that is copied, and its copy.
-struct Copied {
+/// The source recording, and its copy.
+struct CopiedRecording {
     source: RecordingDescriptor,
     destination_id: i64,
     /// Position at which the replay begins.
     replay_position: i64,
     /// Session id of the replay.
     session_id: i32,
-    /// Number of the subscription here, once it was asked for.
+    /// Number of the subscription in this archive, once it is requested.
     subscription_number: Option<u64>,
 }
 
-enum State {
+enum ReplicationState {
     Connecting(Box<ConnectingSession>),
     Describing(Ticket<Option<RecordingDescriptor>>),
     AskingPosition(Ticket<Option<i64>>),
@@ -99,7 +99,7 @@ enum State {
     Finished,
 }
 
-/// A replication that is to merge with the live stream.
+/// State of a replication that is to merge with the live stream.
 struct Live {
     subscription: Subscription,
     image: Image,
@@ -109,16 +109,16 @@ struct Live {
 }
 
 /// The outcome of a step.
-enum Step {
-    /// The same state; nothing happened.
-    Wait(State),
-    /// Another state.
-    Next(State),
+enum ReplicationStep {
+    /// Stay in this state; nothing happened.
+    Wait(ReplicationState),
+    /// Enter this state.
+    Next(ReplicationState),
     /// The copy is complete.
     Done,
 }
 
-/// The credentials of the request, which has no answer to a challenge.
+/// The credentials of the request. They contain no response to a challenge.
 struct RequestCredentials {
     encoded: Vec<u8>,
     is_challenged: AtomicBool,
@@ -139,7 +139,7 @@ impl ReplicationSession {
     /// Begins to connect to the source archive.
     ///
     /// # Errors
-    /// A channel cannot be, or the driver cannot be asked.
+    /// A channel is not valid, or the command cannot be sent to the driver.
     pub fn new(
         id: i64,
         request: ReplicationRequest,
@@ -183,7 +183,7 @@ impl ReplicationSession {
                 .unwrap_or_else(|| settings.replication_channel.clone()),
             credentials,
             message_timeout_ns: settings.message_timeout_ns,
-            state: State::Connecting(Box::new(connecting)),
+            state: ReplicationState::Connecting(Box::new(connecting)),
             progress_ns: now_ns,
             source: None,
             recording: None,
@@ -197,17 +197,18 @@ impl ReplicationSession {
         self.id
     }
 
-    /// One duty cycle. Returns the work count, `None` once the replication is over; [`end`](Self::end) is called then.
+    /// Runs one duty cycle. Returns the work count, or `None` once the replication has ended; then [`end`](Self::end)
+    /// is called.
     pub fn do_work<S: Storage + Clone>(
         &mut self,
         turn: &mut ReplicationTurn<'_, S>,
     ) -> Option<usize> {
         let outcome = self.poll_source(turn.now_ns).and_then(|work| {
-            let state = std::mem::replace(&mut self.state, State::Finished);
+            let state = std::mem::replace(&mut self.state, ReplicationState::Finished);
             Ok((work, self.step(state, turn)?))
         });
         match outcome {
-            Ok((work, Step::Wait(state))) => {
+            Ok((work, ReplicationStep::Wait(state))) => {
                 let is_late = self.is_late(&state, turn.now_ns);
                 self.state = state;
                 if !is_late {
@@ -222,12 +223,12 @@ impl ReplicationSession {
                     .refuse(self.requester, ArchiveError::generic(error));
                 None
             }
-            Ok((work, Step::Next(state))) => {
+            Ok((work, ReplicationStep::Next(state))) => {
                 self.state = state;
                 self.progress_ns = turn.now_ns;
                 Some(work + 1)
             }
-            Ok((_, Step::Done)) => None,
+            Ok((_, ReplicationStep::Done)) => None,
             Err(error) => {
                 turn.outbox.refuse(self.requester, error);
                 None
@@ -235,7 +236,8 @@ impl ReplicationSession {
         }
     }
 
-    /// Ends the replication: its recording stops unless it has merged, the source is told, and the client of the request too.
+    /// Ends the replication: stops its recording unless it has merged, stops the replay at the source, and notifies the
+    /// client.
     pub fn end<S: Storage + Clone>(&mut self, turn: &mut ReplicationTurn<'_, S>) {
         if let Some(number) = self.subscription_number()
             && !self.is_merged
@@ -244,7 +246,7 @@ impl ReplicationSession {
         }
         if let Some(mut source) = self.source.take() {
             if let Some(replay_session_id) = self.replay_session_id {
-                // A source that is gone has ended the replay by itself.
+                // If the source no longer exists, its replay has ended by itself.
                 if let Ok(ticket) =
                     source.submit(&ArchiveCall::stop_replay(replay_session_id), turn.now_ns)
                 {
@@ -266,7 +268,7 @@ impl ReplicationSession {
         self.recording.as_ref()?.subscription_number
     }
 
-    /// Receives what the source sends. Without a request outstanding an error of the source ends the replication.
+    /// Receives messages of the source. If no request is outstanding, an error of the source ends the replication.
     fn poll_source(&mut self, now_ns: i64) -> Result<usize, ArchiveError> {
         let Some(source) = &mut self.source else {
             return Ok(0);
@@ -283,53 +285,55 @@ impl ReplicationSession {
 
     fn step<S: Storage + Clone>(
         &mut self,
-        state: State,
+        state: ReplicationState,
         turn: &mut ReplicationTurn<'_, S>,
-    ) -> Result<Step, ArchiveError> {
+    ) -> Result<ReplicationStep, ArchiveError> {
         match state {
-            State::Connecting(connecting) => self.connect(connecting, turn),
-            State::Describing(ticket) => self.describe(ticket, turn),
-            State::AskingPosition(ticket) => self.take_position(ticket, turn),
-            State::Extending {
+            ReplicationState::Connecting(connecting) => self.connect(connecting, turn),
+            ReplicationState::Describing(ticket) => self.describe(ticket, turn),
+            ReplicationState::AskingPosition(ticket) => self.take_position(ticket, turn),
+            ReplicationState::Extending {
                 destination,
                 source_position,
             } => self.await_subscription(destination, source_position, turn),
-            State::AddingDestination {
+            ReplicationState::AddingDestination {
                 subscription,
                 mut operation,
                 source_position,
             } => Ok(match operation.poll()? {
-                Some(()) => Step::Next(State::ResolvingPort {
+                Some(()) => ReplicationStep::Next(ReplicationState::ResolvingPort {
                     subscription,
                     source_position,
                 }),
-                None => Step::Wait(State::AddingDestination {
+                None => ReplicationStep::Wait(ReplicationState::AddingDestination {
                     subscription,
                     operation,
                     source_position,
                 }),
             }),
-            State::ResolvingPort {
+            ReplicationState::ResolvingPort {
                 subscription,
                 source_position,
             } => self.request_replay(subscription, source_position, turn.now_ns),
-            State::Requesting {
+            ReplicationState::Requesting {
                 subscription,
                 ticket,
                 source_position,
             } => self.take_replay(subscription, ticket, source_position),
-            State::AwaitingImage {
+            ReplicationState::AwaitingImage {
                 subscription,
                 source_position,
             } => self.await_image(subscription, source_position),
-            State::Copying(subscription, image) => self.copy(subscription, image, turn),
-            State::CatchingUp(live) => self.catch_up(live, turn.now_ns),
-            State::Joining(live, ticket) => self.join(live, ticket),
-            State::Removing(live, mut operation) => match operation.poll()? {
+            ReplicationState::Copying(subscription, image) => self.copy(subscription, image, turn),
+            ReplicationState::CatchingUp(live) => self.catch_up(live, turn.now_ns),
+            ReplicationState::Joining(live, ticket) => self.join(live, ticket),
+            ReplicationState::Removing(live, mut operation) => match operation.poll()? {
                 Some(()) => Ok(self.merge(&live, turn)),
-                None => Ok(Step::Wait(State::Removing(live, operation))),
+                None => Ok(ReplicationStep::Wait(ReplicationState::Removing(
+                    live, operation,
+                ))),
             },
-            State::Finished => Ok(Step::Done),
+            ReplicationState::Finished => Ok(ReplicationStep::Done),
         }
     }
 
@@ -337,7 +341,7 @@ impl ReplicationSession {
         &mut self,
         mut connecting: Box<ConnectingSession>,
         turn: &ReplicationTurn<'_, S>,
-    ) -> Result<Step, ArchiveError> {
+    ) -> Result<ReplicationStep, ArchiveError> {
         let polled = connecting.poll(turn.now_ns);
         if self.credentials.is_challenged.load(Ordering::Relaxed) {
             return Err(connection_error(
@@ -345,23 +349,25 @@ impl ReplicationSession {
             ));
         }
         let Some(mut source) = polled.map_err(connection_error)? else {
-            return Ok(Step::Wait(State::Connecting(connecting)));
+            return Ok(ReplicationStep::Wait(ReplicationState::Connecting(
+                connecting,
+            )));
         };
         let call = ArchiveCall::list_recording(self.request.source_recording_id);
         let ticket = source
             .submit(&call, turn.now_ns)
             .map_err(ArchiveError::generic)?;
         self.source = Some(source);
-        Ok(Step::Next(State::Describing(ticket)))
+        Ok(ReplicationStep::Next(ReplicationState::Describing(ticket)))
     }
 
     fn describe<S: Storage + Clone>(
         &mut self,
         ticket: Ticket<Option<RecordingDescriptor>>,
         turn: &mut ReplicationTurn<'_, S>,
-    ) -> Result<Step, ArchiveError> {
+    ) -> Result<ReplicationStep, ArchiveError> {
         let Some(found) = self.take(&ticket)? else {
-            return Ok(Step::Wait(State::Describing(ticket)));
+            return Ok(ReplicationStep::Wait(ReplicationState::Describing(ticket)));
         };
         let source_id = self.request.source_recording_id;
         let source = found.ok_or_else(|| {
@@ -394,11 +400,11 @@ impl ReplicationSession {
             };
             turn.outbox
                 .signal(self.requester, RecordingSignal::Sync, place);
-            return Ok(Step::Done);
+            return Ok(ReplicationStep::Done);
         }
         if is_live {
             let call = ArchiveCall::recording_position(source_id);
-            return Ok(Step::Next(State::AskingPosition(
+            return Ok(ReplicationStep::Next(ReplicationState::AskingPosition(
                 self.submit(&call, turn.now_ns)?,
             )));
         }
@@ -410,7 +416,7 @@ impl ReplicationSession {
         &self,
         source: RecordingDescriptor,
         turn: &mut ReplicationTurn<'_, S>,
-    ) -> Result<Copied, ArchiveError> {
+    ) -> Result<CopiedRecording, ArchiveError> {
         let session_id = self.request.session_id.unwrap_or(source.session_id);
         let (destination_id, replay_position) = match self.request.destination_recording_id {
             None => {
@@ -425,7 +431,7 @@ impl ReplicationSession {
             }
             Some(id) => {
                 let destination = turn.store.recording(id)?;
-                // It may have been extended since the request.
+                // The recording may have been extended since the request.
                 if turn.recordings.is_active(id) {
                     return Err(active_destination(id));
                 }
@@ -437,7 +443,7 @@ impl ReplicationSession {
                 }
             }
         };
-        Ok(Copied {
+        Ok(CopiedRecording {
             source,
             destination_id,
             replay_position,
@@ -450,9 +456,11 @@ impl ReplicationSession {
         &mut self,
         ticket: Ticket<Option<i64>>,
         turn: &mut ReplicationTurn<'_, S>,
-    ) -> Result<Step, ArchiveError> {
+    ) -> Result<ReplicationStep, ArchiveError> {
         let Some(position) = self.take(&ticket)? else {
-            return Ok(Step::Wait(State::AskingPosition(ticket)));
+            return Ok(ReplicationStep::Wait(ReplicationState::AskingPosition(
+                ticket,
+            )));
         };
         match position {
             Some(position) => self.extend(Some(position), turn),
@@ -467,7 +475,7 @@ impl ReplicationSession {
         &mut self,
         source_position: Option<i64>,
         turn: &mut ReplicationTurn<'_, S>,
-    ) -> Result<Step, ArchiveError> {
+    ) -> Result<ReplicationStep, ArchiveError> {
         let copied = copied(&mut self.recording)?;
         let channel = recording_channel(
             &self.request,
@@ -486,7 +494,7 @@ impl ReplicationSession {
             turn.recordings
                 .extend(turn.aeron, turn.store, copied.destination_id, &request)?;
         copied.subscription_number = Some(number);
-        Ok(Step::Next(State::Extending {
+        Ok(ReplicationStep::Next(ReplicationState::Extending {
             destination: channel.destination,
             source_position,
         }))
@@ -497,27 +505,27 @@ impl ReplicationSession {
         destination: Option<String>,
         source_position: Option<i64>,
         turn: &ReplicationTurn<'_, S>,
-    ) -> Result<Step, ArchiveError> {
+    ) -> Result<ReplicationStep, ArchiveError> {
         let number = copied(&mut self.recording)?
             .subscription_number
             .unwrap_or_default();
         let subscription = match turn.recordings.subscription_reply(number) {
             SubscriptionReply::Pending => {
-                return Ok(Step::Wait(State::Extending {
+                return Ok(ReplicationStep::Wait(ReplicationState::Extending {
                     destination,
                     source_position,
                 }));
             }
-            // The client has been told why.
-            SubscriptionReply::Refused => return Ok(Step::Done),
+            // The client has already received the error.
+            SubscriptionReply::Refused => return Ok(ReplicationStep::Done),
             SubscriptionReply::Added(subscription) => subscription,
         };
-        Ok(Step::Next(match destination {
-            None => State::ResolvingPort {
+        Ok(ReplicationStep::Next(match destination {
+            None => ReplicationState::ResolvingPort {
                 subscription,
                 source_position,
             },
-            Some(destination) => State::AddingDestination {
+            Some(destination) => ReplicationState::AddingDestination {
                 operation: subscription.async_add_destination(&destination)?,
                 subscription,
                 source_position,
@@ -530,10 +538,10 @@ impl ReplicationSession {
         subscription: Subscription,
         source_position: Option<i64>,
         now_ns: i64,
-    ) -> Result<Step, ArchiveError> {
+    ) -> Result<ReplicationStep, ArchiveError> {
         let endpoint = subscription.resolved_endpoint();
         if endpoint.is_none() && has_wildcard_port(&self.replication_channel) {
-            return Ok(Step::Wait(State::ResolvingPort {
+            return Ok(ReplicationStep::Wait(ReplicationState::ResolvingPort {
                 subscription,
                 source_position,
             }));
@@ -559,7 +567,7 @@ impl ReplicationSession {
             copied.source.stream_id,
             &params,
         );
-        Ok(Step::Next(State::Requesting {
+        Ok(ReplicationStep::Next(ReplicationState::Requesting {
             ticket: self.submit(&call, now_ns)?,
             subscription,
             source_position,
@@ -571,16 +579,16 @@ impl ReplicationSession {
         subscription: Subscription,
         ticket: Ticket<i64>,
         source_position: Option<i64>,
-    ) -> Result<Step, ArchiveError> {
+    ) -> Result<ReplicationStep, ArchiveError> {
         let Some(replay_session_id) = self.take(&ticket)? else {
-            return Ok(Step::Wait(State::Requesting {
+            return Ok(ReplicationStep::Wait(ReplicationState::Requesting {
                 subscription,
                 ticket,
                 source_position,
             }));
         };
         self.replay_session_id = Some(replay_session_id);
-        Ok(Step::Next(State::AwaitingImage {
+        Ok(ReplicationStep::Next(ReplicationState::AwaitingImage {
             subscription,
             source_position,
         }))
@@ -590,17 +598,17 @@ impl ReplicationSession {
         &self,
         subscription: Subscription,
         source_position: Option<i64>,
-    ) -> Result<Step, ArchiveError> {
+    ) -> Result<ReplicationStep, ArchiveError> {
         let session_id = self.replay_session_id.unwrap_or_default() as i32;
         let Some(image) = subscription.image_by_session_id(session_id) else {
-            return Ok(Step::Wait(State::AwaitingImage {
+            return Ok(ReplicationStep::Wait(ReplicationState::AwaitingImage {
                 subscription,
                 source_position,
             }));
         };
-        Ok(Step::Next(match source_position {
-            None => State::Copying(subscription, image),
-            Some(source_position) => State::CatchingUp(Live {
+        Ok(ReplicationStep::Next(match source_position {
+            None => ReplicationState::Copying(subscription, image),
+            Some(source_position) => ReplicationState::CatchingUp(Live {
                 subscription,
                 image,
                 source_position,
@@ -616,7 +624,7 @@ impl ReplicationSession {
         subscription: Subscription,
         image: Image,
         turn: &mut ReplicationTurn<'_, S>,
-    ) -> Result<Step, ArchiveError> {
+    ) -> Result<ReplicationStep, ArchiveError> {
         let copied = copied(&mut self.recording)?;
         let (position, source_stop) = (image.position(), copied.source.stop_position);
         if source_stop != NULL_VALUE && position >= source_stop {
@@ -627,35 +635,45 @@ impl ReplicationSession {
             };
             turn.outbox
                 .signal(self.requester, RecordingSignal::Sync, place);
-            return Ok(Step::Done);
+            return Ok(ReplicationStep::Done);
         }
         let is_at_stop = self
             .request
             .stop_position
             .is_some_and(|stop| position >= stop);
         match is_at_stop || image.is_closed() || image.is_end_of_stream() {
-            true => Ok(Step::Done),
-            false => Ok(Step::Wait(State::Copying(subscription, image))),
+            true => Ok(ReplicationStep::Done),
+            false => Ok(ReplicationStep::Wait(ReplicationState::Copying(
+                subscription,
+                image,
+            ))),
         }
     }
 
-    /// Waits until the copy is where the source was, then asks where the source is.
-    fn catch_up(&mut self, live: Live, now_ns: i64) -> Result<Step, ArchiveError> {
+    /// Waits until the copy reaches the last known position of the source, then requests the source's current position.
+    fn catch_up(&mut self, live: Live, now_ns: i64) -> Result<ReplicationStep, ArchiveError> {
         if live.image.is_closed() {
             return Err(ArchiveError::generic(
                 "replication image closed unexpectedly",
             ));
         }
         if live.image.position() < live.source_position {
-            return Ok(Step::Wait(State::CatchingUp(live)));
+            return Ok(ReplicationStep::Wait(ReplicationState::CatchingUp(live)));
         }
         let call = ArchiveCall::recording_position(self.request.source_recording_id);
         let ticket = self.submit(&call, now_ns)?;
-        Ok(Step::Next(State::Joining(live, ticket)))
+        Ok(ReplicationStep::Next(ReplicationState::Joining(
+            live, ticket,
+        )))
     }
 
-    /// Adds the live stream when the copy is near it, and leaves the replay when the live stream has reached the copy.
-    fn join(&mut self, mut live: Live, ticket: Ticket<Option<i64>>) -> Result<Step, ArchiveError> {
+    /// Adds the live destination when the copy is near the live stream. Removes the replay when the live stream has
+    /// reached the copy.
+    fn join(
+        &mut self,
+        mut live: Live,
+        ticket: Ticket<Option<i64>>,
+    ) -> Result<ReplicationStep, ArchiveError> {
         if live.image.is_closed() {
             return Err(ArchiveError::generic(
                 "replication image closed unexpectedly",
@@ -668,7 +686,9 @@ impl ReplicationSession {
             live.is_added = true;
         }
         let Some(position) = self.take(&ticket)? else {
-            return Ok(Step::Wait(State::Joining(live, ticket)));
+            return Ok(ReplicationStep::Wait(ReplicationState::Joining(
+                live, ticket,
+            )));
         };
         let Some(source_position) = position else {
             return Err(ArchiveError::generic(
@@ -686,16 +706,18 @@ impl ReplicationSession {
         } else if distance <= 0 && live.image.active_transport_count() >= 2 {
             let destination = self.replay_destination()?;
             let operation = live.subscription.async_remove_destination(&destination)?;
-            return Ok(Step::Next(State::Removing(live, operation)));
+            return Ok(ReplicationStep::Next(ReplicationState::Removing(
+                live, operation,
+            )));
         }
-        Ok(Step::Next(State::CatchingUp(live)))
+        Ok(ReplicationStep::Next(ReplicationState::CatchingUp(live)))
     }
 
     fn merge<S: Storage + Clone>(
         &mut self,
         live: &Live,
         turn: &mut ReplicationTurn<'_, S>,
-    ) -> Step {
+    ) -> ReplicationStep {
         self.is_merged = true;
         if let Some(copied) = &self.recording {
             let place = SignalPlace {
@@ -705,7 +727,7 @@ impl ReplicationSession {
             turn.outbox
                 .signal(self.requester, RecordingSignal::Merge, place);
         }
-        Step::Done
+        ReplicationStep::Done
     }
 
     fn replay_destination(&mut self) -> Result<String, ArchiveError> {
@@ -732,38 +754,41 @@ impl ReplicationSession {
             .map_err(ArchiveError::generic)
     }
 
-    /// Whether a state that must make progress has made none. Requests and connections have deadlines of their own.
-    fn is_late(&self, state: &State, now_ns: i64) -> bool {
+    /// Returns whether a state that must make progress has timed out. Requests and connections have their own
+    /// deadlines.
+    fn is_late(&self, state: &ReplicationState, now_ns: i64) -> bool {
         let must_advance = matches!(
             state,
-            State::Extending { .. }
-                | State::AddingDestination { .. }
-                | State::ResolvingPort { .. }
-                | State::AwaitingImage { .. }
-                | State::Removing(..)
+            ReplicationState::Extending { .. }
+                | ReplicationState::AddingDestination { .. }
+                | ReplicationState::ResolvingPort { .. }
+                | ReplicationState::AwaitingImage { .. }
+                | ReplicationState::Removing(..)
         );
         must_advance && now_ns - self.progress_ns > self.message_timeout_ns
     }
 
     fn awaited(&self) -> &'static str {
         match &self.state {
-            State::Extending { .. } => "the driver has not added the subscription",
-            State::AddingDestination { .. } => "the driver has not added the destination",
-            State::ResolvingPort { .. } => {
+            ReplicationState::Extending { .. } => "the driver has not added the subscription",
+            ReplicationState::AddingDestination { .. } => {
+                "the driver has not added the destination"
+            }
+            ReplicationState::ResolvingPort { .. } => {
                 "the driver has not resolved the port of the replication channel"
             }
-            State::AwaitingImage { .. } => "the replay of the source has not come",
-            State::Removing(..) => "the driver has not removed the destination",
+            ReplicationState::AwaitingImage { .. } => "the replay of the source has not come",
+            ReplicationState::Removing(..) => "the driver has not removed the destination",
             _ => "the source has not answered",
         }
     }
 }
 
-fn copied(recording: &mut Option<Copied>) -> Result<&mut Copied, ArchiveError> {
+fn copied(recording: &mut Option<CopiedRecording>) -> Result<&mut CopiedRecording, ArchiveError> {
     recording.as_mut().ok_or_else(disconnected)
 }
 
-/// The error of a replication to a recording that runs.
+/// Returns the error for a replication to an active recording.
 pub(in crate::server) fn active_destination(recording_id: i64) -> ArchiveError {
     ArchiveError::new(
         ArchiveErrorCode::ActiveRecording,

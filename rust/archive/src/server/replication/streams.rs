@@ -1,19 +1,20 @@
-//! The channels of a replication: of the recording here, and of the replay at the source.
+//! Creates the channels of a replication: the channel of the recording in this archive, and the channel of the replay
+//! at the source.
 
 use aeron_protocol::uri::{ChannelUri, UriError, key};
 
 use super::request::ReplicationRequest;
 
-/// The channel that the recording subscribes to, and the destination that is added to it by hand.
+/// The channel that the recording subscribes to, and the destination that is added to it by a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RecordingChannel {
     /// Channel of the subscription.
     pub channel: String,
-    /// Destination of the replay, if destinations are added by hand.
+    /// Destination of the replay, if destinations are added by commands.
     pub destination: Option<String>,
 }
 
-/// The channel of the recording that receives a replay with this session id.
+/// Returns the channel of the recording that receives a replay with this session id.
 ///
 /// # Errors
 /// The channel cannot be parsed.
@@ -43,7 +44,7 @@ pub(super) fn recording_channel(
     channel.put(key::TAGS, &tags)?;
     channel.put(key::CONTROL_MODE, "manual")?;
     if request.live_destination.is_some() {
-        // The live stream has a session id too: that of the recorded publication, which is the same.
+        // The live stream and the recording are from the same publication, so the session id is the same.
         channel.put(key::SESSION_ID, &session_id.to_string())?;
     }
     Ok(RecordingChannel {
@@ -52,7 +53,7 @@ pub(super) fn recording_channel(
     })
 }
 
-/// The channel of the replay at the source: the replication channel with the port that the driver chose.
+/// Returns the channel of the replay at the source: the replication channel with the port that the driver chose.
 ///
 /// # Errors
 /// The channel cannot be parsed, or the port is not resolved.
@@ -74,7 +75,7 @@ pub(super) fn replay_channel(
     Ok(channel.to_string())
 }
 
-/// Whether the driver chooses the port of the channel.
+/// Returns whether the driver chooses the port of the channel.
 pub(super) fn has_wildcard_port(channel: &str) -> bool {
     ChannelUri::parse(channel).is_ok_and(|channel| {
         channel

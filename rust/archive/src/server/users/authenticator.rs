@@ -22,15 +22,15 @@ pub(in crate::server) struct UsersAuthenticator {
     attempts: HashMap<i64, Attempt>,
 }
 
-/// How far the authentication of a session is.
+/// State of a session's authentication.
 enum Attempt {
-    /// The password is being checked. `None` if there is no such user.
+    /// The password is being checked. `None` if no user has the name.
     Verifying {
         name: Option<String>,
     },
     /// The client has to sign the challenge.
     Challenged {
-        /// `None` if there is no such user.
+        /// `None` if no user has the name.
         signer: Option<Signer>,
         challenge: [u8; CHALLENGE_LENGTH],
     },
@@ -47,10 +47,10 @@ struct Signer {
 }
 
 impl UsersAuthenticator {
-    /// An authenticator with a thread that checks passwords.
+    /// Creates an authenticator, and starts its thread that checks passwords.
     ///
     /// # Errors
-    /// The system refuses the thread.
+    /// The system cannot start the thread.
     pub fn start(users: Arc<Users>) -> io::Result<Self> {
         Ok(Self {
             users,
@@ -97,7 +97,7 @@ impl UsersAuthenticator {
         }
     }
 
-    /// A name that nobody has is challenged too: the challenge does not tell who is a user.
+    /// Begins a challenge. Unknown names are challenged too, so that a challenge does not reveal which users exist.
     fn challenge(&self, name: &[u8]) -> Attempt {
         let signer =
             std::str::from_utf8(name)
@@ -118,7 +118,7 @@ impl UsersAuthenticator {
 
     fn take_results(&mut self) {
         while let Some((control_session_id, is_right)) = self.verifier.poll() {
-            // A session that has ended meanwhile is not there.
+            // The session may have ended while the password was checked.
             if let Some(attempt) = self.attempts.get_mut(&control_session_id)
                 && let Attempt::Verifying { name } = attempt
             {
@@ -202,7 +202,8 @@ mod tests {
 
     const SESSION: i64 = 7;
     const KEY: [u8; 16] = [0xA5; 16];
-    // The vector of passlib's documentation with other parameters would take no less time to make than to check.
+    // The example in passlib's documentation. Its parameters are expensive, but it would not be faster if the test
+    // computed a hash with cheaper parameters.
     const PASSWORD: &[u8] = b"password";
     const SECRET: &str =
         "$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E";

@@ -12,12 +12,12 @@ use toml::{Table, Value};
 
 use super::Role;
 
-/// Permissions of group and others.
+/// Permissions of group and others, which the file must not have.
 const SHARED_PERMISSIONS: u32 = 0o077;
 const KEY_LENGTHS: std::ops::RangeInclusive<usize> = 16..=64;
-/// Memory that the check of one password may take, in bytes.
+/// Maximum memory for the check of one password, in bytes.
 const MAX_SCRYPT_MEMORY: u64 = 256 * 1024 * 1024;
-/// Lanes that the check of one password may compute, one after another.
+/// Maximum number of lanes for the check of one password, computed one after the other.
 const MAX_SCRYPT_LANES: u32 = 16;
 
 /// The users of an archive, by their names.
@@ -33,22 +33,22 @@ pub(super) struct User {
     pub proof: Proof,
 }
 
-/// What a client has to know to be a user.
+/// Secret with which a client proves its identity.
 #[derive(Clone)]
 pub(super) enum Proof {
-    /// The password with this hash.
+    /// The hash of the password.
     Password(Box<PasswordHash>),
-    /// The key under which a challenge is signed.
+    /// The key that signs a challenge.
     Key(Vec<u8>),
 }
 
-/// A reason why a users file is refused.
+/// Why a users file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("users file {}: {problem}", path.display())]
 pub struct UsersFileError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong, and what to do.
+    /// The problem, and the remedy.
     pub problem: String,
 }
 
@@ -74,7 +74,7 @@ impl Users {
 
     /// Reads the text of a users file. An error is a text.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        // The error of the parser quotes lines, which may be secrets.
+        // The full error of the parser quotes lines, which may contain secrets.
         let mut table: Table = toml::from_str(text).map_err(|error| error.message().to_owned())?;
         let listed = match table.remove("user") {
             Some(Value::Array(listed)) if !listed.is_empty() => listed,
@@ -101,7 +101,8 @@ impl Users {
         self.users.get(name)
     }
 
-    /// The hash of some user: it is checked for a name that nobody has, so that the time of a rejection does not tell who is a user.
+    /// Returns the password hash of an arbitrary user. The password of an unknown user is checked against it, so that
+    /// the time of a rejection does not reveal which users exist.
     pub(super) fn any_password_hash(&self) -> Option<&PasswordHash> {
         self.users.values().find_map(|user| match &user.proof {
             Proof::Password(hash) => Some(&**hash),
@@ -110,7 +111,7 @@ impl Users {
     }
 }
 
-/// A proof is not printed.
+/// Does not print the secret.
 impl std::fmt::Debug for Proof {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {

@@ -1,6 +1,7 @@
-//! Users of an archive: a file names them, the proof that each has to give, and their roles.
+//! Users of an archive: a file contains their names, secrets and roles.
 //!
-//! The setting `aeron.archive.users.file` names a TOML file that only its owner can read (mode 0600). It is read once, at the start:
+//! The setting `aeron.archive.users.file` names a TOML file that only its owner can read (mode 0600). It is read once,
+//! at the start:
 //!
 //! ```toml
 //! [[user]]
@@ -14,8 +15,9 @@
 //! key = "9f3c5a0d7b1e4c6f8a2d9f3c5a0d7b1e"
 //! ```
 //!
-//! * A user with a `secret` connects with the credentials `name:password`. **The password crosses the network in clear**: use it over IPC,
-//!   or in a network that you trust. The file has the scrypt hash of the password, as a PHC string, which this Python program makes:
+//! * A user with a `secret` connects with the credentials `name:password`. **The password crosses the network in
+//!   clear**: use it over IPC, or in a network that you trust. The file has the scrypt hash of the password, as a PHC
+//!   string, which this Python program makes:
 //!
 //!   ```python
 //!   import base64, getpass, hashlib, os
@@ -26,8 +28,9 @@
 //!   print("$scrypt$ln=14,r=8,p=1$" + "$".join(encoded))
 //!   ```
 //!
-//! * A user with a `key` (16 to 64 bytes, in hexadecimal) connects with the credentials `name`. The archive challenges the client with 32
-//!   random bytes, and the client responds with HMAC-SHA-256 of them under the key. The key never crosses the network.
+//! * A user with a `key` (16 to 64 bytes, in hexadecimal) connects with the credentials `name`. The archive challenges
+//!   the client with 32 random bytes, and the client responds with HMAC-SHA-256 of them under the key. The key never
+//!   crosses the network.
 //!
 //! In both cases the requests themselves are neither encrypted nor signed. [`Role`] says what the roles allow.
 

@@ -1,11 +1,11 @@
-//! [`Role`]: what a user may do.
+//! [`Role`]: the requests that a user may send.
 
 use std::sync::Arc;
 
 use super::Users;
 use crate::server::AuthorisationService;
 
-/// What a user may do. Each role may do what the roles before it may.
+/// The requests that a user may send. Each role includes the requests of the roles before it.
 ///
 /// | role | requests |
 /// |---|---|
@@ -16,7 +16,7 @@ use crate::server::AuthorisationService;
 pub enum Role {
     /// Reads recordings.
     Read,
-    /// Also records.
+    /// Also starts and stops recordings.
     Record,
     /// Also changes what was recorded.
     Admin,
@@ -40,7 +40,7 @@ const READ: [u16; 15] = [
     68,  // ArchiveId
     105, // ReplayToken
 ];
-/// Template ids of the requests that [`Role::Record`] may send besides.
+/// Further template ids of the requests that [`Role::Record`] may send.
 const RECORD: [u16; 8] = [
     4,  // StartRecording
     5,  // StopRecording
@@ -53,7 +53,7 @@ const RECORD: [u16; 8] = [
 ];
 
 impl Role {
-    /// The role of a name in a users file.
+    /// Returns the role of a name in a users file.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "read" => Some(Self::Read),
@@ -63,7 +63,7 @@ impl Role {
         }
     }
 
-    /// The lowest role that may send requests with this template id.
+    /// Returns the lowest role that may send requests with this template id.
     pub fn required_for(template_id: u16) -> Self {
         if READ.contains(&template_id) {
             Self::Read
@@ -75,7 +75,7 @@ impl Role {
     }
 }
 
-/// Allows what the role of a user allows. The principal is the name of the user.
+/// Allows the requests that the role of a user allows. The principal is the name of the user.
 pub(in crate::server) struct RoleService {
     users: Arc<Users>,
 }

@@ -1,4 +1,4 @@
-//! [`PasswordVerifier`]: checks passwords on a thread of its own, because scrypt takes tens of milliseconds.
+//! [`PasswordVerifier`]: checks passwords on its own thread, because scrypt takes tens of milliseconds.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
@@ -8,10 +8,10 @@ use scrypt::Scrypt;
 use scrypt::password_hash::PasswordVerifier as _;
 use scrypt::phc::PasswordHash;
 
-/// Passwords that wait to be checked at most.
+/// Maximum number of passwords that wait to be checked.
 const MAX_WAITING: usize = 64;
 
-/// Checks passwords. Its thread ends with it.
+/// Checks passwords. Its thread ends when it is dropped.
 pub(super) struct PasswordVerifier {
     checks: SyncSender<Check>,
     results: Receiver<(i64, bool)>,
@@ -28,7 +28,7 @@ impl PasswordVerifier {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The system refuses the thread.
+    /// The system cannot start the thread.
     pub fn start() -> io::Result<Self> {
         let (checks, to_check) = sync_channel::<Check>(MAX_WAITING);
         let (sender, results) = channel();
@@ -48,12 +48,12 @@ impl PasswordVerifier {
         Ok(Self { checks, results })
     }
 
-    /// Begins to check a password. Returns false if too many wait.
+    /// Queues a password for its check. Returns false if too many wait.
     pub fn begin(&self, check: Check) -> bool {
         self.checks.try_send(check).is_ok()
     }
 
-    /// The next session whose password was checked, and whether it was right.
+    /// Returns the next session whose password was checked, and whether the password was correct.
     pub fn poll(&self) -> Option<(i64, bool)> {
         self.results.try_recv().ok()
     }

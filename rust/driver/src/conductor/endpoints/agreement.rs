@@ -1,4 +1,4 @@
-//! What send and receive endpoints have in common: which channel shares which endpoint, and what must agree then.
+//! Rules that send and receive endpoints share: which endpoint a channel uses, and which parameters must match.
 
 use std::net::SocketAddr;
 
@@ -10,25 +10,25 @@ use crate::error::DriverError;
 use crate::media::UdpChannel;
 use crate::media::transport::{MulticastSpec, SocketSpec};
 
-/// Where an endpoint is in its life.
+/// State of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndpointState {
     Active,
-    /// Unused: the agent that owns its sockets is closing them, and the record goes when they are closed.
+    /// Unused. The agent that owns the sockets is closing them; after that, the conductor deletes the endpoint.
     Closing,
 }
 
-/// An endpoint as channels find it.
+/// The parts of an endpoint that decide whether a channel shares it.
 pub(super) trait Endpoint {
     fn channel(&self) -> &UdpChannel;
 
     fn state(&self) -> EndpointState;
 }
 
-/// The endpoint that a channel shares: by tag, else by canonical form.
+/// Returns the endpoint that a channel shares: by tag, else by canonical form.
 ///
 /// # Errors
-/// Code 11 when a tag is used for different channels, 10 when the endpoint is closing.
+/// Code 11 if the tag is used for different channels, 10 if the endpoint is closing.
 pub(super) fn find_shared<'a, E: Endpoint>(
     endpoints: &'a [E],
     channel: &UdpChannel,
@@ -51,7 +51,7 @@ pub(super) fn find_shared<'a, E: Endpoint>(
     }
 }
 
-/// Clients are asked to try again.
+/// Creates the error for a closing endpoint. The error asks the client to try again.
 pub(super) fn closing(channel: &UdpChannel) -> DriverError {
     DriverError::coded(
         ErrorCode::ResourceTemporarilyUnavailable,
@@ -62,7 +62,7 @@ pub(super) fn closing(channel: &UdpChannel) -> DriverError {
     )
 }
 
-/// A channel that shares an endpoint, and the channel that the endpoint was made for.
+/// The channel that an endpoint was created for, and another that shares the endpoint.
 #[derive(Clone, Copy)]
 pub(super) struct ChannelPair<'a> {
     pub(super) existing: &'a UdpChannel,
@@ -70,7 +70,7 @@ pub(super) struct ChannelPair<'a> {
 }
 
 impl ChannelPair<'_> {
-    /// Checks an offset at which times are written: all channels of an endpoint have it in common.
+    /// Checks the offset of a timestamp in messages: it must be the same for all channels of an endpoint.
     pub(super) fn check_timestamp_offset(
         self,
         key: &str,
@@ -89,8 +89,10 @@ impl ChannelPair<'_> {
         )))
     }
 
-    /// Checks a length of a socket buffer. A granted length of 0 is the operating system's default; a requested length of 0 asks for
-    /// nothing and fits every endpoint.
+    /// Checks the length of a socket buffer.
+    ///
+    /// A granted length of 0 is the operating system's default. A requested length of 0 means no request and fits every
+    /// endpoint.
     pub(super) fn check_buffer_length(
         self,
         key: &str,
@@ -114,7 +116,7 @@ impl ChannelPair<'_> {
     }
 }
 
-/// Lengths of socket buffers as a channel or the driver's settings ask for them; 0 is the operating system's default.
+/// Lengths of socket buffers that a channel or the configuration requests; 0 is the operating system's default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BufferLengths {
     pub(super) send: i64,
@@ -135,7 +137,7 @@ impl BufferLengths {
     }
 }
 
-/// The group that a multicast socket joins, with the way to it.
+/// Returns the group that a multicast socket joins, with its interface and TTL; `None` for a unicast channel.
 pub(super) fn multicast_spec(
     channel: &UdpChannel,
     group: SocketAddr,
@@ -149,7 +151,7 @@ pub(super) fn multicast_spec(
     })
 }
 
-/// The failure of a socket that could not be opened.
+/// Creates the error for a socket that could not be opened.
 pub(super) fn socket_error(error: &std::io::Error, spec: &SocketSpec) -> DriverError {
     let bind = spec.bind;
     match spec.connect {
@@ -161,7 +163,8 @@ pub(super) fn socket_error(error: &std::io::Error, spec: &SocketSpec) -> DriverE
     }
 }
 
-/// Checks that the longest datagram of a publication fits the buffer that its socket has or will have.
+/// Checks that the longest datagram of a publication fits into the send buffer of its socket, which may not be open
+/// yet.
 pub(super) fn check_mtu(
     mtu_length: i32,
     existing: Option<&UdpChannel>,

@@ -1,11 +1,11 @@
-//! The counters of endpoints: the status of a channel, its addresses and its destinations.
+//! Allocates the counters of endpoints: the status of a channel, its addresses and the number of its destinations.
 
 use std::net::SocketAddr;
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::{AtomicCounter, NewCounter, keys, types};
 
-use crate::conductor::outlets::Outlets;
+use crate::conductor::outlets::ConductorOutlets;
 use crate::error::DriverError;
 
 /// The direction of an endpoint, for the types and labels of its counters.
@@ -31,8 +31,8 @@ impl ChannelKind {
     }
 }
 
-impl Outlets {
-    /// The status of a channel, bound to `address` if it has only one.
+impl ConductorOutlets {
+    /// Allocates the counter for the status of a channel. `address` is the bound address, if the channel has only one.
     pub(super) fn allocate_channel_status(
         &mut self,
         kind: ChannelKind,
@@ -54,7 +54,7 @@ impl Outlets {
         })
     }
 
-    /// An address that a channel is bound to.
+    /// Allocates the counter for an address that a channel is bound to.
     pub(super) fn allocate_local_address(
         &mut self,
         kind: ChannelKind,
@@ -75,7 +75,7 @@ impl Outlets {
         })
     }
 
-    /// How many destinations a channel has.
+    /// Allocates the counter for the number of destinations of a channel.
     pub(super) fn allocate_destination_count(
         &mut self,
         channel: &str,

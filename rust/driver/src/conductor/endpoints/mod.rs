@@ -1,5 +1,5 @@
-//! The endpoints: sockets that publications or subscriptions share. The sender and the receiver have the sockets; what is here says
-//! who uses them.
+//! [`Endpoints`]: the sockets that publications or subscriptions share. The sender and the receiver own the sockets;
+//! the conductor records their users.
 
 mod agreement;
 mod channel_counters;
@@ -18,9 +18,9 @@ use crate::media::transport::Network;
 use crate::socket_buffers::SocketBufferLengths;
 
 pub use re_resolution::ReResolvedEndpoint;
-pub use receive::{Interest, ReceiveEndpointRecord};
+pub use receive::{ReceiveEndpointRecord, ReceiveInterest};
 
-/// See the [module](self).
+/// All send and receive endpoints.
 pub struct Endpoints {
     context: Arc<Context>,
     system_socket_buffers: SocketBufferLengths,
@@ -30,13 +30,13 @@ pub struct Endpoints {
     send: Vec<SendEndpointRecord>,
     receive: Vec<ReceiveEndpointRecord>,
     re_resolutions: Vec<ReResolution>,
-    /// Names endpoints and destinations.
+    /// The last id of an endpoint or a destination.
     last_object_id: u64,
     next_receiver_id: i64,
 }
 
 impl Endpoints {
-    /// No endpoints; the first one that receives has the id `next_receiver_id`.
+    /// Creates the owner without endpoints. The receiver id of the first receive endpoint is `next_receiver_id`.
     pub fn new(
         context: Arc<Context>,
         system_socket_buffers: SocketBufferLengths,
@@ -57,7 +57,7 @@ impl Endpoints {
         }
     }
 
-    /// A name for an endpoint or a destination.
+    /// Returns a new id for an endpoint or a destination.
     fn next_object_id(&mut self) -> u64 {
         self.last_object_id += 1;
         self.last_object_id

@@ -1,4 +1,4 @@
-//! Names whose addresses may have changed, because nobody answers at the old ones.
+//! Looks up names again if no datagram arrives from their old addresses.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use aeron_protocol::uri::key;
 
 use super::Endpoints;
-use crate::conductor::outlets::Outlets;
+use crate::conductor::outlets::ConductorOutlets;
 use crate::error::DriverError;
 use crate::receiver::{self, DestinationId, ReceiverCommand};
-use crate::resources::Lookup;
+use crate::resources::LookupSubject;
 use crate::sender::{self, SenderCommand};
 
-/// A name that is looked up again.
+/// A lookup in progress.
 #[derive(Debug)]
 pub(super) struct ReResolution {
     id: i64,
@@ -24,22 +24,22 @@ pub(super) struct ReResolution {
 /// The endpoint that a name belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReResolvedEndpoint {
-    /// A send endpoint, or a destination of it.
-    Sender(sender::EndpointId),
+    /// A send endpoint, or one of its destinations.
+    Sender(sender::SendEndpointId),
     /// The destination of a receive endpoint.
-    Receiver(receiver::EndpointId, DestinationId),
+    Receiver(receiver::ReceiveEndpointId, DestinationId),
 }
 
 impl Endpoints {
-    /// Has a name looked up again that had the address `current`.
+    /// Requests a new lookup of a name, which had the address `current`.
     pub fn re_resolve(
         &mut self,
         endpoint: ReResolvedEndpoint,
         name: Arc<str>,
         current: Option<SocketAddr>,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) {
-        // The agents ask again every second, however long the answer takes.
+        // The agents repeat the request every second, also while the lookup is in progress.
         let is_asked = |waiting: &ReResolution| {
             (waiting.endpoint, &waiting.name, waiting.current) == (endpoint, &name, current)
         };
@@ -50,7 +50,7 @@ impl Endpoints {
             ReResolvedEndpoint::Sender(_) => key::ENDPOINT,
             ReResolvedEndpoint::Receiver(..) => key::CONTROL,
         };
-        let id = outlets.look_up(Lookup::Name {
+        let id = outlets.look_up(LookupSubject::Name {
             name: name.to_string(),
             parameter,
         });
@@ -62,12 +62,12 @@ impl Endpoints {
         });
     }
 
-    /// The address of a name is there, or cannot be found.
+    /// Handles the result of a lookup: informs the sender or the receiver if the address has changed.
     pub fn on_re_resolved(
         &mut self,
         id: i64,
         result: Result<SocketAddr, DriverError>,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) {
         let mut waiting = self.re_resolutions.iter();
         let Some(index) = waiting.position(|waiting| waiting.id == id) else {

@@ -1,4 +1,5 @@
-//! The receive endpoints: what subscriptions of one channel share. An endpoint has a socket for each of its destinations.
+//! The receive endpoints. Subscriptions with the same channel share one. An endpoint has a socket for each of its
+//! destinations.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,39 +14,39 @@ use super::agreement::{
     BufferLengths, ChannelPair, Endpoint, EndpointState, find_shared, multicast_spec, socket_error,
 };
 use super::channel_counters::ChannelKind;
-use crate::conductor::outlets::Outlets;
+use crate::conductor::outlets::ConductorOutlets;
 use crate::error::DriverError;
 use crate::media::UdpChannel;
 use crate::media::transport::{Socket, SocketSide, SocketSpec};
 use crate::receiver::{
-    DestinationId, EndpointId, ReceiveDestination, ReceiveEndpoint, ReceiverCommand,
+    DestinationId, ReceiveDestination, ReceiveEndpoint, ReceiveEndpointId, ReceiverCommand,
     ReceiverIdentity,
 };
 use crate::stream::StreamSession;
 
-/// A receive endpoint as the conductor knows it.
+/// The conductor's record of a receive endpoint.
 #[derive(Debug)]
 pub struct ReceiveEndpointRecord {
-    pub id: EndpointId,
+    pub id: ReceiveEndpointId,
     pub channel: Arc<UdpChannel>,
-    /// What its channel says to its images: the first subscription's parameters.
+    /// Parameters of the endpoint's images: those of the first subscription.
     pub params: SubscriptionParams,
     state: EndpointState,
     status: AtomicCounter<SharedBuffer>,
     destinations: Vec<DestinationRecord>,
-    /// The number of subscriptions with an interest.
-    interests: HashMap<Interest, usize>,
+    /// The number of subscriptions with each interest.
+    interests: HashMap<ReceiveInterest, usize>,
     image_count: usize,
 }
 
-/// What a subscription wants to hear at an endpoint.
+/// The part of an endpoint's traffic that a subscription asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Interest {
+pub enum ReceiveInterest {
     /// All sessions of a stream.
     Stream(i32),
     /// One session of a stream.
     Session(StreamSession),
-    /// Responses on a stream, as long as their session is not known.
+    /// Responses on a stream whose session is not known yet.
     Response(i32),
 }
 
@@ -55,24 +56,24 @@ struct DestinationRecord {
     id: DestinationId,
     canonical_form: String,
     address: AtomicCounter<SharedBuffer>,
-    /// The local address whose port goes back to the port manager.
+    /// The local address. Its port is returned to the port manager when the socket is closed.
     lease: SocketAddr,
 }
 
-/// A socket that receives, and the local address whose port goes back to the port manager.
-struct LeasedSocket {
+/// A receiving socket and its local address, whose port is returned to the port manager.
+struct LeasedReceiveSocket {
     socket: Box<dyn Socket>,
     lease: SocketAddr,
 }
 
-/// A socket of an endpoint, for the conductor and for the receiver.
-struct Destination {
+/// A new socket of an endpoint: the conductor's record and the receiver's part.
+struct DestinationSocket {
     record: DestinationRecord,
     receiving: ReceiveDestination,
 }
 
-impl Interest {
-    /// The interest of a subscription to a stream.
+impl ReceiveInterest {
+    /// Returns the interest of a subscription to a stream.
     pub fn of(stream_id: i32, session_id: Option<i32>, is_response: bool) -> Self {
         match session_id {
             Some(session_id) => Self::Session(StreamSession {
@@ -84,8 +85,8 @@ impl Interest {
         }
     }
 
-    /// The command that tells the receiver of the first subscription with the interest.
-    fn begin(self, endpoint: EndpointId) -> Option<ReceiverCommand> {
+    /// Returns the receiver command for the first subscription with this interest.
+    fn begin(self, endpoint: ReceiveEndpointId) -> Option<ReceiverCommand> {
         match self {
             Self::Stream(stream_id) => Some(ReceiverCommand::AddSubscription {
                 endpoint,
@@ -98,8 +99,8 @@ impl Interest {
         }
     }
 
-    /// The command that tells the receiver that no subscription has the interest any more.
-    fn end(self, endpoint: EndpointId) -> Option<ReceiverCommand> {
+    /// Returns the receiver command for the end of the last subscription with this interest.
+    fn end(self, endpoint: ReceiveEndpointId) -> Option<ReceiverCommand> {
         match self {
             Self::Stream(stream_id) => Some(ReceiverCommand::RemoveSubscription {
                 endpoint,
@@ -126,7 +127,7 @@ impl ReceiveEndpointRecord {
         self.image_count += 1;
     }
 
-    /// The destination whose channel has this canonical form.
+    /// Returns the destination whose channel has this canonical form.
     pub fn destination_with(&self, canonical_form: &str) -> Option<DestinationId> {
         self.destinations
             .iter()
@@ -134,8 +135,8 @@ impl ReceiveEndpointRecord {
             .map(|destination| destination.id)
     }
 
-    /// One subscription less has the interest; returns whether it was the last.
-    fn release(&mut self, interest: Interest) -> bool {
+    /// Removes one subscription from the interest. Returns whether it was the last.
+    fn release(&mut self, interest: ReceiveInterest) -> bool {
         let Some(count) = self.interests.get_mut(&interest) else {
             return false;
         };
@@ -159,15 +160,18 @@ impl Endpoint for ReceiveEndpointRecord {
 }
 
 impl Endpoints {
-    pub fn receive_endpoint(&self, id: EndpointId) -> Option<&ReceiveEndpointRecord> {
+    pub fn receive_endpoint(&self, id: ReceiveEndpointId) -> Option<&ReceiveEndpointRecord> {
         self.receive.iter().find(|endpoint| endpoint.id == id)
     }
 
-    pub fn receive_endpoint_mut(&mut self, id: EndpointId) -> Option<&mut ReceiveEndpointRecord> {
+    pub fn receive_endpoint_mut(
+        &mut self,
+        id: ReceiveEndpointId,
+    ) -> Option<&mut ReceiveEndpointRecord> {
         self.receive.iter_mut().find(|endpoint| endpoint.id == id)
     }
 
-    /// The receive endpoint that a subscription's channel shares, if it shares one and agrees with it.
+    /// Returns the existing receive endpoint of a subscription's channel, after checking that the parameters match.
     pub fn find_receive(
         &self,
         channel: &UdpChannel,
@@ -215,7 +219,7 @@ impl Endpoints {
         )))
     }
 
-    /// SO_RCVBUF as the channel or the settings say, else as the operating system has it.
+    /// Returns SO_RCVBUF of the channel, else of the configuration, else the operating system's default.
     pub fn receive_buffer_length(&self, channel: &UdpChannel) -> i64 {
         match BufferLengths::of(channel, &self.context).receive {
             0 => self.system_socket_buffers.receive.into(),
@@ -223,14 +227,16 @@ impl Endpoints {
         }
     }
 
-    /// Opens the endpoint of a channel, with its counters, and gives it to the receiver. With manual control it has no socket yet.
+    /// Opens the endpoint of a channel, with its counters, and passes it to the receiver.
+    ///
+    /// With manual control it has no socket yet.
     pub fn open_receive(
         &mut self,
         channel: &Arc<UdpChannel>,
         params: &SubscriptionParams,
         registration_id: i64,
-        outlets: &mut Outlets,
-    ) -> Result<EndpointId, DriverError> {
+        outlets: &mut ConductorOutlets,
+    ) -> Result<ReceiveEndpointId, DriverError> {
         let (status, destination) = match channel.control_mode() {
             ControlMode::Manual => {
                 let status = outlets.allocate_channel_status(
@@ -278,13 +284,15 @@ impl Endpoints {
         Ok(id)
     }
 
-    /// Opens the socket of an endpoint that has only one, with the counters of both. The first counter is the endpoint's status.
+    /// Opens the only socket of an endpoint without manual control, and the counters of both.
+    ///
+    /// The first counter is the endpoint's status.
     fn open_first_destination(
         &mut self,
         channel: &UdpChannel,
         registration_id: i64,
-        outlets: &mut Outlets,
-    ) -> Result<(AtomicCounter<SharedBuffer>, Destination), DriverError> {
+        outlets: &mut ConductorOutlets,
+    ) -> Result<(AtomicCounter<SharedBuffer>, DestinationSocket), DriverError> {
         let opened = self.open_receive_socket(channel, channel)?;
         let status = outlets
             .allocate_channel_status(
@@ -301,7 +309,7 @@ impl Endpoints {
         Ok((status, destination))
     }
 
-    /// The id of the next endpoint for senders.
+    /// Returns the receiver id and the group tag for a new endpoint. Status messages carry both.
     fn next_receiver_identity(&mut self, channel: &UdpChannel) -> ReceiverIdentity {
         let receiver_id = self.next_receiver_id;
         self.next_receiver_id = receiver_id.wrapping_add(1);
@@ -311,15 +319,16 @@ impl Endpoints {
         }
     }
 
-    /// Opens one more socket of an endpoint, with its counter, and gives it to the receiver.
+    /// Opens another socket of an endpoint, with its counter, and passes it to the receiver.
     ///
-    /// `registration_id` is the subscription's, so that clients find the addresses of a subscription by its id.
+    /// `registration_id` is that of the subscription, because clients look up the addresses of a subscription by its
+    /// id.
     pub fn open_destination(
         &mut self,
-        id: EndpointId,
+        id: ReceiveEndpointId,
         channel: &UdpChannel,
         registration_id: i64,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) -> Result<(), DriverError> {
         let Some(endpoint) = self.receive_endpoint(id) else {
             return Ok(());
@@ -340,12 +349,12 @@ impl Endpoints {
         Ok(())
     }
 
-    /// Opens the socket that `channel` names, with the buffers and timestamps that the subscription's channel asks for.
+    /// Opens the socket for `channel`, with the buffers and timestamps that the subscription's channel asks for.
     fn open_receive_socket(
         &mut self,
         channel: &UdpChannel,
         subscribed: &UdpChannel,
-    ) -> Result<LeasedSocket, DriverError> {
+    ) -> Result<LeasedReceiveSocket, DriverError> {
         let lease = self.receiver_ports.lease(channel.remote_data)?;
         let lengths = BufferLengths::of(subscribed, &self.context);
         let spec = SocketSpec {
@@ -358,7 +367,7 @@ impl Endpoints {
             side: SocketSide::Receiver,
         };
         match self.network.open(&spec) {
-            Ok(socket) => Ok(LeasedSocket { socket, lease }),
+            Ok(socket) => Ok(LeasedReceiveSocket { socket, lease }),
             Err(error) => {
                 self.receiver_ports.release(lease);
                 Err(socket_error(&error, &spec))
@@ -366,13 +375,13 @@ impl Endpoints {
         }
     }
 
-    /// Allocates the counter of a socket's address. If that fails, the socket's port is free again.
+    /// Allocates the counter of a socket's address. If that fails, returns the socket's port to the port manager.
     fn count_address(
         &mut self,
-        opened: &LeasedSocket,
+        opened: &LeasedReceiveSocket,
         status_id: i32,
         registration_id: i64,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) -> Result<AtomicCounter<SharedBuffer>, DriverError> {
         let address = opened.socket.local_address();
         outlets
@@ -384,12 +393,12 @@ impl Endpoints {
         &mut self,
         channel: &UdpChannel,
         subscribed: &UdpChannel,
-        opened: LeasedSocket,
+        opened: LeasedReceiveSocket,
         address: AtomicCounter<SharedBuffer>,
-    ) -> Destination {
+    ) -> DestinationSocket {
         let id = self.next_object_id();
         let offsets = subscribed.params.timestamp_offsets;
-        Destination {
+        DestinationSocket {
             record: DestinationRecord {
                 id,
                 canonical_form: channel.canonical_form.clone(),
@@ -400,12 +409,12 @@ impl Endpoints {
         }
     }
 
-    /// The receiver closed the socket of a destination.
+    /// Handles the event that the receiver has closed the socket of a destination.
     pub fn on_destination_released(
         &mut self,
-        id: EndpointId,
+        id: ReceiveEndpointId,
         destination: DestinationId,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) {
         let Some(endpoint) = self.receive_endpoint_mut(id) else {
             return;
@@ -418,14 +427,19 @@ impl Endpoints {
         self.free_destination(&record, outlets);
     }
 
-    fn free_destination(&mut self, record: &DestinationRecord, outlets: &mut Outlets) {
+    fn free_destination(&mut self, record: &DestinationRecord, outlets: &mut ConductorOutlets) {
         record.address.set(types::CHANNEL_CLOSING);
         outlets.free_counter(record.address.id());
         self.receiver_ports.release(record.lease);
     }
 
-    /// A subscription listens at an endpoint from now on; the receiver is told of what nobody wanted before.
-    pub fn begin_interest(&mut self, id: EndpointId, interest: Interest, outlets: &mut Outlets) {
+    /// Adds a subscription to an interest of an endpoint. The receiver gets a command if the interest is new.
+    pub fn begin_interest(
+        &mut self,
+        id: ReceiveEndpointId,
+        interest: ReceiveInterest,
+        outlets: &mut ConductorOutlets,
+    ) {
         let Some(endpoint) = self.receive_endpoint_mut(id) else {
             return;
         };
@@ -438,21 +452,28 @@ impl Endpoints {
         }
     }
 
-    /// The session of the responses that a subscription waits for is known.
+    /// Replaces an interest in responses by an interest in the session of the responses, which is now known.
     pub fn narrow_interest(
         &mut self,
-        id: EndpointId,
+        id: ReceiveEndpointId,
         session: StreamSession,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) {
-        self.begin_interest(id, Interest::Session(session), outlets);
+        self.begin_interest(id, ReceiveInterest::Session(session), outlets);
         if let Some(endpoint) = self.receive_endpoint_mut(id) {
-            endpoint.release(Interest::Response(session.stream_id));
+            endpoint.release(ReceiveInterest::Response(session.stream_id));
         }
     }
 
-    /// A subscription is gone; the receiver is told of what nobody wants any more, and an endpoint without use closes.
-    pub fn end_interest(&mut self, id: EndpointId, interest: Interest, outlets: &mut Outlets) {
+    /// Removes a subscription from an interest of an endpoint.
+    ///
+    /// The receiver gets a command if the interest has no subscription any more. An unused endpoint is closed.
+    pub fn end_interest(
+        &mut self,
+        id: ReceiveEndpointId,
+        interest: ReceiveInterest,
+        outlets: &mut ConductorOutlets,
+    ) {
         let Some(endpoint) = self.receive_endpoint_mut(id) else {
             return;
         };
@@ -464,16 +485,16 @@ impl Endpoints {
         self.close_unused_receive(id, outlets);
     }
 
-    /// An image is gone; an endpoint without use closes.
-    pub fn remove_image(&mut self, id: EndpointId, outlets: &mut Outlets) {
+    /// Counts one image less at an endpoint, and closes the endpoint if it is unused.
+    pub fn remove_image(&mut self, id: ReceiveEndpointId, outlets: &mut ConductorOutlets) {
         if let Some(endpoint) = self.receive_endpoint_mut(id) {
             endpoint.image_count = endpoint.image_count.saturating_sub(1);
         }
         self.close_unused_receive(id, outlets);
     }
 
-    /// Closes an endpoint that nobody listens at and that has no images.
-    fn close_unused_receive(&mut self, id: EndpointId, outlets: &mut Outlets) {
+    /// Closes an endpoint without subscriptions and images.
+    fn close_unused_receive(&mut self, id: ReceiveEndpointId, outlets: &mut ConductorOutlets) {
         let Some(endpoint) = self.receive_endpoint_mut(id) else {
             return;
         };
@@ -487,8 +508,8 @@ impl Endpoints {
         }
     }
 
-    /// Deletes an endpoint whose sockets the receiver has closed: the next channel of its form opens a new one.
-    pub fn on_receive_released(&mut self, id: EndpointId, outlets: &mut Outlets) {
+    /// Deletes an endpoint whose sockets the receiver has closed. The next such channel opens a new endpoint.
+    pub fn on_receive_released(&mut self, id: ReceiveEndpointId, outlets: &mut ConductorOutlets) {
         let Some(index) = self.receive.iter().position(|endpoint| endpoint.id == id) else {
             return;
         };

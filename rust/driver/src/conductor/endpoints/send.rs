@@ -14,27 +14,27 @@ use super::agreement::{
     multicast_spec, socket_error,
 };
 use super::channel_counters::ChannelKind;
-use crate::conductor::outlets::Outlets;
+use crate::conductor::outlets::ConductorOutlets;
 use crate::config::Context;
 use crate::error::DriverError;
 use crate::media::UdpChannel;
 use crate::media::transport::{Socket, SocketSide, SocketSpec};
 use crate::sender::{
-    DestinationControl, DestinationTracker, Destinations, EndpointId, Peer, SendEndpoint,
-    SendEndpointConfig, SenderCommand,
+    DestinationControl, DestinationTracker, Destinations, Peer, SendEndpoint, SendEndpointConfig,
+    SendEndpointId, SenderCommand,
 };
 
-/// A send endpoint as the conductor knows it.
+/// The conductor's record of a send endpoint.
 #[derive(Debug)]
 pub(super) struct SendEndpointRecord {
-    id: EndpointId,
+    id: SendEndpointId,
     channel: Arc<UdpChannel>,
     state: EndpointState,
-    /// Publications that are sent through it.
+    /// Number of publications that use the endpoint.
     publication_count: usize,
     status: AtomicCounter<SharedBuffer>,
     counter_ids: Vec<i32>,
-    /// The local address whose port goes back to the port manager.
+    /// The local address. Its port is returned to the port manager when the socket is closed.
     lease: Option<SocketAddr>,
 }
 
@@ -48,8 +48,8 @@ impl Endpoint for SendEndpointRecord {
     }
 }
 
-/// A socket that publications are sent through, with the local address whose port goes back to the port manager.
-struct LeasedSocket {
+/// A sending socket and its local address, whose port is returned to the port manager.
+struct LeasedSendSocket {
     socket: Box<dyn Socket>,
     lease: Option<SocketAddr>,
 }
@@ -57,16 +57,16 @@ struct LeasedSocket {
 /// The counters of a send endpoint.
 struct SendEndpointCounters {
     status: AtomicCounter<SharedBuffer>,
-    /// The number of destinations, if there can be several.
+    /// The number of destinations, for an endpoint that may have several.
     destination_count: Option<AtomicCounter<SharedBuffer>>,
     /// The ids of all counters.
     ids: Vec<i32>,
 }
 
-/// Checks the lengths of socket buffers that a publication's channel states against those of the endpoint.
+/// Checks the socket buffer lengths that a publication's channel sets against those of the endpoint.
 ///
-/// The endpoint has what its first channel stated, else what the driver's settings say. Lengths that the channel does not state
-/// cannot conflict.
+/// The endpoint has the lengths of its first channel, or else the lengths of the configuration. Lengths that the
+/// channel does not set cannot conflict.
 fn check_stated_buffer_lengths(
     channels: ChannelPair<'_>,
     context: &Context,
@@ -80,30 +80,30 @@ fn check_stated_buffer_lengths(
 }
 
 impl Endpoints {
-    fn send_endpoint(&self, id: EndpointId) -> Option<&SendEndpointRecord> {
+    fn send_endpoint(&self, id: SendEndpointId) -> Option<&SendEndpointRecord> {
         self.send.iter().find(|endpoint| endpoint.id == id)
     }
 
-    fn send_endpoint_mut(&mut self, id: EndpointId) -> Option<&mut SendEndpointRecord> {
+    fn send_endpoint_mut(&mut self, id: SendEndpointId) -> Option<&mut SendEndpointRecord> {
         self.send.iter_mut().find(|endpoint| endpoint.id == id)
     }
 
-    /// The channel that a send endpoint was opened for.
-    pub fn sent_channel(&self, id: EndpointId) -> Option<&UdpChannel> {
+    /// Returns the channel that a send endpoint was opened for.
+    pub fn sent_channel(&self, id: SendEndpointId) -> Option<&UdpChannel> {
         self.send_endpoint(id).map(|endpoint| &*endpoint.channel)
     }
 
-    /// The id of the counter of a send endpoint's status.
-    pub fn send_status_counter_id(&self, id: EndpointId) -> Option<i32> {
+    /// Returns the id of the channel status counter of a send endpoint.
+    pub fn send_status_counter_id(&self, id: SendEndpointId) -> Option<i32> {
         self.send_endpoint(id).map(|endpoint| endpoint.status.id())
     }
 
-    /// The send endpoint that a publication's channel shares, if it shares one and agrees with it.
+    /// Returns the existing send endpoint of a publication's channel, after checking that the parameters match.
     pub fn find_send(
         &self,
         channel: &UdpChannel,
         mtu_length: i32,
-    ) -> Result<Option<EndpointId>, DriverError> {
+    ) -> Result<Option<SendEndpointId>, DriverError> {
         let endpoint = find_shared(&self.send, channel)?;
         let channels = endpoint.map(|endpoint| ChannelPair {
             existing: &endpoint.channel,
@@ -127,13 +127,14 @@ impl Endpoints {
         Ok(endpoint.map(|endpoint| endpoint.id))
     }
 
-    /// The endpoint of a publication, if clients manage its destinations and may change them now. `id` is `None` if there is no such
-    /// publication.
+    /// Returns the endpoint of a publication with manual control that is not closing.
+    ///
+    /// `id` is `None` if there is no such publication.
     pub fn manual_send_endpoint(
         &self,
-        id: Option<EndpointId>,
+        id: Option<SendEndpointId>,
         publication_id: i64,
-    ) -> Result<EndpointId, DriverError> {
+    ) -> Result<SendEndpointId, DriverError> {
         let endpoint = id.and_then(|id| self.send_endpoint(id)).ok_or_else(|| {
             DriverError::coded(
                 ErrorCode::UnknownPublication,
@@ -151,14 +152,14 @@ impl Endpoints {
         }
     }
 
-    /// Opens the socket of a channel, with its counters, and gives it to the sender.
+    /// Opens the socket of a channel, with its counters, and passes it to the sender.
     pub fn open_send(
         &mut self,
         channel: &Arc<UdpChannel>,
         registration_id: i64,
-        outlets: &mut Outlets,
-    ) -> Result<EndpointId, DriverError> {
-        let LeasedSocket { socket, lease } = self.open_send_socket(channel)?;
+        outlets: &mut ConductorOutlets,
+    ) -> Result<SendEndpointId, DriverError> {
+        let LeasedSendSocket { socket, lease } = self.open_send_socket(channel)?;
         let counters =
             count_send_endpoint(channel, socket.local_address(), registration_id, outlets)
                 .inspect_err(|_| self.release_send_port(lease))?;
@@ -185,7 +186,7 @@ impl Endpoints {
         Ok(id)
     }
 
-    fn open_send_socket(&mut self, channel: &UdpChannel) -> Result<LeasedSocket, DriverError> {
+    fn open_send_socket(&mut self, channel: &UdpChannel) -> Result<LeasedSendSocket, DriverError> {
         let lease = match &channel.control {
             Some(control) => Some(self.sender_ports.lease(control.address)?),
             None => None,
@@ -205,7 +206,7 @@ impl Endpoints {
             side: SocketSide::Sender,
         };
         match self.network.open(&spec) {
-            Ok(socket) => Ok(LeasedSocket { socket, lease }),
+            Ok(socket) => Ok(LeasedSendSocket { socket, lease }),
             Err(error) => {
                 self.release_send_port(lease);
                 Err(socket_error(&error, &spec))
@@ -230,7 +231,7 @@ impl Endpoints {
         &self,
         channel: &UdpChannel,
         destination_count: Option<AtomicCounter<SharedBuffer>>,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) -> Destinations {
         let control = match channel.control_mode() {
             ControlMode::Dynamic => DestinationControl::Dynamic,
@@ -251,23 +252,23 @@ impl Endpoints {
         Destinations::Several(DestinationTracker::new(control, counter, challenge_key))
     }
 
-    /// One more publication is sent through an endpoint.
-    pub fn add_publication(&mut self, id: EndpointId) {
+    /// Counts another publication that uses an endpoint.
+    pub fn add_publication(&mut self, id: SendEndpointId) {
         if let Some(endpoint) = self.send_endpoint_mut(id) {
             endpoint.publication_count += 1;
         }
     }
 
-    /// A publication is not sent through the endpoint any more; the last one closes it.
-    pub fn remove_publication(&mut self, id: EndpointId, outlets: &mut Outlets) {
+    /// Counts one publication less at an endpoint, and closes the endpoint after the last.
+    pub fn remove_publication(&mut self, id: SendEndpointId, outlets: &mut ConductorOutlets) {
         if let Some(endpoint) = self.send_endpoint_mut(id) {
             endpoint.publication_count = endpoint.publication_count.saturating_sub(1);
         }
         self.close_unused_send(id, outlets);
     }
 
-    /// Closes an endpoint that nothing is sent through.
-    pub fn close_unused_send(&mut self, id: EndpointId, outlets: &mut Outlets) {
+    /// Closes an endpoint without publications.
+    pub fn close_unused_send(&mut self, id: SendEndpointId, outlets: &mut ConductorOutlets) {
         let Some(endpoint) = self.send_endpoint_mut(id) else {
             return;
         };
@@ -280,8 +281,9 @@ impl Endpoints {
         }
     }
 
-    /// Deletes an endpoint whose socket the sender has closed: the next channel of its form opens a new one.
-    pub fn on_send_released(&mut self, id: EndpointId, outlets: &mut Outlets) {
+    /// Deletes an endpoint whose socket the sender has closed. The next publication on the channel opens a new
+    /// endpoint.
+    pub fn on_send_released(&mut self, id: SendEndpointId, outlets: &mut ConductorOutlets) {
         let Some(index) = self.send.iter().position(|endpoint| endpoint.id == id) else {
             return;
         };
@@ -291,12 +293,12 @@ impl Endpoints {
     }
 }
 
-/// Allocates the counters of an endpoint that is bound to `address`; all or, when there is no room, none.
+/// Allocates the counters of an endpoint that is bound to `address`: all of them, or none if there is no room.
 fn count_send_endpoint(
     channel: &UdpChannel,
     address: SocketAddr,
     registration_id: i64,
-    outlets: &mut Outlets,
+    outlets: &mut ConductorOutlets,
 ) -> Result<SendEndpointCounters, DriverError> {
     let text = &channel.text;
     let kind = ChannelKind::Send;

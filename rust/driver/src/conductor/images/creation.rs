@@ -1,4 +1,4 @@
-//! The creation of images, when the receiver hears of a stream that somebody wants.
+//! Creates images after the receiver has received the SETUP of a stream that matches a subscription.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use aeron_memory::log::{LogBuffers, LogDescription, LogType};
 
 use super::Images;
 use super::plan::ImagePlan;
-use crate::conductor::outlets::{NULL_ID, Outlets, StreamOwner};
+use crate::conductor::outlets::{ConductorOutlets, NULL_ID, StreamOwner};
 use crate::congestion::{
     Congestion, CongestionStrategy, CubicIndicators, ImageLengths, max_window_length,
 };
@@ -26,7 +26,8 @@ use crate::receiver::{
 use crate::resources::ResourceCommand;
 use crate::stream::{PageRequest, Pages};
 
-/// Of a long term, an image may be sent at least this much beyond its window before pages for it are asked for.
+/// Bytes after the join position that are allocated together with the log of a long term; more if the window is longer.
+/// Later pages are requested as the stream advances.
 const FIRST_PAGES_LENGTH: i64 = 256 * 1024;
 
 /// Counters of an image with one subscriber.
@@ -41,34 +42,32 @@ pub struct PendingImage {
     is_sparse: bool,
 }
 
-/// Both halves of an image.
+/// A new image: the conductor's half and the receiver's half.
 pub struct NewImage {
-    /// The conductor's half.
     pub image: PublicationImage,
-    /// The receiver's half.
     receiving: ReceiverImage,
 }
 
 impl Images {
-    /// Checks whether a requested image may be made.
+    /// Checks whether a requested image may be created.
     pub fn check_request(
         &self,
         request: &ImageRequest,
         plan: &ImagePlan,
-        outlets: &Outlets,
+        outlets: &ConductorOutlets,
     ) -> Result<(), DriverError> {
         self.check_count(request, plan)?;
         self.check_counters(outlets)?;
         check_datagrams(request, plan)
     }
 
-    /// Asks for the log of an image, which gets the id `correlation_id`.
+    /// Requests the log of the image with the id `correlation_id`.
     pub fn request_log(
         &mut self,
         correlation_id: i64,
         request: Box<ImageRequest>,
         plan: &ImagePlan,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) -> Result<(), DriverError> {
         let join_position = join_position(&request)?;
         let term_length = i64::from(request.setup.term_length);
@@ -91,7 +90,9 @@ impl Images {
         Ok(())
     }
 
-    /// Checks that the endpoint may have one more image, those included that the receiver let go of but subscribers did not.
+    /// Checks that the endpoint may have another image.
+    ///
+    /// The number includes images that the receiver has released but subscribers still use.
     fn check_count(&self, request: &ImageRequest, plan: &ImagePlan) -> Result<(), DriverError> {
         let images = self.live.iter().map(|image| image.config().endpoint);
         let pending = self.pending.iter().map(|it| it.request.endpoint);
@@ -99,15 +100,15 @@ impl Images {
         if of_endpoint.count() < MAX_IMAGES {
             return Ok(());
         }
-        // The text must not change with each image: the error log would fill up.
+        // The text must be the same for every image. Otherwise each image would add an entry to the error log.
         Err(DriverError::invalid_argument(format_args!(
             "exceeded {MAX_IMAGES} images: channel={}",
             plan.endpoint_channel.text
         )))
     }
 
-    /// Checks that images leave half of the counters that are free without them to clients.
-    fn check_counters(&self, outlets: &Outlets) -> Result<(), DriverError> {
+    /// Checks that images use at most half of the counters that would be free without images. Clients can use the rest.
+    fn check_counters(&self, outlets: &ConductorOutlets) -> Result<(), DriverError> {
         let of_images = (self.live.len() + self.pending.len()) * COUNTERS_PER_IMAGE;
         let without_images = outlets.counters.available() + of_images;
         if of_images + COUNTERS_PER_IMAGE <= without_images / 2 {
@@ -118,7 +119,7 @@ impl Images {
         ))
     }
 
-    /// Takes out the image that waits for a log.
+    /// Removes and returns the image that waits for this log.
     pub fn take_pending(&mut self, correlation_id: i64) -> Option<PendingImage> {
         let mut pending = self.pending.iter();
         let index = pending.position(|pending| pending.correlation_id == correlation_id)?;
@@ -131,7 +132,7 @@ impl Images {
         pending: &PendingImage,
         plan: &ImagePlan,
         memory: &SharedBuffer,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) -> Result<NewImage, DriverError> {
         let request = &pending.request;
         let now_ns = outlets.now_ns;
@@ -196,8 +197,8 @@ impl Images {
         Ok(NewImage { image, receiving })
     }
 
-    /// An image lives from now on; the receiver gets its half.
-    pub fn add(&mut self, new: NewImage, outlets: &mut Outlets) {
+    /// Adds a new image and passes its other half to the receiver.
+    pub fn add(&mut self, new: NewImage, outlets: &mut ConductorOutlets) {
         self.live.push(new.image);
         outlets
             .receiver_commands
@@ -264,11 +265,11 @@ impl Images {
     }
 }
 
-/// Checks that the sender's datagrams fit the window, and that both fit the socket's buffer.
+/// Checks that the sender's datagrams fit into the window, and that datagrams and window fit into the socket's buffer.
 fn check_datagrams(request: &ImageRequest, plan: &ImagePlan) -> Result<(), DriverError> {
     let (mtu_length, window) = (i64::from(request.setup.mtu_length), plan.window_length);
     let buffer = plan.receive_buffer_length;
-    // Without the MTU, which is whatever the SETUP says: one entry for each would fill the error log.
+    // The text is without the MTU, because the network chooses it: each value would add an entry to the error log.
     let problem = if mtu_length > window {
         format!("mtuLength > initialWindowLength={window}")
     } else if window > buffer {
@@ -290,7 +291,7 @@ fn check_datagrams(request: &ImageRequest, plan: &ImagePlan) -> Result<(), Drive
 fn allocate_cubic_indicators(
     pending: &PendingImage,
     plan: &ImagePlan,
-    outlets: &mut Outlets,
+    outlets: &mut ConductorOutlets,
 ) -> Result<CubicIndicators, DriverError> {
     let owner = StreamOwner {
         owner_id: NULL_ID,
@@ -307,7 +308,7 @@ fn allocate_cubic_indicators(
 fn allocate_counters(
     pending: &PendingImage,
     plan: &ImagePlan,
-    outlets: &mut Outlets,
+    outlets: &mut ConductorOutlets,
 ) -> Result<ImageCounters, DriverError> {
     let names = [
         (types::RECEIVER_HWM, "rcv-hwm"),
@@ -334,7 +335,7 @@ fn image_owner<'a>(pending: &PendingImage, plan: &'a ImagePlan) -> StreamOwner<'
     }
 }
 
-/// Where the stream is now: the SETUP's term and offset.
+/// Returns the current position of the stream: the term and offset of the SETUP.
 fn join_position(request: &ImageRequest) -> Result<i64, DriverError> {
     let positions = Positions::new(
         request.setup.term_length as usize,

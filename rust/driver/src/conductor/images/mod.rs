@@ -1,4 +1,4 @@
-//! The images: requested, created, tracked while they live, and ended.
+//! [`Images`]: requests, creates, tracks and ends images.
 
 mod creation;
 mod plan;
@@ -14,7 +14,7 @@ use creation::PendingImage;
 use requests::ImageRequests;
 
 use super::endpoints::Endpoints;
-use super::outlets::Outlets;
+use super::outlets::ConductorOutlets;
 use crate::config::Context;
 use crate::error::DriverError;
 use crate::image::{ImageTick, PublicationImage};
@@ -28,7 +28,7 @@ pub use creation::NewImage;
 pub use plan::ImagePlan;
 pub use requests::refuse;
 
-/// See the [module](self).
+/// All images.
 pub struct Images {
     context: Arc<Context>,
     system_socket_buffers: SocketBufferLengths,
@@ -40,7 +40,7 @@ pub struct Images {
 }
 
 impl Images {
-    /// No images.
+    /// Creates the owner without images.
     pub fn new(
         context: Arc<Context>,
         system_socket_buffers: SocketBufferLengths,
@@ -65,15 +65,19 @@ impl Images {
         &mut self.live
     }
 
-    /// The image with this id.
     pub fn find(&self, correlation_id: i64) -> Option<&PublicationImage> {
         self.live
             .iter()
             .find(|image| image.config().correlation_id == correlation_id)
     }
 
-    /// Pages that an image needs were allocated, or there are none left.
-    pub fn on_pages(&mut self, id: i64, result: Result<usize, DriverError>, outlets: &Outlets) {
+    /// Handles the result of allocating pages for an image. `result` is an error if the storage is full.
+    pub fn on_pages(
+        &mut self,
+        id: i64,
+        result: Result<usize, DriverError>,
+        outlets: &ConductorOutlets,
+    ) {
         let mut is_first_failure = false;
         for image in &mut self.live {
             if image.config().correlation_id == id {
@@ -88,8 +92,8 @@ impl Images {
         }
     }
 
-    /// Finds out what images need: missing data, room in the window, pages. Returns the number of needs.
-    pub fn track(&mut self, outlets: &mut Outlets) -> usize {
+    /// Tracks each image: requests missing data, updates the window, requests pages. Returns the number of actions.
+    pub fn track(&mut self, outlets: &mut ConductorOutlets) -> usize {
         let mut work_count = 0;
         let (now_ns, now_ms) = (outlets.now_ns, outlets.now_ms);
         for image in &mut self.live {
@@ -110,8 +114,8 @@ impl Images {
         work_count
     }
 
-    /// One timer tick of all images.
-    pub fn check(&mut self, endpoints: &mut Endpoints, outlets: &mut Outlets) {
+    /// Runs the timer tick of all images.
+    pub fn check(&mut self, endpoints: &mut Endpoints, outlets: &mut ConductorOutlets) {
         for index in (0..self.live.len()).rev() {
             let image = &mut self.live[index];
             let mut tether_actions = Vec::new();
@@ -125,7 +129,7 @@ impl Images {
         }
     }
 
-    /// The receiver let go of an image.
+    /// Handles the event that the receiver has released an image.
     pub fn on_released(&mut self, id: i64) {
         self.live
             .iter_mut()
@@ -133,7 +137,7 @@ impl Images {
             .for_each(PublicationImage::on_released_by_receiver);
     }
 
-    fn delete(&mut self, index: usize, outlets: &mut Outlets) {
+    fn delete(&mut self, index: usize, outlets: &mut ConductorOutlets) {
         let mut image = self.live.swap_remove(index);
         outlets.free_subscribers(&mut image);
         outlets.free_counters(image.counter_ids());
@@ -141,7 +145,6 @@ impl Images {
         outlets.remove_log(log);
     }
 
-    /// Drops all images.
     pub fn clear(&mut self) {
         self.requests.clear();
         self.pending.clear();
@@ -149,8 +152,8 @@ impl Images {
     }
 }
 
-/// Has the receiver let go of an image, and tells its subscribers that it is gone.
-fn end(image: &PublicationImage, endpoints: &mut Endpoints, outlets: &mut Outlets) {
+/// Requests the release of an image from the receiver, and announces to its subscribers that it ends.
+fn end(image: &PublicationImage, endpoints: &mut Endpoints, outlets: &mut ConductorOutlets) {
     let config = image.config();
     let (endpoint, correlation_id) = (config.endpoint, config.correlation_id);
     let session = StreamSession {
@@ -173,7 +176,6 @@ fn end(image: &PublicationImage, endpoints: &mut Endpoints, outlets: &mut Outlet
     endpoints.remove_image(endpoint, outlets);
 }
 
-/// The counters of an image.
 impl PublicationImage {
     fn counter_ids(&self) -> Vec<i32> {
         let counters = self.counters();

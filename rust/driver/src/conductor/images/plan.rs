@@ -1,4 +1,4 @@
-//! What an image should be like.
+//! [`ImagePlan`]: the parameters of an image that is to be created.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use aeron_protocol::uri::ReceiverGroup;
 
 use super::requests::session_of;
 use crate::conductor::endpoints::Endpoints;
-use crate::conductor::subscriptions::{Origin, Subscriptions};
+use crate::conductor::subscriptions::{StreamOrigin, Subscriptions};
 use crate::media::UdpChannel;
 use crate::receiver::ImageRequest;
 use crate::stream::TetherTimeouts;
 
-/// What the endpoint of an image, and the subscription that it is made for, say about it.
+/// The parameters of an image, from its endpoint and from the subscriptions that match it.
 pub struct ImagePlan {
-    /// Of the subscription that is matched first.
+    /// Client of the first subscription that matches.
     pub(super) client_id: i64,
     pub(super) channel: String,
     pub(super) is_reliable: bool,
-    /// As the oldest subscription says.
+    /// From the oldest subscription.
     pub(super) is_sparse: bool,
-    /// Whether there may be several receivers.
+    /// Whether the stream may have several receivers.
     pub(super) is_group: bool,
     pub(super) tether: bool,
     pub(super) rejoin: bool,
@@ -31,7 +31,7 @@ pub struct ImagePlan {
 }
 
 impl ImagePlan {
-    /// What the image should be; nothing when nobody wants it.
+    /// Returns the plan for a requested image; `None` if no subscription matches.
     pub fn of(
         request: &ImageRequest,
         endpoints: &Endpoints,
@@ -40,7 +40,7 @@ impl ImagePlan {
         let endpoint = endpoints
             .receive_endpoint(request.endpoint)
             .filter(|endpoint| endpoint.is_active())?;
-        let origin = Origin::Received(request.endpoint);
+        let origin = StreamOrigin::Received(request.endpoint);
         let matching = || subscriptions.matching(session_of(request), origin);
         let subscription = matching().next()?;
         let oldest = matching().min_by_key(|subscription| subscription.registration_id)?;

@@ -1,45 +1,48 @@
-//! Image requests of the receiver that wait for their turn.
+//! [`ImageRequests`]: the queue of image requests from the receiver.
 //!
-//! A peer can ask for any number of images. Each costs the driver a file and counters, so requests have a bound, a rate, and few
-//! of them are in progress at a time. All that is left of the driver's time belongs to clients and running streams.
+//! A peer can request any number of images, and each costs the driver a file and counters. Therefore the number of
+//! requests, their rate and the number in progress are limited. The rest of the driver's time is left to clients and
+//! running streams.
 
 use std::collections::VecDeque;
 
 use aeron_memory::counters::system::SystemCounter;
 
 use super::Images;
-use crate::conductor::outlets::Outlets;
+use crate::conductor::outlets::ConductorOutlets;
 use crate::error::DriverError;
 use crate::receiver::{ForgettableState, ImageRequest, ReceiverCommand};
 use crate::resources::Lane;
 use crate::stream::StreamSession;
 
-/// Requests that wait. One more is dropped, and the next SETUP of its session asks again.
+/// Maximum length of the queue. If it is full, a request is dropped, and the next SETUP of the session requests the
+/// image again.
 pub(super) const MAX_WAITING: usize = 4_096;
-/// Logs of images that the native resource agent is asked for at a time.
+/// Maximum number of image logs that the native resource agent creates at a time.
 const MAX_IN_PROGRESS: usize = 8;
-/// Images that may be made each second in the long run.
+/// Images per second, on average over a long time.
 const IMAGES_PER_SECOND: i64 = 1_000;
-/// Images that may be made at once after a quiet time: a publisher's host that comes back with all of its streams.
+/// Images that may be created at once after a quiet time, for example when a publisher's host returns with all of its
+/// streams.
 const BURST: i64 = 1_024;
-/// Time that one image takes from the allowance, in ns.
+/// Time that one image uses of the allowance, in ns.
 const IMAGE_COST_NS: i64 = 1_000_000_000 / IMAGES_PER_SECOND;
 
-/// A request that waited longer is dropped, in ns: its stream has moved on, and an image would begin with a gap. The next SETUP of its
-/// session asks again.
+/// Maximum age of a request in ns. An image for an older request would begin with a gap, because the stream has
+/// continued. The next SETUP of the session requests the image again.
 const REQUEST_TIMEOUT_NS: i64 = 2_000_000_000;
 
-/// The requests; see the [module](self).
+/// The queue; see the [module](self).
 #[derive(Debug)]
 pub(super) struct ImageRequests {
-    /// Requests with the time at which they came, oldest first.
+    /// Requests with their time of arrival, oldest first.
     waiting: VecDeque<(i64, Box<ImageRequest>)>,
-    /// The allowance is the time since then, at most that of [`BURST`] images.
+    /// Start of the allowance in ns. The allowance is the time since then, but at most the cost of [`BURST`] images.
     allowance_start_ns: i64,
 }
 
 impl ImageRequests {
-    /// No requests, and the allowance of a quiet time.
+    /// Creates an empty queue with the full allowance.
     pub(super) fn new(now_ns: i64) -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -47,7 +50,7 @@ impl ImageRequests {
         }
     }
 
-    /// Adds a request; returns it if there are too many.
+    /// Adds a request, or returns it if the queue is full.
     pub(super) fn push(
         &mut self,
         request: Box<ImageRequest>,
@@ -60,7 +63,7 @@ impl ImageRequests {
         Ok(())
     }
 
-    /// The next request that has waited too long.
+    /// Removes and returns the next request if it is too old.
     pub(super) fn pop_expired(&mut self, now_ns: i64) -> Option<Box<ImageRequest>> {
         let (time_ns, _) = self.waiting.front()?;
         if now_ns - time_ns <= REQUEST_TIMEOUT_NS {
@@ -70,7 +73,7 @@ impl ImageRequests {
         Some(request)
     }
 
-    /// The next request, if the allowance covers it.
+    /// Removes and returns the next request, if the allowance covers it.
     pub(super) fn pop(&mut self, now_ns: i64) -> Option<Box<ImageRequest>> {
         let start_ns = self.allowance_start_ns.max(now_ns - BURST * IMAGE_COST_NS);
         if self.waiting.is_empty() || now_ns - start_ns < IMAGE_COST_NS {
@@ -80,15 +83,14 @@ impl ImageRequests {
         self.waiting.pop_front().map(|(_, request)| request)
     }
 
-    /// Drops all requests.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
     }
 }
 
 impl Images {
-    /// Takes a request of the receiver, or has the receiver forget that it asked.
-    pub fn on_request(&mut self, request: Box<ImageRequest>, outlets: &mut Outlets) {
+    /// Queues a request of the receiver. If the queue is full, refuses it.
+    pub fn on_request(&mut self, request: Box<ImageRequest>, outlets: &mut ConductorOutlets) {
         if let Err(request) = self.requests.push(request, outlets.now_ns) {
             outlets
                 .system_counter(SystemCounter::ConductorProxyFails)
@@ -97,8 +99,8 @@ impl Images {
         }
     }
 
-    /// Drops at most one request that is too old; returns whether there was one.
-    pub fn drop_expired_request(&mut self, outlets: &mut Outlets) -> bool {
+    /// Drops at most one request that is too old. Returns whether one was dropped.
+    pub fn drop_expired_request(&mut self, outlets: &mut ConductorOutlets) -> bool {
         let expired = self.requests.pop_expired(outlets.now_ns);
         if let Some(request) = &expired {
             refuse(request, None, outlets);
@@ -106,8 +108,8 @@ impl Images {
         expired.is_some()
     }
 
-    /// The next request, if there is room for an image.
-    pub fn next_request(&mut self, outlets: &Outlets) -> Option<Box<ImageRequest>> {
+    /// Returns the next request, if another image may be created now.
+    pub fn next_request(&mut self, outlets: &ConductorOutlets) -> Option<Box<ImageRequest>> {
         let has_room = self.pending.len() < MAX_IN_PROGRESS
             && outlets.resource_commands.has_room(Lane::Images)
             && outlets.receiver_commands.has_room();
@@ -117,7 +119,7 @@ impl Images {
     }
 }
 
-/// The session that a request is about.
+/// Returns the stream and session of a request.
 pub(super) fn session_of(request: &ImageRequest) -> StreamSession {
     StreamSession {
         stream_id: request.setup.stream_id,
@@ -125,8 +127,8 @@ pub(super) fn session_of(request: &ImageRequest) -> StreamSession {
     }
 }
 
-/// Lets the receiver ask again. The reason goes to the error log.
-pub fn refuse(request: &ImageRequest, error: Option<&DriverError>, outlets: &mut Outlets) {
+/// Refuses a request: the receiver may request the image again. Records the reason, if there is one, in the error log.
+pub fn refuse(request: &ImageRequest, error: Option<&DriverError>, outlets: &mut ConductorOutlets) {
     if let Some(error) = error {
         outlets.errors.record(error);
     }

@@ -1,4 +1,4 @@
-//! Publications to IPC.
+//! IPC publications: finds, creates, checks and deletes them.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -15,19 +15,19 @@ use super::{
 };
 use crate::conductor::client_proxy::PublicationCounterIds;
 use crate::conductor::clients::Clients;
-use crate::conductor::outlets::{NULL_ID, Outlets};
+use crate::conductor::outlets::{ConductorOutlets, NULL_ID};
 use crate::conductor::requests::{IpcPlan, PublicationRequest};
 use crate::conductor::subscriptions::Subscriptions;
 use crate::config::Context;
 use crate::error::DriverError;
 use crate::log_storage::LogId;
-use crate::publication::ipc::State;
+use crate::publication::ipc::IpcPublicationState;
 use crate::publication::{IpcPublication, PublisherCounters, Tick};
 use crate::sender::PublicationErrorReport;
 use crate::stream::IPC_SOURCE_IDENTITY;
 
 impl Publications {
-    /// What the channel of an IPC publication says.
+    /// Parses the parameters of an IPC channel, with the defaults for IPC.
     pub fn parse_ipc(&self, channel: &[u8]) -> Result<PublicationParams, DriverError> {
         let defaults = ipc_defaults(&self.context);
         ChannelUri::from_bytes(channel)
@@ -35,10 +35,10 @@ impl Publications {
             .map_err(|error| DriverError::bad_channel(error, channel))
     }
 
-    /// The index of the publication that a request shares, if there is one and it agrees with the request.
+    /// Returns the index of the existing publication that a request shares; `None` if a new one is needed.
     ///
     /// # Errors
-    /// The publication does not agree, or a new one would have the session id of another.
+    /// The parameters do not match those of the publication, or the session id of a new publication is in use.
     pub fn find_ipc(&self, plan: &IpcPlan) -> Result<Option<usize>, DriverError> {
         let IpcPlan { request, params } = plan;
         if !request.is_exclusive
@@ -61,20 +61,20 @@ impl Publications {
         let response_correlation_id = response_correlation_id(params);
         self.ipc.iter().position(|publication| {
             let config = publication.config();
-            publication.state() == State::Active
+            publication.state() == IpcPublicationState::Active
                 && !config.is_exclusive
                 && config.stream_id == stream_id
                 && config.response_correlation_id == response_correlation_id
         })
     }
 
-    /// Creates a publication without references, and makes its client known; returns its index.
+    /// Creates a publication without references and adds its client. Returns the index of the publication.
     pub fn create_ipc(
         &mut self,
         plan: &IpcPlan,
         memory: &SharedBuffer,
         clients: &mut Clients,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) -> Result<usize, DriverError> {
         let IpcPlan { request, params } = plan;
         let session_id = match params.session_id {
@@ -105,13 +105,13 @@ impl Publications {
         Ok(self.ipc.len() - 1)
     }
 
-    /// One more publisher has a publication: answers its command, and links subscriptions.
+    /// Adds a reference to a publication, sends the response, and links subscriptions.
     pub fn add_ipc_reference(
         &mut self,
         index: usize,
         correlation_id: i64,
         subscriptions: &Subscriptions,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) {
         let publication = &mut self.ipc[index];
         publication.add_reference();
@@ -125,19 +125,19 @@ impl Publications {
         self.link_ipc(index, subscriptions, outlets);
     }
 
-    /// The subscription that waits for the responses to what a publication requests.
+    /// Returns the subscription that waits for the responses to the requests of this publication.
     pub fn response_subscription_of(&self, request_id: i64) -> Option<i64> {
         let requests = &mut self.ipc.iter().map(IpcPublication::config);
         let request = requests.find(|config| config.registration_id == request_id)?;
         Some(request.response_correlation_id)
     }
 
-    /// Takes an IPC publication away from its subscribers for a while, and tells the publisher why.
+    /// Rejects an IPC publication: unlinks its subscribers for a while, and announces the reason to the publisher.
     pub fn reject_ipc(
         &mut self,
         image_id: i64,
         reason: &[u8],
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) -> Result<(), DriverError> {
         let publication = self
             .ipc
@@ -166,8 +166,8 @@ impl Publications {
         Ok(())
     }
 
-    /// One timer tick of all IPC publications.
-    pub fn check_ipc(&mut self, subscriptions: &Subscriptions, outlets: &mut Outlets) {
+    /// Runs the timer tick of all IPC publications.
+    pub fn check_ipc(&mut self, subscriptions: &Subscriptions, outlets: &mut ConductorOutlets) {
         for index in (0..self.ipc.len()).rev() {
             let publication = &mut self.ipc[index];
             let mut tether_actions = Vec::new();
@@ -186,7 +186,7 @@ impl Publications {
         }
     }
 
-    fn delete_ipc(&mut self, index: usize, outlets: &mut Outlets) {
+    fn delete_ipc(&mut self, index: usize, outlets: &mut ConductorOutlets) {
         let mut publication = self.ipc.swap_remove(index);
         outlets.free_subscribers(&mut publication);
         outlets.free_counters(publication.counters().ids());
@@ -198,7 +198,7 @@ impl Publications {
 fn allocate_publisher_counters(
     request: &PublicationRequest,
     session_id: i32,
-    outlets: &mut Outlets,
+    outlets: &mut ConductorOutlets,
 ) -> Result<PublisherCounters, DriverError> {
     let owner = request.counter_owner(session_id);
     let names = [
@@ -226,7 +226,7 @@ fn ipc_defaults(context: &Context) -> PublicationDefaults {
         linger_timeout_ns: context.publication_linger_timeout_ns,
         is_sparse: context.term_buffer_sparse_file,
         spies_simulate_connection: context.spies_simulate_connection,
-        // Nothing is sent again over IPC; the log says what the channel says.
+        // IPC has no retransmits. The log's metadata contains the values of the channel.
         max_resend: 0,
         untethered: context.untethered_timeouts(),
     }

@@ -1,4 +1,5 @@
-//! The publications: found or created, shared, tracked while they live, and ended.
+//! [`Publications`]: finds, creates, updates and ends the publications of all clients. The conductor calls it for
+//! commands and in every duty cycle.
 
 mod ipc;
 mod network;
@@ -15,9 +16,9 @@ use aeron_protocol::ErrorCode;
 use aeron_protocol::uri::{InitialPosition, PublicationParams, ResponseCorrelation};
 
 use super::endpoints::Endpoints;
-use super::outlets::{NULL_ID, Outlets};
+use super::outlets::{ConductorOutlets, NULL_ID};
 use super::requests::PublicationRequest;
-use super::subscriptions::{Origin, Subscriptions};
+use super::subscriptions::{StreamOrigin, Subscriptions};
 use crate::config::Context;
 use crate::error::DriverError;
 use crate::log_storage::LogId;
@@ -27,7 +28,7 @@ use crate::session_ids::SessionIds;
 use crate::socket_buffers::SocketBufferLengths;
 use crate::stream::{PageRequest, TetherTimeouts};
 
-/// See the [module](self).
+/// All publications.
 pub struct Publications {
     context: Arc<Context>,
     system_socket_buffers: SocketBufferLengths,
@@ -37,7 +38,7 @@ pub struct Publications {
 }
 
 impl Publications {
-    /// No publications.
+    /// Creates the owner without publications.
     pub fn new(
         context: Arc<Context>,
         system_socket_buffers: SocketBufferLengths,
@@ -68,7 +69,7 @@ impl Publications {
         &mut self.network
     }
 
-    /// A publisher revokes a publication.
+    /// Revokes a publication.
     pub fn revoke(&self, id: i64) {
         self.ipc
             .iter()
@@ -80,13 +81,13 @@ impl Publications {
             .for_each(|publication| publication.revoke());
     }
 
-    /// A publisher leaves a publication. Subscribers that still wait for its pages are linked before.
+    /// Links the subscribers that still wait for the pages of a publication, and then removes a reference to it.
     pub fn remove_reference(
         &mut self,
         id: i64,
         subscriptions: &Subscriptions,
         endpoints: &Endpoints,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) {
         let has_id = |config: &PublicationConfig| config.registration_id == id;
         let mut ipc = self.ipc.iter_mut();
@@ -105,14 +106,14 @@ impl Publications {
         }
     }
 
-    /// Pages that a publication needs were allocated, or there are none left. Subscribers that waited for them are linked.
+    /// Handles the result of allocating pages for a publication, and links the subscribers that waited for them.
     pub fn on_pages(
         &mut self,
         id: i64,
         result: Result<usize, DriverError>,
         subscriptions: &Subscriptions,
         endpoints: &Endpoints,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) {
         let mut is_first_failure = false;
         let has_id = |config: &PublicationConfig| config.registration_id == id;
@@ -143,8 +144,8 @@ impl Publications {
         }
     }
 
-    /// Publishes positions and limits, and asks for the pages that the next limits need.
-    pub fn update(&mut self, outlets: &mut Outlets) -> usize {
+    /// Updates positions and limits, and requests the pages that the next limits need. Returns the number of updates.
+    pub fn update(&mut self, outlets: &mut ConductorOutlets) -> usize {
         let mut work_count = 0;
         let commands = &mut outlets.resource_commands;
         let mut ask = |id: i64, request: Option<PublisherPages>| {
@@ -171,8 +172,8 @@ impl Publications {
         work_count
     }
 
-    /// Has the log of a publication created.
-    pub fn request_log(&self, id: i64, params: &PublicationParams, outlets: &mut Outlets) {
+    /// Requests the log of a publication.
+    pub fn request_log(&self, id: i64, params: &PublicationParams, outlets: &mut ConductorOutlets) {
         let lap_length = PARTITION_COUNT as i64 * i64::from(params.term_length);
         let start_position = params
             .initial_position
@@ -190,26 +191,31 @@ impl Publications {
         });
     }
 
-    /// Links every subscription that matches an IPC publication and is not linked yet.
-    fn link_ipc(&mut self, index: usize, subscriptions: &Subscriptions, outlets: &mut Outlets) {
-        subscriptions.link_to(&mut self.ipc[index], Origin::Ipc, outlets);
+    /// Links an IPC publication to every matching subscription that has no link to the publication yet.
+    fn link_ipc(
+        &mut self,
+        index: usize,
+        subscriptions: &Subscriptions,
+        outlets: &mut ConductorOutlets,
+    ) {
+        subscriptions.link_to(&mut self.ipc[index], StreamOrigin::Ipc, outlets);
     }
 
-    /// Links every spy that matches a network publication and is not linked yet.
+    /// Links a network publication to every matching spy that has no link to the publication yet.
     fn link_network(
         &mut self,
         index: usize,
         subscriptions: &Subscriptions,
         endpoints: &Endpoints,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) {
         let publication = &mut self.network[index];
         if let Some(channel) = endpoints.sent_channel(publication.options().endpoint) {
-            subscriptions.link_to(publication, Origin::Sent(channel), outlets);
+            subscriptions.link_to(publication, StreamOrigin::Sent(channel), outlets);
         }
     }
 
-    /// A session id that no publication of the stream has.
+    /// Returns a session id that no publication of the stream uses.
     pub fn next_available_session_id(&mut self, stream_id: i32) -> i32 {
         let ipc = self.ipc.iter().map(IpcPublication::config);
         let network = self.network.iter().map(NetworkPublication::config);
@@ -259,7 +265,7 @@ impl Publications {
         }
     }
 
-    /// What the log of a publication says about itself.
+    /// Returns the metadata for the log of a publication.
     fn describe_log(
         &self,
         config: &PublicationConfig,
@@ -297,8 +303,8 @@ impl Publications {
     }
 }
 
-/// The position where the channel says, or at the beginning of a random term.
-fn initial_position(params: &PublicationParams, outlets: &mut Outlets) -> InitialPosition {
+/// Returns the initial position of the channel, or else the beginning of a random term.
+fn initial_position(params: &PublicationParams, outlets: &mut ConductorOutlets) -> InitialPosition {
     params.initial_position.unwrap_or_else(|| {
         let initial_term_id = outlets.random.i32(..);
         InitialPosition {
@@ -316,7 +322,7 @@ fn publisher_position_name(request: &PublicationRequest) -> &'static str {
     }
 }
 
-/// What the channel names as the other half of an exchange, -1 if nothing.
+/// Returns the channel's `response-correlation-id`, or -1 if the channel has none.
 fn response_correlation_id(params: &PublicationParams) -> i64 {
     match params.response_correlation {
         Some(ResponseCorrelation::Id(id)) => id,
@@ -334,8 +340,8 @@ fn session_clash(request: &PublicationRequest, session_id: i32) -> DriverError {
     )
 }
 
-/// Counts the publications that were revoked.
-fn count_revoked(is_revoked: bool, outlets: &Outlets) {
+/// If the publication was revoked, increments the system counter of revoked publications.
+fn count_revoked(is_revoked: bool, outlets: &ConductorOutlets) {
     if is_revoked {
         outlets
             .system_counter(SystemCounter::PublicationsRevoked)
@@ -343,8 +349,8 @@ fn count_revoked(is_revoked: bool, outlets: &Outlets) {
     }
 }
 
-/// Counts the publications that were unblocked.
-fn count_unblocked(outlets: &Outlets) {
+/// Increments the system counter of unblocked publications.
+fn count_unblocked(outlets: &ConductorOutlets) {
     outlets
         .system_counter(SystemCounter::UnblockedPublications)
         .add_release(1);

@@ -1,4 +1,4 @@
-//! Publications to the network.
+//! Network publications: finds, creates, checks and deletes them.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,26 +20,26 @@ use crate::closing::UnconsumedStream;
 use crate::conductor::client_proxy::PublicationCounterIds;
 use crate::conductor::clients::Clients;
 use crate::conductor::endpoints::Endpoints;
-use crate::conductor::outlets::{NULL_ID, Outlets, StreamOwner};
+use crate::conductor::outlets::{ConductorOutlets, NULL_ID, StreamOwner};
 use crate::conductor::requests::{NetworkPlan, PublicationRequest};
 use crate::conductor::subscriptions::Subscriptions;
 use crate::error::DriverError;
 use crate::log_storage::LogId;
 use crate::media::UdpChannel;
-use crate::publication::network::{NetworkCounters, State};
+use crate::publication::network::{NetworkCounters, NetworkPublicationState};
 use crate::publication::{
     NetworkPublication, NetworkPublicationOptions, PublicationConfig, PublicationStatus,
     PublisherCounters, Tick,
 };
 use crate::retransmit::{RetransmitConfig, RetransmitHandler};
 use crate::sender::{
-    EndpointId, PublicationCounters, Response, SenderCommand, SenderPublication,
+    PublicationCounters, Response, SendEndpointId, SenderCommand, SenderPublication,
     SenderPublicationConfig,
 };
 use crate::stream::StreamSession;
 
 impl Publications {
-    /// What the channel of a network publication says.
+    /// Parses the parameters of a network channel, with the defaults for the network.
     pub fn parse_network(&self, channel: &UdpChannel) -> Result<PublicationParams, DriverError> {
         let tagged = |tag| {
             self.network
@@ -60,19 +60,20 @@ impl Publications {
             linger_timeout_ns: context.publication_linger_timeout_ns,
             is_sparse: context.term_buffer_sparse_file,
             spies_simulate_connection: context.spies_simulate_connection,
-            // The log says what the channel says; the setting is applied where it counts.
+            // The log's metadata contains the values of the channel. The setting of the driver applies only in the
+            // sender.
             max_resend: 0,
             untethered: context.untethered_timeouts(),
         }
     }
 
-    /// The index of the publication that a plan shares at an endpoint, if there is one and it agrees with the plan.
+    /// Returns the index of the existing publication of an endpoint that a plan shares; `None` if a new one is needed.
     ///
     /// # Errors
-    /// The publication does not agree, or a new one would have the session id of another.
+    /// The parameters do not match those of the publication, or the session id of a new one is in use.
     pub fn find_network(
         &self,
-        endpoint: EndpointId,
+        endpoint: SendEndpointId,
         plan: &NetworkPlan,
     ) -> Result<Option<usize>, DriverError> {
         let NetworkPlan {
@@ -101,14 +102,14 @@ impl Publications {
 
     fn find_shared_network(
         &self,
-        endpoint: EndpointId,
+        endpoint: SendEndpointId,
         request: &PublicationRequest,
         params: &PublicationParams,
     ) -> Option<usize> {
         let response_correlation_id = response_correlation_id(params);
         self.network.iter().position(|publication| {
             let config = publication.config();
-            publication.state() == State::Active
+            publication.state() == NetworkPublicationState::Active
                 && publication.options().endpoint == endpoint
                 && !config.is_exclusive
                 && config.stream_id == request.stream_id
@@ -136,14 +137,16 @@ impl Publications {
         )))
     }
 
-    /// Creates a publication without references, makes its client known, and gives the sender its half; returns its index.
+    /// Creates a publication without references, adds its client, and passes the other half to the sender.
+    ///
+    /// Returns its index.
     pub fn create_network(
         &mut self,
         plan: &NetworkPlan,
-        endpoint: EndpointId,
+        endpoint: SendEndpointId,
         memory: &SharedBuffer,
         clients: &mut Clients,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) -> Result<usize, DriverError> {
         let NetworkPlan {
             request,
@@ -270,14 +273,14 @@ impl Publications {
         }
     }
 
-    /// One more publisher has a publication: answers its command, and links spies.
+    /// Adds a reference to a publication, sends the response, and links spies.
     pub fn add_network_reference(
         &mut self,
         index: usize,
         correlation_id: i64,
         subscriptions: &Subscriptions,
         endpoints: &Endpoints,
-        outlets: &mut Outlets,
+        outlets: &mut ConductorOutlets,
     ) {
         let publication = &mut self.network[index];
         publication.add_reference();
@@ -292,15 +295,15 @@ impl Publications {
         self.link_network(index, subscriptions, endpoints, outlets);
     }
 
-    /// The endpoint that a network publication is sent through.
-    pub fn endpoint_of(&self, id: i64) -> Option<EndpointId> {
+    /// Returns the send endpoint of a network publication.
+    pub fn endpoint_of(&self, id: i64) -> Option<SendEndpointId> {
         self.network
             .iter()
             .find(|publication| publication.config().registration_id == id)
             .map(|publication| publication.options().endpoint)
     }
 
-    /// The sender let go of a publication.
+    /// Handles the event that the sender has released a publication.
     pub fn on_released(&mut self, id: i64) {
         self.network
             .iter_mut()
@@ -308,8 +311,8 @@ impl Publications {
             .for_each(NetworkPublication::on_released_by_sender);
     }
 
-    /// One timer tick of all network publications.
-    pub fn check_network(&mut self, endpoints: &mut Endpoints, outlets: &mut Outlets) {
+    /// Runs the timer tick of all network publications.
+    pub fn check_network(&mut self, endpoints: &mut Endpoints, outlets: &mut ConductorOutlets) {
         for index in (0..self.network.len()).rev() {
             let publication = &mut self.network[index];
             let mut tether_actions = Vec::new();
@@ -334,7 +337,12 @@ impl Publications {
         }
     }
 
-    fn delete_network(&mut self, index: usize, endpoints: &mut Endpoints, outlets: &mut Outlets) {
+    fn delete_network(
+        &mut self,
+        index: usize,
+        endpoints: &mut Endpoints,
+        outlets: &mut ConductorOutlets,
+    ) {
         let mut publication = self.network.swap_remove(index);
         outlets.free_subscribers(&mut publication);
         outlets.free_counters(publication.counter_ids().iter().copied());
@@ -343,14 +351,14 @@ impl Publications {
         endpoints.remove_publication(publication.options().endpoint, outlets);
     }
 
-    /// Ends all network publications, because the driver is to close.
+    /// Ends all network publications, because the driver is about to close.
     pub fn end_network(&mut self, now_ns: i64) {
         for publication in &mut self.network {
             publication.remove_all_references(now_ns);
         }
     }
 
-    /// The streams that receivers have not consumed yet.
+    /// Returns the streams that receivers have not consumed completely.
     pub fn unconsumed(&self, endpoints: &Endpoints) -> Vec<UnconsumedStream> {
         self.network
             .iter()
@@ -376,7 +384,7 @@ fn unconsumed(publication: &NetworkPublication, endpoints: &Endpoints) -> Option
 fn allocate_counters(
     plan: &NetworkPlan,
     session_id: i32,
-    outlets: &mut Outlets,
+    outlets: &mut ConductorOutlets,
 ) -> Result<NetworkCounters, DriverError> {
     let request = &plan.request;
     let owner = request.counter_owner(session_id);
@@ -416,7 +424,7 @@ fn allocate_counters(
 
 fn is_session_in_use(
     publications: &[NetworkPublication],
-    endpoint: EndpointId,
+    endpoint: SendEndpointId,
     session: StreamSession,
 ) -> bool {
     publications.iter().any(|publication| {
@@ -428,7 +436,7 @@ fn is_session_in_use(
     })
 }
 
-/// What the publication has to do with responses, for the sender.
+/// Returns the publication's part in an exchange of requests and responses, for the sender.
 fn response_role(params: &PublicationParams, response_correlation_id: i64) -> Response {
     match params.response_correlation {
         _ if params.is_response => Response::Given {

@@ -1,8 +1,8 @@
-//! The arguments of an interceptor: `key=value` pairs with `|` between them.
+//! [`Arguments`]: parses the arguments of an interceptor, `key=value` pairs separated by `|`.
 
 use std::str::FromStr;
 
-/// Arguments as text, and the variable they come from.
+/// The text of the arguments, and the environment variable that contains it.
 #[derive(Debug)]
 pub struct Arguments<'a> {
     variable: &'static str,
@@ -10,12 +10,12 @@ pub struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// The content `text` of `variable`.
+    /// Creates the arguments with the content `text` of `variable`.
     pub fn new(variable: &'static str, text: &'a str) -> Self {
         Arguments { variable, text }
     }
 
-    /// Refuses pairs without `=` and keys other than `known`.
+    /// Returns an error for a pair without `=` and for a key that is not in `known`.
     pub fn check_keys(&self, known: &[&str]) -> Result<(), String> {
         let is_known = |pair: &str| {
             pair.split_once('=')
@@ -27,21 +27,21 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The text of `key`, `None` without it.
+    /// Returns the text for `key`; `None` if the key is missing.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         self.pairs()
             .filter_map(|pair| pair.split_once('='))
             .find_map(|(name, value)| (name == key).then_some(value))
     }
 
-    /// The value of `key`, `None` without it.
+    /// Returns the number for `key`; `None` if the key is missing.
     pub fn number<T: FromStr>(&self, key: &str) -> Result<Option<T>, String> {
         self.get(key)
             .map(|text| self.accept(text.parse().ok()))
             .transpose()
     }
 
-    /// A value that could be read, or the refusal of all arguments.
+    /// Returns the value, or the error for the whole text if the value is `None`.
     pub fn accept<T>(&self, value: Option<T>) -> Result<T, String> {
         value.ok_or_else(|| self.refusal())
     }

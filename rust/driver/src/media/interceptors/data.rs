@@ -1,4 +1,4 @@
-//! What loss by position needs to know of a datagram, and of what came before it.
+//! Parses data datagrams for loss by position, and remembers what was already lost.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,25 +6,25 @@ use std::ops::Range;
 use aeron_layout::Layout;
 use aeron_layout::frame::{DataHeaderLayout, FrameHeaderLayout, frame_type::DATA};
 
-/// Streams of sessions that are told apart; of others nothing is lost.
+/// Maximum number of streams for which loss is tracked. Other streams lose nothing.
 const MAX_STREAMS: usize = 4_096;
 
-/// A stream of a session.
-pub type StreamKey = (i32, i32);
+/// Session id and stream id.
+pub type SessionStream = (i32, i32);
 
 /// A datagram of data frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataDatagram {
-    /// Session and stream.
-    pub stream: StreamKey,
-    /// The term.
+    /// Session id and stream id.
+    pub stream: SessionStream,
+    /// Id of the term.
     pub term_id: i32,
-    /// The bytes of the term that it carries.
+    /// Offsets of the datagram's bytes in the term.
     pub range: Range<i64>,
 }
 
 impl DataDatagram {
-    /// Reads the header of the first frame; `None` for anything but data. A heartbeat is a datagram of data as well.
+    /// Parses the header of the first frame; `None` if it is not a data frame. A heartbeat is a data frame too.
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         let header = DataHeaderLayout::first_in(datagram)?;
         if frame_type(datagram) != Some(DATA) {
@@ -39,21 +39,23 @@ impl DataDatagram {
     }
 }
 
-/// The type of the first frame, `None` for a datagram that has none.
+/// Returns the type of the first frame; `None` if the datagram is too short.
 pub fn frame_type(datagram: &[u8]) -> Option<u16> {
     let header = FrameHeaderLayout::first_in(datagram)?;
     Some(header.frame_type.get() as u16)
 }
 
-/// How far each stream was lost, so that what is sent again passes.
+/// For each stream, the offset up to which it was lost. Retransmits of lost data then pass.
 #[derive(Debug, Default)]
 pub struct LostOnce {
-    next_offsets: HashMap<StreamKey, i64>,
+    next_offsets: HashMap<SessionStream, i64>,
 }
 
 impl LostOnce {
-    /// Whether `datagram` is lost, which `is_chosen` decides from the offset up to which its stream was lost. That is at first
-    /// the offset of the first datagram seen.
+    /// Returns whether `datagram` is lost.
+    ///
+    /// `is_chosen` decides it from the offset up to which the stream was lost. Initially, that is the offset of the
+    /// stream's first datagram.
     pub fn loses(&mut self, datagram: &DataDatagram, is_chosen: impl FnOnce(i64) -> bool) -> bool {
         let is_known = self.next_offsets.contains_key(&datagram.stream);
         if !is_known && self.next_offsets.len() == MAX_STREAMS {

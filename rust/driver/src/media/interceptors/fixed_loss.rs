@@ -1,7 +1,8 @@
-//! `fixed-loss`: loses one row of datagrams of a term, of every stream once.
+//! `fixed-loss`: drops one contiguous range of a term, once in every stream.
 //!
-//! As in the C driver the row begins with the first datagram that is seen of the term, wherever the range begins; each datagram
-//! that follows the last lost one is lost too, up to the end of the range. What is ahead of the row passes.
+//! As in the C driver, the range begins with the first datagram of the term that arrives, whatever begin is configured.
+//! Each datagram that directly follows the last lost one is lost too, up to the configured end. Datagrams further ahead
+//! pass.
 
 use super::Interceptor;
 use super::arguments::Arguments;
@@ -9,7 +10,7 @@ use super::data::{DataDatagram, LostOnce};
 
 const VARIABLE: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS";
 
-/// What is lost.
+/// The range to lose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedLossArguments {
     term_id: i32,
@@ -18,10 +19,10 @@ pub struct FixedLossArguments {
 }
 
 impl FixedLossArguments {
-    /// Reads `term-id=…|term-offset=…|length=…`, in bytes; `None` if one of them is missing.
+    /// Parses `term-id=…|term-offset=…|length=…`, in bytes; `None` if one of these arguments is missing.
     ///
     /// # Errors
-    /// The warning to show for text that cannot be read.
+    /// The warning for text that cannot be parsed.
     pub fn parse(text: &str) -> Result<Option<Self>, String> {
         let arguments = Arguments::new(VARIABLE, text);
         arguments.check_keys(&["term-id", "term-offset", "length"])?;
@@ -50,7 +51,7 @@ pub struct FixedLoss {
 }
 
 impl FixedLoss {
-    /// Loses as `arguments` say.
+    /// Creates the interceptor.
     pub fn new(arguments: FixedLossArguments) -> Self {
         FixedLoss {
             term_id: arguments.term_id,

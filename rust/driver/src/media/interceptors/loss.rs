@@ -1,26 +1,26 @@
-//! `loss`: loses datagrams of chosen frame types at random.
+//! `loss`: loses random datagrams of chosen frame types.
 
 use super::arguments::Arguments;
 use super::{Interceptor, data};
 
 const VARIABLE: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS";
 
-/// How much of what is lost.
+/// The rate and the frame types.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LossArguments {
-    /// Probability, 0 to 1; beyond 1 everything is lost.
+    /// Probability of a loss, 0 to 1; with more than 1, everything is lost.
     rate: f64,
-    /// Starts the random numbers of each socket; without it they differ from run to run.
+    /// Seed of each socket's random numbers; without it they differ in each run.
     seed: Option<u64>,
-    /// Bit `1 << type` is set for the frame types that are lost, by the first frame of the datagram.
+    /// Bit `1 << type` is set for each frame type that is lost. The type is that of the datagram's first frame.
     mask: u64,
 }
 
 impl LossArguments {
-    /// Reads `rate=…|seed=…|recv-msg-mask=…`; `None` if nothing would be lost. The mask is hexadecimal.
+    /// Parses `rate=…|seed=…|recv-msg-mask=…`; `None` if nothing would be lost. The mask is hexadecimal.
     ///
     /// # Errors
-    /// The warning to show for text that cannot be read.
+    /// The warning for text that cannot be parsed.
     pub fn parse(text: &str) -> Result<Option<Self>, String> {
         let arguments = Arguments::new(VARIABLE, text);
         arguments.check_keys(&["rate", "seed", "recv-msg-mask"])?;
@@ -40,18 +40,18 @@ impl LossArguments {
     }
 }
 
-/// Loses datagrams at random.
+/// Loses random datagrams.
 #[derive(Debug)]
-pub struct Loss {
+pub struct RandomLoss {
     rate: f64,
     mask: u64,
     random: fastrand::Rng,
 }
 
-impl Loss {
-    /// Loses as `arguments` say.
+impl RandomLoss {
+    /// Creates the interceptor.
     pub fn new(arguments: &LossArguments) -> Self {
-        Loss {
+        RandomLoss {
             rate: arguments.rate,
             mask: arguments.mask,
             random: arguments
@@ -61,7 +61,7 @@ impl Loss {
     }
 }
 
-impl Interceptor for Loss {
+impl Interceptor for RandomLoss {
     fn lets_pass(&mut self, datagram: &[u8]) -> bool {
         let is_chosen = data::frame_type(datagram)
             .and_then(|frame_type| 1u64.checked_shl(frame_type.into()))

@@ -1,7 +1,7 @@
-//! Deliberate loss: interceptors that drop incoming datagrams, of every socket, for tests of whole systems.
+//! Deliberate loss for system tests: interceptors that drop incoming datagrams of every socket.
 //!
-//! `AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS` names them in the order in which they see a datagram; each has its arguments in a
-//! variable of its own. A train is split before they see it. Each socket has interceptors of its own.
+//! `AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS` lists them in the order of their execution. Each has its own variable for
+//! arguments. A train is split before the interceptors get its datagrams. Each socket has its own interceptors.
 
 mod arguments;
 mod data;
@@ -18,15 +18,15 @@ use super::transport::{Datagram, GsoBatch, Network, Poller, Socket, SocketSpec};
 use crate::config::Context;
 use crate::socket_buffers::SocketBufferLengths;
 use fixed_loss::{FixedLoss, FixedLossArguments};
-use loss::{Loss, LossArguments};
+use loss::{LossArguments, RandomLoss};
 use multi_gap_loss::{MultiGapLoss, MultiGapLossArguments};
 
-/// Whether this is the name of an interceptor for incoming datagrams. There are none for outgoing ones.
+/// Returns whether `name` is an interceptor for incoming datagrams. No interceptor exists for outgoing datagrams.
 pub fn is_incoming(name: &str) -> bool {
     Kind::from_name(name).is_some()
 }
 
-/// What an interceptor loses.
+/// The kind of an interceptor.
 #[derive(Clone, Copy)]
 enum Kind {
     Loss,
@@ -35,7 +35,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// The kind with this name: a short one, or that of the C driver's function.
+    /// Returns the kind with this name: a short name, or that of the C driver's function.
     fn from_name(name: &str) -> Option<Self> {
         match name {
             "loss" | "aeron_udp_channel_interceptor_loss_load" => Some(Self::Loss),
@@ -48,15 +48,15 @@ impl Kind {
     }
 }
 
-/// Decides what arrives.
+/// Decides for each datagram whether it arrives.
 trait Interceptor: Send {
-    /// Whether the datagram goes on.
+    /// Returns whether the datagram passes.
     fn lets_pass(&mut self, datagram: &[u8]) -> bool;
 }
 
-/// Wraps `network` into the interceptors that `context` names; answers the warnings to show as well.
+/// Wraps `network` with the interceptors in `context`. Also returns warnings for the operator.
 ///
-/// Arguments that are missing mean no loss, as in the C driver; those that cannot be parsed mean no loss and a warning.
+/// As in the C driver, missing arguments mean no loss. Arguments that cannot be parsed mean no loss and a warning.
 pub fn intercept(network: Box<dyn Network>, context: &Context) -> (Box<dyn Network>, Vec<String>) {
     let mut warnings = Vec::new();
     let specs: Vec<InterceptorSpec> = context
@@ -71,7 +71,7 @@ pub fn intercept(network: Box<dyn Network>, context: &Context) -> (Box<dyn Netwo
     (network, warnings)
 }
 
-/// An interceptor that loses something, with its arguments.
+/// An interceptor and its arguments.
 #[derive(Clone, Debug)]
 enum InterceptorSpec {
     Loss(LossArguments),
@@ -107,7 +107,7 @@ impl InterceptorSpec {
 
     fn build(&self) -> Box<dyn Interceptor> {
         match self {
-            Self::Loss(arguments) => Box::new(Loss::new(arguments)),
+            Self::Loss(arguments) => Box::new(RandomLoss::new(arguments)),
             Self::FixedLoss(arguments) => Box::new(FixedLoss::new(*arguments)),
             Self::MultiGapLoss(arguments) => Box::new(MultiGapLoss::new(*arguments)),
         }
@@ -162,7 +162,7 @@ impl Socket for InterceptedSocket {
         self.socket.send(to, datagram)
     }
 
-    /// Bytes that are lost count as received: the socket has received them.
+    /// Lost bytes count as received, because the socket has received them.
     fn receive(
         &mut self,
         limit: usize,

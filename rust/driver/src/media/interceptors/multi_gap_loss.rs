@@ -1,4 +1,4 @@
-//! `multi-gap-loss`: loses a piece at the start of every so many bytes of a term, of every stream once.
+//! `multi-gap-loss`: drops a part at the start of each interval of a term, once in every stream.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::data::{DataDatagram, LostOnce};
 
 const VARIABLE: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS";
 
-/// What is lost: `[k * radix, k * radix + gap_length)` for `k` of 1 to `total_gaps`.
+/// The ranges of term offsets to drop: `[k * radix, k * radix + gap_length)` for `k` from 1 to `total_gaps`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MultiGapLossArguments {
     term_id: i32,
@@ -19,11 +19,12 @@ pub struct MultiGapLossArguments {
 }
 
 impl MultiGapLossArguments {
-    /// Reads `term-id=…|gap-radix=…|gap-length=…|total-gaps=…`; `None` if one of them is missing. The radix is rounded up to a
-    /// power of two.
+    /// Parses `term-id=…|gap-radix=…|gap-length=…|total-gaps=…`; `None` if one of these arguments is missing.
+    ///
+    /// The radix is rounded up to a power of two.
     ///
     /// # Errors
-    /// The warning to show for text that cannot be read.
+    /// The warning for text that cannot be parsed.
     pub fn parse(text: &str) -> Result<Option<Self>, String> {
         let arguments = Arguments::new(VARIABLE, text);
         arguments.check_keys(&["term-id", "gap-radix", "gap-length", "total-gaps"])?;
@@ -45,15 +46,15 @@ impl MultiGapLossArguments {
         Ok(all())
     }
 
-    /// Whether a gap has bytes of `range`.
+    /// Returns whether a gap overlaps `range`.
     fn has_gap_in(&self, range: &Range<i64>) -> bool {
-        // The first gap that ends behind the start of the range.
+        // The first gap that ends after the start of the range.
         let k = ((range.start - self.gap_length).div_euclid(self.radix) + 1).max(1);
         k <= self.total_gaps && k * self.radix < range.end && self.gap_length > 0
     }
 }
 
-/// Loses the data of the gaps.
+/// Drops the data of the gaps.
 #[derive(Debug)]
 pub struct MultiGapLoss {
     arguments: MultiGapLossArguments,
@@ -61,7 +62,7 @@ pub struct MultiGapLoss {
 }
 
 impl MultiGapLoss {
-    /// Loses as `arguments` say.
+    /// Creates the interceptor.
     pub fn new(arguments: MultiGapLossArguments) -> Self {
         MultiGapLoss {
             arguments,

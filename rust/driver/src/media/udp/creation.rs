@@ -1,4 +1,4 @@
-//! Makes sockets with their options: unicast ones exclusive, multicast ones shareable.
+//! Opens sockets and sets their options. Unicast sockets are exclusive, multicast sockets share their port.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -9,17 +9,17 @@ use super::system;
 use crate::media::transport::{MulticastSpec, SocketSpec};
 use crate::socket_buffers::SocketBufferLengths;
 
-/// The sockets of the system behind one of ours.
+/// The sockets of the operating system for one [`Socket`](crate::media::transport::Socket).
 #[derive(Debug)]
 pub struct Sockets {
-    /// Hears, and sends where there is no other.
+    /// Receives, and also sends if there is no second socket.
     pub receive: UdpSocket,
-    /// Sends to a group: a connected socket would not hear its group's members.
+    /// Sends to a multicast group. A socket that is connected to the group could not receive from its members.
     pub send: Option<UdpSocket>,
 }
 
 impl Sockets {
-    /// Makes what `spec` asks for.
+    /// Opens the sockets for `spec`.
     pub fn open(spec: &SocketSpec) -> io::Result<Self> {
         let sockets = match &spec.multicast {
             None => open_unicast(spec)?,
@@ -37,7 +37,7 @@ impl Sockets {
         Ok(sockets)
     }
 
-    /// The one that sends.
+    /// Returns the sending socket.
     pub fn sending(&self) -> &UdpSocket {
         self.send.as_ref().unwrap_or(&self.receive)
     }
@@ -59,7 +59,7 @@ fn open_multicast(spec: &SocketSpec, multicast: &MulticastSpec) -> io::Result<So
     let receive = new_socket(&spec.bind)?;
     sockopt::set_socket_reuseaddr(&receive, true)?;
     sockopt::set_socket_reuseport(&receive, true)?;
-    system::hear_own_groups_only(&receive, &spec.bind);
+    system::receive_joined_groups_only(&receive, &spec.bind);
     bind(&receive, &wildcard_of(&spec.bind))?;
     join(&receive, multicast)?;
     let Some(peer) = spec.connect else {
@@ -78,7 +78,7 @@ fn open_multicast(spec: &SocketSpec, multicast: &MulticastSpec) -> io::Result<So
     })
 }
 
-/// A socket of the family of `address` that neither waits nor outlives an `exec`.
+/// Returns a non-blocking socket of the family of `address` that is closed on `exec`.
 fn new_socket(address: &SocketAddr) -> io::Result<UdpSocket> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -111,7 +111,7 @@ fn join(socket: &UdpSocket, multicast: &MulticastSpec) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells a sending socket its interface and how far datagrams go.
+/// Sets the interface and the TTL of a multicast sender.
 fn choose_way_out(socket: &UdpSocket, multicast: &MulticastSpec) -> io::Result<()> {
     let ttl = u32::from(multicast.ttl);
     match multicast.group {

@@ -1,4 +1,4 @@
-//! The system calls of Linux that move many datagrams at once, and the socket options that no crate knows.
+//! Linux system calls that send or receive many datagrams at once, and socket options that no crate provides.
 
 use std::ffi::c_int;
 use std::io;
@@ -13,30 +13,30 @@ use rustix::net::addr::SocketAddrStorage;
 
 use crate::media::transport::{GsoBatch, MAX_RECEIVE_VECTOR};
 
-/// Most GSO batches that one system call takes.
+/// Maximum number of GSO batches in one system call.
 const MAX_SEND_VECTOR: usize = 16;
 
-/// Not in every C library's headers.
+/// The socket option, which is missing in the headers of some C libraries.
 const IPV6_MULTICAST_ALL: c_int = 29;
 
-/// Enough for a length of segments and a time, with their headers; aligned as `cmsghdr` is.
+/// Control data: room for a segment length and a timestamp with their headers; aligned like `cmsghdr`.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
-struct Control([u8; 64]);
+struct ControlBuffer([u8; 64]);
 
-/// What the kernel says of one received message.
+/// Properties of a received message.
 pub struct Received {
-    /// Bytes of each datagram of a train but the last; `None` for a single datagram.
+    /// Length of each datagram of a train except the last; `None` for a single datagram.
     pub segment_length: Option<usize>,
-    /// Who sent it.
+    /// Source address.
     pub source: SocketAddr,
-    /// When it was received, in ns since 1970, if the socket asked for it.
+    /// Receive time in ns since 1970, if the socket has timestamps enabled.
     pub timestamp_ns: Option<i64>,
 }
 
-/// Sends GSO batches in order by one system call. Returns how many were taken, at least one.
+/// Sends GSO batches in order with one system call. Returns how many were accepted, at least one.
 ///
-/// A batch of several datagrams is left to the kernel to cut.
+/// The kernel cuts a batch of several datagrams.
 pub fn send(
     socket: &UdpSocket,
     to: Option<SocketAddr>,
@@ -50,7 +50,7 @@ pub fn send(
         return send_one(socket, name.as_ref(), batch);
     }
     let mut pieces = [const { MaybeUninit::<iovec>::uninit() }; MAX_SEND_VECTOR];
-    let mut controls = [const { MaybeUninit::<Control>::uninit() }; MAX_SEND_VECTOR];
+    let mut controls = [const { MaybeUninit::<ControlBuffer>::uninit() }; MAX_SEND_VECTOR];
     let mut messages = [const { MaybeUninit::<mmsghdr>::uninit() }; MAX_SEND_VECTOR];
     for (i, batch) in batches.iter().enumerate() {
         let mut header = empty_message();
@@ -61,7 +61,7 @@ pub fn send(
         header.msg_iov = pieces[i].write(piece_of(batch));
         header.msg_iovlen = 1;
         if !batch.is_single() {
-            let control = controls[i].write(Control([0; 64]));
+            let control = controls[i].write(ControlBuffer([0; 64]));
             put_segment_length(&mut header, control, batch.datagram_length());
         }
         messages[i].write(mmsghdr {
@@ -69,8 +69,8 @@ pub fn send(
             msg_len: 0,
         });
     }
-    // SAFETY: the first `batches.len()` messages are initialized; they point at pieces, controls and a name that outlive the
-    // call, and each piece at bytes of a buffer that `batch` borrows, which the kernel only reads.
+    // SAFETY: the first `batches.len()` messages are initialized. They point at pieces, controls and a name that
+    // outlive the call. Each piece points at bytes of a buffer that `batch` borrows, which the kernel only reads.
     let sent = unsafe {
         libc::sendmmsg(
             socket.as_raw_fd(),
@@ -82,7 +82,7 @@ pub fn send(
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Sends a single datagram, for which the kernel need not read a vector of messages.
+/// Sends a single datagram by a simpler call, without a vector of messages.
 fn send_one(
     socket: &UdpSocket,
     to: Option<&SocketAddrAny>,
@@ -93,8 +93,8 @@ fn send_one(
         Some(to) => (to.as_ptr().cast(), to.addr_len()),
         None => (ptr::null(), 0),
     };
-    // SAFETY: the piece lies inside a buffer that `batch` borrows, which the kernel only reads; the name outlives the call and has
-    // the length stated.
+    // SAFETY: the piece lies inside a buffer that `batch` borrows, which the kernel only reads; the name outlives the
+    // call and has the length stated.
     let sent = unsafe {
         libc::sendto(
             socket.as_raw_fd(),
@@ -111,8 +111,9 @@ fn send_one(
     }
 }
 
-/// Receives up to `limit` messages by one system call, each into `capacity` bytes of `memory`; calls `on_message` with the piece of
-/// memory that belongs to each. Answers the number of messages, at least one.
+/// Receives up to `limit` messages with one system call, each into `capacity` bytes of `memory`.
+///
+/// Calls `on_message` with each message's part of the memory. Returns the number of messages, at least one.
 pub fn receive(
     socket: &UdpSocket,
     limit: usize,
@@ -123,7 +124,7 @@ pub fn receive(
     let limit = limit.min(MAX_RECEIVE_VECTOR);
     let mut names = [const { MaybeUninit::<SocketAddrStorage>::uninit() }; MAX_RECEIVE_VECTOR];
     let mut pieces = [const { MaybeUninit::<iovec>::uninit() }; MAX_RECEIVE_VECTOR];
-    let mut controls = [const { MaybeUninit::<Control>::uninit() }; MAX_RECEIVE_VECTOR];
+    let mut controls = [const { MaybeUninit::<ControlBuffer>::uninit() }; MAX_RECEIVE_VECTOR];
     let mut messages = [const { MaybeUninit::<mmsghdr>::uninit() }; MAX_RECEIVE_VECTOR];
     let mut count = 0;
     for (i, piece) in memory.chunks_exact_mut(capacity).take(limit).enumerate() {
@@ -136,15 +137,15 @@ pub fn receive(
         });
         header.msg_iovlen = 1;
         header.msg_control = controls[i].as_mut_ptr().cast();
-        header.msg_controllen = size_of::<Control>() as _;
+        header.msg_controllen = size_of::<ControlBuffer>() as _;
         messages[i].write(mmsghdr {
             msg_hdr: header,
             msg_len: 0,
         });
         count = i + 1;
     }
-    // SAFETY: the first `count` messages are initialized; they point at pieces, names and controls that outlive the call, of the
-    // lengths they state, and each piece at `capacity` bytes of `memory`, which is borrowed exclusively.
+    // SAFETY: the first `count` messages are initialized. They point at pieces, names and controls of the stated
+    // lengths that outlive the call. Each piece points at `capacity` bytes of `memory`, which is borrowed exclusively.
     let received = unsafe {
         libc::recvmmsg(
             socket.as_raw_fd(),
@@ -156,7 +157,7 @@ pub fn receive(
     };
     let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
     for (i, piece) in memory.chunks_exact_mut(capacity).take(received).enumerate() {
-        // SAFETY: initialized above, as are all messages that the kernel could fill.
+        // SAFETY: the message was initialized above, as were all messages that the kernel could fill.
         let message = unsafe { messages[i].assume_init_ref() };
         // SAFETY: the kernel has filled this message.
         if let Some(about) = unsafe { describe(message, names[i]) } {
@@ -167,7 +168,7 @@ pub fn receive(
     Ok(received)
 }
 
-/// Sets an option of `socket` that is a number.
+/// Sets an integer option of `socket`.
 fn set_option(socket: &UdpSocket, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
     // SAFETY: the kernel reads one `c_int` at the address of `value`.
     let result = unsafe {
@@ -185,18 +186,21 @@ fn set_option(socket: &UdpSocket, level: c_int, name: c_int, value: c_int) -> io
     }
 }
 
-/// Trains of datagrams are received whole from now on.
+/// Makes the kernel deliver trains of datagrams as a whole.
 pub fn enable_coalescing(socket: &UdpSocket) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
 
-/// Datagrams arrive with the time at which the kernel received them from now on.
+/// Makes the kernel add the receive time to each datagram.
 pub fn enable_timestamps(socket: &UdpSocket) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
-/// Only datagrams to groups that this socket joined arrive, not those to groups that other sockets joined. Old kernels cannot.
-pub fn hear_own_groups_only(socket: &UdpSocket, address: &SocketAddr) {
+/// Limits multicast to the groups that this socket has joined.
+///
+/// Without the option, the socket also receives groups that other sockets have joined. Old kernels do not support the
+/// option.
+pub fn receive_joined_groups_only(socket: &UdpSocket, address: &SocketAddr) {
     let _ = match address {
         SocketAddr::V4(_) => set_option(socket, libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, 0),
         SocketAddr::V6(_) => set_option(socket, libc::IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0),
@@ -208,7 +212,7 @@ fn empty_message() -> msghdr {
     unsafe { mem::zeroed() }
 }
 
-/// The bytes of a batch, which lie inside its memory.
+/// Returns the address and length of a batch's bytes.
 fn piece_of(batch: &GsoBatch<'_>) -> iovec {
     // SAFETY: `GsoBatch::new` checked that the batch lies inside its memory, and nothing changes either afterwards.
     let start = unsafe { batch.memory().as_ptr().add(batch.offset()) };
@@ -218,11 +222,11 @@ fn piece_of(batch: &GsoBatch<'_>) -> iovec {
     }
 }
 
-/// Tells the kernel to cut the message into datagrams of `length` bytes.
-fn put_segment_length(header: &mut msghdr, control: &mut Control, length: usize) {
+/// Adds control data: the kernel cuts the message into datagrams of `length` bytes.
+fn put_segment_length(header: &mut msghdr, control: &mut ControlBuffer, length: usize) {
     let segment_length = length as u16;
     header.msg_control = (&raw mut *control).cast();
-    // SAFETY: only computes lengths.
+    // SAFETY: both functions only compute lengths.
     let (space, control_length) = unsafe {
         let size = size_of::<u16>() as u32;
         (libc::CMSG_SPACE(size), libc::CMSG_LEN(size))
@@ -238,10 +242,10 @@ fn put_segment_length(header: &mut msghdr, control: &mut Control, length: usize)
     }
 }
 
-/// Reads what came with a message; `None` without a source that has an address.
+/// Returns the properties of a message; `None` if its source has no address.
 ///
 /// # Safety
-/// The kernel has filled `message`, its control data, and as much of `name` as it says.
+/// The kernel must have written `message`, its control data, and as many bytes of `name` as the message says.
 unsafe fn describe(message: &mmsghdr, name: MaybeUninit<SocketAddrStorage>) -> Option<Received> {
     let header = &message.msg_hdr;
     if header.msg_namelen == 0 {
@@ -257,7 +261,7 @@ unsafe fn describe(message: &mmsghdr, name: MaybeUninit<SocketAddrStorage>) -> O
     // SAFETY: the kernel wrote `msg_controllen` bytes of control data.
     let mut control = unsafe { libc::CMSG_FIRSTHDR(header) };
     while !control.is_null() {
-        // SAFETY: not null, so it lies inside the control data; its type says what it holds.
+        // SAFETY: not null, so it is inside the control data, and its type determines its content.
         unsafe {
             read_control(control, &mut received);
             control = libc::CMSG_NXTHDR(header, control);
@@ -266,12 +270,12 @@ unsafe fn describe(message: &mmsghdr, name: MaybeUninit<SocketAddrStorage>) -> O
     Some(received)
 }
 
-/// Takes over what one piece of control data says.
+/// Reads one item of control data.
 ///
 /// # Safety
-/// `control` was written by the kernel.
+/// The kernel must have written `control`.
 unsafe fn read_control(control: *const cmsghdr, received: &mut Received) {
-    // SAFETY: the kernel wrote the header and, behind it, what belongs to the type.
+    // SAFETY: the kernel wrote the header and, after it, the data of this type.
     unsafe {
         match ((*control).cmsg_level, (*control).cmsg_type) {
             (libc::SOL_UDP, libc::UDP_GRO) => {

@@ -1,11 +1,12 @@
 //! UDP sockets of the operating system.
 //!
-//! On Linux, a GSO batch is one `sendmsg` with segmentation offload (UDP_SEGMENT, "GSO") where kernel and path can do it,
-//! and trains of datagrams are received whole (UDP_GRO) and split here; elsewhere, datagrams go one by one. Whether the kernel can is
-//! probed once, whether the path can is found out for each destination: a batch that is refused is sent again plain, and nothing is
-//! lost. With and without offload the same datagrams travel.
+//! On Linux, a GSO batch is one `sendmsg` with segmentation offload (UDP_SEGMENT, "GSO"), if kernel and path support
+//! it. Trains of datagrams are received as a whole (UDP_GRO) and split here. On other systems, datagrams are sent and
+//! received one by one. The kernel is probed once. The path is tested for each destination: if a batch is refused, it
+//! is sent again without offload, and nothing is lost. The datagrams on the network are the same with and without
+//! offload.
 //!
-//! This is the only module of the driver that may be unsafe, and only [`linux`] is.
+//! This is the only module of the driver that may contain unsafe code, and only [`linux`] does.
 
 mod creation;
 #[cfg(target_os = "linux")]
@@ -31,10 +32,10 @@ pub use probe::Offload;
 use super::transport::{Network, Poller, Socket, SocketSide, SocketSpec};
 use socket::UdpSocket;
 
-/// Longest datagram there is, and longest train of them.
+/// Maximum length of a datagram, and of a train.
 const MAX_TRAIN_LENGTH: usize = 65_536;
 
-/// Makes UDP sockets.
+/// Opens UDP sockets.
 #[derive(Clone, Debug)]
 pub struct UdpNetwork {
     offload: Offload,
@@ -42,7 +43,9 @@ pub struct UdpNetwork {
 }
 
 impl UdpNetwork {
-    /// A network whose sockets use `offload`, as far as it goes. Senders cut control frames longer than `max_control_length` bytes off there.
+    /// Creates a network whose sockets use `offload`.
+    ///
+    /// Senders truncate received control frames to `max_control_length` bytes.
     pub fn new(offload: Offload, max_control_length: usize) -> Self {
         UdpNetwork {
             offload,
@@ -66,8 +69,9 @@ impl Network for UdpNetwork {
     }
 }
 
-/// Whether the error only says that nothing can be sent or received now: the buffer is full or empty, a signal came, or the peer's
-/// machine said that nobody hears there.
+/// Returns whether the error only means that nothing can be sent or received now.
+///
+/// The reasons are a full or empty buffer, a signal, or a report of the peer's machine that the port is closed.
 fn is_not_now(error: &io::Error) -> bool {
     matches!(
         error.kind(),

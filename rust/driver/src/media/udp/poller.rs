@@ -1,4 +1,4 @@
-//! Tells which sockets to read from: all of them while they are few, those that epoll names when they are many.
+//! [`UdpPoller`]: finds readable sockets. With few sockets, it reports all of them. With many sockets, it calls epoll.
 
 use std::io;
 #[cfg(target_os = "linux")]
@@ -11,15 +11,15 @@ use rustix::event::epoll;
 
 use crate::media::transport::{Poller, Socket, SocketKey};
 
-/// Up to this number, trying all sockets costs less than asking which.
+/// Up to this number, reading from all sockets costs less than a call of epoll.
 #[cfg(target_os = "linux")]
 const MAX_SOCKETS_TRIED: usize = 5;
 
-/// Sockets that one question names; the others are named by the next.
+/// Maximum number of sockets in one epoll call; the next call reports the others.
 #[cfg(target_os = "linux")]
 const MAX_EVENTS: usize = 64;
 
-/// Watches sockets of the system.
+/// Polls sockets of the operating system.
 #[derive(Debug, Default)]
 pub struct UdpPoller {
     keys: Vec<SocketKey>,
@@ -48,7 +48,7 @@ impl Poller for UdpPoller {
     fn remove(&mut self, key: SocketKey, socket: &dyn Socket) {
         #[cfg(target_os = "linux")]
         if let (Some(epoll), Some(descriptor)) = (&self.epoll, socket.descriptor()) {
-            // Fails only for a socket that is not watched.
+            // Fails only if the socket was not added.
             let _ = epoll::delete(epoll, descriptor);
         }
         #[cfg(not(target_os = "linux"))]

@@ -1,4 +1,4 @@
-//! What [`linux`](super) has, by the calls that every system has: datagram by datagram.
+//! The functions of the module `linux`, for other systems: one datagram for each system call.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -8,19 +8,19 @@ use aeron_memory::Words;
 use super::MAX_TRAIN_LENGTH;
 use crate::media::transport::GsoBatch;
 
-/// What the system says of one received message.
+/// Properties of a received message.
 pub struct Received {
-    /// Trains do not exist.
+    /// Always `None`: there are no trains.
     pub segment_length: Option<usize>,
-    /// Who sent it.
+    /// Source address.
     pub source: SocketAddr,
-    /// Times do not exist.
+    /// Always `None`: there are no timestamps.
     pub timestamp_ns: Option<i64>,
 }
 
-/// Sends the first GSO batch, which is one datagram. Returns that it was taken.
+/// Sends the first GSO batch, which must be one datagram. Returns 1.
 ///
-/// A longer batch is refused as a kernel without segmentation offload does.
+/// For a longer batch, returns the error of a kernel without segmentation offload.
 pub fn send(
     socket: &UdpSocket,
     to: Option<SocketAddr>,
@@ -42,7 +42,8 @@ pub fn send(
     Ok(1)
 }
 
-/// Receives up to `limit` datagrams into `capacity` bytes of `memory`, one after the other; answers their number, at least one.
+/// Receives up to `limit` datagrams one by one, each into `capacity` bytes of `memory`. Returns the number of
+/// datagrams, at least one.
 pub fn receive(
     socket: &UdpSocket,
     limit: usize,
@@ -68,12 +69,12 @@ pub fn receive(
     Ok(limit)
 }
 
-/// Trains do not exist here.
+/// Returns an error: there are no trains.
 pub fn enable_coalescing(_socket: &UdpSocket) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Times do not exist here.
+/// Returns an error: there are no timestamps.
 pub fn enable_timestamps(_socket: &UdpSocket) -> io::Result<()> {
     Err(io::Error::new(
         io::ErrorKind::Unsupported,
@@ -81,5 +82,5 @@ pub fn enable_timestamps(_socket: &UdpSocket) -> io::Result<()> {
     ))
 }
 
-/// No system but Linux lets a socket hear groups that it did not join.
-pub fn hear_own_groups_only(_socket: &UdpSocket, _address: &SocketAddr) {}
+/// Does nothing: only on Linux does a socket receive groups that it did not join.
+pub fn receive_joined_groups_only(_socket: &UdpSocket, _address: &SocketAddr) {}

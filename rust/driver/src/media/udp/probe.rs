@@ -1,4 +1,4 @@
-//! What the kernel can take off us, found out by trying.
+//! [`Offload`]: tries which offloads the kernel supports.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -15,31 +15,31 @@ const PROBE_DATAGRAM_LENGTH: usize = 64;
 const PROBE_LENGTH: usize = 160;
 const PROBE_ARRIVES: [usize; 3] = [64, 64, 32];
 
-/// Datagrams over loopback are there at once; a machine so busy that they are not gets along without.
+/// Datagrams over loopback arrive at once. If the machine is so busy that they do not, the driver runs without offload.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Work on datagrams that is left to the kernel.
+/// Work on datagrams that the kernel does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
     /// The kernel cuts GSO batches into datagrams.
     pub segmentation: bool,
-    /// The kernel hands over trains of datagrams.
+    /// The kernel delivers trains of datagrams.
     pub coalescing: bool,
 }
 
 impl Offload {
-    /// None of it: datagrams go one by one.
+    /// No offload: datagrams are sent and received one by one.
     pub const NONE: Offload = Offload {
         segmentation: false,
         coalescing: false,
     };
 
-    /// What this kernel can do, tried on the loopback device.
+    /// Tries the offloads of this kernel on the loopback device.
     pub fn probe() -> Self {
         probe_on_loopback().unwrap_or(Offload::NONE)
     }
 
-    /// What is both in this one and wanted.
+    /// Returns the offloads of this value that are also wanted.
     pub fn limited_to(self, segmentation: bool, coalescing: bool) -> Self {
         Offload {
             segmentation: self.segmentation && segmentation,
@@ -63,7 +63,7 @@ fn probe_on_loopback() -> io::Result<Offload> {
     })
 }
 
-/// Lengths of the datagrams that arrive.
+/// Returns the lengths of the datagrams that arrive.
 fn arrive(socket: &UdpSocket) -> Vec<usize> {
     let mut buffer = ReceiveBuffer::new(MAX_TRAIN_LENGTH);
     let mut lengths = Vec::new();

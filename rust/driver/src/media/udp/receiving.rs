@@ -1,4 +1,4 @@
-//! Receives into memory of the socket, and cuts trains into datagrams.
+//! [`ReceiveBuffer`]: receives messages into the socket's memory and splits trains into datagrams.
 
 use std::io;
 use std::net::UdpSocket;
@@ -6,21 +6,21 @@ use std::net::UdpSocket;
 use super::{is_not_now, system};
 use crate::media::transport::Datagram;
 
-/// Bytes that a batch should have at most, so that they are still in the cache of the CPU when they go on into a log.
+/// Maximum length of a batch in bytes. Its data is then still in the CPU cache when it is copied into a log.
 const BATCH_LENGTH: usize = 256 * 1024;
 
-/// Memory for one batch of messages. What nothing was received into is not backed by memory of the machine.
+/// Memory for one batch of messages. The system does not back the parts that are never used.
 #[derive(Debug)]
 pub struct ReceiveBuffer {
     memory: Vec<u8>,
     capacity: usize,
-    /// Messages that the next call asks for, within its limit. After a pause it is one: to look for a second one that is not there
-    /// takes the kernel a tenth of a round trip.
+    /// Number of messages for the next call, within its limit. After a pause it is one: a search for a second message
+    /// that does not exist costs the kernel a tenth of a round trip.
     wanted: usize,
 }
 
 impl ReceiveBuffer {
-    /// Memory for messages of `capacity` bytes; what is longer is cut off there.
+    /// Creates memory for messages of `capacity` bytes; longer messages are truncated.
     pub fn new(capacity: usize) -> Self {
         ReceiveBuffer {
             memory: Vec::new(),
@@ -29,8 +29,9 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Receives up to `limit` messages by one call; answers the number of bytes. See
-    /// [`Socket::receive`](crate::media::transport::Socket::receive).
+    /// Receives up to `limit` messages with one call.
+    ///
+    /// Returns the number of bytes. See [`Socket::receive`](crate::media::transport::Socket::receive).
     pub fn receive(
         &mut self,
         socket: &UdpSocket,
@@ -72,11 +73,11 @@ impl ReceiveBuffer {
     }
 }
 
-/// Cuts a train into its datagrams: all of `segment_length` bytes, except that the last may be shorter.
+/// Splits a train into its datagrams: all have `segment_length` bytes, except that the last may be shorter.
 fn split(message: &mut [u8], segment_length: Option<usize>, on_datagram: impl FnMut(&mut [u8])) {
     let length = segment_length.unwrap_or(message.len());
     if message.is_empty() {
-        // An empty datagram is one too.
+        // An empty message is one datagram too.
         return std::iter::once(message).for_each(on_datagram);
     }
     message.chunks_mut(length).for_each(on_datagram);

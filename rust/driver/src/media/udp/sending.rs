@@ -1,4 +1,5 @@
-//! Sends GSO batches with segmentation offload where the path can do it, and plain where it cannot.
+//! [`GsoSender`]: sends GSO batches with segmentation offload if the path supports it, and otherwise datagram by
+//! datagram.
 
 use std::collections::HashSet;
 use std::io;
@@ -9,19 +10,22 @@ use rustix::io::Errno;
 use super::is_not_now;
 use crate::media::transport::{GsoBatch, MAX_GSO_BATCH_DATAGRAMS};
 
-/// Destinations that are remembered to refuse trains; beyond it all are forgotten, and found out again.
+/// Maximum number of destinations that are remembered to refuse trains. At the maximum, all are forgotten and
+/// tested again.
 const MAX_PLAIN_DESTINATIONS: usize = 4_096;
 
-/// Datagrams of a refused GSO batch in one call.
+/// Maximum number of datagrams of a refused GSO batch in one call.
 const PLAIN_BATCH: usize = 16;
 
-/// The system call: sends batches in order and returns how many were taken, at least one. Trains are left to the system to cut.
+/// The system call that sends datagrams.
+///
+/// [`send`](Self::send) returns how many batches were accepted, at least one. The system cuts the trains.
 pub trait SendCall {
-    /// Sends to `to`, or to the connected peer.
+    /// Sends to `to`; `None` is the connected peer.
     fn send(&self, to: Option<SocketAddr>, batches: &[GsoBatch<'_>]) -> io::Result<usize>;
 }
 
-/// What a socket has learnt of its destinations.
+/// Sends batches and remembers which destinations refuse trains.
 #[derive(Debug)]
 pub struct GsoSender {
     can_segment: bool,
@@ -29,7 +33,7 @@ pub struct GsoSender {
 }
 
 impl GsoSender {
-    /// Nothing is known yet; trains are tried if the system knows them.
+    /// Creates a sender without knowledge of destinations. If `can_segment` is true, the sender tries trains.
     pub fn new(can_segment: bool) -> Self {
         GsoSender {
             can_segment,
@@ -37,7 +41,7 @@ impl GsoSender {
         }
     }
 
-    /// How many datagrams the next batch should have at most.
+    /// Returns the maximum number of datagrams for the next batch.
     pub fn max_gso_batch_datagrams(&self, to: Option<SocketAddr>) -> usize {
         match self.segments_to(to) {
             true => MAX_GSO_BATCH_DATAGRAMS,
@@ -45,15 +49,15 @@ impl GsoSender {
         }
     }
 
-    /// The connected peer is another one now.
+    /// Forgets the connected peer, because it was replaced.
     pub fn forget_peer(&mut self) {
         self.plain_destinations.remove(&None);
     }
 
-    /// Sends `batches` by as few calls as it takes. Returns how many of them were taken as a whole.
+    /// Sends `batches` with as few calls as possible. Returns how many of them were accepted completely.
     ///
     /// # Errors
-    /// What the system says if no batch was taken, except that it can take none now.
+    /// The error of the system, if no batch was accepted; except if the socket just cannot accept one now.
     pub fn send(
         &mut self,
         call: &impl SendCall,
@@ -113,8 +117,10 @@ fn is_train(batch: &GsoBatch<'_>) -> bool {
     !batch.is_single()
 }
 
-/// Whether the error says that a train cannot go this way: its datagrams are longer than the MTU of the path, which would have to
-/// cut each of them again; kernels and devices differ in how they say it.
+/// Returns whether the error means that trains cannot be sent on this path.
+///
+/// Each datagram of the train is longer than the MTU of the path and would have to be fragmented. Kernels and devices
+/// report this with different errors.
 fn is_refusal(error: &io::Error) -> bool {
     [Errno::MSGSIZE, Errno::INVAL, Errno::IO]
         .iter()
@@ -126,7 +132,7 @@ fn leading_singles<'r, 'a>(batches: &'r [GsoBatch<'a>]) -> &'r [GsoBatch<'a>] {
     &batches[..count]
 }
 
-/// Sends the datagrams of a batch one by one, many in a call.
+/// Sends the datagrams of a batch without offload, many in one call.
 fn send_plain(
     call: &impl SendCall,
     to: Option<SocketAddr>,
@@ -161,14 +167,16 @@ mod tests {
 
     const DATAGRAM_LENGTH: usize = 32;
 
-    /// A kernel that keeps what it is given, takes only so many batches in a call, and refuses as it is told.
+    /// A simulated kernel.
+    ///
+    /// It keeps sent datagrams, accepts a limited number of batches in a call, and refuses on request.
     #[derive(Default)]
     struct Kernel {
-        /// The first byte of every datagram sent.
+        /// The first byte of each sent datagram.
         sent: RefCell<Vec<u8>>,
-        /// Datagrams in every batch sent.
+        /// Number of datagrams in each sent batch.
         gso_batch_sizes: RefCell<Vec<usize>>,
-        /// What the next calls do; then everything is taken.
+        /// Results of the next calls; after that, everything is accepted.
         answers: RefCell<Vec<Answer>>,
         takes_no_trains: bool,
     }
@@ -208,7 +216,7 @@ mod tests {
         }
     }
 
-    /// 250 datagrams, each beginning with its number.
+    /// Returns 250 datagrams, each beginning with its number.
     fn numbered() -> SharedBuffer {
         let bytes: Vec<u8> = (0..250)
             .flat_map(|number| [number; DATAGRAM_LENGTH])
@@ -216,7 +224,7 @@ mod tests {
         SharedBuffer::copy_of(&bytes)
     }
 
-    /// GSO batches of so many datagrams each.
+    /// Returns GSO batches with these numbers of datagrams.
     fn batches<'a>(memory: &'a SharedBuffer, counts: &[usize]) -> Vec<GsoBatch<'a>> {
         let mut first = 0;
         let mut batch = |count: &usize| {
@@ -340,8 +348,10 @@ mod tests {
     }
 
     proptest! {
-        /// A publication sends on from the first batch that was not taken: whatever the kernel refuses, the first copies of the
-        /// datagrams are the stream, and a repeated one was sent in the batch that it is repeated with.
+        /// A publication repeats from the first batch that was not accepted.
+        ///
+        /// The first copies of the datagrams always form the stream. A datagram is repeated only together with its
+        /// whole batch.
         #[test]
         fn whatever_is_refused_nothing_is_lost(
             counts in prop::collection::vec(1usize..24, 1..10),

@@ -1,4 +1,4 @@
-//! A socket of a channel: sends by [`GsoSender`], receives by [`ReceiveBuffer`].
+//! [`UdpSocket`]: a socket of a channel, which sends by [`GsoSender`] and receives by [`ReceiveBuffer`].
 
 use std::io;
 use std::net::{self, SocketAddr};
@@ -12,11 +12,11 @@ use super::{Offload, is_not_now, system};
 use crate::media::transport::{Datagram, GsoBatch, Socket, SocketSide, SocketSpec};
 use crate::socket_buffers::SocketBufferLengths;
 
-/// How long a sender's socket is left alone after it was found empty. To look costs more than all else that an idle sender does, and
-/// what receivers say can wait that long.
+/// Pause before a sender's socket is read again after it was empty. The read is the most expensive step of an idle
+/// sender, and control frames can wait for this time.
 const REST: Duration = Duration::from_micros(3);
 
-/// A UDP socket, or two of them where a multicast sender needs two.
+/// A UDP socket of the system, or two of them if a multicast sender needs two.
 #[derive(Debug)]
 pub struct UdpSocket {
     sockets: Sockets,
@@ -28,7 +28,7 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// Opens what `spec` asks for. Messages longer than `capacity` are cut off there when they are received.
+    /// Opens a socket for `spec`. Received messages longer than `capacity` are truncated.
     pub fn open(spec: &SocketSpec, offload: Offload, capacity: usize) -> io::Result<Self> {
         let sockets = Sockets::open(spec)?;
         let receives_trains = spec.side == SocketSide::Receiver && !spec.receive_timestamps;

@@ -1,20 +1,20 @@
-//! Datagrams of other drivers, and to them.
+//! [`Line`]: sends and receives the datagrams between the name resolvers of drivers.
 
 use std::net::SocketAddr;
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 use aeron_protocol::frame::FrameError;
-use aeron_protocol::frame::resolution::{Entry, entries};
+use aeron_protocol::frame::resolution::{ResolutionEntry, entries};
 
-use super::neighbors::Mention;
+use super::neighbors::DriverMention;
 use super::neighbors::Refusal;
-use super::records::Records;
+use super::records::NameRecords;
 use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
 use crate::media::transport::Socket;
 
-/// The socket, and who is told of what goes wrong there.
+/// The socket, and the recorder of its failures.
 pub struct Line {
     pub socket: Box<dyn Socket>,
     pub invalid_packets: AtomicCounter<SharedBuffer>,
@@ -22,41 +22,41 @@ pub struct Line {
     pub errors: ErrorRecorder,
 }
 
-/// Takes over what other drivers say.
-pub struct Inbox<'a> {
+/// Adds the entries of received datagrams to the records.
+pub struct GossipInbox<'a> {
     pub own_name: &'a [u8],
     pub own_port: u16,
-    pub records: &'a mut Records,
+    pub records: &'a mut NameRecords,
     pub now_ms: i64,
 }
 
-/// What is wrong with a datagram.
-pub enum Complaint {
-    /// It makes no sense.
+/// Why a datagram was not processed completely.
+pub enum GossipFault {
+    /// The format of the datagram is invalid.
     Invalid(FrameError),
-    /// There is no room for what it says.
+    /// There is no room for one of the datagram's entries.
     Refused(Refusal),
 }
 
-/// Datagrams that are read at a time.
+/// Number of messages that are read at a time.
 const RECEIVE_LIMIT: usize = 16;
 
 impl Line {
-    /// Hands what arrived to `on_datagram`; answers the number of datagrams.
+    /// Calls `on_datagram` with each received datagram. Returns the number of datagrams.
     pub fn receive(
         &mut self,
-        mut on_datagram: impl FnMut(&[u8], SocketAddr) -> Result<(), Complaint>,
+        mut on_datagram: impl FnMut(&[u8], SocketAddr) -> Result<(), GossipFault>,
     ) -> usize {
         let mut datagrams = 0;
         let result = self.socket.receive(RECEIVE_LIMIT, &mut |datagram| {
             datagrams += 1;
             match on_datagram(datagram.bytes, datagram.source) {
                 Ok(()) => {}
-                Err(Complaint::Invalid(error @ FrameError::ResolutionType(_))) => {
+                Err(GossipFault::Invalid(error @ FrameError::ResolutionType(_))) => {
                     self.errors.record(&DriverError::invalid_argument(error));
                 }
-                Err(Complaint::Invalid(_)) => drop(self.invalid_packets.fetch_add(1)),
-                Err(Complaint::Refused(Refusal(what))) => {
+                Err(GossipFault::Invalid(_)) => drop(self.invalid_packets.fetch_add(1)),
+                Err(GossipFault::Refused(Refusal(what))) => {
                     self.errors.note(&format!("name resolver: {what}\n"));
                 }
             }
@@ -68,12 +68,13 @@ impl Line {
         datagrams
     }
 
-    /// Sends a datagram; what the socket does not take is lost.
+    /// Sends a datagram. If the socket does not accept the datagram, it is lost.
     pub fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
         match self.socket.send(Some(to), datagram) {
             Ok(true) => {}
             Ok(false) => drop(self.short_sends.fetch_add(1)),
-            // Neighbors come by gossip: one entry for each address would fill the error log.
+            // The text is without the address, because other drivers name it: each address would add an entry to the
+            // error log.
             Err(error) => self.errors.record(&DriverError::io(
                 &error,
                 "name resolver failed to send to a neighbor",
@@ -82,23 +83,24 @@ impl Line {
     }
 }
 
-impl Inbox<'_> {
-    /// Takes over the entries of a datagram, up to the first that is wrong.
-    pub fn on_datagram(&mut self, datagram: &[u8], source: SocketAddr) -> Result<(), Complaint> {
+impl GossipInbox<'_> {
+    /// Adds the entries of a datagram, up to the first invalid one.
+    pub fn on_datagram(&mut self, datagram: &[u8], source: SocketAddr) -> Result<(), GossipFault> {
         let result = self.on_entries(datagram, source);
         self.records.neighbors.on_datagram(source, datagram.len());
         result
     }
 
-    fn on_entries(&mut self, datagram: &[u8], source: SocketAddr) -> Result<(), Complaint> {
-        for entry in entries(datagram).map_err(Complaint::Invalid)? {
-            let entry = entry.map_err(Complaint::Invalid)?;
-            self.on_entry(&entry, source).map_err(Complaint::Refused)?;
+    fn on_entries(&mut self, datagram: &[u8], source: SocketAddr) -> Result<(), GossipFault> {
+        for entry in entries(datagram).map_err(GossipFault::Invalid)? {
+            let entry = entry.map_err(GossipFault::Invalid)?;
+            self.on_entry(&entry, source)
+                .map_err(GossipFault::Refused)?;
         }
         Ok(())
     }
 
-    fn on_entry(&mut self, entry: &Entry<'_>, source: SocketAddr) -> Result<(), Refusal> {
+    fn on_entry(&mut self, entry: &ResolutionEntry<'_>, source: SocketAddr) -> Result<(), Refusal> {
         let address = if entry.is_self && entry.address.ip().is_unspecified() {
             source
         } else {
@@ -107,7 +109,7 @@ impl Inbox<'_> {
         if address.port() == self.own_port && entry.name == self.own_name {
             return Ok(());
         }
-        let mention = Mention {
+        let mention = DriverMention {
             address,
             source,
             is_self: entry.is_self,

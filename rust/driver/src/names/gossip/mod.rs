@@ -1,8 +1,9 @@
-//! The resolver of drivers: drivers tell each other their names and addresses, and pass on what they were told.
+//! [`GossipNames`]: the driver name resolver. Drivers announce their names and addresses to each other, and relay the
+//! names and addresses of other drivers.
 //!
-//! A driver announces itself to its bootstrap neighbours and to all drivers it knows of, and tells those what it knows, as far as
-//! their [allowance](neighbors) goes. What is not said again for the timeout is forgotten. All of it happens on the native resource
-//! agent, every 10 ms at most.
+//! A driver announces itself to its bootstrap neighbours and to all drivers that it knows. It also sends them the names
+//! that it knows, within their [allowance](neighbors). A name that is not announced again within the timeout is
+//! removed. The native resource agent runs the resolver at most every 10 ms.
 
 mod line;
 mod name_key;
@@ -22,11 +23,11 @@ use std::sync::Arc;
 use aeron_agent::NanoClock;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
-use aeron_protocol::frame::resolution::{Encoder, Entry};
+use aeron_protocol::frame::resolution::{ResolutionEncoder, ResolutionEntry};
 
-use self::line::{Inbox, Line};
+use self::line::{GossipInbox, Line};
 use self::neighbors::Neighbors;
-use self::records::Records;
+use self::records::NameRecords;
 use self::round::Round;
 use super::{NameResolver, resolve_address};
 use crate::config::Context;
@@ -35,68 +36,68 @@ use crate::error::DriverError;
 use crate::media::address::Family;
 use crate::media::transport::Socket;
 
-/// How a driver takes part.
+/// Settings of the resolver.
 #[derive(Clone, Debug)]
 pub struct GossipConfig {
     /// The driver's own name.
     pub name: String,
-    /// What is not said again for this long is forgotten.
+    /// Time without an announcement after which a name or a neighbour is removed.
     pub timeout_ms: i64,
-    /// Time between two announcements of the driver.
+    /// Interval of the announcements of the driver.
     pub self_interval_ms: i64,
-    /// Time between two announcements of what the driver knows.
+    /// Interval of the announcements of all known names.
     pub neighbor_interval_ms: i64,
-    /// Time between two resolutions of bootstrap neighbours that are silent.
+    /// Interval of the resolutions of silent bootstrap neighbours.
     pub bootstrap_interval_ms: i64,
-    /// Longest datagram in bytes.
+    /// Maximum length of a datagram in bytes.
     pub mtu_length: usize,
 }
 
 /// Counters of the resolver.
 #[derive(Clone, Debug)]
 pub struct GossipCounters {
-    /// Drivers that are known.
+    /// Number of known drivers.
     pub neighbors: AtomicCounter<SharedBuffer>,
-    /// Names that are known.
+    /// Number of known names.
     pub cache_entries: AtomicCounter<SharedBuffer>,
-    /// Datagrams that make no sense.
+    /// Invalid datagrams.
     pub invalid_packets: AtomicCounter<SharedBuffer>,
-    /// Datagrams that the socket did not take.
+    /// Datagrams that the socket did not accept.
     pub short_sends: AtomicCounter<SharedBuffer>,
 }
 
-/// Knows the names of drivers, and asks another resolver for the rest. See the [module](self).
+/// Resolves the names of drivers, and passes all other names to another resolver; see the [module](self).
 pub struct GossipNames {
     config: GossipConfig,
     own_address: SocketAddr,
     line: Line,
-    /// For bootstrap neighbours, and for what no driver is called.
+    /// Resolves bootstrap neighbours, and names that are not names of drivers.
     names: Box<dyn NameResolver>,
-    records: Records,
+    records: NameRecords,
     bootstrap: Vec<BootstrapNeighbor>,
-    /// Indexes of the bootstrap neighbours that are silent and whose names are to be looked up.
+    /// Indexes of the silent bootstrap neighbours whose names are to be resolved.
     silent: Vec<usize>,
     schedule: Schedule,
     round: Round,
-    /// The datagram by which the driver announces itself; empty if the name does not fit into one.
+    /// The datagram that announces the driver; empty if the name is too long for a datagram.
     announcement: Vec<u8>,
     clock: Arc<dyn NanoClock>,
     neighbors: AtomicCounter<SharedBuffer>,
     cache_entries: AtomicCounter<SharedBuffer>,
 }
 
-/// A first contact.
+/// A bootstrap neighbour: an address from the configuration to which the driver announces itself first.
 #[derive(Clone, Debug)]
 pub struct BootstrapNeighbor {
     /// `host:port`.
     pub name: String,
-    /// Where that is, if it is known.
+    /// The address, once the name is resolved.
     pub address: Option<SocketAddr>,
-    /// 1 while it is a neighbour.
+    /// Counter: 1 while the address is that of a neighbour, else 0.
     pub counter: AtomicCounter<SharedBuffer>,
 }
 
-/// When what is due next, in milliseconds.
+/// The times of the next periodic actions, in milliseconds.
 struct Schedule {
     next_work_ms: i64,
     next_self_ms: i64,
@@ -105,11 +106,11 @@ struct Schedule {
 }
 
 const NANOS_PER_MILLI: i64 = 1_000_000;
-/// Shortest time between two runs.
+/// Minimum time between two runs.
 const WORK_INTERVAL_MS: i64 = 10;
 
 impl GossipConfig {
-    /// What the driver's configuration says.
+    /// Reads the settings from the driver's configuration.
     pub fn new(context: &Context) -> Self {
         let milliseconds = |nanoseconds: i64| nanoseconds / NANOS_PER_MILLI;
         Self {
@@ -126,7 +127,9 @@ impl GossipConfig {
 }
 
 impl GossipNames {
-    /// A resolver that gossips over `socket`, which is bound to the driver's announced address, and asks `names` otherwise.
+    /// Creates a resolver that exchanges names over `socket` and resolves all other names with `names`.
+    ///
+    /// The socket must be bound to the address that the driver announces.
     pub fn new(
         config: GossipConfig,
         bootstrap: Vec<BootstrapNeighbor>,
@@ -143,7 +146,7 @@ impl GossipNames {
         neighbors.set_configured(bootstrap.iter().filter_map(|known| known.address));
         Self {
             own_address,
-            records: Records::new(config.timeout_ms, neighbors),
+            records: NameRecords::new(config.timeout_ms, neighbors),
             bootstrap,
             silent: Vec::new(),
             schedule: Schedule {
@@ -195,7 +198,7 @@ impl GossipNames {
     }
 
     fn receive(&mut self, now_ms: i64) -> usize {
-        let mut inbox = Inbox {
+        let mut inbox = GossipInbox {
             own_name: self.config.name.as_bytes(),
             own_port: self.own_address.port(),
             records: &mut self.records,
@@ -233,7 +236,7 @@ impl GossipNames {
             .collect()
     }
 
-    /// A name that takes long is asked for again in the next run.
+    /// Resolves the names of silent bootstrap neighbours. If a lookup takes long, the next run repeats it.
     fn resolve_silent_bootstrap_neighbors(&mut self) {
         for index in std::mem::take(&mut self.silent) {
             let neighbor = &mut self.bootstrap[index];
@@ -249,7 +252,7 @@ impl GossipNames {
 }
 
 impl BootstrapNeighbor {
-    fn is_known(&self, records: &Records) -> bool {
+    fn is_known(&self, records: &NameRecords) -> bool {
         self.address
             .is_some_and(|address| records.neighbors.contains(address))
     }
@@ -277,7 +280,9 @@ impl NameResolver for GossipNames {
     }
 }
 
-/// The address of a bootstrap neighbour. That it cannot be found is written down, and no reason to fail: it may be later.
+/// Returns the address of a bootstrap neighbour.
+///
+/// If the name cannot be resolved now, records and returns an error. A later lookup may succeed.
 pub(super) fn resolve_bootstrap(
     names: &mut dyn NameResolver,
     name: &str,
@@ -292,11 +297,11 @@ pub(super) fn resolve_bootstrap(
         .inspect_err(|error| errors.record(error))
 }
 
-/// The datagram by which a driver announces itself; empty if the name does not fit into one.
+/// Returns the datagram that announces a driver; empty if the name is too long for a datagram.
 fn announcement(config: &GossipConfig, own_address: SocketAddr) -> Vec<u8> {
     let mut datagram = vec![0; config.mtu_length];
-    let mut encoder = Encoder::new(&mut datagram);
-    let is_complete = encoder.push(&Entry {
+    let mut encoder = ResolutionEncoder::new(&mut datagram);
+    let is_complete = encoder.push(&ResolutionEntry {
         is_self: true,
         address: own_address,
         age_ms: 0,

@@ -1,6 +1,6 @@
-//! [`NameKey`]: what names are told apart by.
+//! [`NameKey`]: the key of a name in the records.
 
 use crate::media::address::Family;
 
-/// What names are told apart by.
+/// The address family and the name.
 pub type NameKey = (Family, Box<[u8]>);

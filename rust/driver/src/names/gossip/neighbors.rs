@@ -1,8 +1,9 @@
-//! The drivers that take part, and how many bytes each of them may be sent.
+//! [`Neighbors`]: the drivers that exchange names, and how many bytes each may be sent.
 //!
-//! Anybody can announce a driver under an address that is not their own. So that such an address is not flooded, a neighbor that
-//! was learned from datagrams has an allowance: [`MAX_BYTES_PER_BYTE`] bytes for each byte that came from its address. A driver
-//! that another one named has sent nothing yet. It gets one announcement: if it is alive, it replies.
+//! An attacker can announce a driver with the address of a third party. To prevent a flood to such an address, each
+//! neighbor that was learned from datagrams has an allowance: [`MAX_BYTES_PER_BYTE`] bytes for each byte that arrived
+//! from its address. A driver that another driver has named has sent nothing yet. Such a driver is sent one
+//! announcement, and replies if it is alive.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,15 +11,16 @@ use std::ops::Bound;
 
 use super::name_key::NameKey;
 
-/// Drivers that are remembered at most: each is sent all names.
+/// Maximum number of neighbors, because each is sent all names.
 pub const MAX_NEIGHBORS: usize = 1024;
-/// Bytes that an address is sent at most for each byte that came from there, or that another driver needed to tell of it.
+/// Maximum number of bytes sent to an address for each byte that arrived from it. An entry by which another driver
+/// named the address counts in the same way.
 pub const MAX_BYTES_PER_BYTE: usize = 10;
 
-/// Everyone who takes part.
+/// The known neighbors.
 pub struct Neighbors {
     known: BTreeMap<SocketAddr, Neighbor>,
-    /// Addresses of bootstrap neighbors, which the user named: they have no limit.
+    /// Addresses of bootstrap neighbors, which come from the configuration and have no limit.
     configured: Vec<SocketAddr>,
     /// Length of the driver's own announcement in bytes.
     announcement_length: usize,
@@ -29,29 +31,29 @@ struct Neighbor {
     /// Bytes that may still be sent.
     allowance: usize,
     /// The last name that was sent to the neighbor.
-    last_told: Option<NameKey>,
+    last_sent_name: Option<NameKey>,
 }
 
-/// How a datagram named a driver.
-pub struct Mention {
+/// An entry of a datagram that names a driver.
+pub struct DriverMention {
     /// Address of the named driver.
     pub address: SocketAddr,
     /// Source address of the datagram.
     pub source: SocketAddr,
-    /// The datagram says that the driver itself sent it.
+    /// Whether the entry claims that the datagram comes from the named driver.
     pub is_self: bool,
-    /// Bytes of the entry in the datagram.
+    /// Length of the entry in bytes.
     pub length: usize,
-    /// When the driver was alive.
+    /// Time of the driver's last activity.
     pub time_ms: i64,
 }
 
-/// Why something is not remembered.
+/// Why an entry was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal(pub &'static str);
 
 impl Neighbors {
-    /// Knows nobody; the driver's own announcement has `announcement_length` bytes.
+    /// Creates an empty collection. The driver's own announcement has `announcement_length` bytes.
     pub fn new(announcement_length: usize) -> Self {
         Self {
             known: BTreeMap::new(),
@@ -60,11 +62,11 @@ impl Neighbors {
         }
     }
 
-    /// Remembers a driver. Only its own word keeps it.
+    /// Adds a driver, or updates it. The time of the last activity changes only by entries that the driver itself sent.
     ///
     /// # Errors
-    /// There are [`MAX_NEIGHBORS`] already.
-    pub fn on_mention(&mut self, mention: &Mention) -> Result<(), Refusal> {
+    /// [`MAX_NEIGHBORS`] neighbors are known already.
+    pub fn on_mention(&mut self, mention: &DriverMention) -> Result<(), Refusal> {
         let has_room = self.known.len() < MAX_NEIGHBORS;
         match self.known.get_mut(&mention.address) {
             Some(known) if mention.is_self => known.time_of_last_activity_ms = mention.time_ms,
@@ -73,7 +75,7 @@ impl Neighbors {
                 let neighbor = Neighbor {
                     time_of_last_activity_ms: mention.time_ms,
                     allowance: self.introduction(mention),
-                    last_told: None,
+                    last_sent_name: None,
                 };
                 self.known.insert(mention.address, neighbor);
             }
@@ -82,9 +84,11 @@ impl Neighbors {
         Ok(())
     }
 
-    /// Bytes for one announcement to a driver that another one told of. The bytes of the driver itself count when all of its
-    /// datagram was read.
-    fn introduction(&self, mention: &Mention) -> usize {
+    /// Returns the initial allowance of a driver: one announcement, if another driver has named it.
+    ///
+    /// Returns 0 if an announcement is longer than [`MAX_BYTES_PER_BYTE`] times the entry. Also returns 0 if the driver
+    /// itself has sent the datagram: [`Self::on_datagram`] adds its allowance after the whole datagram was read.
+    fn introduction(&self, mention: &DriverMention) -> usize {
         let limit = MAX_BYTES_PER_BYTE * mention.length;
         if mention.source == mention.address || self.announcement_length > limit {
             return 0;
@@ -92,7 +96,7 @@ impl Neighbors {
         self.announcement_length
     }
 
-    /// A datagram of `length` bytes came from `source`.
+    /// Increases the allowance of `source` for a datagram of `length` bytes.
     pub fn on_datagram(&mut self, source: SocketAddr, length: usize) {
         if let Some(neighbor) = self.known.get_mut(&source) {
             let earned = MAX_BYTES_PER_BYTE * length;
@@ -100,18 +104,20 @@ impl Neighbors {
         }
     }
 
-    /// Makes these the addresses that the user named.
+    /// Sets the addresses of bootstrap neighbors.
     pub fn set_configured(&mut self, addresses: impl Iterator<Item = SocketAddr>) {
         self.configured.clear();
         self.configured.extend(addresses);
     }
 
-    /// The addresses that the user named.
+    /// Returns the addresses of bootstrap neighbors.
     pub fn configured(&self) -> &[SocketAddr] {
         &self.configured
     }
 
-    /// Counts an announcement to `address`; returns false if the address may not be sent one.
+    /// Subtracts the bytes of an announcement from the allowance of `address`.
+    ///
+    /// Returns `false` if the allowance is too small.
     pub fn take_announcement(&mut self, address: SocketAddr) -> bool {
         let may_send = self.allowance(address) >= self.announcement_length;
         if may_send {
@@ -120,7 +126,7 @@ impl Neighbors {
         may_send
     }
 
-    /// Bytes of names that `address` may be sent now. The next announcement of the driver itself is kept free.
+    /// Returns how many bytes of names may be sent to `address`. The bytes of the next announcement are reserved.
     pub fn allowance_for_names(&self, address: SocketAddr) -> usize {
         self.allowance(address)
             .saturating_sub(self.announcement_length)
@@ -141,38 +147,39 @@ impl Neighbors {
         }
     }
 
-    /// The last name that a neighbor was told of.
-    pub fn last_told(&self, address: SocketAddr) -> Option<&NameKey> {
-        self.known.get(&address)?.last_told.as_ref()
+    /// Returns the last name that was sent to a neighbor.
+    pub fn last_sent_name(&self, address: SocketAddr) -> Option<&NameKey> {
+        self.known.get(&address)?.last_sent_name.as_ref()
     }
 
-    /// A neighbor was sent `length` bytes of names, of which this is the last.
-    pub fn on_told(&mut self, address: SocketAddr, length: usize, last: NameKey) {
+    /// Records that `length` bytes of names were sent to a neighbor. `last` is the last of these names.
+    pub fn on_names_sent(&mut self, address: SocketAddr, length: usize, last: NameKey) {
         self.on_sent(address, length);
         if let Some(neighbor) = self.known.get_mut(&address) {
-            neighbor.last_told = Some(last);
+            neighbor.last_sent_name = Some(last);
         }
     }
 
-    /// Keeps the drivers for which `is_alive` returns true; its argument is the time of their last activity in milliseconds.
+    /// Removes the drivers for which `is_alive` returns false. The argument is the time of a driver's last activity in
+    /// milliseconds.
     pub fn retain(&mut self, is_alive: impl Fn(i64) -> bool) {
         self.known
             .retain(|_, neighbor| is_alive(neighbor.time_of_last_activity_ms));
     }
 
-    /// Whether a driver at this address is known.
+    /// Returns whether a driver at this address is known.
     pub fn contains(&self, address: SocketAddr) -> bool {
         self.known.contains_key(&address)
     }
 
-    /// The neighbor that follows `last` in the order of addresses, or the first.
+    /// Returns the neighbor that follows `last` in the order of addresses, or the first.
     pub fn next_after(&self, last: Option<SocketAddr>) -> Option<SocketAddr> {
         let begin = last.map_or(Bound::Unbounded, Bound::Excluded);
         let mut following = self.known.range((begin, Bound::Unbounded));
         following.next().map(|(address, _)| *address)
     }
 
-    /// Number of drivers that are known.
+    /// Returns the number of drivers that are known.
     pub fn len(&self) -> usize {
         self.known.len()
     }

@@ -1,22 +1,22 @@
-//! What a driver knows of others: names with their addresses, and who takes part.
+//! [`NameRecords`]: the known names with their addresses, and the known neighbors.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Bound;
 
-use aeron_protocol::frame::resolution::Entry;
+use aeron_protocol::frame::resolution::ResolutionEntry;
 
 use super::name_key::NameKey;
-use super::neighbors::{Mention, Neighbors, Refusal};
+use super::neighbors::{DriverMention, Neighbors, Refusal};
 use crate::media::address::Family;
 
-/// Names that are remembered at most: datagrams from anywhere add to them.
+/// Maximum number of names, because any datagram can add one.
 pub const MAX_NAMES: usize = 4096;
 
-/// Everything known, each with the time of the last sign of life, in milliseconds.
-pub struct Records {
+/// Names and neighbors, each with the time of the last activity in milliseconds.
+pub struct NameRecords {
     names: BTreeMap<NameKey, Record>,
-    /// The drivers that take part.
+    /// The drivers that exchange names.
     pub neighbors: Neighbors,
     timeout_ms: i64,
 }
@@ -26,8 +26,8 @@ struct Record {
     time_of_last_activity_ms: i64,
 }
 
-impl Records {
-    /// Knows no names; forgets what is older than the timeout.
+impl NameRecords {
+    /// Creates records without names. Entries expire after the timeout.
     pub fn new(timeout_ms: i64, neighbors: Neighbors) -> Self {
         Self {
             names: BTreeMap::new(),
@@ -36,11 +36,13 @@ impl Records {
         }
     }
 
-    /// Remembers that a driver with this name was alive when it was mentioned. Only a driver's own word refreshes it as a neighbor.
+    /// Adds or updates the name of a driver, and the driver as a neighbor.
+    ///
+    /// The time of a neighbor's last activity changes only by entries that the neighbor itself sent.
     ///
     /// # Errors
-    /// There is no room for it.
-    pub fn on_mention(&mut self, name: &[u8], mention: &Mention) -> Result<(), Refusal> {
+    /// There is no room for another name or neighbor.
+    pub fn on_mention(&mut self, name: &[u8], mention: &DriverMention) -> Result<(), Refusal> {
         let has_room = self.names.len() < MAX_NAMES;
         let key = (Family::of(mention.address.ip()), name.into());
         let record = Record {
@@ -55,7 +57,7 @@ impl Records {
         self.neighbors.on_mention(mention)
     }
 
-    /// Forgets what was silent for the timeout; answers how much.
+    /// Removes the names and neighbors that were inactive for the timeout. Returns the number of removed entries.
     pub fn expire(&mut self, now_ms: i64) -> usize {
         let before = self.names.len() + self.neighbors.len();
         let is_alive = |time_ms: i64| time_ms.saturating_add(self.timeout_ms) > now_ms;
@@ -65,26 +67,27 @@ impl Records {
         before - self.names.len() - self.neighbors.len()
     }
 
-    /// The address of a name.
+    /// Returns the address of a name.
     pub fn find(&self, name: &[u8], family: Family) -> Option<IpAddr> {
         self.names
             .get(&(family, name.into()))
             .map(|record| record.address.ip())
     }
 
-    /// All names from the one after `last` on and round to it, as entries of a datagram that is sent at `now_ms`.
+    /// Returns all names, beginning after `last` and wrapping around, as entries of a datagram that is sent at
+    /// `now_ms`.
     pub fn entries_from(
         &self,
         last: Option<&NameKey>,
         now_ms: i64,
-    ) -> impl Iterator<Item = (&NameKey, Entry<'_>)> {
+    ) -> impl Iterator<Item = (&NameKey, ResolutionEntry<'_>)> {
         let begin = last.map_or(Bound::Unbounded, Bound::Excluded);
         let following = self.names.range((begin, Bound::Unbounded));
         following
             .chain(&self.names)
             .take(self.names.len())
             .map(move |(name, record)| {
-                let entry = Entry {
+                let entry = ResolutionEntry {
                     is_self: false,
                     address: record.address,
                     age_ms: u32::try_from(now_ms - record.time_of_last_activity_ms).unwrap_or(0),
@@ -94,7 +97,7 @@ impl Records {
             })
     }
 
-    /// Number of names that are known.
+    /// Returns the number of names that are known.
     pub fn name_count(&self) -> usize {
         self.names.len()
     }

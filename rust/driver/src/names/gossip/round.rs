@@ -1,26 +1,27 @@
-//! Passing on what a driver knows: every name to every driver it knows of, a part of that at a time.
+//! [`Round`]: sends all names to all neighbors. The resolver runs a part of the round every 10 ms.
 
 use std::net::SocketAddr;
 
-use aeron_protocol::frame::resolution::{Encoder, HEADER_LENGTH};
+use aeron_protocol::frame::resolution::{HEADER_LENGTH, ResolutionEncoder};
 
-use super::records::Records;
+use super::records::NameRecords;
 
-/// Datagrams that are passed on in one run at most, which are 6,400 a second: with full tables a round has 95,000.
+/// Maximum number of datagrams in a run. That is 6,400 a second; with full tables, a round has 95,000 datagrams.
 pub const MAX_DATAGRAMS_PER_RUN: usize = 64;
 
-/// The position of a round, which sends the names to one neighbor after the other. If the allowance of a neighbor ends before the
-/// names do, the next round sends it the following names.
+/// The progress of a round, which sends the names to one neighbor after the other.
+///
+/// If the allowance of a neighbor does not suffice for all names, the next round continues with the following names.
 pub struct Round {
     datagram: Vec<u8>,
-    /// The neighbor that gets names now; there is none if the round is over.
+    /// The neighbor to which names are being sent; `None` if the round is over.
     to: Option<SocketAddr>,
-    /// Number of names that this neighbor got in this round.
+    /// Number of names that were sent to this neighbor in this round.
     told: usize,
 }
 
 impl Round {
-    /// Nothing to pass on; a datagram has up to `mtu_length` bytes.
+    /// Creates a round that is over. A datagram has up to `mtu_length` bytes.
     pub fn new(mtu_length: usize) -> Self {
         Self {
             datagram: vec![0; mtu_length],
@@ -29,17 +30,17 @@ impl Round {
         }
     }
 
-    /// Begins with the first neighbor, if the last round is over.
-    pub fn begin(&mut self, records: &Records) {
+    /// If the last round is over, begins a round with the first neighbor.
+    pub fn begin(&mut self, records: &NameRecords) {
         if self.to.is_none() {
             self.go_to(records.neighbors.next_after(None));
         }
     }
 
-    /// Sends the next part by `send`. Returns the number of datagrams.
+    /// Sends the next datagrams with `send`. Returns their number.
     pub fn go_on(
         &mut self,
-        records: &mut Records,
+        records: &mut NameRecords,
         now_ms: i64,
         mut send: impl FnMut(SocketAddr, &[u8]),
     ) -> usize {
@@ -61,18 +62,25 @@ impl Round {
         self.told = 0;
     }
 
-    /// Writes as many names as fit and as the neighbor may be sent. Returns the datagram's length, or nothing if the neighbor was
-    /// told all that it can be told in this round. A name that is longer than a datagram is left out.
-    fn write_next(&mut self, to: SocketAddr, records: &mut Records, now_ms: i64) -> Option<usize> {
+    /// Writes as many names as the datagram and the neighbor's allowance permit. Returns the length of the datagram.
+    ///
+    /// Returns `None` if all names were sent to the neighbor, or if its allowance is used up. A name that is longer
+    /// than a datagram is skipped.
+    fn write_next(
+        &mut self,
+        to: SocketAddr,
+        records: &mut NameRecords,
+        now_ms: i64,
+    ) -> Option<usize> {
         let mtu_length = self.datagram.len();
         let limit = mtu_length.min(records.neighbors.allowance_for_names(to));
         if limit < HEADER_LENGTH {
             return None;
         }
-        let mut encoder = Encoder::new(&mut self.datagram[..limit]);
+        let mut encoder = ResolutionEncoder::new(&mut self.datagram[..limit]);
         let mut last = None;
         let untold = records.name_count().saturating_sub(self.told);
-        let entries = records.entries_from(records.neighbors.last_told(to), now_ms);
+        let entries = records.entries_from(records.neighbors.last_sent_name(to), now_ms);
         for (name, entry) in entries.take(untold) {
             let is_left_out = HEADER_LENGTH + entry.length() > mtu_length;
             if !is_left_out && !encoder.push(&entry) {
@@ -86,7 +94,7 @@ impl Round {
         }
         let last = last.cloned()?;
         let length = encoder.finish().len();
-        records.neighbors.on_told(to, length, last);
+        records.neighbors.on_names_sent(to, length, last);
         Some(length)
     }
 }

@@ -7,7 +7,7 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::{AtomicCounter, CountersManager};
 use aeron_memory::error_log::{self, DistinctErrorLog};
 use aeron_protocol::ErrorCode;
-use aeron_protocol::frame::resolution::{Encoder, Entry, entries};
+use aeron_protocol::frame::resolution::{ResolutionEncoder, ResolutionEntry, entries};
 
 use super::{
     BootstrapNeighbor, GossipConfig, GossipCounters, GossipNames, MAX_BYTES_PER_BYTE,
@@ -22,10 +22,10 @@ use crate::names::NameResolver;
 use crate::testing::PLAIN_COUNTER;
 
 const MILLI: i64 = 1_000_000;
-/// How often a driver does its duty.
+/// Interval between two duty cycles of a driver.
 const STEP_MS: i64 = 10;
 
-/// Knows that `late` is where the test says, and nothing else.
+/// Resolves the name `late` to the address that the test has set, and no other name.
 #[derive(Clone, Default)]
 struct LateName(Arc<std::sync::Mutex<Option<SocketAddr>>>);
 
@@ -100,7 +100,7 @@ impl Driver {
         }
     }
 
-    /// Does the driver's duty for some time.
+    /// Runs the driver's duty cycle for some time.
     fn run(&mut self, milliseconds: i64) {
         for _ in 0..milliseconds / STEP_MS {
             self.names.do_work();
@@ -155,11 +155,11 @@ fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-/// A datagram with one entry.
+/// Returns a datagram with one entry.
 fn record(name: &str, at: &str, is_self: bool, age_ms: u32) -> Vec<u8> {
     let mut bytes = [0; 256];
-    let mut encoder = Encoder::new(&mut bytes);
-    assert!(encoder.push(&Entry {
+    let mut encoder = ResolutionEncoder::new(&mut bytes);
+    assert!(encoder.push(&ResolutionEntry {
         is_self,
         address: address(at),
         age_ms,
@@ -168,7 +168,7 @@ fn record(name: &str, at: &str, is_self: bool, age_ms: u32) -> Vec<u8> {
     encoder.finish().to_vec()
 }
 
-/// What a datagram says: each name, whether it is the sender's own, and its age.
+/// Returns the content of a datagram: each name, whether it is the sender's own, and its age.
 fn said(sent: &Sent) -> Vec<(String, bool, u32)> {
     entries(&sent.bytes)
         .unwrap()
@@ -275,7 +275,7 @@ fn what_does_not_fit_into_one_datagram_goes_into_several() {
     assert_eq!(heard, names);
 }
 
-/// Whether a datagram passes on what others said.
+/// Returns whether a datagram contains names of other drivers.
 fn is_relayed(sent: &Sent) -> bool {
     !said(sent)[0].1
 }
@@ -286,12 +286,12 @@ fn much_is_passed_on_in_parts_and_every_driver_is_told_every_name_once() {
     const NEIGHBORS: usize = 100;
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
-    // As often as the neighbors need for an allowance that all names fit into.
+    // Nine times, so that the neighbors get an allowance that all names fit into.
     for index in (0..9).flat_map(|_| 0..NAMES) {
         let at = format!("10.1.0.{}:1", index % NEIGHBORS);
         let datagram = record(&format!("n{index}"), &at, true, 0);
         network.deliver(address(&at), address(ALPHA), &datagram);
-        // As many as are read in one run.
+        // One run reads 16 datagrams.
         if index % 16 == 15 {
             driver.run(STEP_MS);
         }
@@ -390,7 +390,7 @@ fn a_driver_that_does_not_know_its_address_is_where_its_datagram_came_from() {
             .iter()
             .any(|sent| sent.to == address(BRAVO))
     );
-    // An address that merely begins with zeros is a good one.
+    // An address that merely begins with zeros is valid.
     network.deliver(
         address(BRAVO),
         address(ALPHA),
@@ -495,13 +495,13 @@ fn a_datagram_that_the_socket_does_not_take_is_a_short_send_and_one_it_refuses_a
     assert!(driver.errors()[0].contains("failed to send to a neighbor"));
 }
 
-/// Bytes that were sent to an address.
+/// Returns the number of bytes that were sent to an address.
 fn bytes_to(sent: &[Sent], to: &str) -> usize {
     let to_there = sent.iter().filter(|sent| sent.to == address(to));
     to_there.map(|sent| sent.bytes.len()).sum()
 }
 
-/// Tells a driver of many others, all of them at one address.
+/// Sends a driver the names of many others, all with the same address.
 fn tell_many(network: &MemoryNetwork, driver: &mut Driver, count: usize) {
     for index in 0..count {
         let name = format!("a-name-with-number-{index:04}");
@@ -537,7 +537,7 @@ fn a_silent_address_is_sent_at_most_ten_bytes_for_each_byte_that_came_from_it() 
 fn a_driver_that_another_one_told_of_is_sent_one_announcement_until_it_replies() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
-    // Also what claims to be the driver's own word, from another address than its own.
+    // One of the entries claims to be the driver's own, but comes from a different address.
     for (to, is_self) in [(BRAVO, false), (CHARLIE, true)] {
         for _ in 0..9 {
             let datagram = record(to, to, is_self, 0);
@@ -580,7 +580,7 @@ fn a_driver_that_answers_is_told_all_names_and_keeps_them_though_the_first_did_n
         let step_ms = now_ms(&alpha) - now_ms(&bravo);
         bravo.run(step_ms);
         let (_, names) = bravo.knows();
-        // Its own name and those that it was told; alpha knows it as well.
+        // The names are the driver's own and those that it was sent; alpha knows its own name too.
         match complete_at_ms {
             None if names == NAMES as i64 + 1 => complete_at_ms = Some(now_ms(&alpha)),
             None => {}

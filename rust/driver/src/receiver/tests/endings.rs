@@ -1,4 +1,4 @@
-//! How streams, images, destinations and endpoints end.
+//! Tests of the end of streams, images, destinations and endpoints.
 
 use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::log::metadata::NO_END_OF_STREAM;
@@ -87,7 +87,7 @@ fn a_stream_from_several_sources_ends_when_all_say_so() {
     assert_eq!(image.log.metadata().end_of_stream_position(), 640);
 }
 
-/// 02-72, 04-154: whether the state is removed is `rejoin`'s to say
+/// 02-72, 04-154: `rejoin` decides whether the state is removed.
 #[test]
 fn a_session_whose_image_left_early_cools_down_until_it_may_return() {
     let mut rig = Rig::new();
@@ -129,7 +129,7 @@ fn a_subscription_that_returns_while_the_image_drains_gets_another_image() {
         stream_id: STREAM,
     });
     rig.deliver(&endpoint, &data(0, 64));
-    assert!(old.is_empty(), "nobody wants it");
+    assert!(old.is_empty(), "no subscription matches");
     rig.command(ReceiverCommand::AddSubscription {
         endpoint: endpoint.id,
         stream_id: STREAM,
@@ -142,7 +142,7 @@ fn a_subscription_that_returns_while_the_image_drains_gets_another_image() {
     assert_eq!(new.high_water_mark(), 128);
     rig.after(201 * MS);
     let status = Seen::Status(64, WINDOW as i32, false);
-    assert_eq!(rig.sent(), [status], "only the newer one speaks");
+    assert_eq!(rig.sent(), [status], "only the newer image sends");
     rig.command(ReceiverCommand::RemoveImage(old.correlation_id));
     rig.deliver(&endpoint, &data(128, 64));
     assert_eq!(new.high_water_mark(), 192);
@@ -206,7 +206,7 @@ fn a_destination_that_is_removed_hears_and_tells_nothing() {
     ));
     rig.deliver(&second, &data(0, 64));
     rig.run(5 * SECOND);
-    assert_eq!(rig.sent(), [], "neither asked nor told");
+    assert_eq!(rig.sent(), [], "no request, no status");
     rig.deliver(&first, &data(0, 64));
     assert_eq!(image.high_water_mark(), 64);
     rig.run(SECOND);
@@ -269,7 +269,7 @@ fn commands_for_what_is_gone_do_nothing() {
     assert_eq!(rig.count(SystemCounter::ResolutionChanges), 0);
 }
 
-/// 04-172: for control addresses of receivers
+/// 04-172: for control addresses of receivers.
 #[test]
 fn the_name_of_a_silent_control_address_is_looked_up_and_what_it_answers_is_asked() {
     let mut rig = Rig::new();
@@ -307,7 +307,7 @@ fn the_name_of_a_silent_control_address_is_looked_up_and_what_it_answers_is_aske
         rig.run(SECOND);
         rig.deliver(&endpoint, &data(0, 64));
     }
-    assert!(rig.events().is_empty(), "it is heard of again");
+    assert!(rig.events().is_empty(), "the sender is active again");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Peers that make things up by the hundred thousand: what the receiver keeps is bounded.
+//! Tests of floods: hundreds of thousands of invented sessions use only a bounded amount of memory.
 
 use aeron_memory::counters::system::SystemCounter;
 use aeron_protocol::frame::{DataHeader, Setup};
@@ -51,9 +51,9 @@ fn a_flood_of_sessions_is_forgotten_oldest_first_and_noted_once() {
         "the oldest was forgotten"
     );
     rig.deliver(&endpoint, &data_of_session(1_000 + flood - 1));
-    assert_eq!(rig.sent(), [], "the newest was not");
+    assert_eq!(rig.sent(), [], "the newest is still remembered");
     rig.deliver(&endpoint, &data(0, 64));
-    assert_eq!(image.high_water_mark(), 64, "nor one with an image");
+    assert_eq!(image.high_water_mark(), 64, "an image stays");
     rig.after(SECOND + 1);
     rig.deliver(&endpoint, &data_of_session(1_000 + flood - 1));
     let request = Seen::SetupRequest(1_000 + flood - 1, STREAM);
@@ -76,13 +76,13 @@ fn a_flood_of_sessions_at_several_endpoints_is_asked_for_within_a_bound() {
     }
     rig.cycle();
     rig.sent();
-    let text = "(22) Invalid argument\nmore than 65536 setups asked for in a second, \
+    let text = "(22) Invalid argument\nmore than 65536 SETUP requests within a second, \
         the oldest are forgotten\n";
     assert_eq!(rig.errors(), [(text.to_owned(), 1)]);
     rig.deliver(&endpoints[0], &data_of_session(0));
     assert_eq!(rig.sent().len(), 1, "the oldest was forgotten");
     rig.deliver(&endpoints[0], &data_of_session(1_000));
-    assert_eq!(rig.sent(), [], "a newer one was not");
+    assert_eq!(rig.sent(), [], "a newer request is still pending");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_flood_of_setups_makes_a_bounded_number_of_images() {
         channel=aeron:udp?endpoint=127.0.0.1:24001\n";
     assert_eq!(rig.errors(), [(text.to_owned(), MAX_IMAGES as i32)]);
     rig.deliver(&other, &setup_of_session(0));
-    assert_eq!(rig.image_requests().len(), 1, "each endpoint has its own");
+    assert_eq!(rig.image_requests().len(), 1, "its own limit");
     let state = ForgettableState::InitInProgress;
     rig.command(ReceiverCommand::RemoveState {
         endpoint: endpoint.id,

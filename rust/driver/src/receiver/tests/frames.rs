@@ -1,4 +1,4 @@
-//! Frames of senders, and constants of the stream that most tests are about.
+//! Frames of senders, and the constants of the stream that most tests use.
 
 use aeron_protocol::frame::{DATA_HEADER_LENGTH, DataHeader, Setup, StatusMessage, flags};
 
@@ -7,7 +7,7 @@ pub const SESSION: i32 = 77;
 pub const INITIAL_TERM: i32 = 50;
 pub const TERM: usize = 64 * 1024;
 
-/// A frame as it travels.
+/// Returns an encoded frame.
 pub fn encoded(encode: impl FnOnce(&mut [u8]) -> usize) -> Vec<u8> {
     let mut bytes = vec![0; 2048];
     let length = encode(&mut bytes);
@@ -15,12 +15,12 @@ pub fn encoded(encode: impl FnOnce(&mut [u8]) -> usize) -> Vec<u8> {
     bytes
 }
 
-/// The SETUP of [`SESSION`] at the start of its stream.
+/// Returns the SETUP of [`SESSION`] at the start of its stream.
 pub fn setup() -> Setup {
     setup_at(0)
 }
 
-/// The SETUP of [`SESSION`] at a position.
+/// Returns the SETUP of [`SESSION`] at a position.
 pub fn setup_at(position: i64) -> Setup {
     Setup {
         wants_response: false,
@@ -49,7 +49,7 @@ pub fn header_at(position: i64) -> DataHeader {
     }
 }
 
-/// A datagram with one message of `length` bytes, a multiple of 32 with its header.
+/// Returns a datagram with one message. `length` is that of the frame with its header, a multiple of 32.
 pub fn data(position: i64, length: usize) -> Vec<u8> {
     data_of(header_at(position), length)
 }
@@ -78,7 +78,7 @@ pub fn heartbeat_with(position: i64, flags: u8) -> Vec<u8> {
     })
 }
 
-/// Padding of `length` bytes, of which only the header travels.
+/// Returns a padding frame of `length` bytes, of which only the header is sent.
 pub fn padding(position: i64, length: usize) -> Vec<u8> {
     let header = DataHeader {
         frame_length: length as i32,
@@ -89,7 +89,7 @@ pub fn padding(position: i64, length: usize) -> Vec<u8> {
     encoded(|out| header.encode(out))
 }
 
-/// A status message of an endpoint, for what [`Seen`] leaves out.
+/// Decodes a status message, for the fields that [`Seen`] does not have.
 pub fn status_message(datagram: &[u8]) -> StatusMessage<'_> {
     StatusMessage::decode(datagram).expect("a status message")
 }

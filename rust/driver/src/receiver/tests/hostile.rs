@@ -1,4 +1,4 @@
-//! Any datagrams in any order: the receiver goes on, and stores only where it may.
+//! Property test with arbitrary datagrams: the receiver continues to work, and stores data only where it is allowed.
 
 use std::ops::Range;
 
@@ -8,17 +8,17 @@ use proptest::prelude::*;
 
 use super::rig::*;
 
-/// What happens to an image.
+/// An event of an image.
 #[derive(Clone, Debug)]
 enum Step {
     Datagram(Vec<u8>),
-    /// A frame of data with this header in a datagram of this length.
+    /// A data frame with this header arrives in a datagram of this length.
     Data(DataHeader, usize),
-    /// The conductor schedules a status message for the high-water mark less this.
+    /// The conductor schedules a status message for the high-water mark minus this distance.
     Schedule(i64),
-    /// The conductor finds what is missing.
+    /// The conductor scans for gaps.
     Scan,
-    /// So many more pages are allocated.
+    /// This many more pages are allocated.
     Allocate(i64),
 }
 
@@ -106,7 +106,7 @@ proptest! {
                 }
             }
             let high_water_mark = image.high_water_mark();
-            prop_assert!(high_water_mark >= before, "it only rises");
+            prop_assert!(high_water_mark >= before, "it never falls");
             prop_assert!(high_water_mark <= end.min(told + TERM as i64 / 2).max(join));
             before = high_water_mark;
         }
@@ -114,12 +114,12 @@ proptest! {
         let untouched = |from: i64, to: i64| {
             (from..to).step_by(32).all(|at| image.bytes(at, 32) == [0; 32])
         };
-        prop_assert!(untouched(0, join), "what lies before");
-        prop_assert!(untouched(end, 3 * TERM as i64), "what lies behind");
+        prop_assert!(untouched(0, join), "data before the join position");
+        prop_assert!(untouched(end, 3 * TERM as i64), "data after the end");
     }
 }
 
-/// What the conductor would report of the term of `from`.
+/// Reports the first gap after `from`, as the conductor does.
 fn report(image: &Image, from: i64, high_water_mark: i64) {
     let positions = image.log.positions();
     let (begin, offset) = (positions.term_begin(from), positions.term_offset(from));

@@ -1,4 +1,4 @@
-//! Datagrams on their way into the log.
+//! Tests of the insertion of datagrams into the log.
 
 use aeron_memory::counters::system::SystemCounter;
 use aeron_protocol::frame::{DataHeader, Setup};
@@ -190,7 +190,7 @@ fn a_heartbeat_more_than_a_term_late_is_an_under_run() {
     assert_eq!(rig.count(SystemCounter::HeartbeatsReceived), 1);
 }
 
-/// A store to a page that the file system could not provide would end the process.
+/// Storing to a page that the file system cannot provide would kill the process.
 #[test]
 fn nothing_is_stored_beyond_the_pages_that_exist() {
     let mut rig = Rig::new();
@@ -227,7 +227,7 @@ fn a_setup_of_a_session_with_an_image_is_only_a_sign_of_life() {
     }
     assert!(rig.events().is_empty());
     assert_eq!(image.high_water_mark(), 0);
-    assert_eq!(rig.sent().len(), 3, "it is still told where the stream is");
+    assert_eq!(rig.sent().len(), 3, "status messages continue");
 }
 
 /// 04-159

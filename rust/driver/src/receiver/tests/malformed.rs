@@ -1,4 +1,4 @@
-//! Datagrams that are wrong, or look so: the captured cases for the data socket, with the recommended results.
+//! Tests with the recorded malformed datagrams for the data socket, and the recommended results.
 
 use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::log::gap;
@@ -7,10 +7,10 @@ use aeron_protocol::frame::{DataHeader, Setup};
 use super::rig::*;
 use crate::media::malformed::{Case, wanted_count};
 
-/// Where the image of some cases was joined.
+/// Join position of the image in some cases.
 const LATE_JOIN: i64 = 39_968;
 
-/// Counters that a case may move, with the names of the captures.
+/// Counters that a case may change, with their names in the recording.
 const COUNTERS: [(SystemCounter, &str); 5] = [
     (SystemCounter::InvalidPackets, "Invalid packets"),
     (SystemCounter::Errors, "Errors"),
@@ -41,7 +41,7 @@ fn wanted(case: Case<'_>) -> &str {
     }
 }
 
-/// Where a position is afterwards, if it moves: behind `name <before>->`.
+/// Returns the position after the case, if it changes: the number after `name <before>->`.
 fn wanted_position(wanted: &str, name: &str) -> Option<i64> {
     let (_, rest) = wanted.split_once(name)?;
     let (_, after) = rest.split_once("->")?;
@@ -49,14 +49,14 @@ fn wanted_position(wanted: &str, name: &str) -> Option<i64> {
     after[..end.unwrap_or(after.len())].parse().ok()
 }
 
-/// An image and where it was joined.
+/// An image and its join position.
 struct Joined {
     image: Image,
     join: i64,
 }
 
 impl Joined {
-    /// How far the stream was received, and how far that is complete.
+    /// Returns the high-water mark, and the position up to which the stream is complete.
     fn positions(&self) -> (i64, i64) {
         let high_water_mark = self.image.high_water_mark();
         let term = self.image.log.term(0);
@@ -73,7 +73,7 @@ impl Joined {
     }
 }
 
-/// The situation of a case: the image, if it has one.
+/// Creates the initial state of a case. Returns its image, if it has one.
 fn arrange(case: Case<'_>, rig: &mut Rig, endpoint: &Endpoint) -> Option<Joined> {
     let precondition = case.text("precondition");
     if precondition.starts_with("subscription") {
@@ -143,7 +143,7 @@ fn check(case: Case<'_>) {
         [Seen::Rttm(rttm)] if !rttm.is_request => "1 x RTTM0x00",
         other => panic!("{other:?} in {name}"),
     };
-    // What is missing is found, and asked for, by the conductor.
+    // The conductor finds the gaps and requests the missing bytes.
     let wanted_answer = wanted.split("sent back: ").nth(1).unwrap_or_default();
     let wanted_answer = wanted_answer.split(';').next().unwrap_or_default();
     let is_nak = wanted_answer.contains("NAK");

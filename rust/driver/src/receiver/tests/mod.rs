@@ -1,4 +1,4 @@
-//! The receiver on virtual time and a network in memory.
+//! Tests of the receiver, in virtual time and with a network in memory.
 
 mod endings;
 mod floods;

@@ -1,4 +1,4 @@
-//! A receiver with everything that it needs, the senders' side of it, and the conductor's.
+//! A receiver with all its parts, simulated senders, and a simulated conductor.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -40,7 +40,7 @@ pub fn address(text: &str) -> SocketAddr {
     text.parse().expect("an address")
 }
 
-/// Where the sender of most tests sends from.
+/// Returns the source address of the sender in most tests.
 pub fn sender() -> SocketAddr {
     address("127.0.0.1:9000")
 }
@@ -62,17 +62,17 @@ pub struct Rig {
     next_id: i64,
 }
 
-/// An endpoint with its first destination, as senders see it.
+/// An endpoint and its first destination.
 #[derive(Clone, Copy, Debug)]
 pub struct Endpoint {
-    pub id: EndpointId,
+    pub id: ReceiveEndpointId,
     pub receiver_id: i64,
     pub destination: DestinationId,
-    /// Where data is sent to.
+    /// Address for data.
     pub address: SocketAddr,
 }
 
-/// An image as the conductor sees it.
+/// An image with the conductor's state.
 pub struct Image {
     pub correlation_id: i64,
     pub log: LogBuffers<SharedBuffer>,
@@ -81,7 +81,7 @@ pub struct Image {
     pub naks_sent: AtomicCounter<SharedBuffer>,
 }
 
-/// What the conductor decides for an image.
+/// The conductor's parameters for an image.
 pub struct Options {
     pub is_reliable: bool,
     pub allocated_end: i64,
@@ -100,21 +100,21 @@ impl Default for Options {
     }
 }
 
-/// A frame of the receiver's, understood.
+/// A decoded frame of the receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// Session and stream.
+    /// Session id and stream id.
     SetupRequest(i32, i32),
-    /// Position of a stream that began with [`INITIAL_TERM`], window, whether it says that the receiver ends.
+    /// Position in a stream that begins with [`INITIAL_TERM`], window, and whether the receiver announces its end.
     Status(i64, i32, bool),
     Nak(Nak),
-    /// Code and text.
+    /// Error code and text.
     Error(i32, String),
     Rttm(Rttm),
     ResponseSetup(ResponseSetup),
 }
 
-/// A machine with one interface beside its loopback.
+/// A machine with one interface and a loopback interface.
 struct OneInterface;
 
 impl Interfaces for OneInterface {
@@ -188,7 +188,7 @@ impl Rig {
         }
     }
 
-    /// An endpoint that wants all sessions of [`STREAM`].
+    /// Opens an endpoint with an interest in all sessions of [`STREAM`].
     pub fn subscribed(&mut self, channel: &str) -> Endpoint {
         let endpoint = self.endpoint(channel, None);
         self.command(ReceiverCommand::AddSubscription {
@@ -198,7 +198,7 @@ impl Rig {
         endpoint
     }
 
-    /// An endpoint with one destination, which wants nothing yet.
+    /// Opens an endpoint with one destination and without an interest.
     pub fn endpoint(&mut self, channel: &str, group_tag: Option<i64>) -> Endpoint {
         self.endpoint_with_limit(channel, group_tag, usize::MAX)
     }
@@ -209,7 +209,7 @@ impl Rig {
         group_tag: Option<i64>,
         stream_session_limit: usize,
     ) -> Endpoint {
-        let id = self.next_id() as EndpointId;
+        let id = self.next_id() as ReceiveEndpointId;
         let (destination, destination_id, address) = self.destination(channel);
         let identity = ReceiverIdentity {
             receiver_id: FIRST_RECEIVER_ID + id as i64,
@@ -228,7 +228,7 @@ impl Rig {
         }
     }
 
-    /// One more destination of an endpoint.
+    /// Adds a destination to an endpoint.
     pub fn add_destination(&mut self, endpoint: &Endpoint, channel: &str) -> Endpoint {
         let (destination, destination_id, address) = self.destination(channel);
         self.command(ReceiverCommand::AddDestination {
@@ -273,47 +273,46 @@ impl Rig {
         self.network.open(&spec).expect("a free address")
     }
 
-    /// Hands a command to the receiver, which takes it at once; what comes of it stays to be seen.
+    /// Sends a command to the receiver, which executes it at once. Its events and frames stay in their queues.
     pub fn command(&mut self, command: ReceiverCommand) {
         self.commands.send(command);
         self.cycle();
     }
 
-    /// One duty cycle.
     pub fn cycle(&mut self) {
         self.receiver.do_work(self.now_ns);
     }
 
-    /// One duty cycle, so much later.
+    /// Advances the time by `time_ns` and runs one duty cycle.
     pub fn after(&mut self, time_ns: i64) {
         self.now_ns += time_ns;
         self.cycle();
     }
 
-    /// Duty cycles every millisecond for so long.
+    /// Runs a duty cycle every millisecond for `time_ns`.
     pub fn run(&mut self, time_ns: i64) {
         for _ in 0..time_ns / MS {
             self.after(MS);
         }
     }
 
-    /// A datagram of [`sender`] and a duty cycle.
+    /// Delivers a datagram of [`sender`] and runs a duty cycle.
     pub fn deliver(&mut self, to: &Endpoint, datagram: &[u8]) {
         self.deliver_from(sender(), to, datagram);
     }
 
-    /// A datagram and a duty cycle.
+    /// Delivers a datagram and runs a duty cycle.
     pub fn deliver_from(&mut self, from: SocketAddr, to: &Endpoint, datagram: &[u8]) {
         self.network.deliver(from, to.address, datagram);
         self.cycle();
     }
 
-    /// What the receiver has told the conductor since the last call.
+    /// Returns the receiver's events since the last call.
     pub fn events(&mut self) -> Vec<ReceiverEvent> {
         std::iter::from_fn(|| self.events.pop().ok()).collect()
     }
 
-    /// The images that the receiver has asked the conductor for since the last call.
+    /// Returns the images that the receiver has requested since the last call.
     pub fn image_requests(&mut self) -> Vec<ImageRequest> {
         self.events()
             .into_iter()
@@ -324,7 +323,7 @@ impl Rig {
             .collect()
     }
 
-    /// Makes the image that a SETUP frame is about; what was sent so far, the first status message included, is gone.
+    /// Creates the image for a SETUP frame. Discards the frames sent so far, including the first status message.
     pub fn image(&mut self, endpoint: &Endpoint, setup: Setup) -> Image {
         self.image_with(endpoint, setup, Options::default())
     }
@@ -340,7 +339,7 @@ impl Rig {
         image
     }
 
-    /// What the conductor does when it is asked for an image.
+    /// Creates the requested image, as the conductor does.
     pub fn create_image(&mut self, request: &ImageRequest, options: Options) -> Image {
         let setup = &request.setup;
         let log = new_log(setup);
@@ -381,12 +380,12 @@ impl Rig {
         image
     }
 
-    /// What was sent since the last call.
+    /// Returns the decoded frames that were sent since the last call.
     pub fn sent(&mut self) -> Vec<Seen> {
         self.sent_to().into_iter().map(|(_, seen)| seen).collect()
     }
 
-    /// What was sent since the last call, and where to.
+    /// Returns the decoded frames that were sent since the last call, with their destinations.
     pub fn sent_to(&mut self) -> Vec<(SocketAddr, Seen)> {
         self.network
             .take_sent()
@@ -402,7 +401,7 @@ impl Rig {
 }
 
 impl Image {
-    /// Bytes of the log from a position on.
+    /// Returns bytes of the log, beginning at a position.
     pub fn bytes(&self, position: i64, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         let offset = self.log.positions().term_offset(position);
@@ -410,7 +409,7 @@ impl Image {
         bytes
     }
 
-    /// Whether all of the log is zero.
+    /// Returns whether the whole log is zero.
     pub fn is_empty(&self) -> bool {
         (0..3).all(|partition| {
             let term = self.log.term(partition);

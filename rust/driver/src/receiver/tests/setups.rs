@@ -1,4 +1,5 @@
-//! Sessions before they have an image: what is asked for, what is created, what is left alone.
+//! Tests of sessions without an image: when a SETUP is requested, when an image is created, and which sessions are
+//! ignored.
 
 use aeron_memory::counters::system::SystemCounter;
 use aeron_protocol::frame::{DataHeader, Setup, StatusMessage};
@@ -180,7 +181,7 @@ fn a_known_control_address_is_asked_at_once_and_every_second_while_a_stream_is_w
     let control = address("127.0.0.1:24004");
     let any = [(control, Seen::SetupRequest(0, 0))];
     let endpoint = rig.endpoint(EXPLICIT, None);
-    assert_eq!(rig.sent_to(), any, "before anything is wanted, once");
+    assert_eq!(rig.sent_to(), any, "once, without an interest");
     rig.run(2_500 * MS);
     assert_eq!(rig.sent_to(), []);
     rig.command(ReceiverCommand::AddSubscription {

@@ -1,4 +1,4 @@
-//! What the sources of an image are told.
+//! Tests of the control frames that an image sends to its sources.
 
 use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::log::frame;
@@ -22,7 +22,7 @@ fn nak(term_offset: i32, length: i32) -> Seen {
     })
 }
 
-/// 04-142: the receiver's part of 02-57
+/// 04-142: the receiver's part of 02-57.
 #[test]
 fn a_status_message_goes_out_when_it_is_scheduled_and_200_ms_after_the_last() {
     let mut rig = Rig::new();
@@ -54,7 +54,7 @@ fn status_messages_come_from_the_socket_that_hears_the_data() {
     assert_eq!((sent[0].from, sent[0].to), (endpoint.address, sender()));
 }
 
-/// 02-60: the image's own end is the conductor's
+/// 02-60: the conductor decides about the end of the image itself.
 #[test]
 fn a_source_that_is_silent_for_five_seconds_is_told_no_more() {
     let mut rig = Rig::new();
@@ -70,7 +70,7 @@ fn a_source_that_is_silent_for_five_seconds_is_told_no_more() {
     assert!(rig.sent().len() >= 4);
 }
 
-/// 02-61, 04-152: for as long as the conductor lets it
+/// 02-61, 04-152: the conductor decides for how long.
 #[test]
 fn the_status_messages_of_an_image_that_ends_say_so() {
     let mut rig = Rig::new();
@@ -100,7 +100,7 @@ fn what_is_asked_for_goes_out_in_the_next_cycle() {
     assert_eq!(rig.sent(), [status(0)]);
 }
 
-/// Not when the socket cannot take it, and not in the error log; other failures are.
+/// If the socket just cannot accept the message, it is counted. Other failures go to the error log.
 #[test]
 fn a_status_message_that_is_not_sent_is_counted_or_noted() {
     let mut rig = Rig::new();
@@ -203,7 +203,7 @@ fn the_sources_of_a_rejected_image_are_told_why_and_nothing_else() {
     assert!(!rig.sent().is_empty(), "also a source that is silent");
 }
 
-/// 02-91, 04-168: the receiver's part
+/// 02-91, 04-168: the receiver's part.
 #[test]
 fn the_session_of_a_response_is_told_with_every_timed_status_message() {
     let mut rig = Rig::new();
@@ -263,7 +263,7 @@ fn a_measurement_for_this_receiver_or_for_any_is_answered() {
     assert_eq!(rig.count(SystemCounter::InvalidPackets), 0);
 }
 
-/// 02-74; 04-166: the receiver's part
+/// 02-74; 04-166: the receiver's part.
 #[test]
 fn round_trips_are_measured_where_congestion_control_wants_them() {
     let mut rig = Rig::new();

@@ -1,8 +1,8 @@
-//! [`FrameBoundaries`]: tells frames apart from bytes that only look like frames.
+//! [`FrameBoundaries`]: tells real frames from bytes that only resemble a frame.
 //!
-//! An aborted claim keeps its content, and a message may contain anything: both can hold the header of a frame at a place where no
-//! frame begins. A request for missing bytes names a position, and only a walk from a position where a frame certainly begins tells
-//! whether one begins there. So the sender notes such positions while it sends.
+//! An aborted claim keeps its content, and a message may contain anything. Both can contain the header of a frame at a
+//! position where no frame begins. A NAK names a position, and only a walk from a real frame shows whether a frame
+//! begins there. The sender therefore records such positions while it sends.
 
 use std::ops::Range;
 
@@ -11,24 +11,25 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::LogBuffers;
 use aeron_memory::log::frame::{FRAME_ALIGNMENT, aligned_length, offset as field};
 
-/// Most slices of a term. More cost memory, fewer make walks longer.
+/// Maximum number of slices of a term. More slices need more memory; fewer make the walks longer.
 const MAX_SLICES: usize = 1024;
-/// Shortest slice in bytes.
+/// Minimum length of a slice in bytes.
 const MIN_SLICE_LENGTH: usize = 4096;
 
-/// Positions where frames begin: at most one for each slice of the last term length of a stream.
+/// Positions at which frames begin: at most one for each slice of the stream's last term length.
 ///
-/// A walk begins at most two slices before the position that is asked for. Everything further back than a term length may have
-/// been cleaned, so a walk from there would find no frame.
+/// A walk begins at most two slices before the requested position. A term that is more than a term length back may have
+/// been cleaned, so a walk in such a term would find no frame.
 #[derive(Debug)]
 pub struct FrameBoundaries {
-    /// The slice of a position says its place. The noted position says whether it is of this slice or of an older one.
+    /// The index of a slice is the number of the slice modulo the length. The recorded position shows whether an entry
+    /// belongs to the slice or to an older slice with the same index.
     noted: Box<[i64]>,
     slice_bits: u32,
 }
 
 impl FrameBoundaries {
-    /// Boundaries of a stream that begins at `start_position`.
+    /// Creates the boundaries of a stream that begins at `start_position`.
     pub fn new(start_position: i64, term_length: usize) -> Self {
         let slice_length = (term_length / MAX_SLICES).max(MIN_SLICE_LENGTH);
         let mut boundaries = Self {
@@ -39,7 +40,7 @@ impl FrameBoundaries {
         boundaries
     }
 
-    /// Notes that a frame begins at `position`. Positions are noted in rising order.
+    /// Records that a frame begins at `position`. Positions must be recorded in ascending order.
     pub fn note(&mut self, position: i64) {
         let slice = position >> self.slice_bits;
         let index = self.index(slice);
@@ -48,7 +49,7 @@ impl FrameBoundaries {
         }
     }
 
-    /// Notes the frames of a GSO batch of `log`, which was cut into datagrams of `datagram_length` bytes.
+    /// Records the frames of a GSO batch of `log` that was cut into datagrams of `datagram_length` bytes.
     pub fn note_batch(
         &mut self,
         log: &LogBuffers<SharedBuffer>,
@@ -75,7 +76,7 @@ impl FrameBoundaries {
         }
     }
 
-    /// Whether a frame of `log` begins at `position`, which was sent less than a term length ago.
+    /// Returns whether a frame of `log` begins at `position`, which must have been sent less than a term length ago.
     pub fn begins_frame(&self, log: &LogBuffers<SharedBuffer>, position: i64) -> bool {
         let positions = log.positions();
         let term_begin = positions.term_begin(position);
@@ -92,7 +93,7 @@ impl FrameBoundaries {
         at == position
     }
 
-    /// The last noted position from `term_begin` to `position`; `term_begin` if there is none.
+    /// Returns the last recorded position from `term_begin` to `position`, else `term_begin`.
     fn last_before(&self, term_begin: i64, position: i64) -> i64 {
         let slices = (term_begin >> self.slice_bits)..=(position >> self.slice_bits);
         slices
@@ -107,7 +108,7 @@ impl FrameBoundaries {
     }
 }
 
-/// The last position at or before `position` where a frame could begin.
+/// Returns the last position at or before `position` at which a frame could begin.
 pub fn aligned_position(position: i64) -> i64 {
     position & !(FRAME_ALIGNMENT as i64 - 1)
 }

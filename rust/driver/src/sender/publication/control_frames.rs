@@ -1,4 +1,5 @@
-//! Handles the control frames that receivers send to a publication: status messages, NAKs, RTT measurements, errors, responses.
+//! Handles the control frames of receivers for a publication: status messages, NAKs, RTT measurements, errors, response
+//! setups.
 
 use std::net::SocketAddr;
 
@@ -12,7 +13,7 @@ use crate::sender::context::SenderContext;
 use crate::sender::endpoint::{Audience, SendEndpoint};
 use crate::sender::event::{PublicationErrorReport, SenderEvent};
 
-/// Says that a frame has no group tag.
+/// Stands for a frame without a group tag.
 const NO_GROUP_TAG: i64 = -1;
 
 impl SenderPublication {
@@ -20,13 +21,13 @@ impl SenderPublication {
         self.stream.log.term_length()
     }
 
-    /// Whether a status message speaks of a position near the sender's, or of none.
+    /// Returns whether the position of a status message is near the sender's, or the message has no position.
     pub(in crate::sender) fn is_in_range(&self, message: &StatusMessage<'_>) -> bool {
         let distance = self.position_of(message) - self.stream.sender_position;
         message.wants_setup || distance.unsigned_abs() <= self.term_length() as u64 / 2
     }
 
-    /// A status message arrived that is in range.
+    /// Handles a status message that is in range.
     pub(in crate::sender) fn on_status_message(
         &mut self,
         message: &StatusMessage<'_>,
@@ -56,7 +57,7 @@ impl SenderPublication {
         }
     }
 
-    /// A receiver asks for bytes again, as it may.
+    /// Handles a NAK: retransmits the requested bytes if flow control and the retransmit handler allow it.
     pub(in crate::sender) fn on_nak(
         &mut self,
         nak: &Nak,
@@ -87,7 +88,7 @@ impl SenderPublication {
         }
     }
 
-    /// Sends again what was asked for a while ago.
+    /// Sends the retransmits whose delay has ended.
     pub(super) fn send_delayed_retransmits(
         &mut self,
         endpoint: &mut SendEndpoint,
@@ -105,7 +106,7 @@ impl SenderPublication {
         }
     }
 
-    /// A receiver measures the round trip, or answers a challenge.
+    /// Handles an RTT frame: replies to a measurement, or accepts the response to a challenge.
     pub(in crate::sender) fn on_rttm(
         &mut self,
         rttm: &Rttm,
@@ -130,7 +131,9 @@ impl SenderPublication {
         self.stream.send(&datagram, endpoint, context);
     }
 
-    /// A receiver that has joined is sent what it missed since, as far as its window: it would have to ask for it otherwise.
+    /// Sends a validated receiver the data that it has missed since it joined, up to the end of its window.
+    ///
+    /// Otherwise it would have to request that data.
     fn on_answered_challenge(
         &mut self,
         rttm: &Rttm,
@@ -162,7 +165,10 @@ impl SenderPublication {
         );
     }
 
-    /// A receiver refuses the stream. Publishers are told of one that was alive; it repeats itself, they are told once.
+    /// Handles the rejection of the stream by a receiver.
+    ///
+    /// Publishers get an event if the receiver was alive. The receiver repeats the frame, but publishers get only one
+    /// event.
     pub(in crate::sender) fn on_error_frame(
         &mut self,
         frame: &ErrorFrame<'_>,
@@ -189,7 +195,7 @@ impl SenderPublication {
         )));
     }
 
-    /// A receiver names the session of the response stream.
+    /// Handles the frame in which a receiver names the session of the response stream.
     pub(in crate::sender) fn on_response_setup(
         &self,
         frame: &ResponseSetup,
@@ -199,7 +205,7 @@ impl SenderPublication {
             response_correlation_id,
         } = self.response
         {
-            context.tell_again(SenderEvent::ResponseSetup {
+            context.report_again(SenderEvent::ResponseSetup {
                 response_correlation_id,
                 response_session_id: frame.response_session_id,
             });
@@ -207,7 +213,7 @@ impl SenderPublication {
     }
 
     fn position_of(&self, message: &StatusMessage<'_>) -> i64 {
-        // Offsets are checked before; a negative one would only put the position out of range.
+        // Offsets are checked before. A negative one would only give a position that is out of range.
         let term_begin = self
             .stream
             .log
@@ -229,14 +235,14 @@ impl SenderPublication {
         }
     }
 
-    /// Tells the conductor how far the slowest receiver is, if that may have changed.
+    /// Reports the slowest receiver's position to the conductor, if it may have changed.
     pub(super) fn show_slowest_receiver(&mut self) {
         if let Some(position) = self.receivers.take_slowest_position() {
             self.status.set_slowest_receiver_position(position);
         }
     }
 
-    /// Notes that a receiver is alive, or leaves; answers whether its message counts.
+    /// Updates or removes a receiver. Returns whether its message is to be used.
     fn update_receivers(
         &mut self,
         status: &ReceiverStatus,

@@ -1,7 +1,11 @@
-//! [`SenderPublication`]: the sender's half of a publication that goes out on the network.
+//! [`SenderPublication`]: the sender's half of a network publication.
 //!
-//! Once per duty cycle it sends what is due: a setup while nobody has answered or somebody asked for one, data as far as flow
-//! control allows, a heartbeat when there was no data for a while, and what receivers lost (see [`control_frames`]).
+//! In each duty cycle, the sender calls `send`, which sends what is due:
+//!
+//! - a SETUP, if no receiver has responded yet or a receiver has requested one,
+//! - data up to the sender limit,
+//! - a heartbeat, if there was no data for a while,
+//! - retransmits (see [`control_frames`]).
 
 mod boundaries;
 mod control_frames;
@@ -17,86 +21,85 @@ use aeron_protocol::frame::{DataHeader, Setup, flags};
 
 use super::context::SenderContext;
 use super::endpoint::{Audience, SendEndpoint};
-use super::gso_batches::{Limits, Stop, Tail, cut};
+use super::gso_batches::{CutEnd, CutLimits, TailPolicy, cut};
 use super::receivers::Receivers;
 use crate::flow_control::FlowControl;
 use crate::publication::PublicationStatus;
 use crate::retransmit::RetransmitHandler;
 use crate::stream::StreamSession;
 use boundaries::{FrameBoundaries, aligned_position};
-use stream::Stream;
+use stream::SendStream;
 
-/// Time between two setups that nobody answers.
+/// Time between two SETUPs until a receiver responds.
 pub const SETUP_INTERVAL_NS: i64 = 100_000_000;
-/// Time without data after which a sign of life is due.
+/// Time without data after which a heartbeat is due.
 pub const HEARTBEAT_INTERVAL_NS: i64 = 100_000_000;
 
-/// What makes a publication's sending half.
+/// Parameters of the sending half of a publication.
 pub struct SenderPublicationConfig {
     /// Correlation id of the command that created the publication.
     pub registration_id: i64,
-    /// Its session.
     pub session_id: i32,
-    /// Its stream.
     pub stream_id: i32,
-    /// What publishers write to; its MTU is the longest datagram.
+    /// The log that publishers write; its MTU is the maximum length of a datagram.
     pub log: LogBuffers<SharedBuffer>,
-    /// Where the first frame goes.
+    /// Position of the first frame.
     pub start_position: i64,
-    /// What it counts.
     pub counters: PublicationCounters,
-    /// Says how far it may be sent.
+    /// Calculates the sender limit.
     pub flow_control: Box<dyn FlowControl>,
-    /// Says what is sent again.
+    /// Decides what is retransmitted and when.
     pub retransmits: RetransmitHandler,
-    /// Shared with the conductor.
+    /// State shared with the conductor.
     pub status: Arc<PublicationStatus>,
-    /// The channel's `ttl`, 0 if it has none or is not multicast.
+    /// The channel's `ttl`; 0 if it is not set or the channel is not multicast.
     pub ttl: u8,
-    /// The channel is multicast or has several destinations.
+    /// Whether the channel is multicast or has several destinations.
     pub has_group_semantics: bool,
-    /// Heartbeats after the end say that it is the end.
+    /// Whether heartbeats after the end have the end-of-stream flag.
     pub signal_eos: bool,
-    /// Whether it is about responses.
+    /// The publication's part in an exchange of requests and responses.
     pub response: Response,
-    /// A receiver that is silent for so long is gone.
+    /// Time without a status message after which a receiver is removed.
     pub connection_timeout_ns: i64,
 }
 
-/// What a publication has to do with responses.
+/// The part of a publication in an exchange of requests and responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// Nothing.
+    /// The publication carries neither requests nor responses.
     None,
-    /// It asks receivers for a response stream, on behalf of the subscription with this registration id.
+    /// The publication carries requests. It asks receivers for a response stream for the subscription with this
+    /// registration id.
     Requested {
         /// Registration id of the subscription.
         response_correlation_id: i64,
     },
-    /// It is one, for the image with this correlation id: silent until somebody asks for it, then it goes there.
+    /// The publication carries responses, for the image with this correlation id. It sends nothing until the requester
+    /// asks for it, and then sends to the requester.
     Given {
         /// Correlation id of the image.
         response_correlation_id: i64,
     },
 }
 
-/// Counters that the sender moves.
+/// Counters that the sender updates.
 #[derive(Clone, Debug)]
 pub struct PublicationCounters {
-    /// Everything before was sent.
+    /// Position up to which the stream was sent.
     pub sender_position: AtomicCounter<SharedBuffer>,
-    /// Up to here flow control allows sending.
+    /// Position up to which flow control allows sending.
     pub sender_limit: AtomicCounter<SharedBuffer>,
-    /// Times that flow control held back data.
+    /// Number of times that flow control held back data.
     pub back_pressure_events: AtomicCounter<SharedBuffer>,
     /// NAKs for this publication.
     pub naks_received: AtomicCounter<SharedBuffer>,
 }
 
-/// The sending half; see the [module](self). Made by the conductor, owned by the sender.
+/// The sending half; see the [module](self). The conductor creates it; the sender owns it.
 pub struct SenderPublication {
     registration_id: i64,
-    stream: Stream,
+    stream: SendStream,
     counters: PublicationCounters,
     flow_control: Box<dyn FlowControl>,
     retransmits: RetransmitHandler,
@@ -110,31 +113,31 @@ pub struct SenderPublication {
     sender_limit: i64,
     has_initial_connection: bool,
     is_setup_elicited: bool,
-    /// Data was sent since the limit last held it back.
+    /// Whether data was sent since flow control last held data back.
     tracks_sender_limit: bool,
     is_log_corrupt: bool,
     time_of_last_setup_ns: i64,
     time_of_last_data_or_heartbeat_ns: i64,
     time_of_last_data_ns: Option<i64>,
-    /// The last data sent was one frame per datagram.
+    /// Whether each datagram of the last batch that was sent contained a single frame.
     was_last_frame_alone: bool,
-    /// The receiver that was heard last said that it leaves the stream.
+    /// Whether the last status message announced that its receiver leaves the stream.
     has_last_receiver_left: bool,
-    /// A heartbeat has said that the stream has ended.
+    /// Whether a heartbeat was sent after the end of the stream.
     is_end_told: bool,
 }
 
-/// What one duty cycle did for a publication.
+/// Result of one duty cycle of a publication.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Progress {
-    /// Bytes of data and heartbeats.
+pub(super) struct SendProgress {
+    /// Bytes of data and heartbeats sent.
     pub bytes_sent: usize,
-    /// Small messages wait for others to share their datagram.
+    /// Whether small messages wait for others to share their datagram.
     pub is_waiting: bool,
 }
 
 impl SenderPublication {
-    /// A publication of which nothing was sent. Position and limit begin at the start position.
+    /// Creates a publication. Sender position and limit are at the start position.
     pub fn new(config: SenderPublicationConfig, now_ns: i64) -> Self {
         let position = config.start_position;
         config.counters.sender_position.set(position);
@@ -145,7 +148,7 @@ impl SenderPublication {
         let long_ago_ns = now_ns - SETUP_INTERVAL_NS.max(HEARTBEAT_INTERVAL_NS) - 1;
         Self {
             registration_id: config.registration_id,
-            stream: Stream {
+            stream: SendStream {
                 session_id: config.session_id,
                 stream_id: config.stream_id,
                 mtu_length: config.log.framing().mtu_length(),
@@ -179,12 +182,10 @@ impl SenderPublication {
         }
     }
 
-    /// Correlation id of the command that created the publication.
     pub fn registration_id(&self) -> i64 {
         self.registration_id
     }
 
-    /// Its stream and session.
     pub fn session(&self) -> StreamSession {
         StreamSession {
             stream_id: self.stream.stream_id,
@@ -197,7 +198,7 @@ impl SenderPublication {
         &mut self,
         endpoint: &mut SendEndpoint,
         context: &mut SenderContext,
-    ) -> Progress {
+    ) -> SendProgress {
         self.send_setup_if_due(endpoint, context);
         let mut progress = self.send_data(endpoint, context);
         if progress.bytes_sent == 0 {
@@ -209,7 +210,7 @@ impl SenderPublication {
         progress
     }
 
-    /// All destinations of the publication.
+    /// Returns the audience of all destinations.
     fn all(&self) -> Audience {
         Audience::All {
             publication: self.registration_id,
@@ -251,12 +252,16 @@ impl SenderPublication {
         }
     }
 
-    fn send_data(&mut self, endpoint: &mut SendEndpoint, context: &mut SenderContext) -> Progress {
+    fn send_data(
+        &mut self,
+        endpoint: &mut SendEndpoint,
+        context: &mut SenderContext,
+    ) -> SendProgress {
         if !self.may_have_data() {
-            return Progress::default();
+            return SendProgress::default();
         }
         let stream = &self.stream;
-        let limits = Limits {
+        let limits = CutLimits {
             mtu_length: stream.mtu_length,
             max_gso_batches: context.settings.max_messages_per_send,
             max_gso_batch_datagrams: endpoint.max_gso_batch_datagrams(stream.response_address),
@@ -268,21 +273,21 @@ impl SenderPublication {
             Err(corrupt) => {
                 self.is_log_corrupt = true;
                 context.errors.note(&format!(
-                    "publication cannot be sent any further: sessionId={} streamId={}: {corrupt}\n",
+                    "publication stopped: sessionId={} streamId={}: {corrupt}\n",
                     stream.session_id, stream.stream_id
                 ));
-                return Progress::default();
+                return SendProgress::default();
             }
         };
-        let is_waiting = cut.stop == Stop::Held;
+        let is_waiting = cut.stop == CutEnd::Held;
         if cut.batches.is_empty() {
-            // Once per stall: data must have been sent since the last one.
-            if cut.stop == Stop::Window && self.tracks_sender_limit {
+            // Counts each stall once: data must have been sent since the previous stall.
+            if cut.stop == CutEnd::Window && self.tracks_sender_limit {
                 self.tracks_sender_limit = false;
                 self.counters.back_pressure_events.add_release(1);
                 context.counters.flow_control_limits.add_release(1);
             }
-            return Progress {
+            return SendProgress {
                 bytes_sent: 0,
                 is_waiting,
             };
@@ -305,13 +310,15 @@ impl SenderPublication {
         }
         drop(cut);
         self.set_sender_position(position);
-        Progress {
+        SendProgress {
             bytes_sent,
             is_waiting,
         }
     }
 
-    /// Pages of a log exist from the first limit on that publishers were given; before, there is nothing to look at.
+    /// Returns whether the log may contain unsent data.
+    ///
+    /// Until publishers have a limit, the pages of the log may not exist, so the log must not be read.
     fn may_have_data(&self) -> bool {
         let stream = &self.stream;
         let has_begun = stream.sender_position > self.start_position
@@ -322,21 +329,24 @@ impl SenderPublication {
             && stream.sender_position < stream.log.positions().max_position()
     }
 
-    /// Small messages that come quickly wait for each other; the first after some silence does not wait, and one that finds
-    /// itself alone after another such one does not either: it is a question or an answer.
-    fn tail(&self, context: &SenderContext) -> Tail {
+    /// Returns whether the last datagram waits for more messages.
+    ///
+    /// Small messages in quick succession wait for each other. The first after a pause does not wait. A lone message
+    /// that follows another lone message does not wait either: it is probably part of a ping-pong of requests and
+    /// responses.
+    fn tail(&self, context: &SenderContext) -> TailPolicy {
         let wait_ns = context.settings.batch_wait_ns;
         let is_recent = |time_ns: i64| context.now_ns - time_ns < wait_ns;
         if !self.time_of_last_data_ns.is_some_and(is_recent) {
-            Tail::Send
+            TailPolicy::Send
         } else if self.was_last_frame_alone {
-            Tail::HoldSeveral
+            TailPolicy::HoldSeveral
         } else {
-            Tail::Hold
+            TailPolicy::Hold
         }
     }
 
-    /// Answers the bytes sent.
+    /// Sends a heartbeat if one is due. Returns the number of bytes sent.
     fn send_heartbeat_if_due(
         &mut self,
         endpoint: &mut SendEndpoint,
@@ -356,9 +366,11 @@ impl SenderPublication {
         if is_sent { DataHeader::LENGTH } else { 0 }
     }
 
-    /// Of padding only the header is sent, so padding can take the sender's position beyond the limit, and beyond everything that
-    /// receivers accept. If the last datagrams are lost then, receivers learn of it from a heartbeat that they do accept: one at
-    /// the limit.
+    /// Sends an additional heartbeat at the limit if the sender position is after it.
+    ///
+    /// The sender sends only the header of padding, so padding can move the sender position beyond the limit and beyond
+    /// the window of every receiver. Receivers ignore a heartbeat at that position. If the last datagrams were lost,
+    /// receivers detect the loss by the heartbeat at the limit.
     fn send_heartbeat_at_limit(&self, endpoint: &mut SendEndpoint, context: &SenderContext) {
         if self.sender_limit < self.stream.sender_position {
             let position = aligned_position(self.sender_limit);
@@ -366,7 +378,7 @@ impl SenderPublication {
         }
     }
 
-    /// Sends a heartbeat; returns whether it was taken.
+    /// Sends a heartbeat. Returns whether the socket accepted the heartbeat.
     fn send_heartbeat(
         &self,
         position: i64,
@@ -391,8 +403,9 @@ impl SenderPublication {
         self.stream.send(&datagram, endpoint, context)
     }
 
-    /// A receiver that left before the end may have come back, or is about to: only after the end was told does its leaving mean
-    /// that nobody waits for the end any more.
+    /// Publishes whether the only receiver has left after the end of the stream.
+    ///
+    /// A receiver that left before the end is ignored, because it may return.
     fn show_unicast_eos(&self) {
         self.status
             .set_received_unicast_eos(self.has_last_receiver_left && self.is_end_told);
@@ -408,7 +421,8 @@ impl SenderPublication {
         }
     }
 
-    /// Nothing was sent: time for those who may be gone, and for spies that stand in for receivers.
+    /// Runs when nothing was sent: removes receivers that have timed out, and moves the sender position with the spies
+    /// if they replace receivers.
     fn on_idle(&mut self, context: &SenderContext) {
         let mut limit = self.sender_limit;
         if self.status.has_spies_that_count() && !self.status.has_receivers() {

@@ -1,4 +1,4 @@
-//! [`Stream`]: a publication's bytes and the way out.
+//! [`SendStream`]: sends and retransmits the bytes of a publication.
 
 use std::net::SocketAddr;
 
@@ -11,31 +11,31 @@ use super::boundaries::FrameBoundaries;
 use crate::media::transport::GsoBatch;
 use crate::sender::context::SenderContext;
 use crate::sender::endpoint::{Audience, SendEndpoint};
-use crate::sender::gso_batches::{Limits, MAX_GSO_BATCHES, Tail, cut};
+use crate::sender::gso_batches::{CutLimits, MAX_GSO_BATCHES, TailPolicy, cut};
 
-/// What may be sent, and where to.
+/// The log of a publication, its position, and its response destination.
 #[derive(Debug)]
-pub struct Stream {
+pub struct SendStream {
     pub session_id: i32,
     pub stream_id: i32,
     pub log: LogBuffers<SharedBuffer>,
     pub mtu_length: usize,
-    /// Everything before was sent.
+    /// Position up to which the stream was sent.
     pub sender_position: i64,
-    /// Positions at which frames begin that can be sent again.
+    /// Recorded positions of frames, for retransmits.
     pub boundaries: FrameBoundaries,
     pub is_response: bool,
-    /// Where a response publication goes, once somebody asked for it.
+    /// Destination of a response publication; `None` until it is requested.
     pub response_address: Option<SocketAddr>,
 }
 
-impl Stream {
-    /// Whether there is anywhere to send to.
+impl SendStream {
+    /// Returns whether a destination is known.
     pub fn has_destination(&self) -> bool {
         !self.is_response || self.response_address.is_some()
     }
 
-    /// Sends GSO batches of the log. Returns how many were taken.
+    /// Sends GSO batches of the log. Returns how many were accepted.
     pub fn send_gso_batches(
         &self,
         batches: &[GsoBatch<'_>],
@@ -57,7 +57,7 @@ impl Stream {
         taken
     }
 
-    /// Sends a datagram that is not in the log; answers whether it was taken.
+    /// Sends a datagram that is not in the log. Returns whether it was accepted.
     pub fn send(
         &self,
         datagram: &[u8],
@@ -80,8 +80,11 @@ impl Stream {
         is_taken
     }
 
-    /// Sends up to `length` bytes of whole frames from `position` on again, if a frame begins there, and nothing that was not
-    /// sent before; answers the bytes, padding included.
+    /// Retransmits up to `length` bytes of whole frames from `position`, if a frame begins there.
+    ///
+    /// Returns the number of bytes, including padding.
+    ///
+    /// Only bytes that were sent before are retransmitted.
     pub fn resend(
         &self,
         position: i64,
@@ -96,15 +99,16 @@ impl Stream {
         let end = self
             .sender_position
             .min(position.saturating_add(length as i64));
-        let limits = Limits {
+        let limits = CutLimits {
             mtu_length: self.mtu_length,
             max_gso_batches: MAX_GSO_BATCHES,
             max_gso_batch_datagrams: endpoint.max_gso_batch_datagrams(self.response_address),
-            tail: Tail::Send,
+            tail: TailPolicy::Send,
         };
         let mut at = position;
         while at < end {
-            // A receiver may ask for what looks like a frame and is none: that is not sent, and nobody's fault here.
+            // A receiver may request bytes that only resemble a frame. They are not sent, and it is no error of this
+            // driver.
             let Ok(cut) = cut(&self.log, at, end - at, &limits) else {
                 break;
             };
@@ -128,14 +132,14 @@ impl Stream {
         resent
     }
 
-    /// Whether a frame of this stream begins at `position`.
+    /// Returns whether a frame of this stream begins at `position`.
     ///
-    /// The header is compared first, because it refuses nearly all forged requests without a walk.
+    /// The header is checked first, because that rejects nearly all forged requests without a walk.
     fn begins_frame(&self, position: i64) -> bool {
         self.has_header(position) && self.boundaries.begins_frame(&self.log, position)
     }
 
-    /// Whether the bytes at `position` are the header of a frame of this stream and of this place.
+    /// Returns whether the bytes at `position` are a frame header of this stream with this position.
     fn has_header(&self, position: i64) -> bool {
         let positions = self.log.positions();
         let (term, offset) = (self.log.term_at(position), positions.term_offset(position));

@@ -1,10 +1,12 @@
-//! The wait for company: small messages that come quickly share a datagram.
+//! Tests of the batch wait: small messages in quick succession share a datagram.
 
 use super::rig::*;
 
 const WAIT_NS: i64 = 20 * US;
 
-/// Duty cycles of a microsecond until something is sent, and the lengths of what was.
+/// Runs duty cycles, one each microsecond, until something is sent.
+///
+/// Returns their number and the lengths of the datagrams.
 fn cycles_until_sent(rig: &mut Rig) -> (usize, Vec<usize>) {
     for cycles in 1..1_000 {
         let worked = rig.after(US);
@@ -12,7 +14,7 @@ fn cycles_until_sent(rig: &mut Rig) -> (usize, Vec<usize>) {
         if !lengths.is_empty() {
             return (cycles, lengths);
         }
-        assert!(worked > 0, "a sender that waits must not go to sleep");
+        assert!(worked > 0, "a waiting sender must not idle");
     }
     panic!("nothing is sent");
 }

@@ -1,4 +1,4 @@
-//! Floods: whatever arrives, memory stays bounded, and one entry of the error log tells of it.
+//! Tests of floods: memory stays bounded, and the error log has one entry about the flood.
 
 use aeron_memory::counters::system::SystemCounter;
 
@@ -23,7 +23,7 @@ fn a_flood_of_dynamic_destinations_ends_at_1024() {
     let errors = rig.errors();
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(errors[0].0.contains("1024 dynamic destinations"));
-    // Those who are known are heard; those who went make room.
+    // Messages of known receivers are used. Receivers that have timed out make room for others.
     rig.status(&publication, 5_000, 0, WINDOW);
     assert_eq!(publication.limit(), 0);
     rig.now_ns += 5_001 * MS;

@@ -1,4 +1,4 @@
-//! Heartbeats, the end of a stream, and what receivers say at the end.
+//! Tests of heartbeats, of the end of a stream, and of control frames at the end.
 
 use aeron_memory::counters::system::SystemCounter;
 
@@ -93,7 +93,7 @@ fn retransmits_do_not_postpone_heartbeats_02_21() {
     assert_eq!(heartbeats, [105, 210]);
 }
 
-/// A receiver at [`peer`] says that it leaves the stream.
+/// Delivers a status message of the receiver at [`peer`] that says that it leaves the stream.
 fn leave(rig: &mut Rig, publication: &Publication) {
     let mut message = publication.status_message(RECEIVER, 0, WINDOW);
     message.is_end_of_stream = true;
@@ -152,7 +152,7 @@ fn a_receiver_that_left_and_came_back_is_lingered_for_until_it_knows_the_end() {
     assert!(publication.status.has_received_unicast_eos());
 }
 
-/// Its image is being made: the first status message comes later.
+/// The receiver's image is being created, so its first status message comes later.
 #[test]
 fn a_receiver_that_left_and_asks_for_a_setup_is_lingered_for() {
     let mut rig = Rig::new();
@@ -187,7 +187,7 @@ fn a_removed_endpoint_gives_its_address_back() {
     let id = rig.unicast().id;
     rig.command(SenderCommand::RemoveEndpoint(id));
     assert_eq!(rig.events(), [SenderEvent::EndpointReleased(id)]);
-    // Its slot is used again, by one that must not hear what was meant for the other.
+    // A new endpoint reuses its slot. It must not get control frames for the old one.
     let endpoint = rig.unicast();
     let publication = rig.publication(endpoint);
     rig.connect(&publication);

@@ -1,4 +1,4 @@
-//! Status messages, error frames, measurements of the round trip and response setups.
+//! Tests of status messages, error frames, RTT measurements and response setups.
 
 use aeron_memory::counters::system::SystemCounter;
 use aeron_protocol::frame::{ErrorFrame, ResponseSetup, Rttm};
@@ -94,14 +94,14 @@ fn a_receiver_that_is_silent_for_5_s_is_gone() {
     let publication = rig.connected();
     rig.after(4_999 * MS + 999_999);
     assert!(publication.status.has_receivers());
-    // Its message was the last thing that happened before.
+    // Now 5 s have passed since the receiver's last message.
     rig.after(1);
     assert!(!publication.status.has_receivers());
     publication
         .status
         .update_connection(publication.log.metadata());
     assert!(!publication.is_connected());
-    // One that stays in touch keeps the connection.
+    // A receiver that continues to send status messages keeps the publication connected.
     for _ in 0..40 {
         rig.run(200 * MS);
         rig.status(&publication, RECEIVER, 0, WINDOW);
@@ -132,7 +132,7 @@ fn a_measurement_is_answered_at_once_with_what_it_brought() {
     assert_eq!(rig.seen(), [Seen::Rttm(answer)]);
     let datagram = encode(64, |bytes| answer.encode(bytes));
     rig.datagram(peer(), publication.control, &datagram);
-    assert_eq!(rig.seen(), [], "an answer is not answered");
+    assert_eq!(rig.seen(), [], "a reply gets no reply");
 }
 
 /// 02-36, 02-37, 04-112
@@ -159,7 +159,7 @@ fn a_refusal_removes_the_receiver_and_is_told_once() {
         assert_eq!(report.destination_registration_id, -1);
         assert_eq!(report.source, peer());
         assert_eq!((report.error_code, &*report.message), (13, &b"no more"[..]));
-        // It is alive again, and refuses again.
+        // The receiver is alive again, and rejects the publication again.
         rig.status(&publication, RECEIVER, 0, WINDOW);
         rig.datagram(peer(), publication.control, &datagram);
         assert_eq!(rig.events().len(), 1);
@@ -275,7 +275,7 @@ fn control_frames_are_read_often_enough_while_there_is_data() {
         cycles.push(count);
     }
     assert_eq!(cycles[1..], [6, 6], "every sixth cycle, as it is set");
-    // Or when the time has come.
+    // After half of the status message timeout, the sender polls in any case.
     publication.offer(100);
     let message = publication.status_message(RECEIVER, publication.position(), WINDOW);
     let mut datagram = [0; 64];

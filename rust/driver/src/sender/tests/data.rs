@@ -1,4 +1,4 @@
-//! Data: what a datagram holds, how far it may go, and what happens when a socket takes less.
+//! Tests of data: the content of datagrams, the window, and sockets that accept less than they are given.
 
 use aeron_memory::counters::system::SystemCounter;
 
@@ -126,12 +126,12 @@ fn a_full_socket_leaves_the_position_and_counts() {
     }
     rig.network.set_room(Some(5));
     rig.cycle();
-    assert_eq!(rig.data().len(), 5, "half of the batch left");
+    assert_eq!(rig.data().len(), 5, "half of the batch was sent");
     assert_eq!(publication.position(), 0);
     assert_eq!(rig.count(SystemCounter::ShortSends), 1);
     rig.network.set_room(None);
     rig.cycle();
-    assert_eq!(rig.data().len(), 8, "all of it leaves again");
+    assert_eq!(rig.data().len(), 8, "the whole batch is repeated");
     assert_eq!(publication.position(), 8 * 1056);
     assert_eq!(rig.count(SystemCounter::ShortSends), 1);
 }
@@ -218,7 +218,8 @@ fn a_client_that_writes_nonsense_into_its_log_stops_only_its_own_stream() {
 fn nothing_is_looked_at_before_a_publisher_wrote() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
-    // Were it looked at, this would be an error: pages that nobody asked for may not exist.
+    // If the sender read the log, this frame would be an error. It must not, because pages may not exist before they
+    // are requested.
     use aeron_memory::Words;
     publication.log.term(0).store_i32_relaxed(0, i32::MAX);
     rig.run(20 * MS);
@@ -277,8 +278,8 @@ fn spies_stand_in_for_receivers_where_that_is_wanted_04_109() {
     publication.status.set_max_spy_position(160);
     rig.cycle();
     assert_eq!((publication.position(), publication.limit()), (160, 160));
-    assert_eq!(rig.data(), [], "nobody is there to be sent to");
-    // A receiver takes over.
+    assert_eq!(rig.data(), [], "there is no receiver");
+    // A receiver replaces the spy.
     rig.status(&publication, RECEIVER, 160, WINDOW);
     publication.offer(100);
     publication.status.set_max_spy_position(320);
@@ -344,7 +345,7 @@ fn a_response_publication_is_silent_until_it_is_asked_for() {
     rig.run(300 * MS);
     rig.status(&publication, RECEIVER, 0, WINDOW);
     rig.run(300 * MS);
-    assert_eq!(rig.sent(), [], "nobody has asked");
+    assert_eq!(rig.sent(), [], "not requested yet");
     assert_eq!(publication.position(), 0);
     let asking = address("127.0.0.1:6000");
     let request = publication.setup_request(RECEIVER);
@@ -352,6 +353,6 @@ fn a_response_publication_is_silent_until_it_is_asked_for() {
     rig.run(120 * MS);
     let sent = rig.sent();
     assert!(sent.iter().all(|sent| sent.to == asking));
-    assert!(sent.iter().any(|sent| sent.bytes[6] == 5), "a setup");
-    assert!(sent.iter().any(|sent| sent.bytes.len() == 160), "and data");
+    assert!(sent.iter().any(|sent| sent.bytes[6] == 5), "a SETUP");
+    assert!(sent.iter().any(|sent| sent.bytes.len() == 160), "the data");
 }

@@ -1,10 +1,10 @@
-//! Several destinations, and names that stand for another address after a while.
+//! Tests of several destinations, and of names whose address changes.
 
 use aeron_memory::counters::system::SystemCounter;
 
 use super::rig::*;
 use crate::sender::{
-    DestinationControl, EndpointId, ManualDestination, SenderCommand, SenderEvent,
+    DestinationControl, ManualDestination, SendEndpointId, SenderCommand, SenderEvent,
 };
 
 fn receivers(rig: &Rig) -> Vec<u16> {
@@ -15,7 +15,7 @@ fn at(port: u16) -> std::net::SocketAddr {
     std::net::SocketAddr::new(peer().ip(), port)
 }
 
-fn add(rig: &mut Rig, endpoint: EndpointId, registration_id: i64, port: Option<u16>) {
+fn add(rig: &mut Rig, endpoint: SendEndpointId, registration_id: i64, port: Option<u16>) {
     rig.command(SenderCommand::AddDestination {
         endpoint,
         destination: ManualDestination {
@@ -35,13 +35,13 @@ fn whoever_sends_a_status_message_is_a_destination_for_5_s() {
     let mut unknown = publication.setup_request(1);
     (unknown.session_id, unknown.stream_id) = (0, 0);
     rig.hear_from(at(7001), endpoint.control, &unknown);
-    assert_eq!(count.get(), 1, "whatever stream it is about");
+    assert_eq!(count.get(), 1, "for any stream");
     let joined = publication.status_message(1, 0, WINDOW);
     rig.hear_from(at(7001), endpoint.control, &joined);
     let message = publication.status_message(2, 0, WINDOW);
     rig.hear_from(at(7002), endpoint.control, &message);
     assert_eq!(count.get(), 2);
-    // Both receive, and say so.
+    // Both receivers send status messages.
     publication.offer(100);
     rig.cycle();
     for (receiver_id, port) in [(1, 7001), (2, 7002)] {
@@ -53,13 +53,13 @@ fn whoever_sends_a_status_message_is_a_destination_for_5_s() {
     publication.offer(100);
     rig.cycle();
     assert_eq!(receivers(&rig).len(), 2);
-    // One of them stays in touch.
+    // One of them continues to send status messages.
     for _ in 0..26 {
         rig.run(200 * MS);
         rig.hear_from(at(7002), endpoint.control, &message);
     }
     rig.run(200 * MS);
-    assert_eq!(count.get(), 1, "heartbeats found the other one silent");
+    assert_eq!(count.get(), 1, "the other timed out");
     rig.sent();
     publication.offer(100);
     rig.cycle();
@@ -79,9 +79,9 @@ fn a_receiver_is_known_by_its_id_and_port_02_86() {
     let message = publication.status_message(1, 0, WINDOW);
     rig.hear_from(at(7001), endpoint.control, &message);
     rig.hear_from(address("127.0.0.9:7001"), endpoint.control, &message);
-    assert_eq!(count.get(), 1, "it may move to another address");
+    assert_eq!(count.get(), 1, "its IP address may change");
     rig.hear_from(at(7002), endpoint.control, &message);
-    assert_eq!(count.get(), 2, "but not to another port");
+    assert_eq!(count.get(), 2, "its port may not change");
     rig.hear_from(
         at(7001),
         endpoint.control,
@@ -102,7 +102,7 @@ fn data_goes_where_clients_say_and_nowhere_else_02_87() {
     let message = publication.status_message(1, 0, WINDOW);
     rig.hear_from(at(7009), endpoint.control, &message);
     assert_eq!(count.get(), 0);
-    assert!(publication.is_connected(), "its word counts all the same");
+    assert!(publication.is_connected(), "its status message counts");
     publication.offer(100);
     rig.cycle();
     assert_eq!(rig.sent(), []);
@@ -143,7 +143,7 @@ fn data_goes_where_clients_say_and_nowhere_else_02_87() {
     publication.offer(100);
     rig.cycle();
     assert_eq!(receivers(&rig), [7002]);
-    // However long it is silent, it stays.
+    // A manual destination is not removed, even if its receiver sends nothing.
     rig.run(11_000 * MS);
     assert_eq!(count.get(), 1);
 }
@@ -195,7 +195,7 @@ fn a_socket_error_holds_the_position_back_for_all_destinations() {
     rig.cycle();
     assert_eq!(publication.position(), 0);
     assert!(rig.count(SystemCounter::ShortSends) > 0);
-    // What merely does not fit is the loss of that one.
+    // If the socket just cannot accept more, only this destination loses the data.
     rig.network.fail_sends(None);
     rig.network.set_room(Some(0));
     let before = rig.count(SystemCounter::ShortSends);
@@ -259,7 +259,7 @@ fn a_peer_that_does_not_answer_for_5_s_is_looked_up_every_second() {
     publication.offer(100);
     rig.cycle();
     assert_eq!(receivers(&rig), [5001]);
-    // An answer of a stream that is here gives it 5 s again.
+    // A status message for an existing stream restarts the timeout of 5 s.
     rig.run(4_900 * MS);
     assert_eq!(rig.events(), []);
 }
@@ -298,7 +298,7 @@ fn manual_destinations_are_looked_up_one_by_one() {
     let mut to = receivers(&rig);
     to.sort();
     assert_eq!(to, [7001, 7002]);
-    // Looked up once, it has 5 s to answer.
+    // After a lookup, the timeout is 5 s again.
     rig.run(3_000 * MS);
     assert_eq!(names(&mut rig), [""; 0]);
 }

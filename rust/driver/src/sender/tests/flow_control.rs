@@ -1,4 +1,4 @@
-//! Flow control at work in a publication; the strategies have tests of their own.
+//! Tests of flow control in a publication; the strategies have their own tests.
 
 use aeron_memory::counters::system::SystemCounter;
 use aeron_protocol::frame::ErrorFrame;
@@ -37,7 +37,7 @@ fn the_slowest_receiver_limits_until_it_was_silent_for_too_long() {
         publication.offer(992);
     }
     rig.settle();
-    // What the first one allowed is not taken back at once, but the slower one counts from now on.
+    // The limit that the first receiver allowed stays, but from now on the slower receiver decides.
     let limit = publication.limit();
     assert_eq!(limit, 4_096);
     assert_eq!(publication.position(), 4_096);
@@ -69,7 +69,7 @@ fn without_the_required_receivers_nothing_is_sent_and_nobody_connected_04_123() 
     rig.cycle();
     assert!(publication.is_connected());
     assert_eq!(publication.position(), 160);
-    // One leaves: the other is not enough.
+    // One receiver leaves; a single receiver is not enough.
     rig.run(900 * MS);
     rig.status(&publication, 1, 160, WINDOW);
     rig.run(500 * MS);

@@ -1,9 +1,9 @@
-//! GSO batches: what one call may send.
+//! Tests of GSO batches: which datagrams one call may send.
 
 use super::rig::*;
 use crate::media::transport::{MAX_GSO_BATCH_DATAGRAMS, MAX_GSO_BATCH_LENGTH};
 
-/// Datagrams and batch sizes of a publication with messages of these lengths, when a batch has up to `max` datagrams.
+/// Sends messages of these lengths in batches of up to `max` datagrams. Returns the datagrams and the batch sizes.
 fn sent(lengths: &[usize], max: usize) -> (Vec<Vec<u8>>, Vec<usize>) {
     let mut rig = Rig::new();
     rig.network.set_max_gso_batch_datagrams(max);

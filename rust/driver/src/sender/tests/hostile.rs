@@ -1,4 +1,5 @@
-//! Whatever receivers and strangers say, the sender sends what publishers wrote, in order, and no further than it may.
+//! Property test with arbitrary control frames: the sender sends the published messages, in order, and never beyond the
+//! limit.
 
 use aeron_memory::Words;
 use aeron_protocol::frame::{ErrorFrame, Nak, ResponseSetup, Rttm, StatusMessage};
@@ -11,24 +12,24 @@ use super::rig::*;
 enum Step {
     Offer(usize),
     Wait(i64),
-    /// Flags, where, window, receiver.
+    /// Flags, position, window, receiver id.
     Status(bool, bool, Place, i32, i64),
-    /// Where, length.
+    /// Position and length.
     Nak(Place, i32),
     Refusal(i64, Option<i64>),
     Rttm(bool, i64),
     ResponseSetup(i32),
     Garbage(Vec<u8>),
-    /// The socket takes so many datagrams more.
+    /// Sets how many more datagrams the socket accepts.
     Room(Option<usize>),
 }
 
-/// Somewhere in the stream.
+/// A position in the stream.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// So many bytes from the sender's position, which is where a frame begins more often than not.
+    /// At this distance in bytes from the sender position, often at the beginning of a frame.
     Near(i64),
-    /// A term and an offset.
+    /// A term id and a term offset.
     Any(i32, i32),
 }
 
@@ -46,7 +47,7 @@ impl Place {
     }
 }
 
-/// Most messages take this much of the log.
+/// Length of most messages in the log.
 const FRAME: i64 = 1_056;
 
 fn place() -> impl Strategy<Value = Place> {
@@ -147,8 +148,10 @@ fn datagram(step: &Step, publication: &Publication) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What was sent lies before the sender's position, is what stands in the log, and fits in the MTU. A part of a GSO batch that did
-/// not leave whole lies behind the position, but before the limit.
+/// Checks the sent datagrams: each equals the log at its position, fits into the MTU and ends before the sender
+/// position.
+///
+/// If a GSO batch was not sent completely, some datagrams may end after the sender position, but before the limit.
 fn check(rig: &Rig, publication: &Publication, last: i64, may_be_short: bool) {
     let position = publication.position();
     assert!((last..=publication.appender.position()).contains(&position));
@@ -187,7 +190,8 @@ proptest! {
         let (mut last, mut may_be_short) = (0, false);
         for step in &steps {
             match step {
-                // As far as publishers are ever allowed to run ahead, so that nothing is overwritten that may be sent again.
+                // Publishers never get further ahead than this. Otherwise they would overwrite data that may still be
+                // retransmitted.
                 Step::Offer(length) if publication.appender.position() - last < TERM / 2 => {
                     publication.offer(*length);
                 }

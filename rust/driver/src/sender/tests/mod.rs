@@ -1,4 +1,4 @@
-//! The sender on virtual time and a network in memory.
+//! Tests of the sender, in virtual time and with a network in memory.
 
 mod batching;
 mod bounds;

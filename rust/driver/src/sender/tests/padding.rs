@@ -1,6 +1,8 @@
-//! Padding in the middle of a term: aborted claims, and claims that were unblocked after their publisher had died.
+//! Tests of padding in the middle of a term: aborted claims, and claims that were unblocked after their publisher had
+//! died.
 //!
-//! Each claim holds headers of frames of this very stream, so that bytes of a claim that are sent pass for frames.
+//! Each claim contains frame headers of the same stream. If bytes of a claim were sent, they would therefore look like
+//! frames.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +15,7 @@ use crate::media::transport::MAX_GSO_BATCH_DATAGRAMS;
 
 const TERM_LENGTH: i64 = 16 * TERM;
 
-/// How a claim ends.
+/// The end of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Committed,
@@ -47,7 +49,9 @@ fn claim(publication: &mut Publication, length: usize, end: End) {
     }
 }
 
-/// A payload of `length` bytes of a frame at `begin`: at every place where a frame could begin stands the header of one.
+/// Returns a payload of `length` bytes for a frame at `begin`.
+///
+/// It has a frame header at every position where a frame could begin.
 fn false_frames(session_id: i32, begin: i64, length: usize) -> Vec<u8> {
     let mut payload = Vec::new();
     while payload.len() < length {
@@ -70,12 +74,12 @@ fn false_frames(session_id: i32, begin: i64, length: usize) -> Vec<u8> {
     payload
 }
 
-/// The frames that arrived, by position: how far each reaches.
+/// End positions of the received frames, by start position.
 #[derive(Default)]
 struct Arrived(BTreeMap<i64, i64>);
 
 impl Arrived {
-    /// Takes a datagram apart, each frame of which must stand in the log.
+    /// Adds the frames of a datagram. Checks that each of them is in the log.
     fn take(&mut self, publication: &Publication, datagram: &[u8]) {
         let first = header(datagram);
         if first.is_heartbeat(datagram.len()) {
@@ -106,7 +110,7 @@ impl Arrived {
         }
     }
 
-    /// End of the frames without a gap from the start on, and the length of the first gap.
+    /// Returns the end of the frames that are received without a gap, and the length of the first gap.
     fn first_gap(&self, end: i64) -> Option<(i64, i64)> {
         let mut position = 0;
         while let Some(next) = self.0.get(&position) {
@@ -140,7 +144,7 @@ fn publication_with_window(
     publication
 }
 
-/// Every frame of what was published arrives, whichever of the datagrams in `is_lost` have to be sent again.
+/// Asserts that every published frame arrives although `is_lost` drops datagrams, which must then be retransmitted.
 fn assert_all_arrives(rig: &mut Rig, publication: &Publication, mut is_lost: impl FnMut() -> bool) {
     let end = publication.appender.position();
     let mut arrived = Arrived::default();
@@ -233,7 +237,7 @@ fn what_is_sent_again_among_padding_is_as_written() {
     }
 }
 
-/// Padding at the end of a term is followed by the next term, which is another piece of memory.
+/// The next term after the padding is in a different part of the memory.
 #[test]
 fn streams_with_aborted_claims_go_on_in_the_next_term() {
     let mut rig = Rig::new();
@@ -262,7 +266,7 @@ fn streams_with_aborted_claims_go_on_in_the_next_term() {
     assert_eq!(arrived.first_gap(end), None);
 }
 
-/// Positions of the places of a claim where the header of a frame stands and no frame begins.
+/// Returns the positions in a claim that have a frame header, but at which no frame begins.
 fn false_positions(begin: i64, end: i64) -> impl Iterator<Item = i64> {
     (begin + HEADER_LENGTH as i64..end).step_by(HEADER_LENGTH)
 }
@@ -330,7 +334,9 @@ fn all_frames_of_the_last_half_term_can_be_sent_again() {
     }
 }
 
-/// Of padding only the header takes room, so a sender can pass its limit, and then its position is beyond what receivers accept.
+/// Only the header of padding is sent.
+///
+/// The sender position can therefore pass the limit, to a position that receivers ignore.
 #[test]
 fn a_sender_beyond_its_limit_sends_heartbeats_at_the_limit_too() {
     let mut rig = Rig::new();
@@ -358,7 +364,7 @@ fn a_sender_beyond_its_limit_sends_heartbeats_at_the_limit_too() {
     assert_eq!(rig.seen(), [Seen::Heartbeat(0xC0, end)]);
 }
 
-/// The end of a stream is where the sender is, so a heartbeat at the limit does not say it.
+/// The stream ends at the sender position. The heartbeat at the limit must therefore not have the end-of-stream flag.
 #[test]
 fn only_the_heartbeat_at_the_senders_position_says_that_the_stream_has_ended() {
     let mut rig = Rig::new();

@@ -1,4 +1,4 @@
-//! Answers to NAKs.
+//! Tests of retransmits after NAKs.
 
 use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::log::clean::clean;
@@ -7,7 +7,7 @@ use aeron_protocol::frame::Nak;
 use super::rig::*;
 use crate::sender::DestinationControl;
 
-/// A connected publication that has sent `count` messages of one frame of 1056 bytes each.
+/// Returns a connected publication that has sent `count` messages of one frame of 1056 bytes each.
 fn sent(rig: &mut Rig, count: usize) -> Publication {
     let mut publication = rig.connected();
     for _ in 0..count {
@@ -97,7 +97,7 @@ fn an_answer_ends_where_the_term_or_what_was_sent_ends() {
     assert!(publication.position() > TERM && term_end == TERM);
     rig.nak(&publication, 61 * 1_056, (TERM - 61 * 1_056) as i32);
     assert_eq!(rig.data(), [(61 * 1056, 1056 + 32)]);
-    // Nothing beyond the sender's position goes out this way, whatever is asked for.
+    // A NAK beyond the sender position never causes data to be sent.
     rig.nak(&publication, publication.position() - 1_056, 20_000);
     assert_eq!(rig.data().len(), 1);
 }
@@ -109,7 +109,7 @@ fn bytes_that_were_not_sent_are_not_sent_again() {
     let mut publication = sent(&mut rig, 8);
     rig.status(&publication, RECEIVER, publication.position(), 0);
     rig.run(20 * MS);
-    // Beyond the limit there are bytes, which only flow control may release.
+    // The log has bytes after the limit, which only flow control may release.
     let position = publication.position();
     for _ in 0..40 {
         publication.offer(1_000);
@@ -126,7 +126,9 @@ fn bytes_that_were_not_sent_are_not_sent_again() {
     assert_eq!(rig.count(SystemCounter::RetransmitsSent), 0);
 }
 
-/// Long batches leave at once, and the log is cleaned a term length behind: each datagram that may be sent again is.
+/// Long batches are sent at once, and the log is cleaned a term length before the sender.
+///
+/// Every datagram that may be retransmitted must be.
 #[test]
 fn any_datagram_of_long_batches_is_sent_again_after_the_log_was_cleaned_behind() {
     for mtu_length in [1_408, 8_192] {
@@ -281,7 +283,7 @@ fn a_request_for_nothing_is_counted_and_ignored_04_117() {
 fn a_range_that_begins_within_a_message_is_not_sent_whatever_the_message_holds() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
-    // The payload looks like frames all over.
+    // The payload consists of data that looks like frames.
     let mut message = Vec::new();
     for _ in 0..30 {
         let mut frame = [0; 32];

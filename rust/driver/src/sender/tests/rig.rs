@@ -1,4 +1,4 @@
-//! A sender with everything that it needs, and the receivers' side of it.
+//! A sender with all its parts, and simulated receivers.
 
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
@@ -31,7 +31,7 @@ pub const RECEIVER: i64 = 0x1122_3344_5566_7788;
 pub const MS: i64 = 1_000_000;
 pub const US: i64 = 1_000;
 
-/// Where the receiver of unicast publications hears.
+/// Returns the address of the receiver of unicast publications.
 pub fn peer() -> SocketAddr {
     address("127.0.0.1:5000")
 }
@@ -48,19 +48,19 @@ pub struct Rig {
     memory: DriverMemory,
     pub now_ns: i64,
     next_id: u64,
-    /// Commands wait for the next duty cycle.
+    /// If true, a command is executed only in the next duty cycle that the test runs.
     pub holds_commands: bool,
 }
 
 /// A send endpoint of the sender.
 #[derive(Clone, Copy)]
 pub struct OpenEndpoint {
-    pub id: EndpointId,
-    /// Where its control frames go.
+    pub id: SendEndpointId,
+    /// Address for control frames.
     pub control: SocketAddr,
 }
 
-/// A publication as its publisher, its receivers and the conductor see it.
+/// A publication with its publisher, its receivers and the conductor's state.
 pub struct Publication {
     pub registration_id: i64,
     pub session_id: i32,
@@ -69,11 +69,11 @@ pub struct Publication {
     pub log: LogBuffers<SharedBuffer>,
     pub counters: PublicationCounters,
     pub status: Arc<PublicationStatus>,
-    /// Where control frames go.
+    /// Address for control frames.
     pub control: SocketAddr,
 }
 
-/// What makes a publication, with what most tests want.
+/// Parameters of a publication, with defaults that suit most tests.
 pub struct Options {
     pub session_id: i32,
     pub start_position: i64,
@@ -108,11 +108,11 @@ impl Default for Options {
     }
 }
 
-/// A datagram of the sender's, understood.
+/// A decoded datagram of the sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     Setup(Setup),
-    /// Flags of the heartbeat, and its position.
+    /// Flags and position.
     Heartbeat(u8, i64),
     /// Position and length.
     Data(i64, usize),
@@ -138,7 +138,7 @@ impl Rig {
         Self::with(|_| {})
     }
 
-    /// Messages of the wait for company are sent at once, unless `configure` says otherwise.
+    /// Creates a rig without batch wait, unless `configure` sets one.
     pub fn with(configure: impl FnOnce(&mut Context)) -> Self {
         let mut context = Context {
             sender_batch_wait_ns: 0,
@@ -171,7 +171,7 @@ impl Rig {
         }
     }
 
-    /// An endpoint connected to [`peer`].
+    /// Opens an endpoint that is connected to [`peer`].
     pub fn unicast(&mut self) -> OpenEndpoint {
         let peer = Peer {
             name: Some("peer:5000".into()),
@@ -182,7 +182,7 @@ impl Rig {
         self.endpoint(Destinations::One(peer), None)
     }
 
-    /// An endpoint with several destinations, and the counter of their number.
+    /// Opens an endpoint with several destinations. Returns also the counter of their number.
     pub fn mdc(
         &mut self,
         control: DestinationControl,
@@ -193,7 +193,7 @@ impl Rig {
         (endpoint, counter)
     }
 
-    /// An endpoint that sends to `destinations`.
+    /// Opens an endpoint that sends to `destinations`.
     pub fn endpoint(
         &mut self,
         destinations: Destinations,
@@ -284,7 +284,7 @@ impl Rig {
         }
     }
 
-    /// A unicast publication whose first receiver has a window of [`WINDOW`] from the start on; what was sent so far is gone.
+    /// Adds a unicast publication whose first receiver has a window of [`WINDOW`]. Discards the frames sent so far.
     pub fn connected(&mut self) -> Publication {
         let endpoint = self.unicast();
         let publication = self.publication(endpoint);
@@ -292,7 +292,7 @@ impl Rig {
         publication
     }
 
-    /// The receiver's first status message, and the heartbeat that answers it.
+    /// Delivers the receiver's first status message, and discards the heartbeat that follows.
     pub fn connect(&mut self, publication: &Publication) {
         let position = publication.counters.sender_position.get();
         self.status(publication, RECEIVER, position, WINDOW);
@@ -300,7 +300,7 @@ impl Rig {
         self.network.take_sent();
     }
 
-    /// A duty cycle in which the sender gets a command.
+    /// Runs a duty cycle in which the sender gets a command.
     pub fn command(&mut self, command: SenderCommand) {
         self.commands.send(command);
         if !self.holds_commands {
@@ -308,25 +308,25 @@ impl Rig {
         }
     }
 
-    /// One duty cycle, and what came of it.
+    /// Runs one duty cycle. Returns the amount of work done.
     pub fn cycle(&mut self) -> usize {
         self.sender.do_work(self.now_ns)
     }
 
-    /// One duty cycle, so much later.
+    /// Advances the time by `time_ns` and runs one duty cycle.
     pub fn after(&mut self, time_ns: i64) -> usize {
         self.now_ns += time_ns;
         self.cycle()
     }
 
-    /// Duty cycles every millisecond for so long.
+    /// Runs a duty cycle every millisecond for `time_ns`.
     pub fn run(&mut self, time_ns: i64) {
         for _ in 0..time_ns / MS {
             self.after(MS);
         }
     }
 
-    /// Duty cycles at one moment, until there is nothing to do.
+    /// Runs duty cycles without advancing the time, until there is nothing to do.
     pub fn settle(&mut self) {
         for _ in 0..1_000 {
             if self.cycle() == 0 {
@@ -336,7 +336,7 @@ impl Rig {
         panic!("the sender does not come to rest");
     }
 
-    /// A receiver at [`peer`] sends a status message, which the sender reads.
+    /// Delivers a status message of a receiver at [`peer`], and lets the sender read it.
     pub fn status(
         &mut self,
         publication: &Publication,
@@ -348,7 +348,7 @@ impl Rig {
         self.hear(publication, &message);
     }
 
-    /// [`peer`] sends a status message, which the sender reads.
+    /// Delivers a status message from [`peer`], and lets the sender read it.
     pub fn hear(&mut self, publication: &Publication, message: &StatusMessage<'_>) {
         self.hear_from(peer(), publication.control, message);
     }
@@ -359,7 +359,9 @@ impl Rig {
         self.datagram(from, to, &datagram[..length]);
     }
 
-    /// A datagram arrives, and the sender reads it: one that has just sent what there was has time for that.
+    /// Delivers a datagram, and lets the sender read it.
+    ///
+    /// Extra cycles let it finish sending first, because it polls when there is time.
     pub fn datagram(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         self.settle();
         self.network.deliver(from, to, bytes);
@@ -390,17 +392,17 @@ impl Rig {
         self.datagram(from, publication.control, &datagram);
     }
 
-    /// What was sent since the last call.
+    /// Returns the datagrams that were sent since the last call.
     pub fn sent(&self) -> Vec<Sent> {
         self.network.take_sent()
     }
 
-    /// What was sent of any stream since the last call, understood.
+    /// Returns the decoded datagrams of all streams that were sent since the last call.
     pub fn seen(&self) -> Vec<Seen> {
         self.sent().iter().map(understood).collect()
     }
 
-    /// Position and length of the data that was sent since the last call.
+    /// Returns the position and length of the data that was sent since the last call.
     pub fn data(&self) -> Vec<(i64, usize)> {
         let data = |it: Seen| match it {
             Seen::Data(position, length) => Some((position, length)),
@@ -409,7 +411,7 @@ impl Rig {
         self.seen().into_iter().filter_map(data).collect()
     }
 
-    /// Times, from now on, of the datagrams that `is_meant`, in so many milliseconds.
+    /// Runs for `time_ms`. Returns the times of the datagrams that `is_meant` selects, in milliseconds from now.
     pub fn times_ms(&mut self, time_ms: i64, is_meant: impl Fn(&Seen) -> bool) -> Vec<i64> {
         let mut times = Vec::new();
         for at in 0..time_ms {
@@ -473,7 +475,7 @@ impl Publication {
         }
     }
 
-    /// Asks for a setup.
+    /// Returns a status message that requests a SETUP.
     pub fn setup_request(&self, receiver_id: i64) -> StatusMessage<'static> {
         StatusMessage {
             wants_setup: true,
@@ -492,7 +494,7 @@ pub fn is_heartbeat(seen: &Seen) -> bool {
     matches!(seen, Seen::Heartbeat(..))
 }
 
-/// What a datagram of a stream that begins with [`INITIAL_TERM`] and has terms of [`TERM`] bytes is.
+/// Decodes a datagram of a stream that begins with [`INITIAL_TERM`] and has terms of [`TERM`] bytes.
 pub fn understood(sent: &Sent) -> Seen {
     let frame = DataFrame::decode(&sent.bytes)
         .expect("the sender sends valid frames")
@@ -513,7 +515,7 @@ pub fn understood(sent: &Sent) -> Seen {
     }
 }
 
-/// The header of a data frame.
+/// Returns the header of a data frame.
 pub fn header(datagram: &[u8]) -> DataHeader {
     DataHeader::decode(datagram).expect("a data frame")
 }

@@ -1,4 +1,4 @@
-//! Setups: when they are sent, and what they say.
+//! Tests of SETUP frames: when they are sent, and their content.
 
 use super::rig::*;
 use crate::sender::{DestinationControl, Destinations, Peer, Response};
@@ -137,7 +137,7 @@ fn a_request_brings_a_setup_in_the_next_duty_cycle_if_the_last_is_old_enough() {
     assert_eq!(setups(&rig), 0, "nothing is sent from within the dispatch");
     rig.cycle();
     assert_eq!(setups(&rig), 1);
-    // The next request comes before 100 ms are over.
+    // The next request arrives within 100 ms.
     rig.run(50 * MS);
     rig.hear(&publication, &publication.setup_request(RECEIVER + 2));
     let times = rig.times_ms(200, is_setup);
@@ -154,7 +154,7 @@ fn elicited_setups_repeat_until_there_is_a_live_receiver_02_15() {
     rig.hear(&publication, &publication.setup_request(RECEIVER));
     assert_eq!(rig.times_ms(250, is_setup), [0, 101, 202]);
     rig.status(&publication, RECEIVER, 0, WINDOW);
-    // One more: the request is settled by the first setup that is sent while somebody listens.
+    // The publication has a receiver now, but the request is still open. The next SETUP ends the request.
     assert_eq!(rig.times_ms(500, is_setup).len(), 1);
 }
 

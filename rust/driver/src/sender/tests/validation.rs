@@ -1,4 +1,4 @@
-//! Dynamic destinations that have not shown that they receive: what they are sent, and what validates them.
+//! Tests of unvalidated destinations: how much they are sent, and what validates them.
 
 use std::net::SocketAddr;
 
@@ -16,8 +16,9 @@ fn victim() -> SocketAddr {
     address("127.0.0.1:7001")
 }
 
-/// A stream that runs because one receiver, at [`peer`], is validated and takes what comes. Another receiver is at [`victim`], or
-/// somebody says so.
+/// A running stream: a validated receiver at [`peer`] consumes everything.
+///
+/// Another receiver is at [`victim`], or its address is forged.
 struct Running {
     rig: Rig,
     publication: Publication,
@@ -49,13 +50,13 @@ impl Running {
         self.heard_hear_victim += MESSAGE_LENGTH;
     }
 
-    /// A receiver at the victim's address says how far it is.
+    /// Delivers a status message of a receiver at the victim's address with this position.
     fn victim_at(&mut self, position: i64) {
         let message = self.publication.status_message(1, position, WINDOW);
         self.hear_victim(&message);
     }
 
-    /// The stream goes on by so many messages of 1,000 bytes, one each millisecond.
+    /// Publishes messages of 1,000 bytes, one each millisecond.
     fn publish(&mut self, count: usize) {
         for _ in 0..count {
             self.publication.offer(1_000);
@@ -66,7 +67,7 @@ impl Running {
         }
     }
 
-    /// What was sent to the victim since the last call.
+    /// Returns the datagrams that were sent to the victim since the last call.
     fn seen(&mut self) -> Vec<Seen> {
         let sent = self.rig.sent();
         let meant: Vec<_> = sent
@@ -77,7 +78,7 @@ impl Running {
         meant.iter().map(understood).collect()
     }
 
-    /// The challenges among what was sent to the victim since the last call.
+    /// Returns the challenges that were sent to the victim since the last call.
     fn challenges(&mut self) -> Vec<Rttm> {
         let challenge = |seen: Seen| match seen {
             Seen::Rttm(rttm) if rttm.is_request => Some(rttm),
@@ -114,7 +115,7 @@ impl Running {
     fn assert_bounded(&mut self) {
         self.seen();
         let (sent, heard) = (self.sent_to_victim, self.heard_hear_victim);
-        assert!(sent > 0, "something came");
+        assert!(sent > 0, "nothing was sent");
         assert!(
             sent <= AMPLIFICATION_LIMIT * heard,
             "{sent} bytes for {heard}"

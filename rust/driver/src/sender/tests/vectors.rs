@@ -1,10 +1,10 @@
-//! The malformed control datagrams that were captured with the real driver's answers, each with what to do about it.
+//! Tests with the malformed control datagrams whose effect on the C driver was recorded.
 
 use super::rig::*;
 use crate::media::malformed::{Case, wanted_count};
 use aeron_memory::counters::system::SystemCounter;
 
-/// Counters that a case may move, with the names of the captures.
+/// Counters that a case may change, with their names in the recording.
 const COUNTERS: [(SystemCounter, &str); 7] = [
     (SystemCounter::InvalidPackets, "Invalid packets"),
     (SystemCounter::NaksReceived, "NAKs received"),
@@ -21,7 +21,7 @@ const COUNTERS: [(SystemCounter, &str); 7] = [
     (SystemCounter::Errors, "Errors"),
 ];
 
-/// What must happen: as 1.52.2 did where that is recommended, else as 1.53 does.
+/// Returns the expected result: the result of 1.52.2 if the case recommends it, else the result of 1.53.
 fn wanted(case: Case<'_>) -> &str {
     match (case.text("recommended"), case.text("expected_1_53")) {
         ("as observed", _) | (_, "same") => case.text("expected"),
@@ -54,7 +54,7 @@ fn check(case: Case<'_>) {
     let wanted = wanted(case);
     for ((counter, text), before) in COUNTERS.into_iter().zip(before) {
         let wanted_count = match counter {
-            // Theirs are the conductor's to count.
+            // The conductor counts errors, not the sender.
             SystemCounter::Errors => 0,
             _ => wanted_count(wanted, text),
         };
@@ -81,19 +81,19 @@ fn check(case: Case<'_>) {
     assert_eq!(
         answers,
         wanted_answers(wanted),
-        "answers in {name}: {wanted}"
+        "replies in {name}: {wanted}"
     );
     let refusals = rig.events().len();
     assert_eq!(
         refusals,
         usize::from(wanted.contains("PUBERR") || wanted.contains("ERRH"))
     );
-    // It goes on.
+    // The sender still works.
     rig.status(&publication, RECEIVER, publication.position(), 16_384);
     assert!(publication.is_connected(), "{name}");
 }
 
-/// The sum of `1 x DATA...`, `1 x SETUP...` and so on behind `sent back:`.
+/// Returns the number of frames sent back: the sum of `1 x DATA...`, `1 x SETUP...` and so on after `sent back:`.
 fn wanted_answers(wanted: &str) -> usize {
     let answers = wanted.split("sent back: ").nth(1).unwrap_or_default();
     let count = |part: &str| part.trim().split(" x ").next()?.parse::<usize>().ok();
@@ -106,7 +106,7 @@ fn wanted_answers(wanted: &str) -> usize {
         .sum()
 }
 
-/// A publication that has sent 4 frames of 1056 bytes to its receiver, which has taken them.
+/// Returns a publication that has sent 4 frames of 1056 bytes, all of which its receiver has consumed.
 fn arrange(rig: &mut Rig, session_id: i32) -> Publication {
     let endpoint = rig.unicast();
     let options = Options {

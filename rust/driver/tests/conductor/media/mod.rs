@@ -1,4 +1,4 @@
-//! The network in memory of the driver's unit tests.
+//! `MemoryNetwork`, shared with the driver's unit tests.
 
 pub use aeron_driver::media::transport;
 

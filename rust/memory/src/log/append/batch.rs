@@ -1,35 +1,36 @@
 //! Batches: many messages appended with one call.
 //!
-//! A batch is cut into runs. A run is claimed with one addition to the tail, and one release store makes all its messages
-//! readable. The outcome in the log is the same as that of offering the messages one by one.
+//! A batch is cut into runs. One addition to the tail claims a run, and one release store makes all its messages
+//! readable. The result in the log is the same as if the messages were offered one by one.
 
 use super::AppendError;
 use crate::log::frame::Framing;
 
-/// A run is ended by the message that makes it this long or longer, in bytes. Long enough to make its two atomic operations
-/// cheap, short enough for the subscriber to find the bytes in the cache of the publisher's core.
+/// A run ends with the message that makes it at least this long, in bytes. The value is large enough to make its two
+/// atomic operations cheap. It is small enough that the subscriber finds the bytes in the cache of the publisher's
+/// core.
 pub(super) const TARGET_RUN_LENGTH: usize = 16 * 1024;
-/// A run of several messages is not longer than this, in bytes, nor than the longest message: a publisher that dies inside a run
-/// takes all of it along.
+/// Maximum length in bytes of a run of several messages, which is also limited by the maximum message length. If a
+/// publisher dies inside a run, the whole run is lost.
 const MAX_RUN_LENGTH: usize = 64 * 1024;
 
 /// The messages of a batch.
 ///
-/// A message has the same length each time that it is asked for; a batch that changes meanwhile makes the call panic.
-pub trait Messages {
-    /// Number of messages.
+/// A message must have the same length in each call; if a batch changes during the call, the call panics.
+pub trait MessageBatch {
+    /// Returns the number of messages.
     fn count(&self) -> usize;
 
-    /// Bytes of the message at `index`, which is below [`count`](Self::count).
+    /// Returns the bytes of the message at `index`, which is below [`count`](Self::count).
     fn message(&self, index: usize) -> &[u8];
 
-    /// The length of all messages, if they have the same.
+    /// Returns the common length of all messages, if they have one.
     #[inline]
     fn uniform_length(&self) -> Option<usize> {
         None
     }
 
-    /// The reserved value in the headers of the message's frames. Asked for when the payload is written.
+    /// Returns the reserved value for the headers of the message's frames. Called when the payload is written.
     #[inline(always)]
     fn reserved_value(&self, index: usize) -> i64 {
         let _ = index;
@@ -37,7 +38,7 @@ pub trait Messages {
     }
 }
 
-impl<T: AsRef<[u8]>> Messages for [T] {
+impl<T: AsRef<[u8]>> MessageBatch for [T] {
     #[inline]
     fn count(&self) -> usize {
         self.len()
@@ -49,19 +50,19 @@ impl<T: AsRef<[u8]>> Messages for [T] {
     }
 }
 
-/// Messages of the same length that lie at a fixed distance in one piece of memory.
+/// Messages of the same length at a fixed distance in one piece of memory.
 #[derive(Debug, Clone, Copy)]
-pub struct Records<'a> {
+pub struct FixedLengthMessages<'a> {
     bytes: &'a [u8],
     length: usize,
     stride: usize,
     count: usize,
 }
 
-impl<'a> Records<'a> {
-    /// `count` records of `length` bytes, each beginning `stride` bytes after the one before.
+impl<'a> FixedLengthMessages<'a> {
+    /// Creates `count` records of `length` bytes; each begins `stride` bytes after the previous one.
     ///
-    /// `None` when `bytes` is too short for them.
+    /// Returns `None` if `bytes` is too short.
     pub fn new(bytes: &'a [u8], length: usize, stride: usize, count: usize) -> Option<Self> {
         let begin_of_last = count.saturating_sub(1).checked_mul(stride)?;
         let fits = count == 0 || begin_of_last.checked_add(length)? <= bytes.len();
@@ -74,7 +75,7 @@ impl<'a> Records<'a> {
     }
 }
 
-impl Messages for Records<'_> {
+impl MessageBatch for FixedLengthMessages<'_> {
     #[inline]
     fn count(&self) -> usize {
         self.count
@@ -91,16 +92,16 @@ impl Messages for Records<'_> {
     }
 }
 
-/// What a batch call appended.
+/// Result of appending a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appended {
-    /// Messages appended; 0 only when there was none to append.
+    /// Number of messages appended; 0 only if the batch was empty.
     pub messages: usize,
-    /// Stream position after the last of them, or of the publisher when there was none.
+    /// Stream position after the last appended message; if the batch was empty, the publisher's position.
     pub position: i64,
 }
 
-/// The first messages of a batch that go into one run.
+/// The first messages of a batch, which form one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) messages: usize,
@@ -108,11 +109,11 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// The messages from index `first` on that fit into `room` bytes of term and begin less than `window` bytes ahead, up to
-    /// the target length; a message longer than a run may be is a run of its own. Contains no message that is too long to be
-    /// sent; may be empty.
+    /// Plans a run that starts with the message `first`. Its messages fit into `room` bytes of the term, begin less
+    /// than `window` bytes ahead, and end at the target length. A message longer than the maximum run is a run alone.
+    /// The run contains no message that is too long to be sent, and may be empty.
     #[inline]
-    pub(super) fn plan<M: Messages + ?Sized>(
+    pub(super) fn plan<M: MessageBatch + ?Sized>(
         messages: &M,
         first: usize,
         framing: Framing,
@@ -147,7 +148,7 @@ impl Run {
         }
     }
 
-    fn plan_mixed<M: Messages + ?Sized>(
+    fn plan_mixed<M: MessageBatch + ?Sized>(
         messages: &M,
         first: usize,
         framing: Framing,
@@ -176,15 +177,15 @@ impl Run {
     };
 }
 
-/// Bytes that a run of several messages has at most.
+/// Returns the maximum number of bytes in a run of several messages.
 fn max_length(framing: Framing) -> usize {
     MAX_RUN_LENGTH.min(framing.max_message_length())
 }
 
-/// Appends run after run with `append_run`, which is handed the index of the next message, until all messages are appended
-/// or one cannot be for now. Nothing is left to append when `first` is the number of messages.
+/// Appends run after run with `append_run`, which receives the index of the next message. Stops when all messages are
+/// appended or one cannot be appended now. If `first` is the number of messages, nothing is left to append.
 #[inline]
-pub(super) fn append_runs<M: Messages + ?Sized>(
+pub(super) fn append_runs<M: MessageBatch + ?Sized>(
     messages: &M,
     first: usize,
     position: i64,

@@ -1,4 +1,4 @@
-//! Appending a block of frames that were formatted elsewhere, such as in a recording of the same stream.
+//! Appends a block of frames that were formatted elsewhere, for example in a recording of the same stream.
 
 use aeron_layout::frame::DataHeaderLayout;
 use aeron_layout::{I32, Layout};
@@ -9,10 +9,10 @@ use crate::log::frame::{HEADER_LENGTH, aligned_length, frame_type, offset as fie
 use crate::words::Words;
 
 impl<W: Words> ExclusiveAppender<W> {
-    /// Appends a block of frames which continues the stream at its position; answers the position after it.
+    /// Appends a block of frames that continues the stream at its position. Returns the position after the block.
     ///
-    /// The first header has this stream's session and stream ids and the term id and offset that come next; the frames fill
-    /// the block exactly. The whole block becomes readable at once.
+    /// The first header must have this stream's session id and stream id, and the next term id and offset. The frames
+    /// must fill the block exactly. The whole block becomes readable at once.
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
@@ -34,7 +34,7 @@ impl<W: Words> ExclusiveAppender<W> {
         Ok(self.position())
     }
 
-    /// Checks a block, and returns the header of its first frame.
+    /// Validates a block, and returns the header of its first frame.
     fn check_block<'a>(&self, block: &'a [u8]) -> Result<&'a DataHeaderLayout, InvalidBlock> {
         let remaining = self.log().term_length() - self.term_offset();
         if block.len() > remaining {
@@ -61,8 +61,8 @@ impl<W: Words> ExclusiveAppender<W> {
     }
 }
 
-/// Checks that the frames of a block fill it exactly, and returns the header of the first. An empty block has no first frame, which
-/// is wrong as well.
+/// Checks that the frames of a block fill it exactly, and returns the header of the first one. An empty block is
+/// refused, because it has no first frame.
 fn check_frames(block: &[u8]) -> Result<&DataHeaderLayout, InvalidBlock> {
     let mut at = 0;
     loop {

@@ -1,4 +1,4 @@
-//! [`Claim`]: a frame that its publisher fills in place.
+//! [`Claim`]: a frame that its publisher fills in place. Both appenders create claims.
 
 use std::mem::ManuallyDrop;
 
@@ -6,8 +6,8 @@ use crate::log::buffers::LogBuffers;
 use crate::log::frame::{HEADER_LENGTH, frame_type, offset as field};
 use crate::words::Words;
 
-/// A claimed frame of a log. Subscribers wait for it, so finish it soon: [`commit`](Self::commit) makes it readable,
-/// [`abort`](Self::abort) or dropping it makes it padding.
+/// A claimed frame of a log. Subscribers wait for the frame, so finish the claim soon: [`commit`](Self::commit) makes
+/// it readable, [`abort`](Self::abort) or dropping it makes it padding.
 #[derive(Debug)]
 pub struct Claim<'a, W: Words> {
     pub(super) log: &'a LogBuffers<W>,
@@ -17,9 +17,9 @@ pub struct Claim<'a, W: Words> {
     pub(super) position: i64,
 }
 
-/// Where a claimed frame lies: a claim without its log, to be kept where the log cannot be borrowed.
+/// Location of a claimed frame: a claim without its log, for code that cannot borrow the log.
 ///
-/// The claim is not finished by dropping this; [`attach`](Self::attach) it to its log and finish it there.
+/// Dropping this value does not finish the claim. To finish the claim, [`attach`](Self::attach) it to its log.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "subscribers wait for the claim to be committed or aborted"]
 pub struct ClaimedFrame {
@@ -30,7 +30,7 @@ pub struct ClaimedFrame {
 }
 
 impl ClaimedFrame {
-    /// The claim, in the log that it was made in.
+    /// Returns the claim in its log. `log` must be the log in which the frame was claimed.
     #[inline]
     pub fn attach<W: Words>(self, log: &LogBuffers<W>) -> Claim<'_, W> {
         Claim {
@@ -44,25 +44,25 @@ impl ClaimedFrame {
 }
 
 impl<'a, W: Words> Claim<'a, W> {
-    /// The term that holds the frame.
+    /// Returns the term that contains the frame.
     #[inline]
     pub fn term(&self) -> &'a W {
         self.log.term(self.partition)
     }
 
-    /// Where in the term the payload begins.
+    /// Returns the offset of the payload in the term.
     #[inline]
     pub fn payload_offset(&self) -> usize {
         self.offset + HEADER_LENGTH
     }
 
-    /// Bytes of the payload.
+    /// Returns the length of the payload in bytes.
     #[inline]
     pub fn payload_length(&self) -> usize {
         self.length
     }
 
-    /// Stream position after the frame.
+    /// Returns the stream position after the frame.
     #[inline]
     pub fn position(&self) -> i64 {
         self.position
@@ -71,7 +71,7 @@ impl<'a, W: Words> Claim<'a, W> {
     /// Copies `bytes` into the payload from `offset` on.
     ///
     /// # Panics
-    /// When they do not lie within the payload.
+    /// If `bytes` do not fit into the payload.
     #[inline]
     pub fn put(&self, offset: usize, bytes: &[u8]) {
         let within = offset <= self.length && bytes.len() <= self.length - offset;
@@ -84,25 +84,25 @@ impl<'a, W: Words> Claim<'a, W> {
         self.term().copy_in(self.payload_offset() + offset, bytes);
     }
 
-    /// Sets the flags of the frame, which are those of an unfragmented message at first.
+    /// Sets the flags of the frame. The initial flags are those of an unfragmented message.
     pub fn set_flags(&self, flags: u8) {
         self.term()
             .store_u8_relaxed(self.offset + field::FLAGS, flags);
     }
 
-    /// Sets the type of the frame, which is DATA at first.
+    /// Sets the type of the frame. The initial type is DATA.
     pub fn set_frame_type(&self, frame_type: u16) {
         self.term()
             .store_u16_relaxed(self.offset + field::TYPE, frame_type);
     }
 
-    /// Sets the frame's reserved value, which is 0 at first.
+    /// Sets the frame's reserved value. The initial value is 0.
     pub fn set_reserved_value(&self, value: i64) {
         self.term()
             .store_i64_relaxed(self.offset + field::RESERVED_VALUE, value);
     }
 
-    /// Makes the frame readable; answers the stream position after it.
+    /// Makes the frame readable. Returns the stream position after the frame.
     #[inline]
     pub fn commit(self) -> i64 {
         let claim = ManuallyDrop::new(self);
@@ -115,7 +115,7 @@ impl<'a, W: Words> Claim<'a, W> {
         drop(self);
     }
 
-    /// Gives up the borrow of the log; the claim stays unfinished.
+    /// Releases the borrow of the log; the claim stays unfinished.
     #[inline]
     pub fn detach(self) -> ClaimedFrame {
         let claim = ManuallyDrop::new(self);

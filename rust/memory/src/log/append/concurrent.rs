@@ -1,25 +1,25 @@
-//! [`ConcurrentAppender`]: any number of publishers append to one log.
+//! [`ConcurrentAppender`]: appends to a log that has any number of publishers.
 
-use super::batch::{Appended, Messages, Run, append_runs};
+use super::batch::{Appended, MessageBatch, Run, append_runs};
 use super::claim::Claim;
-use super::source::{Parts, Source};
+use super::source::{MessageSource, Parts};
 use super::writer::FrameWriter;
-use super::{AppendError, Stop};
+use super::{AppendError, AppendStop};
 use crate::log::buffers::LogBuffers;
 use crate::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length, flags, frame_type};
 use crate::log::position::{RawTail, partition_of_count};
-use crate::log::reader::Fragment;
+use crate::log::reader::LogFragment;
 use crate::log::rotation::rotate;
 use crate::words::Words;
 
-/// Appends to a log that other publishers, in this or other processes, append to as well. Usable from several threads.
+/// Appends to a log to which other publishers of any process may also append. Usable from several threads.
 #[derive(Debug, Clone)]
 pub struct ConcurrentAppender<W> {
     log: LogBuffers<W>,
     max_position: i64,
 }
 
-/// The active term as found before a claim.
+/// The active term, as read before a claim.
 struct ActiveTerm {
     partition: usize,
     tail: RawTail,
@@ -27,7 +27,7 @@ struct ActiveTerm {
     position: i64,
 }
 
-/// Bytes of a term that belong to the caller.
+/// Bytes of a term that the caller has claimed.
 struct Space<'a, W> {
     writer: FrameWriter<'a, W>,
     partition: usize,
@@ -37,42 +37,47 @@ struct Space<'a, W> {
 }
 
 impl<W: Words> ConcurrentAppender<W> {
-    /// Appends to `log`.
+    /// Creates an appender to `log`.
     pub fn new(log: LogBuffers<W>) -> Self {
         let max_position = log.positions().max_position();
         Self { log, max_position }
     }
 
-    /// The log.
+    /// Returns the log.
     #[inline]
     pub fn log(&self) -> &LogBuffers<W> {
         &self.log
     }
 
-    /// Position of the tail, up to which all publishers together have claimed the stream.
+    /// Returns the position of the tail, up to which all publishers together have claimed the stream.
     #[inline]
     pub fn position(&self) -> i64 {
         self.log.producer_position()
     }
 
-    /// Appends a message; answers the stream position after it.
+    /// Appends a message. Returns the stream position after the message.
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
     #[inline]
     pub fn offer(&self, limit: i64, message: &[u8]) -> Result<i64, AppendError> {
-        self.append(limit, message, None::<fn(Fragment<'_, W>) -> i64>)
+        self.append(limit, message, None::<fn(LogFragment<'_, W>) -> i64>)
     }
 
-    /// As [`offer`](Self::offer) for a message in several parts.
+    /// Like [`offer`](Self::offer), for a message in several parts.
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
     pub fn offer_parts(&self, limit: i64, parts: &[&[u8]]) -> Result<i64, AppendError> {
-        self.append(limit, Parts::new(parts), None::<fn(Fragment<'_, W>) -> i64>)
+        self.append(
+            limit,
+            Parts::new(parts),
+            None::<fn(LogFragment<'_, W>) -> i64>,
+        )
     }
 
-    /// As [`offer`](Self::offer) from any source, asking `reserved_value` for the value in the header of each fragment.
+    /// Like [`offer`](Self::offer), from any source. Calls `reserved_value` for the value in the header of each
+    /// fragment.
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
@@ -83,13 +88,13 @@ impl<W: Words> ConcurrentAppender<W> {
         reserved_value: R,
     ) -> Result<i64, AppendError>
     where
-        S: Source,
-        R: FnMut(Fragment<'_, W>) -> i64,
+        S: MessageSource,
+        R: FnMut(LogFragment<'_, W>) -> i64,
     {
         self.append(limit, source, Some(reserved_value))
     }
 
-    /// Claims a frame with a payload of `length` bytes, to be filled in place.
+    /// Claims a frame with a payload of `length` bytes, which the caller then fills.
     ///
     /// # Errors
     /// See [`AppendError`]; a length above the maximum payload is refused before anything else.
@@ -116,12 +121,13 @@ impl<W: Words> ConcurrentAppender<W> {
         })
     }
 
-    /// Appends the messages from index `first` on, as many as the term and the limit allow; resume behind them.
+    /// Appends messages from index `first` on, as many as the term and the limit allow. Resume after the last one that
+    /// was appended.
     ///
     /// # Errors
-    /// See [`AppendError`]; not even the first of them was appended.
+    /// See [`AppendError`]; not even the first message was appended.
     #[inline]
-    pub fn offer_batch<M: Messages + ?Sized>(
+    pub fn offer_batch<M: MessageBatch + ?Sized>(
         &self,
         limit: i64,
         messages: &M,
@@ -132,7 +138,7 @@ impl<W: Words> ConcurrentAppender<W> {
         })
     }
 
-    fn append_run<M: Messages + ?Sized>(
+    fn append_run<M: MessageBatch + ?Sized>(
         &self,
         limit: i64,
         messages: &M,
@@ -142,11 +148,12 @@ impl<W: Words> ConcurrentAppender<W> {
         let term = self.active_term(limit, next_length)?;
         let framing = self.log.framing();
         let room = self.log.term_length() - term.tail.offset(self.log.term_length());
-        // Others may claim meanwhile: then the run begins that much further on, as any message may.
+        // Another publisher may claim bytes before this call does. The run then begins after those bytes and may exceed
+        // the limit, as a single message may.
         let window = limit.abs_diff(term.position);
         let mut run = Run::plan(messages, first, framing, room, window);
         if run.messages == 0 {
-            // The next message alone ends the term, or is refused.
+            // No message fits. Appending the next message alone either ends the term or returns the error.
             run = Run {
                 messages: 1,
                 length: super::framed_length(framing, next_length)?,
@@ -164,8 +171,8 @@ impl<W: Words> ConcurrentAppender<W> {
     #[inline(always)]
     fn append<S, R>(&self, limit: i64, source: S, reserved: Option<R>) -> Result<i64, AppendError>
     where
-        S: Source,
-        R: FnMut(Fragment<'_, W>) -> i64,
+        S: MessageSource,
+        R: FnMut(LogFragment<'_, W>) -> i64,
     {
         let length = source.remaining();
         let term = self.active_term(limit, length)?;
@@ -174,7 +181,7 @@ impl<W: Words> ConcurrentAppender<W> {
         Ok(space.end)
     }
 
-    /// The active term, when its tail is below the limit. `length` is what is about to be appended.
+    /// Returns the active term if its tail is below the limit. `length` is the number of bytes to append.
     #[inline(always)]
     fn active_term(&self, limit: i64, length: usize) -> Result<ActiveTerm, AppendError> {
         let metadata = self.log.metadata();
@@ -187,7 +194,8 @@ impl<W: Words> ConcurrentAppender<W> {
             return Err(AppendError::AdminAction);
         }
         let position = positions.position(tail.term_id(), tail.offset(positions.term_length()));
-        // At the end of the stream the limit may lie beyond it; adding to the last tail forever would overflow it.
+        // At the end of the stream, the limit may be after the end. Without this check, further additions would
+        // overflow the last tail.
         if position >= limit.min(self.max_position) {
             return Err(super::at_limit(&self.log, position, length).error(position, 0));
         }
@@ -224,22 +232,22 @@ impl<W: Words> ConcurrentAppender<W> {
         })
     }
 
-    /// Pads the rest of a term whose tail this caller took past the end, and rotates the log.
+    /// Pads the rest of a term after this caller moved its tail past the end, and rotates the log.
     #[cold]
     #[inline(never)]
-    fn end_of_term(&self, writer: FrameWriter<'_, W>, offset: usize, length: usize) -> Stop {
+    fn end_of_term(&self, writer: FrameWriter<'_, W>, offset: usize, length: usize) -> AppendStop {
         if !offset.is_multiple_of(FRAME_ALIGNMENT) {
-            return Stop::MisalignedTail;
+            return AppendStop::MisalignedTail;
         }
         let term_length = self.log.term_length();
         if offset < term_length {
             writer.padding(offset, term_length - offset);
         }
         if writer.term_begin + (offset + length) as i64 >= self.max_position {
-            return Stop::MaxPositionExceeded;
+            return AppendStop::MaxPositionExceeded;
         }
         let term_count = self.log.positions().term_count(writer.term_id);
         rotate(&self.log, term_count, writer.term_id);
-        Stop::AdminAction
+        AppendStop::AdminAction
     }
 }

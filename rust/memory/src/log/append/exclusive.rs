@@ -1,17 +1,17 @@
-//! [`ExclusiveAppender`]: the only publisher of a log.
+//! [`ExclusiveAppender`]: appends to a log that has one publisher.
 
-use super::batch::{Appended, Messages, Run, append_runs};
+use super::batch::{Appended, MessageBatch, Run, append_runs};
 use super::claim::Claim;
-use super::source::{Parts, Source};
+use super::source::{MessageSource, Parts};
 use super::writer::FrameWriter;
-use super::{AppendError, Stop};
+use super::{AppendError, AppendStop};
 use crate::log::buffers::LogBuffers;
 use crate::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length, flags, frame_type};
 use crate::log::position::{PARTITION_COUNT, RawTail, partition_of_count};
-use crate::log::reader::{CorruptLog, Fragment};
+use crate::log::reader::{CorruptLog, LogFragment};
 use crate::words::Words;
 
-/// Appends to a log that nobody else appends to. It knows the tail by itself and only tells the driver about it.
+/// Appends to a log that has no other publisher. Keeps the tail in private memory and only stores it for the driver.
 #[derive(Debug)]
 pub struct ExclusiveAppender<W> {
     log: LogBuffers<W>,
@@ -24,7 +24,7 @@ pub struct ExclusiveAppender<W> {
 }
 
 impl<W: Words> ExclusiveAppender<W> {
-    /// Appends to `log` from its tail on.
+    /// Creates an appender that continues at the tail of `log`.
     ///
     /// # Errors
     /// The tail is not on a frame boundary, or the active term precedes the first one.
@@ -47,48 +47,53 @@ impl<W: Words> ExclusiveAppender<W> {
         })
     }
 
-    /// The log.
+    /// Returns the log.
     #[inline]
     pub fn log(&self) -> &LogBuffers<W> {
         &self.log
     }
 
-    /// Stream position up to which this publisher has appended.
+    /// Returns the stream position up to which this publisher has appended.
     #[inline]
     pub fn position(&self) -> i64 {
         self.term_begin + self.term_offset as i64
     }
 
-    /// Id of the active term.
+    /// Returns the id of the active term.
     #[inline]
     pub fn term_id(&self) -> i32 {
         self.term_id
     }
 
-    /// Offset of the next frame in the active term.
+    /// Returns the offset of the next frame in the active term.
     #[inline]
     pub fn term_offset(&self) -> usize {
         self.term_offset
     }
 
-    /// Appends a message; answers the stream position after it.
+    /// Appends a message. Returns the stream position after the message.
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
     #[inline(always)]
     pub fn offer(&mut self, limit: i64, message: &[u8]) -> Result<i64, AppendError> {
-        self.append(limit, message, None::<fn(Fragment<'_, W>) -> i64>)
+        self.append(limit, message, None::<fn(LogFragment<'_, W>) -> i64>)
     }
 
-    /// As [`offer`](Self::offer) for a message in several parts.
+    /// Like [`offer`](Self::offer), for a message in several parts.
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
     pub fn offer_parts(&mut self, limit: i64, parts: &[&[u8]]) -> Result<i64, AppendError> {
-        self.append(limit, Parts::new(parts), None::<fn(Fragment<'_, W>) -> i64>)
+        self.append(
+            limit,
+            Parts::new(parts),
+            None::<fn(LogFragment<'_, W>) -> i64>,
+        )
     }
 
-    /// As [`offer`](Self::offer) from any source, asking `reserved_value` for the value in the header of each fragment.
+    /// Like [`offer`](Self::offer), from any source. Calls `reserved_value` for the value in the header of each
+    /// fragment.
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
@@ -99,13 +104,13 @@ impl<W: Words> ExclusiveAppender<W> {
         reserved_value: R,
     ) -> Result<i64, AppendError>
     where
-        S: Source,
-        R: FnMut(Fragment<'_, W>) -> i64,
+        S: MessageSource,
+        R: FnMut(LogFragment<'_, W>) -> i64,
     {
         self.append(limit, source, Some(reserved_value))
     }
 
-    /// Claims a frame with a payload of `length` bytes, to be filled in place.
+    /// Claims a frame with a payload of `length` bytes, which the caller then fills.
     ///
     /// # Errors
     /// See [`AppendError`]; a length above the maximum payload is refused before anything else.
@@ -132,7 +137,8 @@ impl<W: Words> ExclusiveAppender<W> {
         })
     }
 
-    /// Appends a frame of `length` bytes and a header, which subscribers skip; answers the stream position after it.
+    /// Appends a frame of `length` bytes and a header, which subscribers skip. Returns the stream position after the
+    /// frame.
     ///
     /// # Errors
     /// See [`AppendError`]; `length` may be up to the maximum message length.
@@ -147,12 +153,13 @@ impl<W: Words> ExclusiveAppender<W> {
         Ok(self.position())
     }
 
-    /// Appends the messages from index `first` on, as many as the term and the limit allow; resume behind them.
+    /// Appends messages from index `first` on, as many as the term and the limit allow. Resume after the last one that
+    /// was appended.
     ///
     /// # Errors
-    /// See [`AppendError`]; not even the first of them was appended.
+    /// See [`AppendError`]; not even the first message was appended.
     #[inline]
-    pub fn offer_batch<M: Messages + ?Sized>(
+    pub fn offer_batch<M: MessageBatch + ?Sized>(
         &mut self,
         limit: i64,
         messages: &M,
@@ -163,7 +170,7 @@ impl<W: Words> ExclusiveAppender<W> {
         })
     }
 
-    fn append_run<M: Messages + ?Sized>(
+    fn append_run<M: MessageBatch + ?Sized>(
         &mut self,
         limit: i64,
         messages: &M,
@@ -198,8 +205,8 @@ impl<W: Words> ExclusiveAppender<W> {
         reserved: Option<R>,
     ) -> Result<i64, AppendError>
     where
-        S: Source,
-        R: FnMut(Fragment<'_, W>) -> i64,
+        S: MessageSource,
+        R: FnMut(LogFragment<'_, W>) -> i64,
     {
         let length = source.remaining();
         self.check_limit(limit, length)?;
@@ -217,7 +224,7 @@ impl<W: Words> ExclusiveAppender<W> {
         Ok(())
     }
 
-    /// Claims `length` bytes, a multiple of 32, at the tail; answers their offset.
+    /// Claims `length` bytes, a multiple of 32, at the tail. Returns their offset.
     #[inline(always)]
     pub(super) fn claim(&mut self, length: usize) -> Result<usize, AppendError> {
         let offset = self.term_offset;
@@ -251,7 +258,7 @@ impl<W: Words> ExclusiveAppender<W> {
     /// Pads the rest of the term because `length` bytes do not fit into it, and rotates the log.
     #[cold]
     #[inline(never)]
-    fn end_of_term(&mut self, length: usize) -> Stop {
+    fn end_of_term(&mut self, length: usize) -> AppendStop {
         self.publish_tail(self.term_offset + length);
         let remaining = self.log.term_length() - self.term_offset;
         if remaining > 0 {
@@ -259,13 +266,14 @@ impl<W: Words> ExclusiveAppender<W> {
             self.term_offset = self.log.term_length();
         }
         if self.next_term() {
-            Stop::AdminAction
+            AppendStop::AdminAction
         } else {
-            Stop::MaxPositionExceeded
+            AppendStop::MaxPositionExceeded
         }
     }
 
-    /// Moves on to the next term; answers whether there is one. Its tail is set before the count that makes it the active one.
+    /// Makes the next term active. Returns whether there is one. Stores the tail of the next term before the count that
+    /// activates this term.
     pub(super) fn next_term(&mut self) -> bool {
         if self.term_begin + self.log.term_length() as i64 >= self.max_position {
             return false;

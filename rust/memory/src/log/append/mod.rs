@@ -1,39 +1,42 @@
-//! Appending to a log: one message, a claim to be filled in place, or a batch of messages.
+//! Appends to a log: one message, a claimed frame that the caller fills, or a batch of messages.
 //!
-//! [`ConcurrentAppender`] may be shared by any number of publishers in any number of processes, [`ExclusiveAppender`] is
-//! the only writer of its log. Both first advance the tail of the active term, which makes the bytes theirs, and then write
-//! frames whose length word turns positive last. A message that does not fit into the rest of the term is not split: the
-//! rest becomes padding, the log rotates to its next term, and the caller tries again ([`AppendError::AdminAction`]).
+//! Any number of publishers in any number of processes may share a log through [`ConcurrentAppender`]. An
+//! [`ExclusiveAppender`] is the only writer of its log. Both first advance the tail of the active term, which claims
+//! the bytes. Then they write frames, and store the positive length word last. A message that does not fit into the
+//! rest of the term is not split. The rest becomes padding, the log rotates to its next term, and the caller tries
+//! again ([`AppendError::AdminAction`]).
 //!
-//! The caller hands in the position limit that the driver gives to publishers. A message may begin below the limit and end
-//! beyond it.
+//! The caller passes the position limit that the driver sets for publishers. A message may begin below the limit and
+//! end above it.
 
 mod batch;
 mod block;
 mod claim;
 mod concurrent;
 mod exclusive;
+mod fill;
 mod source;
 mod writer;
 
-pub use batch::{Appended, Messages, Records};
+pub use batch::{Appended, FixedLengthMessages, MessageBatch};
 pub use claim::{Claim, ClaimedFrame};
 pub use concurrent::ConcurrentAppender;
 pub use exclusive::ExclusiveAppender;
-pub use source::{Parts, Source};
+pub use fill::{BlockSpace, FillBlockError, FilledBlock};
+pub use source::{MessageSource, Parts};
 
 use super::buffers::LogBuffers;
 use super::frame::{Framing, HEADER_LENGTH, aligned_length};
 use super::reader::CorruptLog;
 use crate::words::Words;
 
-/// Why nothing was appended.
+/// Reason why nothing was appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
-    /// At the limit, and nobody receives the stream. Normal until the first subscriber is there.
+    /// The position limit is reached, and there is no subscriber. Normal until the first subscriber connects.
     #[error("not connected: no subscriber receives the stream")]
     NotConnected,
-    /// At the limit: subscribers are too far behind. Try again.
+    /// The position limit is reached: subscribers read too slowly. Try again.
     #[error("back pressured: subscribers have not consumed enough")]
     BackPressured,
     /// The log is being rotated to its next term. Try again at once.
@@ -42,53 +45,53 @@ pub enum AppendError {
     /// The publication is closed.
     #[error("publication is closed")]
     Closed,
-    /// The stream has used up its 2^31 terms. Close the publication and make a new one.
+    /// The stream has used up its 2^31 terms. Close the publication and create a new one.
     #[error("maximum position exceeded: close the publication and add a new one")]
     MaxPositionExceeded,
-    /// The message, claim or padding is longer than it may be.
+    /// The message, claim or padding exceeds its maximum length.
     #[error("length {length} exceeds the maximum of {max} bytes")]
     TooLong {
-        /// Bytes asked for.
+        /// Requested length in bytes.
         length: usize,
-        /// Bytes allowed.
+        /// Maximum length in bytes.
         max: usize,
     },
-    /// The block is not a row of frames of this stream that continues at its position.
+    /// The block does not consist of frames that continue this stream at its position.
     #[error("block rejected: {0}")]
     InvalidBlock(InvalidBlock),
-    /// The log's memory holds what no publisher or driver writes.
+    /// The log's memory has a value that no publisher or driver writes.
     #[error(transparent)]
     Corrupt(#[from] CorruptLog),
 }
 
-/// What is wrong with a block of frames.
+/// Reason why a block of frames is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBlock {
-    /// It does not fit into the term.
+    /// The block does not fit into the term.
     #[error("{length} bytes do not fit into the {remaining} that remain in the term")]
     TooLong {
         /// Bytes of the block.
         length: usize,
-        /// Bytes left.
+        /// Bytes left in the term.
         remaining: usize,
     },
-    /// A field of its first header differs from what comes next in the stream.
+    /// A field of the first header of the block differs from the value that comes next in the stream.
     #[error("its first frame has {field} {found}, expected {expected}")]
     Field {
         /// Name of the field.
         field: &'static str,
         /// Value in the block.
         found: i32,
-        /// Value needed.
+        /// Expected value.
         expected: i32,
     },
-    /// Its frames do not add up to its length.
+    /// The lengths of the frames do not add up to the length of the block.
     #[error("its frames do not fill it exactly: the one at {0} has a wrong length")]
     Frames(usize),
 }
 
 impl AppendError {
-    /// The number that other Aeron clients return for this: -1 to -5, or -6 for an error of the arguments or the log.
+    /// Returns the number that other Aeron clients return: -1 to -5, or -6 for an error of the arguments or the log.
     pub fn code(self) -> i64 {
         match self {
             Self::NotConnected => -1,
@@ -101,10 +104,10 @@ impl AppendError {
     }
 }
 
-/// Why an append stopped, as one byte: what the rare paths answer. A larger answer would come back through memory, and
-/// the compiler would keep the answer of the common path in memory as well.
+/// Reason why an append stopped, as one byte: the result of the rare paths. A larger result would be returned through
+/// memory, and the compiler would then also keep the result of the common path in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stop {
+enum AppendStop {
     NotConnected,
     BackPressured,
     AdminAction,
@@ -112,8 +115,9 @@ enum Stop {
     MisalignedTail,
 }
 
-impl Stop {
-    /// As the error to answer; the tail is what was found at the offset `tail` of the term that begins at `term_begin`.
+impl AppendStop {
+    /// Returns the error for this reason. `tail` is the tail offset that was found in the term that begins at
+    /// `term_begin`.
     #[inline(always)]
     fn error(self, term_begin: i64, tail: usize) -> AppendError {
         match self {
@@ -126,21 +130,21 @@ impl Stop {
     }
 }
 
-/// Why nothing can be appended at `position`, which is at the limit.
+/// Returns the reason why nothing can be appended at `position`, which is at the limit.
 #[cold]
 #[inline(never)]
-fn at_limit<W: Words>(log: &LogBuffers<W>, position: i64, length: usize) -> Stop {
+fn at_limit<W: Words>(log: &LogBuffers<W>, position: i64, length: usize) -> AppendStop {
     let framed = aligned_length(length.min(isize::MAX as usize) + HEADER_LENGTH) as i64;
     if position.saturating_add(framed) >= log.positions().max_position() {
-        Stop::MaxPositionExceeded
+        AppendStop::MaxPositionExceeded
     } else if log.metadata().is_connected() {
-        Stop::BackPressured
+        AppendStop::BackPressured
     } else {
-        Stop::NotConnected
+        AppendStop::NotConnected
     }
 }
 
-/// Bytes of log that a message takes, if it may be sent at all.
+/// Returns the bytes of log that a message uses; an error if the message cannot be sent.
 #[inline(always)]
 fn framed_length(framing: Framing, length: usize) -> Result<usize, AppendError> {
     framing.framed_length(length).ok_or(AppendError::TooLong {

@@ -1,17 +1,17 @@
-//! Where the bytes of a message come from.
+//! [`MessageSource`]: provides the bytes of a message.
 
 use crate::words::Words;
 
-/// The bytes of one message, given from front to back.
-pub trait Source {
-    /// Bytes not yet given.
+/// The bytes of one message, written from front to back.
+pub trait MessageSource {
+    /// Returns the number of bytes not yet written.
     fn remaining(&self) -> usize;
 
-    /// Gives the next `length` bytes (at most [`remaining`](Self::remaining)) to `term` at `offset`.
+    /// Writes the next `length` bytes (at most [`remaining`](Self::remaining)) to `term` at `offset`.
     fn give<W: Words>(&mut self, length: usize, term: &W, offset: usize);
 }
 
-impl Source for &[u8] {
+impl MessageSource for &[u8] {
     #[inline(always)]
     fn remaining(&self) -> usize {
         self.len()
@@ -28,14 +28,14 @@ impl Source for &[u8] {
 /// A message in several parts.
 #[derive(Debug, Clone, Copy)]
 pub struct Parts<'a> {
-    /// The part being given, as far as it is not given yet.
+    /// The rest of the current part.
     current: &'a [u8],
     later: &'a [&'a [u8]],
     remaining: usize,
 }
 
 impl<'a> Parts<'a> {
-    /// The message that the parts make when joined in order. Parts may be empty.
+    /// Creates a message from parts, joined in order. Parts may be empty.
     pub fn new(parts: &'a [&'a [u8]]) -> Self {
         Self {
             current: &[],
@@ -47,7 +47,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-impl Source for Parts<'_> {
+impl MessageSource for Parts<'_> {
     #[inline]
     fn remaining(&self) -> usize {
         self.remaining

@@ -1,18 +1,19 @@
-//! Writing frames into claimed bytes of a term.
+//! [`FrameWriter`]: writes frames into claimed bytes of a term. Both appenders call it.
 //!
-//! A frame's length word is negative while the frame is written. The release fence behind that store keeps all other bytes
-//! of the frame from becoming visible before it, so that a driver who finds the frame abandoned knows its length. A run of
-//! frames works alike: its first length word is minus the length of the whole run until all of it is written.
+//! A frame's length word is negative while the frame is being written. After this store, a release fence ensures that
+//! the other bytes of the frame become visible only after the negative length. So a driver that finds the frame
+//! abandoned can read the length of the frame. A run of frames works in the same way: until all of it is written, its
+//! first length word is minus the length of the whole run.
 
 use std::ops::Range;
 
-use super::batch::Messages;
-use super::source::Source;
+use super::batch::MessageBatch;
+use super::source::MessageSource;
 use crate::log::buffers::LogBuffers;
 use crate::log::frame::{
     FirstWord, Framing, HEADER_LENGTH, aligned_length, flags, frame_type, offset as field,
 };
-use crate::log::reader::Fragment;
+use crate::log::reader::LogFragment;
 use crate::words::Words;
 
 /// Writes frames of one stream into one term.
@@ -33,12 +34,12 @@ impl<W> Clone for FrameWriter<'_, W> {
 impl<W> Copy for FrameWriter<'_, W> {}
 
 impl<W: Words> FrameWriter<'_, W> {
-    /// Writes a whole message from `offset` on, fragment by fragment. The bytes were claimed and are enough.
+    /// Writes a whole message from `offset` on, fragment by fragment. The claimed bytes must be enough.
     #[inline(always)]
     pub(super) fn message<S, R>(self, offset: usize, mut source: S, mut reserved: Option<R>)
     where
-        S: Source,
-        R: FnMut(Fragment<'_, W>) -> i64,
+        S: MessageSource,
+        R: FnMut(LogFragment<'_, W>) -> i64,
     {
         let length = source.remaining();
         if length <= self.log.framing().max_payload_length() {
@@ -52,8 +53,8 @@ impl<W: Words> FrameWriter<'_, W> {
     #[inline(never)]
     fn fragments<S, R>(self, mut offset: usize, mut source: S, mut reserved: Option<R>)
     where
-        S: Source,
-        R: FnMut(Fragment<'_, W>) -> i64,
+        S: MessageSource,
+        R: FnMut(LogFragment<'_, W>) -> i64,
     {
         for (place, length) in Fragments::new(self.log.framing(), source.remaining()) {
             self.frame(offset, place, length, &mut source, &mut reserved);
@@ -70,15 +71,15 @@ impl<W: Words> FrameWriter<'_, W> {
         source: &mut S,
         reserved: &mut Option<R>,
     ) where
-        S: Source,
-        R: FnMut(Fragment<'_, W>) -> i64,
+        S: MessageSource,
+        R: FnMut(LogFragment<'_, W>) -> i64,
     {
         let frame_length = HEADER_LENGTH + length;
         self.open(offset, frame_length, place, frame_type::DATA);
         source.give(length, self.term, offset + HEADER_LENGTH);
         if let Some(reserved) = reserved {
             let written = FirstWord::new(frame_length as i32, place, frame_type::DATA);
-            let fragment = Fragment::new(self.term, self.term_begin, offset, written);
+            let fragment = LogFragment::new(self.term, self.term_begin, offset, written);
             self.term
                 .store_i64_relaxed(offset + field::RESERVED_VALUE, reserved(fragment));
         }
@@ -111,7 +112,7 @@ impl<W: Words> FrameWriter<'_, W> {
 
     /// Writes the messages of `range` as one run of `run_length` bytes from `offset` on.
     #[inline(always)]
-    pub(super) fn run<M: Messages + ?Sized>(
+    pub(super) fn run<M: MessageBatch + ?Sized>(
         self,
         offset: usize,
         run_length: usize,
@@ -152,7 +153,7 @@ impl<W: Words> FrameWriter<'_, W> {
         at
     }
 
-    /// Writes one frame of a run; answers where the next one begins.
+    /// Writes one frame of a run. Returns the offset of the next one.
     #[inline(always)]
     fn run_frame(
         self,
@@ -174,7 +175,7 @@ impl<W: Words> FrameWriter<'_, W> {
         }
         self.term.copy_in(at + HEADER_LENGTH, payload);
         let reserved_value = reserved_value();
-        // Whatever the driver hands out to be written is zero.
+        // The driver zeroes a term before publishers write it.
         if reserved_value != 0 {
             self.term
                 .store_i64_relaxed(at + field::RESERVED_VALUE, reserved_value);
@@ -182,9 +183,9 @@ impl<W: Words> FrameWriter<'_, W> {
         next
     }
 
-    /// The words at 8 and 16 of a frame's header.
+    /// Returns the words at 8 and 16 of a frame's header.
     #[inline(always)]
-    fn rest_of_header(self, offset: usize) -> [i64; 2] {
+    pub(super) fn rest_of_header(self, offset: usize) -> [i64; 2] {
         let header = self.log.header();
         [
             header.offset_and_session(offset),
@@ -203,7 +204,7 @@ struct Fragments {
 }
 
 impl Fragments {
-    /// Of a message of `length` bytes, more than fit into one frame.
+    /// Splits a message of `length` bytes, which is longer than one frame.
     fn new(framing: Framing, length: usize) -> Self {
         Self {
             max_payload_length: framing.max_payload_length(),

@@ -1,4 +1,4 @@
-//! The two ids with which the requests of a session begin.
+//! [`RequestIds`]: the two ids at the start of a session's requests.
 
 use aeron_layout::Layout;
 use aeron_layout::archive_message::request::SessionRequestLayout;
@@ -12,14 +12,16 @@ use super::{ArchiveRequest, AuthConnectRequest, CloseSessionRequest, ConnectRequ
 pub struct RequestIds {
     /// Session that sends the request.
     pub control_session_id: i64,
-    /// Chosen by the client; the answer repeats it.
+    /// Chosen by the client; the response repeats it.
     pub correlation_id: i64,
 }
 
 impl RequestIds {
-    /// Reads the ids of a request, also of one that [`ArchiveRequest::decode`] refuses: the archive can answer it with an error.
+    /// Reads the ids of a request. Also works for a request that [`ArchiveRequest::decode`] refuses, so that the
+    /// archive can respond with an error.
     ///
-    /// Returns `None` for a message that is no request, for connect and close requests, and for a block that ends before the ids do.
+    /// Returns `None` for a message that is not a request, for connect and close requests, and for a block that ends
+    /// before the ids.
     #[must_use]
     pub fn of(message: &[u8]) -> Option<Self> {
         let (header, body) = MessageHeader::decode(message).ok()?;

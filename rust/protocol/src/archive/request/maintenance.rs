@@ -1,4 +1,4 @@
-//! Changes to recordings that exist.
+//! Requests that change existing recordings.
 
 use aeron_layout::archive_message::request::{
     MigrateSegmentsLayout, NewStartPositionLayout, RecordingRequestLayout, TruncateRecordingLayout,

@@ -1,4 +1,4 @@
-//! What a client asks of an archive, on the control request streams.
+//! Requests of a client to an archive, on the control request streams.
 
 mod ids;
 mod maintenance;
@@ -27,15 +27,15 @@ archive_message_set! {
         Connect(ConnectRequest<'a>),
         /// Close a control session.
         CloseSession(CloseSessionRequest),
-        /// Answer a challenge.
+        /// Respond to a challenge.
         ChallengeResponse(ChallengeResponse<'a>),
-        /// Say that the client is there.
+        /// Keep the session alive.
         KeepAlive(KeepAliveRequest),
-        /// Ask for the id of the archive.
+        /// Request the id of the archive.
         ArchiveId(ArchiveIdRequest),
         /// Record a stream.
         StartRecording(StartRecordingRequest<'a>),
-        /// Record a stream, by a subscription that may end by itself.
+        /// Record a stream, with a subscription that may end by itself.
         StartRecording2(StartRecordingRequest2<'a>),
         /// Stop the recordings of a channel and stream.
         StopRecording(StopRecordingRequest<'a>),
@@ -45,13 +45,13 @@ archive_message_set! {
         StopRecordingByIdentity(StopRecordingByIdentityRequest),
         /// Continue a recording.
         ExtendRecording(ExtendRecordingRequest<'a>),
-        /// Continue a recording, by a subscription that may end by itself.
+        /// Continue a recording, with a subscription that may end by itself.
         ExtendRecording2(ExtendRecordingRequest2<'a>),
         /// Replay a recording.
         Replay(ReplayRequest<'a>),
         /// Replay a recording up to the value of a counter.
         BoundedReplay(BoundedReplayRequest<'a>),
-        /// Ask for a token for a replay.
+        /// Request a token for a replay.
         ReplayToken(ReplayTokenRequest),
         /// Stop a replay.
         StopReplay(StopReplayRequest),
@@ -67,13 +67,13 @@ archive_message_set! {
         FindLastMatchingRecording(FindLastMatchingRecordingRequest<'a>),
         /// List subscriptions of the archive.
         ListRecordingSubscriptions(ListRecordingSubscriptionsRequest<'a>),
-        /// Ask for a start position.
+        /// Request a start position.
         StartPosition(StartPositionRequest),
-        /// Ask for the position of an active recording.
+        /// Request the position of an active recording.
         RecordingPosition(RecordingPositionRequest),
-        /// Ask for a stop position.
+        /// Request a stop position.
         StopPosition(StopPositionRequest),
-        /// Ask for the position after the last byte, active or not.
+        /// Request the position after the last byte, for an active or ended recording.
         MaxRecordedPosition(MaxRecordedPositionRequest),
         /// Cut the end of a recording.
         TruncateRecording(TruncateRecordingRequest),

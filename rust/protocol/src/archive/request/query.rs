@@ -1,4 +1,4 @@
-//! Questions about recordings and subscriptions.
+//! Requests for data about recordings and subscriptions.
 
 use aeron_layout::archive_message::request::{
     FindLastMatchingRecordingLayout, ListRecordingSubscriptionsLayout, ListRecordingsForUriLayout,
@@ -8,21 +8,21 @@ use aeron_layout::archive_message::request::{
 use super::super::declare::session_request;
 
 session_request! {
-    /// Asks for descriptors of recordings in the order of their ids.
+    /// Requests descriptors of recordings in the order of their ids.
     pub struct ListRecordingsRequest(ListRecordingsLayout) = 8 {
         /// Lowest recording id.
         pub from_recording_id: i64,
-        /// Most descriptors that are sent.
+        /// Maximum number of descriptors.
         pub record_count: i32,
     }
 }
 
 session_request! {
-    /// Asks for descriptors of recordings of one stream in the order of their ids.
+    /// Requests descriptors of recordings of one stream in the order of their ids.
     pub struct ListRecordingsForUriRequest<'a>(ListRecordingsForUriLayout) = 9 {
         /// Lowest recording id.
         pub from_recording_id: i64,
-        /// Most descriptors that are sent.
+        /// Maximum number of descriptors.
         pub record_count: i32,
         /// Stream of the recordings.
         pub stream_id: i32,
@@ -34,7 +34,7 @@ session_request! {
 }
 
 session_request! {
-    /// Asks for the descriptor of one recording.
+    /// Requests the descriptor of one recording.
     pub struct ListRecordingRequest(RecordingRequestLayout) = 10 {
         /// The recording.
         pub recording_id: i64,
@@ -42,7 +42,7 @@ session_request! {
 }
 
 session_request! {
-    /// Asks for the newest recording of a session and stream. The result is its id, or -1.
+    /// Requests the newest recording of a session and stream. The result is its id, or -1.
     pub struct FindLastMatchingRecordingRequest<'a>(FindLastMatchingRecordingLayout) = 16 {
         /// Lowest recording id.
         pub min_recording_id: i64,
@@ -58,11 +58,11 @@ session_request! {
 }
 
 session_request! {
-    /// Asks for descriptors of the archive's subscriptions.
+    /// Requests descriptors of the archive's subscriptions.
     pub struct ListRecordingSubscriptionsRequest<'a>(ListRecordingSubscriptionsLayout) = 17 {
-        /// Index of the first subscription among all.
+        /// Index of the first subscription to list.
         pub pseudo_index: i32,
-        /// Most descriptors that are sent.
+        /// Maximum number of descriptors.
         pub subscription_count: i32,
         /// Whether only subscriptions of `stream_id` match.
         pub apply_stream_id: bool,
@@ -76,7 +76,7 @@ session_request! {
 }
 
 session_request! {
-    /// Asks for the start position of a recording.
+    /// Requests the start position of a recording.
     pub struct StartPositionRequest(RecordingRequestLayout) = 52 {
         /// The recording.
         pub recording_id: i64,
@@ -84,7 +84,7 @@ session_request! {
 }
 
 session_request! {
-    /// Asks for the position up to which an active recording has come. The result is -1 if the recording is not active.
+    /// Requests the current position of an active recording. The result is -1 if the recording is not active.
     pub struct RecordingPositionRequest(RecordingRequestLayout) = 12 {
         /// The recording.
         pub recording_id: i64,
@@ -92,7 +92,7 @@ session_request! {
 }
 
 session_request! {
-    /// Asks for the stop position of a recording. The result is -1 while the recording is active.
+    /// Requests the stop position of a recording. The result is -1 while the recording is active.
     pub struct StopPositionRequest(RecordingRequestLayout) = 15 {
         /// The recording.
         pub recording_id: i64,
@@ -100,7 +100,7 @@ session_request! {
 }
 
 session_request! {
-    /// Asks for the current position of a recording that is active, and for the stop position of one that is not.
+    /// Requests the current position of an active recording, or the stop position of an ended one.
     pub struct MaxRecordedPositionRequest(RecordingRequestLayout) = 67 {
         /// The recording.
         pub recording_id: i64,

@@ -1,4 +1,4 @@
-//! Starting, extending and stopping recordings.
+//! Requests that start, extend and stop recordings.
 
 use aeron_layout::archive_message::request::{
     ExtendRecording2Layout, ExtendRecordingLayout, RecordingRequestLayout, StartRecording2Layout,
@@ -13,7 +13,7 @@ session_request! {
     pub struct StartRecordingRequest<'a>(StartRecordingLayout) = 4 {
         /// Stream to record.
         pub stream_id: i32,
-        /// Whether the archive spies on its own driver.
+        /// Whether the archive records through a spy on its own driver.
         pub source_location: SourceLocation,
         data {
             /// Channel to record.
@@ -27,7 +27,7 @@ session_request! {
     pub struct StartRecordingRequest2<'a>(StartRecording2Layout) = 63 {
         /// Stream to record.
         pub stream_id: i32,
-        /// Whether the archive spies on its own driver.
+        /// Whether the archive records through a spy on its own driver.
         pub source_location: SourceLocation,
         /// Whether the subscription is closed when the first of its recordings ends.
         pub auto_stop: bool,
@@ -39,7 +39,7 @@ session_request! {
 }
 
 session_request! {
-    /// Stops all recordings of a subscription that the channel and stream name. The result is 0.
+    /// Stops all recordings of the subscription with this channel and stream. The result is 0.
     pub struct StopRecordingRequest<'a>(StopRecordingLayout) = 5 {
         /// Stream that is recorded.
         pub stream_id: i32,
@@ -53,7 +53,7 @@ session_request! {
 session_request! {
     /// Stops all recordings of a subscription. The result is 0.
     pub struct StopRecordingSubscriptionRequest(SubscriptionRequestLayout) = 14 {
-        /// Id of the archive's subscription, as the start of the recording returned it.
+        /// Id of the archive's subscription, from the response to the start of the recording.
         pub subscription_id: i64,
     }
 }
@@ -73,7 +73,7 @@ session_request! {
         pub recording_id: i64,
         /// Stream to record.
         pub stream_id: i32,
-        /// Whether the archive spies on its own driver.
+        /// Whether the archive records through a spy on its own driver.
         pub source_location: SourceLocation,
         data {
             /// Channel to record.
@@ -89,7 +89,7 @@ session_request! {
         pub recording_id: i64,
         /// Stream to record.
         pub stream_id: i32,
-        /// Whether the archive spies on its own driver.
+        /// Whether the archive records through a spy on its own driver.
         pub source_location: SourceLocation,
         /// Whether the subscription is closed when the first of its recordings ends.
         pub auto_stop: bool,

@@ -1,4 +1,4 @@
-//! Starting and stopping replays.
+//! Requests that start and stop replays.
 
 use aeron_layout::archive_message::request::{
     BoundedReplayLayout, RecordingRequestLayout, ReplayLayout, StopReplayLayout,
@@ -7,14 +7,15 @@ use aeron_layout::archive_message::request::{
 use super::super::declare::session_request;
 use super::super::{NULL_LENGTH, NULL_VALUE};
 
-/// Length of a replay that goes to the end of the recording and follows it while the recording is active.
+/// Length that replays up to the end of the recording. While the recording is active, the replay follows the recording.
 pub const REPLAY_ALL_AND_FOLLOW: i64 = -1;
 
-/// Length of a replay that goes to the end of the recording, as it is when the replay begins.
+/// Length that replays up to the position at which the recording ends when the replay starts.
 pub const REPLAY_ALL_AND_STOP: i64 = -2;
 
 session_request! {
-    /// Publishes a recording on a channel. The result is the replay session id, whose low 32 bits are the session id of the publication.
+    /// Publishes a recording on a channel. The result is the replay session id, whose low 32 bits are the session id of
+    /// the publication.
     pub struct ReplayRequest<'a>(ReplayLayout) = 6 {
         /// The recording.
         pub recording_id: i64,
@@ -24,7 +25,7 @@ session_request! {
         pub length: i64,
         /// Stream of the replay.
         pub replay_stream_id: i32,
-        /// Longest read of a segment file in bytes; [`NULL_LENGTH`] for the archive's setting.
+        /// Maximum length of a read from a segment file in bytes; [`NULL_LENGTH`] for the archive's setting.
         pub file_io_max_length: i32 = NULL_LENGTH since 7,
         /// Token of [`ReplayTokenRequest`] for a replay over a response channel; [`NULL_VALUE`] otherwise.
         pub replay_token: i64 = NULL_VALUE since 10,
@@ -36,7 +37,7 @@ session_request! {
 }
 
 session_request! {
-    /// As [`ReplayRequest`], and not beyond the position that a counter has.
+    /// Like [`ReplayRequest`], but does not replay beyond the value of a counter.
     pub struct BoundedReplayRequest<'a>(BoundedReplayLayout) = 18 {
         /// The recording.
         pub recording_id: i64,
@@ -48,7 +49,7 @@ session_request! {
         pub limit_counter_id: i32,
         /// Stream of the replay.
         pub replay_stream_id: i32,
-        /// Longest read of a segment file in bytes; [`NULL_LENGTH`] for the archive's setting.
+        /// Maximum length of a read from a segment file in bytes; [`NULL_LENGTH`] for the archive's setting.
         pub file_io_max_length: i32 = NULL_LENGTH since 7,
         /// Token of [`ReplayTokenRequest`] for a replay over a response channel; [`NULL_VALUE`] otherwise.
         pub replay_token: i64 = NULL_VALUE since 10,
@@ -60,7 +61,7 @@ session_request! {
 }
 
 session_request! {
-    /// Asks for a token that allows one replay of a recording over another connection. The result is the token.
+    /// Requests a token that allows one replay of a recording over another connection. The result is the token.
     pub struct ReplayTokenRequest(RecordingRequestLayout) = 105 {
         /// The recording.
         pub recording_id: i64,
@@ -68,9 +69,9 @@ session_request! {
 }
 
 session_request! {
-    /// Stops a replay. The result is 0, also if there is no such replay.
+    /// Stops a replay. The result is 0, even if the replay does not exist.
     pub struct StopReplayRequest(StopReplayLayout) = 7 {
-        /// The replay, as its start returned it.
+        /// Replay session id from the response to the start of the replay.
         pub replay_session_id: i64,
     }
 }

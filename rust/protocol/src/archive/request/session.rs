@@ -1,4 +1,4 @@
-//! Opening, keeping and closing a control session.
+//! Requests that open a control session, prevent its timeout and close it.
 
 use aeron_layout::archive_message::request::{ConnectLayout, SessionLayout, SessionRequestLayout};
 
@@ -7,18 +7,19 @@ use super::super::declare::{archive_message, session_request};
 archive_message! {
     /// Opens a control session, with credentials. The first message of a client.
     pub struct AuthConnectRequest<'a>(ConnectLayout) = 58 {
-        /// Chosen by the client; the answer repeats it.
+        /// Chosen by the client; the response repeats it.
         pub correlation_id: i64,
         /// Stream of the responses on `response_channel`.
         pub response_stream_id: i32,
-        /// Protocol of the client as a semantic version, as [`ARCHIVE_PROTOCOL_VERSION`](super::super::ARCHIVE_PROTOCOL_VERSION).
+        /// Protocol version of the client, in the form of
+        /// [`ARCHIVE_PROTOCOL_VERSION`](super::super::ARCHIVE_PROTOCOL_VERSION).
         pub version: i32,
         data {
             /// Channel of the responses; the archive publishes on it.
             response_channel,
-            /// Shown to the archive's authenticator, may be empty.
+            /// Credentials for the archive's authenticator; may be empty.
             encoded_credentials,
-            /// Name and version of the client, for people.
+            /// Name and version of the client, for display.
             client_info since 12,
         }
     }
@@ -27,11 +28,11 @@ archive_message! {
 archive_message! {
     /// Opens a control session, without credentials. Sent by old clients; removed from version 14 of the schema.
     pub struct ConnectRequest<'a>(ConnectLayout) = 2 {
-        /// Chosen by the client; the answer repeats it.
+        /// Chosen by the client; the response repeats it.
         pub correlation_id: i64,
         /// Stream of the responses on `response_channel`.
         pub response_stream_id: i32,
-        /// Protocol of the client as a semantic version; 0 if the client has none.
+        /// Protocol version of the client as a semantic version; 0 if the client has none.
         pub version: i32 = 0 since 2,
         data {
             /// Channel of the responses; the archive publishes on it.
@@ -41,29 +42,29 @@ archive_message! {
 }
 
 archive_message! {
-    /// Closes a control session. It is not answered: the archive revokes the response publication.
+    /// Closes a control session. There is no response: the archive revokes the response publication.
     pub struct CloseSessionRequest(SessionLayout) = 3 {
-        /// Control session, as the answer to the connect request named it.
+        /// Control session id from the response to the connect request.
         pub control_session_id: i64,
     }
 }
 
 session_request! {
-    /// Answers a challenge. Its correlation id is a new one.
+    /// Responds to a challenge, with a new correlation id.
     pub struct ChallengeResponse<'a>(SessionRequestLayout) = 60 {
         data {
-            /// Shown to the archive's authenticator.
+            /// Credentials for the archive's authenticator.
             encoded_credentials,
         }
     }
 }
 
 session_request! {
-    /// Says that the client is there. It is not answered.
+    /// Keeps the session alive. There is no response.
     pub struct KeepAliveRequest(SessionRequestLayout) = 61 {}
 }
 
 session_request! {
-    /// Asks for the id of the archive. Since version 1.11.0 of the protocol.
+    /// Requests the id of the archive. Since version 1.11.0 of the protocol.
     pub struct ArchiveIdRequest(SessionRequestLayout) = 68 {}
 }

@@ -1,4 +1,4 @@
-//! [`Activity`]: the one request of an operator that is outstanding, and the choice of the next.
+//! [`Activity`]: the one outstanding request of an operator, and the choice of the next one.
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::client::{
@@ -10,29 +10,30 @@ use aeron_memory::log::Positions;
 use aeron_protocol::archive::{REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP};
 
 use super::copying::Copying;
+use super::removal::{Change, Removal};
 use super::replay::Replay;
 use super::{Goal, Operator, PATIENCE_NS, Recorded, Stage};
-use crate::archive::ledger::{Doubt, Ledger, Tape};
+use crate::archive::ledger::{Ledger, Tape, UncertainChange};
 use crate::schedule::MS;
 use crate::truth::Finding;
 
-/// Recordings that an operator has running at most.
+/// Maximum number of recordings of an operator that run at the same time.
 const MAX_RUNNING: usize = 2;
-/// Replays that an operator reads at a time at most.
+/// Maximum number of replays that an operator reads at the same time.
 const MAX_REPLAYS: usize = 2;
-/// All of an archive's recordings.
+/// Number of descriptors in a request for all of an archive's recordings.
 const ALL_RECORDINGS: i32 = 10_000;
-/// Streams of replays.
+/// First stream id for replays.
 const REPLAY_STREAM_ID: i32 = 500;
-/// Stream of an archive's control requests.
+/// Stream id of an archive's control requests.
 const CONTROL_STREAM_ID: i32 = 10;
 
-/// What an operator waits for.
+/// The request for which an operator waits.
 pub(super) enum Activity {
     Idle,
-    /// The tapes that were known when it was asked for.
+    /// A listing, with the tapes that were known at the request.
     Listing(Vec<usize>, ArchiveOperation<Vec<RecordingDescriptor>>),
-    /// A stream that is new, or continues a tape.
+    /// A publication for a new stream, or for the continuation of a tape.
     Publishing(Option<usize>, PendingOperation<ExclusivePublication>),
     Recording(Recording, ArchiveOperation<i64>),
     /// The archive has the subscription; the recording begins with its image.
@@ -40,14 +41,14 @@ pub(super) enum Activity {
     Stopping(usize, ArchiveOperation<bool>),
     AwaitingStop(usize, ArchiveOperation<Option<i64>>),
     Asking(usize, Question, ArchiveOperation<i64>),
-    Changing(usize, Change, ArchiveOperation<i64>),
+    Changing(Box<Removal>),
     Replaying(ReplayedRange, ArchiveOperation<StartedReplay>),
     StoppingReplay(ArchiveOperation<()>),
     DeletingStray(i64, ArchiveOperation<i64>),
     Replicating(Box<Copying>),
 }
 
-/// A stream that is to be recorded.
+/// A stream to record.
 pub(super) struct Recording {
     tape: usize,
     publication: ExclusivePublication,
@@ -55,7 +56,7 @@ pub(super) struct Recording {
     channel: String,
 }
 
-/// What of a tape is replayed.
+/// The range of a tape to replay.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReplayedRange {
     tape: usize,
@@ -66,57 +67,21 @@ pub(super) struct ReplayedRange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Question {
     Start,
-    /// Not below what had been acknowledged when it was asked.
+    /// The result must not be below the position that was acknowledged at the request.
     MaxRecorded {
         acknowledged: i64,
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
-    Truncate(i64),
-    PurgeSegments(i64),
-    Delete,
-}
-
-impl Change {
-    fn doubt(self) -> Doubt {
-        match self {
-            Self::Truncate(position) => Doubt::Truncated(position),
-            Self::PurgeSegments(position) => Doubt::Purged(position),
-            Self::Delete => Doubt::Deleted,
-        }
-    }
-
-    fn call(self, recording_id: i64) -> ArchiveCall<i64> {
-        match self {
-            Self::Truncate(position) => ArchiveCall::truncate_recording(recording_id, position),
-            Self::PurgeSegments(position) => ArchiveCall::purge_segments(recording_id, position),
-            Self::Delete => ArchiveCall::purge_recording(recording_id),
-        }
-    }
-
-    fn apply(self, tape: &mut Tape) {
-        match self {
-            Self::Truncate(position) => {
-                tape.truncated_to(position);
-                tape.is_half_truncated = false;
-            }
-            Self::PurgeSegments(position) => tape.purged_to(position),
-            Self::Delete => tape.is_deleted = true,
-        }
-    }
-}
-
 impl Activity {
-    /// Nobody will be told of the outcome. A change stays in doubt.
+    /// Abandons the request without an outcome. A change stays in doubt.
     pub fn forget(&self, ledger: &mut Ledger) {
         if let Self::Replicating(copying) = self {
             ledger.tape_mut(copying.source).readers -= 1;
         }
     }
 
-    /// Its name, for a complaint.
+    /// Returns the name of the activity for error texts.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Idle => "it does nothing",
@@ -130,13 +95,13 @@ impl Activity {
             Self::Changing(..) => "it changes a recording",
             Self::Replaying(..) => "it starts a replay",
             Self::StoppingReplay(_) => "it stops a replay",
-            Self::DeletingStray(..) => "it deletes a recording of nobody",
+            Self::DeletingStray(..) => "it deletes an unknown recording",
             Self::Replicating(_) => "it replicates",
         }
     }
 }
 
-/// What became of a request.
+/// Outcome of polling a request.
 enum Polled<T> {
     Pending,
     Done(T),
@@ -154,10 +119,10 @@ impl<T> From<Result<Option<T>, ArchiveClientError>> for Polled<T> {
 }
 
 impl Operator {
-    /// Goes on with what it waits for, or begins something.
+    /// Continues the current activity, or chooses a new one.
     ///
     /// # Errors
-    /// The archive did what it must not do.
+    /// The archive broke a rule.
     pub(super) fn act(
         &mut self,
         archive: &AeronArchive,
@@ -169,7 +134,7 @@ impl Operator {
                 return Ok(0);
             }
             self.since_ns = now_ns;
-            // A request that cannot be sent is one of a session that is about to be lost.
+            // If a request cannot be sent, the session is about to be lost.
             self.activity = self.choose(archive, stage).unwrap_or(Activity::Idle);
             self.acts_from_ns = now_ns + self.random.i64(MS..60 * MS);
             return Ok(1);
@@ -259,13 +224,10 @@ impl Operator {
                 }
                 Polled::Failed(error) => self.failed("a position", &error, stage),
             },
-            Activity::Changing(tape, change, mut operation) => match operation.poll().into() {
-                Polled::Pending => Ok(Activity::Changing(tape, change, operation)),
-                Polled::Done(_) => {
+            Activity::Changing(mut removal) => match removal.poll(archive, stage.ledger).into() {
+                Polled::Pending => Ok(Activity::Changing(removal)),
+                Polled::Done(()) => {
                     self.granted += 1;
-                    let tape = stage.ledger.tape_mut(tape);
-                    tape.doubt = None;
-                    change.apply(tape);
                     Ok(Activity::Idle)
                 }
                 Polled::Failed(error) => {
@@ -300,7 +262,7 @@ impl Operator {
                     self.strays.retain(|stray| *stray != id);
                     Ok(Activity::Idle)
                 }
-                // It may still run: its image has not ended.
+                // The recording may still run: its image has not ended.
                 Polled::Failed(_) => {
                     self.must_list = true;
                     Ok(Activity::Idle)
@@ -332,10 +294,10 @@ impl Operator {
         }
     }
 
-    /// A request failed.
+    /// Handles the failure of a request.
     ///
     /// # Errors
-    /// No fault can be the reason.
+    /// No fault explains the failure.
     fn failed(
         &self,
         what: &str,
@@ -351,7 +313,7 @@ impl Operator {
         }
     }
 
-    /// Publications of recordings that have ended are of no use, and so are recordings that nobody knows.
+    /// Closes publications of recordings that have ended, and collects unknown recordings.
     fn take_listing(&mut self, listing: &[RecordingDescriptor], ledger: &Ledger) {
         self.recorded
             .retain(|recorded| ledger.tape(recorded.tape).stop.is_none());
@@ -371,7 +333,7 @@ impl Operator {
         self.strays = strays.map(|it| it.recording_id).collect();
     }
 
-    /// Has the stream of a publication recorded, as a new tape or as the continuation of one.
+    /// Requests a recording of a publication's stream, as a new tape or as the continuation of one.
     fn record(
         &mut self,
         tape: Option<usize>,
@@ -380,7 +342,8 @@ impl Operator {
         stage: &mut Stage<'_>,
     ) -> Result<Activity, Finding> {
         let is_auto_stop = self.random.bool();
-        // Otherwise a subscription that was not stopped would record the next publication of the stream too.
+        // Without the session id, a subscription that was not stopped would also record the next publication of the
+        // stream.
         let channel = AeronArchive::session_channel(&self.plan.channel, publication.session_id())
             .map_err(|error| error.to_string())?;
         let (stream_id, location) = (publication.stream_id(), self.plan.source_location);
@@ -426,7 +389,7 @@ impl Operator {
         tape
     }
 
-    /// Waits for the counter of a recording: whoever is on the archive's host sees it.
+    /// Waits for the counter of a recording, which is visible on the archive's host.
     fn begin(&mut self, recording: Recording, stage: &mut Stage<'_>) -> Result<Activity, Finding> {
         let plan = stage.archives[self.plan.archive].plan();
         let archive_id = plan.context.archive_id;
@@ -490,7 +453,7 @@ fn answered(question: Question, position: i64, tape: &mut Tape) -> Result<(), Fi
     }
 }
 
-/// What it does next.
+/// Choice of the next activity.
 impl Operator {
     fn choose(&mut self, archive: &AeronArchive, stage: &mut Stage<'_>) -> Option<Activity> {
         if self.must_list {
@@ -572,7 +535,7 @@ impl Operator {
         Some(Activity::Listing(known.collect(), operation))
     }
 
-    /// Stops what runs once all of it is recorded, and reads all that there is.
+    /// Stops running recordings after all data is recorded, and reads all recordings.
     fn choose_verification(
         &mut self,
         archive: &AeronArchive,
@@ -585,7 +548,7 @@ impl Operator {
         if let Some(at) = self.recorded.iter().position(is_whole) {
             return self.stop(at, archive, ledger);
         }
-        // Its publication was lost: the recording ends by itself.
+        // The publication was lost: the recording ends by itself.
         let is_ending = |tape: &&usize| {
             let it = ledger.tape(**tape);
             it.is_there() && it.stop.is_none() && self.recorded.iter().all(|it| it.tape != **tape)
@@ -621,7 +584,7 @@ impl Operator {
         self.replay(range, REPLAY_ALL_AND_STOP, archive, ledger)
     }
 
-    /// A tape that was not read to its end since it is the goal.
+    /// Returns a tape that was not read to its end since the goal was set.
     pub(super) fn unread(&self, ledger: &Ledger) -> Option<usize> {
         let is_unread = |tape: &&usize| {
             let it = ledger.tape(**tape);
@@ -673,7 +636,7 @@ impl Operator {
             return None;
         }
         let stop = it.stop?;
-        if it.is_half_truncated {
+        if it.may_have_removed_files {
             return self.change(tape, Change::Truncate(stop), archive, ledger);
         }
         let positions = Positions::new(it.term_length as usize, it.initial_term_id).ok()?;
@@ -684,7 +647,7 @@ impl Operator {
             positions.term_offset(stop)
         );
         let activity = self.add_publication(Some(tape), &place, it.stream_id, archive)?;
-        ledger.tape_mut(tape).doubt = Some(Doubt::Extended);
+        ledger.tape_mut(tape).doubt = Some(UncertainChange::Extended);
         Some(activity)
     }
 
@@ -717,7 +680,7 @@ impl Operator {
             0 => ArchiveCall::try_stop_recording(&recorded.channel, stream_id),
             1 => ArchiveCall::try_stop_recording_subscription(recorded.subscription_id),
             2 => ArchiveCall::try_stop_recording_by_identity(ledger.tape(tape).recording_id?),
-            // Its end is the end of the recording.
+            // The replay ends at the end of the recording.
             _ => {
                 self.recorded.remove(at).publication.close();
                 let call = ArchiveCall::stop_position(ledger.tape(tape).recording_id?);
@@ -792,10 +755,10 @@ impl Operator {
         ledger: &mut Ledger,
     ) -> Option<Activity> {
         let id = ledger.tape(tape).recording_id?;
-        let operation = archive.begin(change.call(id)).ok()?;
+        let removal = Removal::begin(tape, change, id, archive)?;
         ledger.tape_mut(tape).doubt = Some(change.doubt());
         self.verified.remove(&tape);
-        Some(Activity::Changing(tape, change, operation))
+        Some(Activity::Changing(Box::new(removal)))
     }
 
     fn replicate(&mut self, archive: &AeronArchive, ledger: &mut Ledger) -> Option<Activity> {
@@ -823,7 +786,7 @@ impl Operator {
         ))))
     }
 
-    /// A number below `count`, if there is one.
+    /// Returns a random number below `count`; `None` if `count` is 0.
     fn any(&mut self, count: usize) -> Option<usize> {
         (count > 0).then(|| self.random.usize(..count))
     }
@@ -835,7 +798,7 @@ impl Operator {
         Some(tapes[at])
     }
 
-    /// A tape that has stopped and that nobody reads.
+    /// Returns a stopped tape without readers.
     fn any_changeable(&mut self, ledger: &Ledger) -> Option<usize> {
         let read: Vec<usize> = self.replays.iter().map(|it| it.reading.tape).collect();
         let tapes = self.tapes.iter().copied();

@@ -1,11 +1,11 @@
-//! [`Copying`]: a recording of another archive that is replicated.
+//! [`Copying`]: a replication of another archive's recording.
 
 use aeron_archive::client::{AeronArchive, ArchiveCall, ArchiveClientError, ArchiveOperation};
 use aeron_protocol::archive::{NULL_VALUE, RecordingSignal, RecordingSignalEvent};
 
-/// A recording of another archive that is replicated.
+/// A replication of another archive's recording.
 pub(super) struct Copying {
-    /// The tape that is copied.
+    /// Number of the tape to copy.
     pub source: usize,
     /// Position at which the copy ends.
     pub end: i64,
@@ -16,14 +16,14 @@ pub(super) struct Copying {
     stop: Option<ArchiveOperation<Option<i64>>>,
 }
 
-/// A copy that is whole.
+/// A complete copy.
 pub(super) struct FinishedCopy {
     pub recording_id: i64,
     pub stop: i64,
 }
 
 impl Copying {
-    /// A replication that was asked for.
+    /// Creates a replication that was requested.
     pub fn new(source: usize, end: i64, operation: ArchiveOperation<i64>) -> Self {
         Self {
             source,
@@ -36,7 +36,7 @@ impl Copying {
         }
     }
 
-    /// A signal came.
+    /// Handles a recording signal.
     pub fn on_signal(&mut self, signal: &RecordingSignalEvent) {
         if self.replication_id != Some(signal.correlation_id) {
             return;
@@ -47,10 +47,10 @@ impl Copying {
         self.has_ended |= signal.signal == RecordingSignal::ReplicateEnd;
     }
 
-    /// Makes progress without waiting. Returns the copy once it is whole.
+    /// Makes progress without waiting. Returns the copy when it is complete.
     ///
     /// # Errors
-    /// The archive refuses, or the replication has ended without a recording.
+    /// The archive refused, or the replication ended without a recording.
     pub fn poll(
         &mut self,
         archive: &AeronArchive,
@@ -70,7 +70,7 @@ impl Copying {
         };
         Ok(match stop.poll()? {
             Some(Some(stop)) => Some(FinishedCopy { recording_id, stop }),
-            // The copy is stopped after the signal.
+            // The copy's recording is stopped after the signal.
             Some(None) => {
                 self.stop = None;
                 None

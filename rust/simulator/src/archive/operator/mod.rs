@@ -1,16 +1,18 @@
-//! [`Operator`]: a client of an archive, which has streams recorded, replayed, listed, extended, truncated, purged and replicated.
+//! [`Operator`]: a client of an archive that requests recordings, replays, listings, extensions, truncations, purges
+//! and replications.
 //!
-//! One request is outstanding at a time; recordings and replays go on meanwhile. If the archive or its driver is lost, the operator
-//! connects again, lists all recordings, and goes on with what is there.
+//! One request is outstanding at a time; recordings and replays continue in the background. If the archive or its
+//! driver is lost, the operator connects again, lists all recordings, and continues with the existing ones.
 
 mod activity;
 mod copying;
+mod removal;
 mod replay;
 
 use std::collections::BTreeSet;
 
 use aeron_archive::client::{
-    AeronArchive, ArchiveClientContext, AsyncConnect, RecordingPositionKey, SessionState,
+    AeronArchive, ArchiveClientContext, ArchiveSessionState, AsyncConnect, RecordingPositionKey,
 };
 use aeron_client::{Aeron, ExclusivePublication};
 use aeron_protocol::archive::{RecordingSignal, SourceLocation};
@@ -28,60 +30,62 @@ use crate::roles::{Graveyard, client_context};
 use crate::schedule::{MS, SECOND};
 use crate::truth::Finding;
 
-/// Messages that are offered to each stream in one turn at most.
+/// Maximum number of messages offered to each stream in one turn.
 const MESSAGES_PER_TURN: usize = 8;
-/// How long the archive may take for a response.
+/// Maximum time for a response of the archive.
 const MESSAGE_TIMEOUT_NS: u64 = 1_500 * MS as u64;
-/// Without a fault everything that an operator waits for comes within this time.
+/// Without a fault, every wait of an operator must end within this time.
 const PATIENCE_NS: i64 = 6 * SECOND;
 
-/// What an operator is.
+/// Settings of an operator.
 #[derive(Clone, Debug)]
 pub struct OperatorPlan {
-    /// Where it is.
+    /// Host of the client.
     pub host: HostId,
-    /// Its archive.
+    /// Index of the operator's archive.
     pub archive: usize,
-    /// Channels of its requests and of the responses.
+    /// Channels of the requests and of the responses.
     pub control: [String; 2],
-    /// Channel that it publishes on, without parameters of the stream.
+    /// Channel of the operator's publications, without stream parameters.
     pub channel: String,
-    /// Where the archive finds its streams.
+    /// Source location in requests to record.
     pub source_location: SourceLocation,
-    /// Channel on which recordings are replayed to it.
+    /// Channel on which the operator receives replays.
     pub replay_channel: String,
-    /// The streams that it publishes are this one and those that follow.
+    /// First stream id of the operator's publications; further streams use the following ids.
     pub first_stream_id: i32,
-    /// Parameters of its publications: term length, MTU.
+    /// Parameters of the operator's publications: term length, MTU.
     pub publishing: String,
     /// Length of the archive's segment files.
     pub segment_length: i64,
-    /// Its longest message.
+    /// Maximum message length in bytes.
     pub max_message_length: usize,
-    /// Most recordings that it begins.
+    /// Maximum number of recordings that the operator starts.
     pub max_tapes: usize,
-    /// The archive whose recordings it has copied, and the channel of requests to that archive.
+    /// Whether frames of the operator's messages may contain empty pages, like torn frames.
+    pub has_empty_pages: bool,
+    /// Index of the archive from which the operator replicates, and the channel of requests to that archive.
     pub replicates_from: Option<(usize, String)>,
 }
 
-/// What an operator has around it.
+/// Environment of an operator during a turn.
 pub struct Stage<'a> {
     /// All hosts.
     pub hosts: &'a [Host],
     /// All archives.
     pub archives: &'a [ArchiveServer],
-    /// The time.
+    /// Virtual time.
     pub clock: &'a VirtualClock,
-    /// What was recorded.
+    /// The recorded messages.
     pub ledger: &'a mut Ledger,
-    /// Of the schedule.
+    /// Seed of the schedule.
     pub seed: u64,
-    /// When the last fault ended.
+    /// Time at which the last fault ended.
     pub calm_since_ns: i64,
 }
 
 impl Stage<'_> {
-    /// Whether a failure of what began at this time may come from a fault.
+    /// Whether a fault may explain a failure of an activity that began at this time.
     fn is_excused(&self, begin_ns: i64) -> bool {
         begin_ns < self.calm_since_ns
     }
@@ -93,7 +97,7 @@ pub struct Operator {
     random: Rng,
     client: Option<Aeron>,
     session: Session,
-    /// When the session, or what it waits for, began.
+    /// Start time of the session, or of the current activity.
     since_ns: i64,
     activity: Activity,
     acts_from_ns: i64,
@@ -102,24 +106,24 @@ pub struct Operator {
     tapes: Vec<usize>,
     /// Tapes that were read to their end since the goal was set.
     verified: BTreeSet<usize>,
-    /// Recordings of its streams that it does not know: nobody was told of their beginning.
+    /// Ids of recordings of the operator's streams whose start was never confirmed to the operator.
     strays: Vec<i64>,
     goal: Goal,
     must_list: bool,
-    /// Requests that the archive has granted.
+    /// Number of successful requests.
     granted: u64,
 }
 
-/// What an operator is about.
+/// Goal of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// It does whatever comes to its mind.
+    /// Do random activities.
     Work,
-    /// It stops its recordings and reads all of them.
+    /// Stop the operator's recordings and read all of them.
     Verify,
-    /// It deletes all recordings.
+    /// Delete all recordings.
     Delete,
-    /// It leaves.
+    /// Close the client.
     Leave,
 }
 
@@ -129,19 +133,19 @@ enum Session {
     Connected(AeronArchive),
 }
 
-/// A stream that is recorded, or was until its publication, the archive or the driver was lost.
+/// A stream that is being recorded, or was until its publication, the archive or the driver was lost.
 struct Recorded {
     tape: usize,
     publication: ExclusivePublication,
     subscription_id: i64,
-    /// Channel of the request to record it.
+    /// Channel in the request to record it.
     channel: String,
     backlog: usize,
     next_length: Option<usize>,
 }
 
 impl Operator {
-    /// An operator that does not know anybody yet.
+    /// Creates an operator that is not connected yet.
     pub fn new(plan: OperatorPlan, seed: u64) -> Self {
         Self {
             plan,
@@ -162,24 +166,24 @@ impl Operator {
         }
     }
 
-    /// From now on it is about something else.
+    /// Sets another goal.
     pub fn set_goal(&mut self, goal: Goal) {
         self.goal = goal;
         self.verified.clear();
         self.must_list = true;
     }
 
-    /// Requests that the archive has granted.
+    /// Returns the number of successful requests.
     pub fn granted(&self) -> u64 {
         self.granted
     }
 
-    /// Its host.
+    /// Returns the host of the client.
     pub fn host(&self) -> HostId {
         self.plan.host
     }
 
-    /// Its client dies.
+    /// Simulates the death of the client.
     pub fn crash(&mut self, ledger: &mut Ledger, graveyard: &mut Graveyard) {
         let activity = std::mem::replace(&mut self.activity, Activity::Idle);
         activity.forget(ledger);
@@ -195,7 +199,7 @@ impl Operator {
         }
     }
 
-    /// Whether it has reached its goal.
+    /// Whether the operator has reached its goal.
     pub fn is_done(&self, ledger: &Ledger) -> bool {
         let is_idle = matches!(self.activity, Activity::Idle)
             && self.replays.is_empty()
@@ -212,7 +216,7 @@ impl Operator {
         }
     }
 
-    /// Why it has not reached its goal.
+    /// Returns the reason why the operator has not reached its goal.
     pub fn complaint(&self, ledger: &Ledger) -> String {
         let tapes: Vec<_> = self
             .tapes
@@ -231,10 +235,10 @@ impl Operator {
 }
 
 impl Operator {
-    /// Does what it can now; answers how much that was.
+    /// Does the work that is possible now. Returns a work count.
     ///
     /// # Errors
-    /// The archive or its client did what it must not do.
+    /// The archive or its client broke a rule.
     pub fn do_work(&mut self, stage: &mut Stage<'_>) -> Result<usize, Finding> {
         if self.goal == Goal::Leave {
             self.lose_client(stage.ledger);
@@ -297,7 +301,7 @@ impl Operator {
                 let archive = archive.clone();
                 let work_count = archive.poll().unwrap_or(0);
                 self.take_signals(&archive, stage.ledger)?;
-                let is_lost = archive.state().ok() != Some(SessionState::Connected);
+                let is_lost = archive.state().ok() != Some(ArchiveSessionState::Connected);
                 if is_lost {
                     let begin_ns = self.since_ns.max(now_ns - PATIENCE_NS);
                     self.lose_session(stage.ledger);
@@ -323,7 +327,7 @@ impl Operator {
         }
     }
 
-    /// Its client is closed, and everything of it.
+    /// Closes the client and all its resources.
     fn lose_client(&mut self, ledger: &mut Ledger) {
         self.lose_session(ledger);
         self.recorded.clear();
@@ -332,23 +336,23 @@ impl Operator {
         }
     }
 
-    /// The archive is not there any more, or does not know the session.
+    /// Handles the loss of the archive or of the session.
     fn lose_session(&mut self, ledger: &mut Ledger) {
         if let Session::Connected(archive) = std::mem::replace(&mut self.session, Session::Away) {
-            // The archive may be gone: then there is nothing to close.
+            // The archive may be gone; then there is nothing to close.
             let _ = archive.close();
         }
         self.abandon_activity(ledger);
         self.replays.clear();
     }
 
-    /// Nobody will hear of the outcome of what it does.
+    /// Abandons the current activity; its outcome stays unknown.
     fn abandon_activity(&mut self, ledger: &mut Ledger) {
         let activity = std::mem::replace(&mut self.activity, Activity::Idle);
         activity.forget(ledger);
     }
 
-    /// Offers messages to the streams that are recorded.
+    /// Offers messages to the recorded streams.
     fn publish(&mut self, stage: &mut Stage<'_>) -> Result<usize, Finding> {
         let mut work_count = 0;
         let (random, max) = (&mut self.random, self.plan.max_message_length);
@@ -358,7 +362,11 @@ impl Operator {
                     .next_length
                     .get_or_insert_with(|| message_length(random, max));
                 let message = stage.ledger.next_message(recorded.tape, length);
-                let Ok(end) = recorded.publication.offer(&message.bytes(stage.seed)) else {
+                let bytes = match self.plan.has_empty_pages {
+                    true => message.bytes_with_gaps(stage.seed),
+                    false => message.bytes(stage.seed),
+                };
+                let Ok(end) = recorded.publication.offer(&bytes) else {
                     break;
                 };
                 stage
@@ -377,7 +385,7 @@ impl Operator {
         Ok(work_count)
     }
 
-    /// Looks at the counters of its recordings: they tell everybody how far these are.
+    /// Reads the position counters of the operator's recordings.
     fn observe(&mut self, stage: &mut Stage<'_>) -> Result<(), Finding> {
         let plan = stage.archives[self.plan.archive].plan();
         let Some(cnc) = stage.hosts[plan.host].cnc() else {
@@ -400,8 +408,10 @@ impl Operator {
 
     fn take_signals(&mut self, archive: &AeronArchive, ledger: &mut Ledger) -> Result<(), Finding> {
         while let Ok(Some(signal)) = archive.take_recording_signal() {
-            if let Activity::Replicating(copying) = &mut self.activity {
-                copying.on_signal(&signal);
+            match &mut self.activity {
+                Activity::Replicating(copying) => copying.on_signal(&signal),
+                Activity::Changing(removal) => removal.on_signal(&signal),
+                _ => {}
             }
             let id = Some(signal.recording_id);
             let mut tapes = self.tapes.iter().copied();
@@ -413,7 +423,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Reads the replays that have begun.
+    /// Reads the active replays.
     fn read(&mut self, stage: &mut Stage<'_>) -> Result<usize, Finding> {
         let mut work_count = 0;
         let mut replays = std::mem::take(&mut self.replays);
@@ -444,7 +454,7 @@ impl Operator {
     }
 }
 
-/// Mostly short messages, and some that need several frames.
+/// Returns a random length: usually a short message, sometimes one of several frames.
 fn message_length(random: &mut Rng, max: usize) -> usize {
     match random.u8(..8) {
         0 => random.usize(HEADER_LENGTH..=max),

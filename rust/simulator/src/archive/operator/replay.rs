@@ -1,4 +1,4 @@
-//! [`Replay`]: a recording that is read, and compared with what was recorded.
+//! [`Replay`]: reads a replay and compares it with the recorded messages.
 
 use aeron_archive::client::StartedReplay;
 use aeron_client::FragmentAssembler;
@@ -8,28 +8,30 @@ use crate::archive::ledger::TapeReading;
 use crate::payload::Message;
 use crate::truth::Finding;
 
-/// Fragments that are taken of a replay in one turn at most.
+/// Maximum number of fragments read from a replay in one turn.
 const FRAGMENTS_PER_TURN: usize = 16;
 
-/// A replay that is read.
+/// A replay in progress.
 pub(super) struct Replay {
     pub started: StartedReplay,
     pub reading: TapeReading,
-    /// Where it begins.
+    /// Start position.
     pub begin: i64,
-    /// Where it ends; `None` while it follows the recording.
+    /// End position; `None` while the replay follows the recording.
     pub end: Option<i64>,
-    /// Whether it was asked to end early.
+    /// Whether the operator has requested to stop it early.
     pub is_stopped: bool,
-    /// When something came last.
+    /// Time at which data last arrived.
     since_ns: i64,
+    /// Time at which the replay was first found to have ended.
+    ended_ns: Option<i64>,
     image_position: i64,
     was_connected: bool,
     assembler: Box<FragmentAssembler>,
 }
 
 impl Replay {
-    /// A replay of a tape that has just begun.
+    /// Creates a replay of a tape that has just begun.
     pub fn new(
         started: StartedReplay,
         tape: usize,
@@ -47,16 +49,17 @@ impl Replay {
             end,
             is_stopped: false,
             since_ns: now_ns,
+            ended_ns: None,
             image_position: begin,
             was_connected: false,
             assembler: Box::default(),
         }
     }
 
-    /// Takes what has come; answers how much that was.
+    /// Reads the available data. Returns a work count.
     ///
     /// # Errors
-    /// It was not recorded, or is not the next.
+    /// The data was not recorded, or is not the next.
     pub fn poll(&mut self, stage: &mut Stage<'_>) -> Result<usize, Finding> {
         let (reading, assembler, seed) = (&mut self.reading, &mut self.assembler, stage.seed);
         let ledger = &mut *stage.ledger;
@@ -85,10 +88,10 @@ impl Replay {
         Ok(count)
     }
 
-    /// Whether nothing more comes.
+    /// Whether the replay has ended.
     ///
     /// # Errors
-    /// Something is missing, or is too much.
+    /// Data is missing, or there is too much.
     pub fn is_over(&mut self, stage: &Stage<'_>) -> Result<bool, Finding> {
         let tape = stage.ledger.tape(self.reading.tape);
         self.end = self.end.or(tape.stop);
@@ -110,6 +113,14 @@ impl Replay {
             && (self.end.is_some()
                 || self.reading.position < tape.last_message_before(tape.acknowledged));
         if !has_ended && !is_late {
+            return Ok(false);
+        }
+        // The replay of a stopped recording may end before the client receives the stop position.
+        let now_ns = stage.clock.now_ns();
+        let is_awaited = has_ended
+            && self.end.is_none()
+            && now_ns - *self.ended_ns.get_or_insert(now_ns) <= PATIENCE_NS;
+        if is_awaited && !self.is_stopped && !tape.is_rotten {
             return Ok(false);
         }
         if stage.is_excused(self.since_ns) || self.is_stopped || tape.is_rotten {

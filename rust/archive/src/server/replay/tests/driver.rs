@@ -1,4 +1,4 @@
-//! A driver in heap memory and virtual time that knows exclusive publications and counters.
+//! A driver in heap memory and virtual time that supports exclusive publications and counters.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,11 +15,11 @@ use aeron_protocol::command::{AddCounter, AddPublication, Command};
 use aeron_protocol::event::{self, Event, NO_COUNTER_ID};
 use aeron_protocol::uri::{ChannelUri, InitialPosition, key};
 
-/// Session id of the first publication whose channel sets none; later ones count on.
+/// Session id of the first publication whose channel sets none; it increases by one for each further publication.
 pub const FIRST_SESSION_ID: i32 = -1000;
 /// Stream whose publications the driver refuses.
 pub const REFUSED_STREAM_ID: i32 = 666;
-/// Streams below this one have no subscriber.
+/// Streams with lower ids have no subscriber.
 pub const FIRST_CONNECTED_STREAM_ID: i32 = 100;
 
 /// A driver for tests.
@@ -38,12 +38,12 @@ struct State {
     publications: Vec<DriverPublication>,
 }
 
-/// A publication as the driver has it.
+/// The driver's state of a publication.
 #[derive(Clone)]
 pub struct DriverPublication {
     pub channel: String,
     pub log: LogBuffers<SharedBuffer>,
-    /// Whether the client revoked it; `None` as long as the client has it.
+    /// Whether the client closed the publication by revoking it; `None` while it is open.
     pub revoked: Option<bool>,
     registration_id: i64,
 }
@@ -93,7 +93,7 @@ impl TestDriver {
         Arc::new(driver)
     }
 
-    /// A client that runs the driver when it waits.
+    /// Returns a client that runs the driver while it waits.
     pub fn connect(self: &Arc<Self>) -> Aeron {
         let driver = Arc::clone(self);
         let context = Context {
@@ -118,7 +118,7 @@ impl TestDriver {
         self.nano_clock.advance(by_ns);
     }
 
-    /// Answers all commands. Returns their number.
+    /// Processes all commands. Returns their number.
     pub fn step(&self) -> usize {
         let now_ms = self.epoch_clock.time_ms();
         self.cnc.to_driver().set_consumer_heartbeat_ms(now_ms);
@@ -132,7 +132,7 @@ impl TestDriver {
         records.len()
     }
 
-    /// The publications that were ever added.
+    /// Returns all publications that were added, including closed ones.
     pub fn publications(&self) -> Vec<DriverPublication> {
         self.state().publications.clone()
     }

@@ -1,22 +1,49 @@
+use aeron_layout::frame::FirstWord;
+use aeron_memory::{SharedBuffer, Words};
 use proptest::prelude::*;
 
 use super::kit::{Recording, STREAM_ID, TERM_LENGTH, descriptor};
 use crate::checksum::Checksum;
 use crate::frame::FrameFault;
-use crate::server::replay::frame_run::{FrameRewrite, FrameRun, ReplayIds, RunFault};
+use crate::server::replay::frame_run::{FrameRewrite, FrameRun, RecordedBytes, RunFault};
 use crate::stream::{RecordedStream, StreamDescription};
 
 fn rewrite(session_id: i32, stream_id: i32, checksum: Option<Checksum>) -> FrameRewrite {
     let description = StreamDescription::from(&descriptor(0, -1));
     let stream = RecordedStream::new(&description).unwrap();
-    FrameRewrite {
-        rules: stream.any_session().rules(),
+    FrameRewrite::new(
+        stream.any_session().rules(),
         checksum,
-        ids: ReplayIds::new(session_id, stream_id),
-    }
+        session_id,
+        stream_id,
+    )
 }
 
-/// Frames of 64 bytes with the ids of the recording.
+/// Rewrites the run at the start of `bytes`, which are copied to offset 64 of a term and back.
+fn take_run(
+    mut rewrite: FrameRewrite,
+    position: i64,
+    limit: i64,
+    bytes: &mut [u8],
+) -> Result<FrameRun, RunFault> {
+    let (offset, length) = (64, bytes.len());
+    let term = SharedBuffer::heap(offset + length.next_multiple_of(64) + 64);
+    term.copy_in(offset, bytes);
+    let first_word = FirstWord(term.load_i64_relaxed(offset));
+    term.store_i64_relaxed(offset, 0);
+    let recorded = RecordedBytes {
+        term: &term,
+        offset,
+        length,
+        first_word,
+    };
+    let run = rewrite.take_run(position, limit, recorded);
+    term.store_i64_relaxed(offset, first_word.0);
+    term.copy_out(offset, bytes);
+    run
+}
+
+/// Returns the frames of 64 bytes with the ids of the recording.
 fn frames(count: usize) -> Vec<u8> {
     let mut recording = Recording::new(0);
     (0..count).for_each(|_| recording.message(20));
@@ -29,7 +56,7 @@ fn frames(count: usize) -> Vec<u8> {
 }
 
 fn take(bytes: &mut [u8], limit: i64) -> Result<FrameRun, RunFault> {
-    rewrite(-2, 9, None).take_run(0, limit, bytes)
+    take_run(rewrite(-2, 9, None), 0, limit, bytes)
 }
 
 fn data(data_length: usize) -> Result<FrameRun, RunFault> {
@@ -119,7 +146,7 @@ proptest! {
         let mut all = frames(frames_before);
         all.append(&mut bytes);
         let length = all.len();
-        if let Ok(run) = rewrite(1, 2, None).take_run(position * 32, limit, &mut all) {
+        if let Ok(run) = take_run(rewrite(1, 2, None), position * 32, limit, &mut all) {
             prop_assert!(run.data_length <= length);
             let end = (position * 32) % TERM_LENGTH + (run.data_length + run.padding_length) as i64;
             prop_assert!(run.is_empty() || end <= TERM_LENGTH);

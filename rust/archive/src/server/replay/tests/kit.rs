@@ -1,11 +1,11 @@
-//! A recording in memory, and a publication to replay it to.
+//! A recording in memory, and a publication that receives its replay.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use aeron_client::{AppendError, OfferError, SharedBuffer};
+use aeron_client::{BlockSpace, FillBlockError, FilledBlock, OfferError, SharedBuffer};
 use aeron_memory::counters::{CountersManager, NewCounter};
 use aeron_memory::log::buffers::log_length;
 use aeron_memory::log::frame::{HEADER_LENGTH, aligned_length, flags, frame_type};
@@ -38,7 +38,7 @@ const SESSION_ID: i32 = 11;
 const PUBLICATION_SESSION_ID: i32 = 77;
 const PUBLICATION_STREAM_ID: i32 = 88;
 
-/// The entry of a recording that has stopped, or of an active one with the stop position −1.
+/// Returns the catalog entry of a recording; a stop position of −1 makes it active.
 pub fn descriptor(start_position: i64, stop_position: i64) -> RecordingDescriptor {
     RecordingDescriptor {
         control_session_id: 0,
@@ -60,13 +60,13 @@ pub fn descriptor(start_position: i64, stop_position: i64) -> RecordingDescripto
     }
 }
 
-/// A recording that is written.
+/// A recording that is being written.
 pub struct Recording {
     pub storage: MemoryStorage,
     start_position: i64,
     checksum: Option<Checksum>,
     recorder: RecorderSession<MemoryStorage>,
-    /// The recorded bytes as a replay has them; padding as its header and zeros.
+    /// The recorded bytes as a replay sends them; a padding frame as its header and zeros.
     replayed: Vec<u8>,
     messages: u8,
 }
@@ -79,7 +79,7 @@ impl Recording {
     pub fn with_checksum(start_position: i64, checksum: Option<Checksum>) -> Self {
         let storage = MemoryStorage::new();
         let description = StreamDescription::from(&descriptor(start_position, NULL_VALUE));
-        // Frames of any session: an extension has another one than the beginning, and checksums stand in its place.
+        // Frames of any session: after an extension the session id is another one, and checksums replace it.
         let stream = RecordedStream::new(&description).unwrap().any_session();
         let recorder = RecorderSession::create(storage.clone(), stream, SyncLevel::None).unwrap();
         let recorder = recorder.with_checksum(checksum);
@@ -97,7 +97,7 @@ impl Recording {
         self.recorder.recorded_position()
     }
 
-    /// Records a frame of data; fills the term before, if the frame does not fit into it.
+    /// Records a data frame. If the frame does not fit into the term, the term is filled with padding before.
     pub fn message(&mut self, length: usize) {
         self.messages = self.messages.wrapping_add(1);
         let room = TERM_LENGTH - self.position() % TERM_LENGTH;
@@ -140,19 +140,19 @@ impl Recording {
         self.replayed.extend(frame);
     }
 
-    /// What a replay of the range has to send.
+    /// Returns the bytes that a replay of the range has to send.
     pub fn replayed(&self, from: i64, to: i64) -> &[u8] {
         let at = |position: i64| (position - self.start_position) as usize;
         &self.replayed[at(from)..at(to)]
     }
 
-    /// A replay of the recording as it is now, stopped here.
+    /// Returns a replay of the recording with the present position as stop position.
     pub fn replay_stopped(&self, range: ReplayRange) -> Replay {
         let stop_position = self.position();
         self.replay(range, Some(stop_position), Vec::new())
     }
 
-    /// A replay bounded by counters.
+    /// Returns a replay bounded by counters.
     pub fn replay(
         &self,
         range: ReplayRange,
@@ -167,7 +167,7 @@ impl Recording {
     }
 }
 
-/// The header of a frame.
+/// Returns the header of a frame.
 fn frame(
     position: i64,
     frame_type: u16,
@@ -184,7 +184,7 @@ fn frame(
     frame.extend(session_id.to_le_bytes());
     frame.extend(stream_id.to_le_bytes());
     frame.extend(positions.term_id(position).to_le_bytes());
-    // The publication writes no reserved value into padding.
+    // The publication leaves the reserved value of a padding frame zero.
     let reserved_value = if frame_type == frame_type::DATA {
         position
     } else {
@@ -194,14 +194,13 @@ fn frame(
     frame
 }
 
-/// A replay, its publication, and who drives them.
+/// A replay, its publication, and the buffer of its duty cycles.
 pub struct Replay {
     pub publication: TestPublication,
     pub now_ns: i64,
     pub position: Arc<AtomicI64>,
     session: ReplaySession<MemoryStorage, TestPublication>,
     reads: SegmentReads<MemoryStorage>,
-    buffer: Vec<u8>,
 }
 
 impl Replay {
@@ -227,15 +226,13 @@ impl Replay {
             publication,
             now_ns: 0,
             position,
-            buffer: vec![0; session.buffer_length()],
             session,
             reads: SegmentReads::new(recording.storage.clone()),
         }
     }
 
     pub fn do_work(&mut self) -> ReplayProgress {
-        self.session
-            .do_work(&mut self.reads, &mut self.buffer, self.now_ns)
+        self.session.do_work(&mut self.reads, self.now_ns)
     }
 
     /// Starts the replay.
@@ -244,7 +241,7 @@ impl Replay {
         assert_eq!(self.do_work(), ReplayProgress::Worked(1));
     }
 
-    /// Works until nothing can be done now. Returns the end, if there is one.
+    /// Works until nothing more can be done. Returns the end, if the replay has ended.
     pub fn run(&mut self) -> Option<ReplayEnd> {
         loop {
             let before = self.publication.position();
@@ -258,13 +255,13 @@ impl Replay {
         }
     }
 
-    /// Position that others see.
+    /// Returns the position that the session publishes.
     pub fn shown_position(&self) -> i64 {
         self.position.load(Ordering::Acquire)
     }
 }
 
-/// A publication into heap memory, whose window the test opens. Clones are the same publication.
+/// A publication into heap memory; the test opens its flow-control window. Clones share one publication.
 #[derive(Clone)]
 pub struct TestPublication(Rc<RefCell<TestStream>>);
 
@@ -325,7 +322,8 @@ impl TestPublication {
 }
 
 impl TestStream {
-    /// Takes `copied` bytes of what was appended up to `end`, and zeros for the rest. Cleans the term as a driver does.
+    /// Moves `copied` of the `length` appended bytes to the received ones, with zeros for the rest. Cleans the term as
+    /// a driver does.
     fn receive(&mut self, length: usize, copied: usize, end: i64) {
         let begin = end - length as i64;
         let log = self.appender.log();
@@ -360,15 +358,22 @@ impl ReplayPublication for TestPublication {
         self.0.borrow().is_connected
     }
 
-    fn position_limit(&self) -> Result<i64, AppendError> {
-        Ok(self.0.borrow().limit)
-    }
-
-    fn offer_block(&mut self, block: &[u8]) -> Result<i64, OfferError> {
+    fn fill_block<E>(
+        &mut self,
+        max_length: usize,
+        fill: impl FnOnce(&BlockSpace<'_, SharedBuffer>) -> Result<FilledBlock, E>,
+    ) -> Result<i64, FillBlockError<OfferError, E>> {
         let stream = &mut *self.0.borrow_mut();
-        let end = stream.appender.offer_block(stream.limit, block)?;
-        stream.blocks += 1;
-        stream.receive(block.len(), block.len(), end);
+        let begin = stream.appender.position();
+        let end = stream
+            .appender
+            .fill_block(stream.limit, max_length, fill)
+            .map_err(FillBlockError::map_append)?;
+        if end > begin {
+            let length = (end - begin) as usize;
+            stream.blocks += 1;
+            stream.receive(length, length, end);
+        }
         Ok(end)
     }
 
@@ -380,7 +385,7 @@ impl ReplayPublication for TestPublication {
     }
 }
 
-/// Counters of no driver.
+/// Counters without a driver.
 pub struct Counters {
     manager: CountersManager<SharedBuffer>,
     registrations: i64,
@@ -395,7 +400,7 @@ impl Counters {
         }
     }
 
-    /// A new counter with this value. Returns its id.
+    /// Adds a counter with this value. Returns its id.
     pub fn add(&mut self, value: i64, now_ms: i64) -> i32 {
         self.registrations += 1;
         let new = NewCounter {

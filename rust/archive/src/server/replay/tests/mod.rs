@@ -1,4 +1,5 @@
-//! Replay without a real driver: recordings in memory, publications in heap memory, counters of no driver.
+//! Tests replays without a real driver: with recordings in memory, publications in heap memory, and counters without a
+//! driver.
 
 mod bounds;
 pub(crate) mod driver;

@@ -50,7 +50,7 @@ fn a_replay_without_a_position_begins_at_the_start_of_the_recording() {
     assert_eq!(plan.position, START);
     assert_eq!(plan.stop_position, STOP);
     assert_eq!(plan.limit_position, STOP);
-    assert_eq!(plan.buffer_length, FILE_IO_MAX_LENGTH as usize);
+    assert_eq!(plan.read_length, FILE_IO_MAX_LENGTH as usize);
 }
 
 /// 07-84
@@ -126,7 +126,7 @@ fn a_read_is_as_long_as_the_longest_frame_at_least() {
             file_io_max_length,
             ..range(NULL_VALUE, REPLAY_ALL_AND_FOLLOW)
         };
-        plan(range, STOP, None).map(|plan| plan.buffer_length)
+        plan(range, STOP, None).map(|plan| plan.read_length)
     };
     assert_eq!(
         with_length(MTU_LENGTH - 1),
@@ -189,7 +189,7 @@ proptest! {
         prop_assert_eq!(plan.stop_position, end);
         prop_assert!(plan.limit_position >= plan.position);
         prop_assert!(is_active || plan.limit_position <= STOP);
-        prop_assert!((MTU_LENGTH..=FILE_IO_MAX_LENGTH).contains(&(plan.buffer_length as i32)));
+        prop_assert!((MTU_LENGTH..=FILE_IO_MAX_LENGTH).contains(&(plan.read_length as i32)));
     }
 
     #[test]

@@ -184,7 +184,7 @@ fn the_publication_begins_at_the_first_position_and_has_the_session_id_of_the_re
 #[test]
 fn a_replay_by_token_responds_to_the_image_of_its_request() {
     let mut archive = Archive::new();
-    let token = archive.replays.give_token(4, RECORDING_ID, 0);
+    let token = archive.replays.issue_token(4, RECORDING_ID, 0);
     assert_eq!(
         archive.replays.token_session(token, RECORDING_ID, 1),
         Some(4)
@@ -334,7 +334,7 @@ fn all_replays_of_a_recording_are_stopped_also_those_that_have_not_started() {
     assert_eq!(archive.replays.count(), 0);
 }
 
-/// 07-110, 07-112: a deletion waits for replays that were stopped, not for those that read what stays.
+/// 07-110, 07-112: a deletion waits for replays that were stopped, not for those that read remaining segments.
 #[test]
 fn a_recording_is_stopping_until_the_replays_that_were_stopped_with_it_are_over() {
     let mut archive = Archive::new();

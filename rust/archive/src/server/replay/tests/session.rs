@@ -28,7 +28,7 @@ fn failed(code: ArchiveErrorCode, text: &str, segment_base: i64) -> Option<Repla
     )))
 }
 
-/// A recording over two segments and a half, from within its first term.
+/// Returns a recording over two segments and a half, from within its first term.
 fn long_recording() -> Recording {
     let start = TERM_LENGTH + 1024;
     let mut recording = Recording::new(start);
@@ -95,7 +95,7 @@ fn a_replay_follows_an_active_recording_and_ends_when_the_recording_does() {
     replay.start();
     assert_eq!(replay.run(), None);
     assert_eq!(replay.publication.position(), recording.position());
-    // The recording ends where a segment does, and has a next one that stays empty.
+    // The recording ends at the end of a segment, and has an empty next segment.
     while recording.position() < SEGMENT_LENGTH {
         recording.message(1000);
         if SEGMENT_LENGTH - recording.position() < 1056 {
@@ -298,7 +298,7 @@ fn bytes_that_are_no_frame_fail_the_replay() {
         ),
         (
             31,
-            "unexpected frame at position=160, frame of 31 bytes, 65376 are possible",
+            "unexpected frame at position=160, frame of 31 bytes, at most 65376 are possible",
         ),
     ] {
         let mut recording = Recording::new(0);
@@ -333,7 +333,7 @@ fn a_frame_without_its_checksum_fails_the_replay_before_anything_of_the_read_is_
     recording.message(100);
     recording.message(100);
     let file = recording.storage.open(&segment_name(3, 0), Access::Write);
-    // Between the end of the second frame and its aligned end.
+    // A byte between the end of the second frame and its aligned end.
     file.unwrap().write_all_at(&[1], 319).unwrap();
     let mut replay = recording.replay_stopped(ALL);
     replay.start();

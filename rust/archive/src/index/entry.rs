@@ -1,52 +1,74 @@
-//! The bytes of an index file: one header, then one entry per block, 64 bytes each and each with its checksum.
+//! The bytes of an index file: a header, in the sparse form the [recorder](super::IndexRecorder), then entries. Each
+//! of these has 64 bytes, with a checksum.
 //!
-//! 64 bytes never cross a page, so a write that a kill cuts short leaves an entry whole or absent.
+//! 64 aligned bytes never cross a page. So after a killed write, an entry is whole or absent.
 
 use aeron_layout::private_archive::{IndexEntryLayout, IndexHeaderLayout, ProgressLayout};
 use aeron_layout::{I64, U32, offset};
 use aeron_memory::log::frame::FRAME_ALIGNMENT;
 
-use super::super::heads::{Counts, Progress};
+use super::heads::{Counts, Progress};
 
-/// Bytes of the header and of each entry.
+/// Length of the header and of each entry, in bytes.
 pub const ENTRY_LENGTH: usize = IndexEntryLayout::LENGTH;
 
-/// Offset of the checksum, which ends header and entry.
+/// Offset of the checksum, the last field of the header and of each entry.
 const CHECKSUM_AT: usize = offset!(IndexEntryLayout, checksum: U32);
 const _: () = assert!(CHECKSUM_AT == offset!(IndexHeaderLayout, checksum: U32));
 /// "AIDX" and the version of the layout.
-const MAGIC: [u8; 8] = *b"AIDX\x01\0\0\0";
-/// Stands for a position or a time that is not known. No time of this value exists, and no position is negative.
+const DENSE_MAGIC: [u8; 8] = *b"AIDX\x01\0\0\0";
+const SPARSE_MAGIC: [u8; 8] = *b"AIDX\x02\0\0\0";
+/// Recording id in the header of a sparse index. The file name has the real id, so that a migration only renames the
+/// file.
+const NAMED: i64 = -1;
+/// Value for an unknown position or time. It is not a valid position or time.
 const NONE: i64 = i64::MIN;
 
-/// What an index file begins with: whose it is, and what the recording held before its segment.
+/// The rule for when an entry is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexForm {
+    /// At the end of each block.
+    Dense,
+    /// After 64 KiB, or after 1 ms while data arrive.
+    Sparse,
+}
+
+/// Header of an index file: the recording and segment that it belongs to, and the messages before the segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexHeader {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
     /// Position of the segment's first byte.
     pub base_position: i64,
-    /// How far the messages went before the segment.
+    /// Progress of the messages before the segment.
     pub progress: Progress,
+    /// The rule for when an entry is written.
+    pub form: IndexForm,
 }
 
-/// What is known of the recording at the end of one block.
+/// Progress of a recording at the end of one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexEntry {
     /// Position after the block.
     pub end_position: i64,
-    /// How far the messages go with the block.
+    /// Progress of the messages at the end of the block.
     pub progress: Progress,
-    /// When the block was polled, in microseconds since the epoch; `None` when that was lost.
+    /// Time at which the block was polled, in microseconds since the epoch; `None` if it was lost.
     pub arrival_us: Option<i64>,
 }
 
 impl IndexHeader {
-    /// The bytes of the header.
+    /// Returns the bytes of the header.
     pub fn encode(&self) -> [u8; ENTRY_LENGTH] {
         let mut layout = IndexHeaderLayout {
-            magic: MAGIC,
-            recording_id: self.recording_id.into(),
+            magic: match self.form {
+                IndexForm::Dense => DENSE_MAGIC,
+                IndexForm::Sparse => SPARSE_MAGIC,
+            },
+            recording_id: match self.form {
+                IndexForm::Dense => self.recording_id.into(),
+                IndexForm::Sparse => NAMED.into(),
+            },
             base_position: self.base_position.into(),
             progress: progress_layout(self.progress),
             reserved: [0; 4],
@@ -56,23 +78,30 @@ impl IndexHeader {
         layout.to_bytes()
     }
 
-    /// The header in these bytes; `None` unless they are one, whole and unharmed.
-    pub fn decode(bytes: &[u8; ENTRY_LENGTH]) -> Option<Self> {
+    /// Decodes the header of a file whose name has this recording id. Returns `None` if the header is damaged or of
+    /// another recording.
+    pub fn decode(bytes: &[u8; ENTRY_LENGTH], named_id: i64) -> Option<Self> {
         let layout = IndexHeaderLayout::of(bytes);
+        let (form, expected_id) = match layout.magic {
+            DENSE_MAGIC => (IndexForm::Dense, named_id),
+            SPARSE_MAGIC => (IndexForm::Sparse, NAMED),
+            _ => return None,
+        };
         let header = Self {
-            recording_id: layout.recording_id.get(),
+            form,
+            recording_id: named_id,
             base_position: layout.base_position.get(),
             progress: progress_of(&layout.progress)?,
         };
         let is_sound = layout.checksum.get() == checksum(bytes)
-            && layout.magic == MAGIC
+            && layout.recording_id.get() == expected_id
             && is_position(header.base_position);
         is_sound.then_some(header)
     }
 }
 
 impl IndexEntry {
-    /// The bytes of the entry.
+    /// Returns the bytes of the entry.
     pub fn encode(&self) -> [u8; ENTRY_LENGTH] {
         let mut layout = IndexEntryLayout {
             end_position: self.end_position.into(),
@@ -86,7 +115,7 @@ impl IndexEntry {
         layout.to_bytes()
     }
 
-    /// The entry in these bytes; `None` unless they are one, whole and unharmed.
+    /// Decodes an entry. Returns `None` if it is incomplete or damaged.
     pub fn decode(bytes: &[u8; ENTRY_LENGTH]) -> Option<Self> {
         let layout = IndexEntryLayout::of(bytes);
         let entry = Self {
@@ -127,13 +156,13 @@ fn known(value: I64) -> Option<i64> {
     Some(value.get()).filter(|value| *value != NONE)
 }
 
-/// Whether a frame can begin there.
+/// Returns whether a frame can begin at this position.
 fn is_position(value: i64) -> bool {
     value >= 0 && value % FRAME_ALIGNMENT as i64 == 0
 }
 
-/// Checksum of a header or an entry: of all bytes before it.
-fn checksum(bytes: &[u8; ENTRY_LENGTH]) -> u32 {
+/// Returns the checksum of a header or an entry, over all bytes before the checksum field.
+pub(super) fn checksum(bytes: &[u8; ENTRY_LENGTH]) -> u32 {
     crc32fast::hash(&bytes[..CHECKSUM_AT])
 }
 
@@ -158,8 +187,9 @@ mod tests {
     prop_compose! {
         fn headers()(
             recording_id: i64, base_position in positions(i64::MAX), progress in progress(i64::MAX),
+            form in prop_oneof![Just(IndexForm::Dense), Just(IndexForm::Sparse)],
         ) -> IndexHeader {
-            IndexHeader { recording_id, base_position, progress }
+            IndexHeader { recording_id, base_position, progress, form }
         }
     }
 
@@ -189,6 +219,7 @@ mod tests {
                 },
                 unfinished: Some(64),
             },
+            form: IndexForm::Dense,
         };
         let expected = concat!(
             "4149445801000000070000000000000000000100000000002000000000000000",
@@ -217,7 +248,7 @@ mod tests {
     #[test]
     fn nothing_written_is_no_entry() {
         assert_eq!(IndexEntry::decode(&[0; ENTRY_LENGTH]), None);
-        assert_eq!(IndexHeader::decode(&[0; ENTRY_LENGTH]), None);
+        assert_eq!(IndexHeader::decode(&[0; ENTRY_LENGTH], 0), None);
     }
 
     proptest! {
@@ -225,14 +256,15 @@ mod tests {
         fn what_is_written_is_read_and_no_flipped_bit_passes(
             header in headers(), entry in entries(), bit in 0..ENTRY_LENGTH * 8,
         ) {
-            prop_assert_eq!(IndexHeader::decode(&header.encode()), Some(header));
+            let id = header.recording_id;
+            prop_assert_eq!(IndexHeader::decode(&header.encode(), id), Some(header));
             prop_assert_eq!(IndexEntry::decode(&entry.encode()), Some(entry));
             let mut flipped = entry.encode();
             flipped[bit / 8] ^= 1 << (bit % 8);
             prop_assert_eq!(IndexEntry::decode(&flipped), None);
             let mut flipped = header.encode();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            prop_assert_eq!(IndexHeader::decode(&flipped), None);
+            prop_assert_eq!(IndexHeader::decode(&flipped, id), None);
         }
     }
 }

@@ -1,32 +1,33 @@
-//! Which messages of a recording are complete: its head, and how many they are.
+//! Finds the complete messages of a recording: their number, and the end of the last one, the *head*.
 //!
-//! A message begins with a fragment that has the BEGIN flag and is complete with the next one that has END. Fragments before
-//! the first BEGIN belong to no message. Padding breaks a message that is under way, as does another BEGIN: whoever reads the
-//! stream drops it then, as Aeron's own assemblers do.
+//! A message begins with a fragment that has the BEGIN flag. It is complete with the next fragment that has the END
+//! flag. Fragments before the first BEGIN belong to no message. Padding ends an incomplete message, as does another
+//! BEGIN: Aeron's assemblers drop it too.
 
-use aeron_archive::frame::Frame;
+use crate::frame::CheckedFrame;
 
-/// Messages and the bytes that they carry, counted from some point on.
+/// Messages and their payload bytes, counted from some position on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Complete messages.
+    /// Number of complete messages.
     pub messages: i64,
     /// Bytes of their payloads, without headers.
     pub payload_bytes: i64,
 }
 
-/// How far the messages of a recording go.
+/// Progress of the messages of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// End of the last complete message; before one is complete, the begin of the first; before that `None`.
+    /// End of the last complete message. Before the first one is complete, the start of the first message; before that,
+    /// `None`.
     pub head: Option<i64>,
-    /// Complete messages up to the head.
+    /// Number and payload bytes of the complete messages up to the head.
     pub counts: Counts,
-    /// Payload bytes until now of the message that is under way; `None` when there is none.
+    /// Payload bytes of the incomplete message so far; `None` if no message has begun.
     pub unfinished: Option<i64>,
 }
 
-/// Follows the frames of a recording from one on, in order.
+/// Computes the progress from consecutive frames of a recording.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HeadTracker {
     progress: Progress,
@@ -37,7 +38,7 @@ pub struct HeadTracker {
 impl std::ops::Add for Counts {
     type Output = Self;
 
-    /// Wraps: counts of damaged files may be anything, and only differences of counts have a meaning.
+    /// Adds with wrapping: the counts of damaged files may have any value, and only differences of counts are used.
     fn add(self, other: Self) -> Self {
         Self {
             messages: self.messages.wrapping_add(other.messages),
@@ -49,7 +50,7 @@ impl std::ops::Add for Counts {
 impl std::ops::Sub for Counts {
     type Output = Self;
 
-    /// Wraps, as addition does.
+    /// Subtracts with wrapping, like `add`.
     fn sub(self, other: Self) -> Self {
         Self {
             messages: self.messages.wrapping_sub(other.messages),
@@ -59,7 +60,7 @@ impl std::ops::Sub for Counts {
 }
 
 impl HeadTracker {
-    /// Goes on at a position up to which `progress` was made.
+    /// Creates a tracker that continues at a position with this progress.
     pub fn new(progress: Progress) -> Self {
         Self {
             progress,
@@ -68,25 +69,25 @@ impl HeadTracker {
         }
     }
 
-    /// How far the messages go with the frames taken until now.
+    /// Returns the progress after the frames that were taken.
     #[inline]
     pub fn progress(&self) -> Progress {
         self.progress
     }
 
-    /// Where the message begins that is under way, if this tracker took its begin.
+    /// Returns the start of the incomplete message, if this tracker has taken its first fragment.
     pub fn unfinished_begin(&self) -> Option<i64> {
         self.progress.unfinished.map(|_| self.last_begin)
     }
 
-    /// Where the first message began that was taken.
+    /// Returns the start of the first message that was taken.
     pub fn first_begin(&self) -> Option<i64> {
         self.first_begin
     }
 
-    /// Takes the next frame.
+    /// Processes the next frame.
     #[inline]
-    pub fn take(&mut self, frame: &Frame<'_>) {
+    pub fn take(&mut self, frame: &CheckedFrame<'_>) {
         let progress = &mut self.progress;
         if frame.is_padding() {
             progress.unfinished = None;
@@ -118,7 +119,7 @@ impl HeadTracker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aeron_archive::stream::{RecordedStream, StreamDescription};
+    use crate::stream::{RecordedStream, StreamDescription};
 
     const BEGIN: u8 = 0x80;
     const END: u8 = 0x40;

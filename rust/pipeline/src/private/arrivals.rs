@@ -1,40 +1,39 @@
-//! [`Arrivals`]: when the blocks of a recording came, asked for in the order of their positions.
+//! [`Arrivals`]: returns the arrival times of a recording's blocks, in the order of their positions.
 
 use std::io;
 
+use aeron_archive::index::{ENTRY_LENGTH, IndexEntry, IndexFile};
 use aeron_archive::storage::{Access, Storage};
 use aeron_archive::stream::RecordedStream;
 
-use super::{ENTRY_LENGTH, IndexEntry, IndexFile};
-
-/// Entries read at once.
+/// Number of entries that are read at once.
 const ENTRIES_PER_READ: usize = 256;
 
-/// Arrival times of a recording. Reads the index of one segment at a time, a few entries ahead.
+/// Arrival times of a recording. Reads the index of one segment at a time, several entries ahead.
 #[derive(Debug)]
 pub struct Arrivals<S: Storage> {
     storage: S,
     stream: RecordedStream,
-    /// Positions up to here came at `arrival_us`.
+    /// The block with the arrival time `arrival_us` ends at this position.
     block_end: i64,
     arrival_us: Option<i64>,
-    /// Positions up to here are the open segment's.
+    /// End position of the open segment.
     segment_end: i64,
     file: Option<IndexFile<S::File>>,
-    /// Number of the entry behind those in `bytes`.
+    /// Number of the first entry after those in `bytes`.
     next_number: u64,
     bytes: Vec<u8>,
-    /// Offset of the next entry in `bytes`, whose first `filled` bytes are entries.
+    /// Offset of the next entry in `bytes`, whose first `filled` bytes contain entries.
     next: usize,
     filled: usize,
 }
 
 impl<S: Storage> Arrivals<S> {
-    /// Arrival times of positions behind `from`. `hint` is the number of an entry of the index of the segment that holds `from`,
-    /// of a block that ends behind `from`, if it is known.
+    /// Creates a reader of the arrival times of positions after `from`. If known, `hint` is the number of an index
+    /// entry in the segment that holds `from`; its block must end after `from`.
     ///
     /// # Errors
-    /// The file system refuses. No index is no error: all times are unknown then.
+    /// A file-system operation failed. A missing index is not an error: all times are then unknown.
     pub fn new(
         storage: S,
         stream: RecordedStream,
@@ -58,11 +57,11 @@ impl<S: Storage> Arrivals<S> {
         Ok(arrivals)
     }
 
-    /// When the block came with which the message that ends at `position` was complete, in microseconds since the epoch; `None`
-    /// where no index says it. Positions are asked for in ascending order.
+    /// Returns the arrival time of the block that completed the message with the end `position`, in microseconds since
+    /// the epoch. Returns `None` if no index has the time. Call it with ascending positions.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// A file-system operation failed.
     #[inline]
     pub fn at(&mut self, position: i64) -> io::Result<Option<i64>> {
         if position > self.block_end {
@@ -82,7 +81,7 @@ impl<S: Storage> Arrivals<S> {
                     self.block_end = entry.end_position;
                     self.arrival_us = entry.arrival_us;
                 }
-                // What stands behind a damaged entry belongs to blocks that begin nobody knows where.
+                // After a damaged entry, the start of the following blocks is unknown, so their entries cannot be used.
                 None => {
                     self.file = None;
                     self.block_end = self.segment_end;

@@ -1,25 +1,26 @@
-//! Making the index of a recording whole again when the archive is opened.
+//! Repairs the index of a recording when the archive is opened.
 //!
-//! A kill leaves at most one block without its entry, because an entry is written before the next block is: that block gets the
-//! time at which its segment was last written. Whatever else is missing or damaged came from outside. It is found again by
-//! scanning the segments, all but the arrival times; those stay unknown for good, which is visible, where a wrong time would not be.
+//! A kill leaves at most one block without its entry, because an entry is written before the next block. That block
+//! gets the time at which its segment was last written. All other missing or damaged entries have another cause. They
+//! are computed again by a scan of the segments, except for the arrival times: these remain marked as unknown, which is
+//! better than a wrong time.
 
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use aeron_archive::reader::RecordingReader;
-use aeron_archive::segments::{SegmentFileName, sidecar_name};
-use aeron_archive::storage::{Access, Storage, StorageFile};
-use aeron_archive::stream::RecordedStream;
+use crate::reader::RecordingReader;
+use crate::segments::{SegmentFileName, sidecar_name};
+use crate::storage::{Access, Storage, StorageFile};
+use crate::stream::RecordedStream;
 
-use super::super::MAX_BLOCK_LENGTH;
-use super::super::heads::{Counts, HeadTracker, Progress};
+use super::sparse::MAX_UNINDEXED_BYTES;
 use super::{
-    ENTRY_LENGTH, INDEX_EXTENSION, IndexEntry, IndexError, IndexFile, IndexHeader, IndexWriter,
-    NEW_INDEX_EXTENSION,
+    Counts, ENTRY_LENGTH, HeadTracker, INDEX_EXTENSION, IndexEntry, IndexError, IndexFile,
+    IndexForm, IndexHeader, IndexRecorder, IndexWriter, MAX_BLOCK_LENGTH, NEW_INDEX_EXTENSION,
+    Progress,
 };
 
-/// Entries read at once.
+/// Number of entries that are read at once.
 const ENTRIES_PER_READ: usize = 1024;
 
 /// How a recording ended.
@@ -27,22 +28,23 @@ const ENTRIES_PER_READ: usize = 1024;
 pub enum Tail {
     /// Its recorder stopped it: every block has its entry.
     Stopped,
-    /// Its recorder was killed: the last block may have none. `told` is a position that somebody was told of; blocks up to it
-    /// had their entries.
+    /// Its recorder was killed: the last block may have no entry. The blocks up to the acknowledged position `told`
+    /// have their entries.
     Killed {
-        /// In the stream; the start position if nobody was told of any.
+        /// Position in the stream; the start position if no position was acknowledged.
         told: i64,
     },
 }
 
-/// What the index of a recording says of its end, and what was lost of it.
+/// Result of a repair: the recording's progress at its end, and the lost arrival times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
-    /// How far its messages go.
+    /// Progress of the messages at the end.
     pub progress: Progress,
-    /// Complete messages that its segments still hold.
+    /// Counts of the complete messages that the segments still contain.
     pub counts: Counts,
-    /// Ranges whose arrival times are not known, at most one per segment, in which there may be some that are.
+    /// Ranges with unknown arrival times, at most one for each segment. Some arrival times within such a range may be
+    /// known.
     pub lost: Vec<LostArrivals>,
 }
 
@@ -53,15 +55,15 @@ pub struct LostArrivals {
     pub from: i64,
     /// End position.
     pub to: i64,
-    /// Whether they were lost before, and the index was repaired then.
+    /// Whether they were lost before an earlier repair.
     pub is_old: bool,
 }
 
-/// End of the last block whose entry is whole, in the index of the recording's last segments; `None` when no index says
-/// anything.
+/// Returns the end of the last block with a whole entry, in the index of the recording's last segments; `None` without
+/// such an entry.
 ///
 /// # Errors
-/// The file system refuses.
+/// The file system returns an error.
 pub fn indexed_end<S: Storage>(storage: &S, stream: &RecordedStream) -> io::Result<Option<i64>> {
     let first = stream.segment_base(stream.start_position());
     let mut bases: Vec<i64> = storage
@@ -84,10 +86,10 @@ pub fn indexed_end<S: Storage>(storage: &S, stream: &RecordedStream) -> io::Resu
     Ok(None)
 }
 
-/// Makes the index of a recording that ends at `end` whole, segment by segment.
+/// Repairs the index of a recording that ends at `end`, segment by segment.
 ///
 /// # Errors
-/// The file system refuses, or a segment that must be scanned cannot be read; what was repaired until then stays.
+/// The file system returns an error, or a segment that must be scanned cannot be read. Completed repairs are kept.
 pub fn repair<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
@@ -102,12 +104,14 @@ pub fn repair<S: Storage>(
     let mut before = None;
     let mut base = stream.segment_base(stream.start_position());
     loop {
-        let segment = Segment {
+        let segment = RepairedSegment {
             storage,
             stream,
             base,
             end: end.min(base + stream.segment_length()),
             is_last: end <= base + stream.segment_length(),
+            recorder: None,
+            is_trusted: true,
         };
         let state = segment.repair(before, tail, &mut repair.lost)?;
         repair.progress = state.progress;
@@ -125,44 +129,77 @@ pub fn repair<S: Storage>(
     }
 }
 
-/// One segment whose index is looked at.
-struct Segment<'a, S> {
+/// Repairs the sparse index of the last segment of a recording that ends at `end`. A new index contains `recorder`.
+///
+/// Without `is_trusted` the existing entries are dropped, because another archive may have written other bytes.
+///
+/// # Errors
+/// The file system returns an error, or the segment cannot be read.
+pub(crate) fn repair_last<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    end: i64,
+    recorder: &IndexRecorder,
+    is_trusted: bool,
+) -> Result<State, IndexError> {
+    let segment = RepairedSegment {
+        storage,
+        stream,
+        base: stream.segment_base(end),
+        end,
+        is_last: true,
+        recorder: Some(*recorder),
+        is_trusted,
+    };
+    let tail = Tail::Killed {
+        told: stream.start_position(),
+    };
+    segment.repair(None, tail, &mut Vec::new())
+}
+
+/// One segment whose index is repaired.
+struct RepairedSegment<'a, S> {
     storage: &'a S,
     stream: &'a RecordedStream,
     base: i64,
-    /// Where what is recorded in it ends.
+    /// End of the recorded bytes in the segment.
     end: i64,
     is_last: bool,
+    /// The recorder of the segment, if the index is sparse.
+    recorder: Option<IndexRecorder>,
+    /// Whether the existing entries are valid for the segment.
+    is_trusted: bool,
 }
 
-/// What is known at the end of a segment.
+/// Progress and arrival time at the end of a segment.
 #[derive(Debug, Clone, Copy, Default)]
-struct State {
-    progress: Progress,
-    /// The latest arrival time until then.
-    arrival_us: Option<i64>,
+pub(crate) struct State {
+    pub progress: Progress,
+    /// The latest arrival time up to there, in microseconds since the epoch.
+    pub arrival_us: Option<i64>,
 }
 
-/// What an index file holds before the first thing that is wrong with it.
+/// The entries of an index file before the first invalid one.
 #[derive(Debug)]
 struct Examined {
-    /// Sound entries at the begin.
+    /// Number of valid entries at the beginning.
     sound: u64,
-    /// End of what they say.
+    /// End of the last valid entry.
     end: i64,
     state: State,
-    /// Whether nothing stands behind them, but for a part of an entry.
+    /// Whether no other bytes follow them, except for an incomplete entry.
     is_clean: bool,
-    /// Range of the sound entries that say no arrival time.
+    /// Range of the valid entries without an arrival time.
     unknown: Option<(i64, i64)>,
-    /// Arrival time of a block that goes on behind the limit: the recording was cut in it.
+    /// Arrival time of a block that extends beyond the limit, because the recording was cut within it.
     cut_block: Option<i64>,
-    /// The greatest end of all whole entries.
+    /// Highest end of all whole entries.
     highest_end: i64,
 }
 
 impl Examined {
-    /// Follows the entries of a file as far as each goes on from the one before and none goes beyond `limit`.
+    /// Examines the entries of a file. An entry is valid if it continues the one before and does not extend beyond
+    /// `limit`.
     fn of<F: StorageFile>(
         file: &IndexFile<F>,
         stream: &RecordedStream,
@@ -185,16 +222,19 @@ impl Examined {
         };
         let mut bytes = vec![0; ENTRIES_PER_READ * ENTRY_LENGTH];
         let mut number = 0;
-        loop {
+        // The entry after the most that can be valid shows that the file is damaged.
+        let most = file.most_entries(limit) + 1;
+        while number < most {
             let count = file.read(number, &mut bytes)?;
             if count == 0 {
-                return Ok(examined);
+                break;
             }
             for slot in bytes[..count * ENTRY_LENGTH].chunks_exact(ENTRY_LENGTH) {
                 examined.take(slot.first_chunk().and_then(IndexEntry::decode), limit);
             }
             number += count as u64;
         }
+        Ok(examined)
     }
 
     fn take(&mut self, entry: Option<IndexEntry>, limit: i64) {
@@ -232,8 +272,8 @@ impl Examined {
     }
 }
 
-impl<S: Storage> Segment<'_, S> {
-    /// Makes the index of the segment whole, and answers what is known at its end.
+impl<S: Storage> RepairedSegment<'_, S> {
+    /// Repairs the index of the segment. Returns the progress at the segment's end.
     fn repair(
         &self,
         before: Option<State>,
@@ -241,13 +281,13 @@ impl<S: Storage> Segment<'_, S> {
         lost: &mut Vec<LostArrivals>,
     ) -> Result<State, IndexError> {
         match self.keep(before, tail, lost) {
-            // What the index said of the segment may be wrong, and the segment sound.
+            // The index entries may be wrong although the segment is readable.
             Err(IndexError::Read(_)) => self.rewrite(&self.header(before)?, None, before, lost),
             kept => kept,
         }
     }
 
-    /// As [`repair`](Self::repair), with the entries that seem sound.
+    /// As [`repair`](Self::repair), but relies on the valid entries.
     fn keep(
         &self,
         before: Option<State>,
@@ -257,7 +297,7 @@ impl<S: Storage> Segment<'_, S> {
         let id = self.stream.recording_id();
         let file = IndexFile::open(self.storage, id, self.base, Access::Write)
             .map_err(|source| self.error(source))?;
-        let Some(file) = file else {
+        let Some(file) = file.filter(|_| self.is_trusted) else {
             let header = self.header(before)?;
             return self.rewrite(&header, None, before, lost);
         };
@@ -273,21 +313,25 @@ impl<S: Storage> Segment<'_, S> {
             arrival_us: examined.state.arrival_us.max(before_arrival),
             ..examined.state
         };
-        if examined.is_clean && examined.end == self.end {
+        let is_of_form = file.header().form == self.form();
+        if is_of_form && examined.is_clean && examined.end == self.end {
             return Ok(state);
         }
-        if examined.is_clean && self.is_killed_tail(examined.end, tail)? {
+        if is_of_form && examined.is_clean && self.is_killed_tail(examined.end, tail)? {
             let arrival_us = self.modified()?.max(state.arrival_us);
             let mut writer = IndexWriter::behind(file);
             return self.scan(examined.end, state, arrival_us, &mut |entry| {
                 writer.append(entry)
             });
         }
-        let header = *file.header();
+        let header = IndexHeader {
+            form: self.form(),
+            ..*file.header()
+        };
         self.rewrite(&header, Some((&file, &examined)), Some(state), lost)
     }
 
-    /// Whether what has no entry is the one block whose entry a kill prevented.
+    /// Returns whether the bytes without an entry are a single block whose entry was not written because of a kill.
     fn is_killed_tail(&self, indexed: i64, tail: Tail) -> Result<bool, IndexError> {
         let Tail::Killed { told } = tail else {
             return Ok(false);
@@ -295,16 +339,27 @@ impl<S: Storage> Segment<'_, S> {
         if !self.is_last || told > indexed {
             return Ok(false);
         }
-        if self.end - indexed <= MAX_BLOCK_LENGTH as i64 {
+        let most = match self.form() {
+            IndexForm::Dense => MAX_BLOCK_LENGTH as i64,
+            IndexForm::Sparse => MAX_UNINDEXED_BYTES,
+        };
+        if self.end - indexed <= most {
             return Ok(true);
         }
-        // Padding is a block of its own, and may be longer.
+        // A padding frame is its own block, and may be longer.
         let mut reader = RecordingReader::new(self.storage, *self.stream, indexed, self.end)?;
         let frame = reader.next_frame()?;
         Ok(frame.is_some_and(|frame| frame.is_padding() && frame.end_position() == self.end))
     }
 
-    /// The header that the index had.
+    fn form(&self) -> IndexForm {
+        match self.recorder {
+            None => IndexForm::Dense,
+            Some(_) => IndexForm::Sparse,
+        }
+    }
+
+    /// Returns the header for a new index file of the segment.
     fn header(&self, before: Option<State>) -> Result<IndexHeader, IndexError> {
         let progress = match before {
             Some(state) => state.progress,
@@ -317,11 +372,12 @@ impl<S: Storage> Segment<'_, S> {
             recording_id: self.stream.recording_id(),
             base_position: self.base,
             progress,
+            form: self.form(),
         })
     }
 
-    /// Counts before the segment, so that those at its end agree with the next one's. Only differences have a meaning, so any
-    /// will do when there is no next one.
+    /// Returns the counts before the segment such that those at its end agree with the next segment's. Only differences
+    /// of counts are used, so they begin at any value if there is no next segment.
     fn counts_from_next(&self) -> Result<Counts, IndexError> {
         let next = self.base + self.stream.segment_length();
         let id = self.stream.recording_id();
@@ -335,7 +391,8 @@ impl<S: Storage> Segment<'_, S> {
         Ok(next.header().progress.counts - state.progress.counts)
     }
 
-    /// Writes the index anew: the sound entries as they were, then what a scan finds, and puts it in the place of the old one.
+    /// Writes the index again: the valid entries unchanged, then the entries of a scan. Then the new file replaces the
+    /// old one.
     fn rewrite(
         &self,
         header: &IndexHeader,
@@ -349,8 +406,9 @@ impl<S: Storage> Segment<'_, S> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(self.error(error)),
             _ => {}
         }
-        let mut writer = IndexWriter::create_as(self.storage, &new_name, header)
-            .map_err(|source| self.error(source))?;
+        let mut writer =
+            IndexWriter::create_as(self.storage, &new_name, header, self.recorder.as_ref())
+                .map_err(|source| self.error(source))?;
         let mut from = self.base.max(self.stream.start_position());
         if let Some((file, examined)) = sound {
             for number in 0..examined.sound {
@@ -381,7 +439,7 @@ impl<S: Storage> Segment<'_, S> {
         Ok(state)
     }
 
-    /// Finds the blocks from `from` to the segment's end again, with one arrival time for all.
+    /// Scans the blocks from `from` to the segment's end, and gives all of them the same arrival time.
     fn scan(
         &self,
         from: i64,
@@ -411,7 +469,7 @@ impl<S: Storage> Segment<'_, S> {
         })
     }
 
-    /// When the segment was last written, in microseconds since the epoch.
+    /// Returns when the segment was last written, in microseconds since the epoch.
     fn modified(&self) -> Result<Option<i64>, IndexError> {
         let name = self.stream.segment_name(self.base);
         let modified = self
@@ -430,7 +488,7 @@ impl<S: Storage> Segment<'_, S> {
     }
 }
 
-/// Microseconds since the epoch.
+/// Converts a time to microseconds since the epoch.
 fn epoch_us(time: SystemTime) -> i64 {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),

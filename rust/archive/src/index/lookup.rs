@@ -1,18 +1,17 @@
-//! [`Index`]: from positions to counts of messages, and back.
+//! [`Index`]: converts between positions and message counts.
 //!
-//! Counts are known at the end of every block. What lies between is found by scanning at most one block.
+//! The counts are stored for the end of every indexed block. For positions in between, at most one block is scanned.
 
 use std::io;
 
-use aeron_archive::reader::{ReadError, RecordingReader};
-use aeron_archive::segments::sidecar_name;
-use aeron_archive::storage::{Access, Storage};
-use aeron_archive::stream::RecordedStream;
+use crate::reader::{ReadError, RecordingReader};
+use crate::segments::sidecar_name;
+use crate::storage::{Access, Storage};
+use crate::stream::RecordedStream;
 
-use super::super::heads::{Counts, HeadTracker, Progress};
-use super::{INDEX_EXTENSION, IndexFile};
+use super::{Counts, HeadTracker, INDEX_EXTENSION, IndexFile, Progress};
 
-/// Finds counts and cuts in a recording, live or ended. Opens what it needs for each answer.
+/// Finds counts and cuts in a recording, which may be active. Opens the files that it needs for each call.
 #[derive(Debug)]
 pub struct Index<S> {
     storage: S,
@@ -22,27 +21,27 @@ pub struct Index<S> {
 /// A range of whole messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// Where it ends.
+    /// End of the range.
     pub position: i64,
-    /// The messages in it.
+    /// The messages in the range.
     pub counts: Counts,
 }
 
-/// Why nothing is found.
+/// Why a lookup fails.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// An index file is missing or damaged. Opening the archive anew makes it whole.
+    /// An index file is missing or damaged. It is repaired when the archive is opened again.
     #[error("{name} is missing or damaged; restart the query and it is made anew")]
     Damaged {
-        /// The file.
+        /// Name of the file.
         name: String,
     },
-    /// The file system refuses.
+    /// The file system returns an error.
     #[error("{name}: {source}")]
     Storage {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// What it answers.
+        /// Error of the file system.
         source: io::Error,
     },
     /// A segment cannot be read.
@@ -50,7 +49,7 @@ pub enum IndexError {
     Read(#[from] ReadError),
 }
 
-/// A place at which counts are known.
+/// A position with known counts.
 #[derive(Debug, Clone, Copy)]
 struct Milestone {
     position: i64,
@@ -58,12 +57,13 @@ struct Milestone {
 }
 
 impl<S: Storage> Index<S> {
-    /// The index of a recording; its start position is where the recording starts by now.
+    /// Creates the index of a recording. The start position of `stream` is the current start position
+    /// of the recording.
     pub fn new(storage: S, stream: RecordedStream) -> Self {
         Self { storage, stream }
     }
 
-    /// The messages in a range. `from` and `to` are ends of messages, or where the recording starts.
+    /// Counts the messages in a range. `from` and `to` are ends of messages, or the start of the recording.
     ///
     /// # Errors
     /// [`IndexError`].
@@ -75,8 +75,9 @@ impl<S: Storage> Index<S> {
         Ok(index.counts_at(to)? - index.counts_at(from)?)
     }
 
-    /// The longest range of whole messages from `from` on and up to `to` that `fits`: a bound on the messages in it. Empty when
-    /// the first message does not fit. `from` and `to` are as for [`count`](Self::count).
+    /// Returns the longest range of whole messages from `from` on, up to `to`, whose counts `fits` accepts.
+    ///
+    /// The range is empty if the first message does not fit. `from` and `to` are as for [`count`](Self::count).
     ///
     /// # Errors
     /// [`IndexError`].
@@ -115,7 +116,7 @@ impl<S: Storage> Index<S> {
         Ok(cut)
     }
 
-    /// End of the first message behind `from`, and what it carries; `None` when there is none up to `to`.
+    /// Returns the end and the counts of the first message after `from`; `None` if there is no message up to `to`.
     ///
     /// # Errors
     /// [`IndexError`].
@@ -140,7 +141,8 @@ impl<S: Storage> Index<S> {
         Ok(first)
     }
 
-    /// Number of the entry at which to begin for arrival times behind `position`, in the index of the segment that holds it.
+    /// Returns the index of the first entry with arrival times after `position`, in the index file of the segment that
+    /// holds it.
     ///
     /// # Errors
     /// [`IndexError`].
@@ -152,8 +154,8 @@ impl<S: Storage> Index<S> {
         self.partition_point(base, &file, |milestone| milestone.position <= position)
     }
 
-    /// The index from the segment that holds `from` on, which nothing removes while the range is asked for. What is before it
-    /// may be purged at any moment.
+    /// Returns the index from the segment that holds `from` on, which is not removed during the call. Earlier segments
+    /// may be purged at any time.
     fn since(&self, from: i64) -> Index<&S> {
         Index {
             storage: &self.storage,
@@ -161,7 +163,7 @@ impl<S: Storage> Index<S> {
         }
     }
 
-    /// Complete messages up to `position`.
+    /// Returns the counts of complete messages up to `position`.
     fn counts_at(&self, position: i64) -> Result<Counts, IndexError> {
         let last = self.last_milestone(position, |milestone| {
             milestone.progress.head.is_none_or(|head| head <= position)
@@ -176,7 +178,8 @@ impl<S: Storage> Index<S> {
         Ok(counts)
     }
 
-    /// The last milestone at or before `to` that `is_within`. Milestones up to one are within and all behind it are not.
+    /// Returns the last milestone up to `to` for which `is_within` is true. `is_within` is true for the milestones up
+    /// to some position, and false for all after it.
     fn last_milestone(
         &self,
         to: i64,
@@ -185,13 +188,14 @@ impl<S: Storage> Index<S> {
         let is_within = |milestone: &Milestone| milestone.position <= to && is_within(milestone);
         let first = self.stream.segment_base(self.stream.start_position());
         let segment_length = self.stream.segment_length();
-        // The segment's own begin is a milestone: the last segment whose begin is within holds the answer.
+        // The begin of each segment is a milestone. The result is in the last segment for whose begin `is_within` is
+        // true.
         let (mut low, mut high) = (0, (self.stream.segment_base(to) - first) / segment_length);
         while low < high {
             let middle = low + (high - low + 1) / 2;
             let base = first + middle * segment_length;
             let file = self.open(base)?;
-            // At the very end of a full segment the next one may not have been made.
+            // If the last segment is full, the next one may not exist yet.
             let is_low = file.is_some_and(|file| is_within(&self.begin_of(&file)));
             if is_low {
                 low = middle;
@@ -208,7 +212,8 @@ impl<S: Storage> Index<S> {
         }
     }
 
-    /// How many entries are within, the first ones.
+    /// Returns the number of entries for which the condition is true. The condition must be true for the first entries,
+    /// and false for all other entries.
     fn partition_point(
         &self,
         base: i64,
@@ -251,8 +256,8 @@ impl<S: Storage> Index<S> {
         }
     }
 
-    /// Follows the messages from a milestone up to `to`; hands the progress with each complete one to `on_message` until that
-    /// answers false.
+    /// Scans the messages from a milestone up to `to`. Calls `on_message` with the progress after each complete
+    /// message, until it returns false.
     fn scan(
         &self,
         from: Milestone,

@@ -1,0 +1,62 @@
+"""Back pressure: what a publisher sees when its subscriber is slow, and three ways to deal with it."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import aeron
+
+MESSAGE = bytes(1_000)
+
+
+def main() -> None:
+    with aeron.MediaDriver(ipc_term_buffer_length=64 * 1024) as driver, aeron.connect(driver) as client:
+        publication = client.add_exclusive_publication("aeron:ipc", stream_id=1001)
+        print(f"no subscriber: {publication.offer(MESSAGE)}")
+
+        subscription = client.add_subscription("aeron:ipc", stream_id=1001)
+        publication.wait_connected(timeout=5)
+        sent = 0
+        while publication.offer(MESSAGE):  # a position is true, and the reason why nothing was sent is false
+            sent += 1
+        result = publication.offer(MESSAGE)
+        assert result is aeron.BACK_PRESSURED
+        print(f"a subscriber that does not poll: {result} after {sent} messages")
+
+        # First way: wait, with a limit.
+        try:
+            publication.publish(MESSAGE, timeout=0.1)
+        except aeron.BackPressureTimeoutError as error:
+            print(f"{type(error).__name__}: {error}")
+
+        # Second way: drop what is not needed any more, such as old prices.
+        dropped = sum(not publication.offer(MESSAGE) for _ in range(1_000))
+        print(f"{dropped} messages dropped")
+
+        # Third way: an idle strategy between the attempts, while the subscriber catches up.
+        polled = 0
+
+        def poll() -> None:
+            nonlocal polled
+            time.sleep(0.1)
+            for batch in subscription.batches(timeout=30):
+                polled += len(batch)
+                if polled == sent + 1_000:
+                    break
+
+        thread = threading.Thread(target=poll)
+        thread.start()
+        idle, attempts = aeron.BackoffIdleStrategy(), 0
+        for _ in range(1_000):
+            while not publication.offer(MESSAGE):
+                attempts += 1
+                idle()
+            idle.reset()
+        thread.join()
+        assert attempts > 0
+        print(f"{polled} messages received, none lost")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""A spy reads what this driver's publication sends, on the sender's own host and without any network traffic."""
+
+from __future__ import annotations
+
+import aeron
+
+STREAM_ID = 1001
+
+
+def main() -> None:
+    with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
+        receiver = client.add_subscription("aeron:udp?endpoint=localhost:0", STREAM_ID)
+        endpoint = receiver.resolved_endpoint
+        publication = client.add_publication(f"aeron:udp?endpoint={endpoint}|ssc=true", STREAM_ID)
+        # A spy has the channel of the publication with `aeron-spy:` before it.
+        spy = client.add_subscription(f"aeron-spy:aeron:udp?endpoint={endpoint}", STREAM_ID)
+        receiver.wait_connected(timeout=5)
+        spy.wait_connected(timeout=5)
+
+        publication.publish(b"to the receiver, and to the spy", timeout=5)
+        for name, subscription in (("receiver", receiver), ("spy", spy)):
+            batch = next(subscription.batches(timeout=5))
+            print(f"{name}: {batch.to_list()}")
+
+        # A spy alone counts as a subscriber if the channel has `ssc=true` (spies simulate connection).
+        receiver.close()
+        publication.publish(b"to the spy only", timeout=5)
+        print(f"spy: {next(spy.batches(timeout=5)).to_list()}")
+
+
+if __name__ == "__main__":
+    main()

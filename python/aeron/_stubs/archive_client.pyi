@@ -1,0 +1,1559 @@
+"""Clients of an archive."""
+
+from collections.abc import Callable
+from typing import Literal, Self, final
+
+from aeron._stubs.client import Aeron
+from aeron._stubs.operations import PendingOperation
+from aeron._stubs.persistent import PersistentSubscription
+from aeron._stubs.publication import ExclusivePublication, Publication
+from aeron._stubs.recordings import Recording, RecordingSignal, RecordingSignals, RecordingSubscription
+from aeron._stubs.subscription import Subscription
+from aeron.exceptions import AeronError, PersistentSubscriptionError
+from aeron.recordings import Recordings
+from aeron.types import Channel, Credentials, SourceLocation
+
+@final
+class AeronArchive:
+    """A client of an archive, which `connect_archive` returns. Thread-safe.
+
+    A method that sends a request waits for the response, up to the message timeout. Its `async_` form
+    returns a `PendingOperation` instead, for `await` or `result(timeout)`. If the archive refuses a
+    request, the method raises an `ArchiveError` with a `code` and a `correlation_id`.
+
+    A thread of the client keeps the session alive while the program makes no calls. In a program that runs
+    the client's conductor itself (`use_conductor_agent_invoker`, or a driver in mode INVOKER) there is no
+    such thread: call `poll` every few seconds.
+
+    A context manager that closes the session. Recordings, replays and replications of the archive continue.
+
+    Example:
+        ```python
+        archive = aeron.connect_archive(client)
+        publication = archive.add_recorded_publication("aeron:ipc", 1001)
+        for recording in archive.list_recordings():
+            print(recording.recording_id, recording.stop_position)
+        ```
+    """
+    def add_recorded_publication(self, channel: Channel, stream_id: int) -> Publication:
+        """Adds a publication, and records it from its first byte on.
+
+        Args:
+            channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+            stream_id: Stream id.
+
+        Returns:
+            The publication.
+
+        Raises:
+            InvalidArgumentError: If the client already has the publication.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_add_recorded_publication(self, channel: Channel, stream_id: int) -> PendingOperation[Publication]:
+        """Starts `add_recorded_publication` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Adds a publication, and records it from its first byte on.
+
+        Args:
+            channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+            stream_id: Stream id.
+
+        Returns:
+            The publication.
+
+        Raises:
+            InvalidArgumentError: If the client already has the publication.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def add_recorded_exclusive_publication(self, channel: Channel, stream_id: int) -> ExclusivePublication:
+        """Adds an exclusive publication, and records it from its first byte on.
+
+        Args:
+            channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+            stream_id: Stream id.
+
+        Returns:
+            The publication.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_add_recorded_exclusive_publication(
+        self, channel: Channel, stream_id: int
+    ) -> PendingOperation[ExclusivePublication]:
+        """Starts `add_recorded_exclusive_publication` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Adds an exclusive publication, and records it from its first byte on.
+
+        Args:
+            channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+            stream_id: Stream id.
+
+        Returns:
+            The publication.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def start_recording(
+        self, channel: Channel, stream_id: int, *, source: SourceLocation = "LOCAL", auto_stop: bool = False
+    ) -> int:
+        """Records a channel and stream. Each image of it becomes a recording.
+
+        Args:
+            channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+            stream_id: Stream id.
+            source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
+            auto_stop: Whether the archive closes its subscription when the first of its recordings ends.
+
+        Returns:
+            The id of the archive's subscription, for `stop_recording`.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_start_recording(
+        self, channel: Channel, stream_id: int, *, source: SourceLocation = "LOCAL", auto_stop: bool = False
+    ) -> PendingOperation[int]:
+        """Starts `start_recording` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Records a channel and stream. Each image of it becomes a recording.
+
+        Args:
+            channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+            stream_id: Stream id.
+            source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
+            auto_stop: Whether the archive closes its subscription when the first of its recordings ends.
+
+        Returns:
+            The id of the archive's subscription, for `stop_recording`.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def extend_recording(
+        self,
+        recording_id: int,
+        channel: Channel,
+        stream_id: int,
+        *,
+        source: SourceLocation = "LOCAL",
+        auto_stop: bool = False,
+    ) -> int:
+        """Continues a recording with a stream that begins where the recording ends.
+
+        Args:
+            recording_id: Id of the recording.
+            channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+            stream_id: Stream id.
+            source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
+            auto_stop: Whether the archive closes its subscription when the first of its recordings ends.
+
+        Returns:
+            The id of the archive's subscription, for `stop_recording`.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_extend_recording(
+        self,
+        recording_id: int,
+        channel: Channel,
+        stream_id: int,
+        *,
+        source: SourceLocation = "LOCAL",
+        auto_stop: bool = False,
+    ) -> PendingOperation[int]:
+        """Starts `extend_recording` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Continues a recording with a stream that begins where the recording ends.
+
+        Args:
+            recording_id: Id of the recording.
+            channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+            stream_id: Stream id.
+            source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
+            auto_stop: Whether the archive closes its subscription when the first of its recordings ends.
+
+        Returns:
+            The id of the archive's subscription, for `stop_recording`.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def stop_recording(
+        self, recorded: Publication | ExclusivePublication | Channel | int, stream_id: int | None = None
+    ) -> None:
+        """Stops the recording of a stream.
+
+        Args:
+            recorded: A recorded publication, the id of the archive's subscription, or a channel.
+            stream_id: Stream id. Required with a channel.
+
+        Raises:
+            InvalidArgumentError: If `recorded` is a channel and `stream_id` is missing.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_stop_recording(
+        self, recorded: Publication | ExclusivePublication | Channel | int, stream_id: int | None = None
+    ) -> PendingOperation[None]:
+        """Starts `stop_recording` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Stops the recording of a stream.
+
+        Args:
+            recorded: A recorded publication, the id of the archive's subscription, or a channel.
+            stream_id: Stream id. Required with a channel.
+
+        Raises:
+            InvalidArgumentError: If `recorded` is a channel and `stream_id` is missing.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+
+        Returns:
+            A `PendingOperation` whose result is `None`.
+        """
+    def try_stop_recording(
+        self, recorded: Publication | ExclusivePublication | Channel | int, stream_id: int | None = None
+    ) -> bool:
+        """Stops the recording of a stream, if there is one.
+
+        Args:
+            recorded: A recorded publication, the id of the archive's subscription, or a channel.
+            stream_id: Stream id. Required with a channel.
+
+        Returns:
+            `True` if there was a recording to stop.
+
+        Raises:
+            InvalidArgumentError: If `recorded` is a channel and `stream_id` is missing.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_try_stop_recording(
+        self, recorded: Publication | ExclusivePublication | Channel | int, stream_id: int | None = None
+    ) -> PendingOperation[bool]:
+        """Starts `try_stop_recording` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Stops the recording of a stream, if there is one.
+
+        Args:
+            recorded: A recorded publication, the id of the archive's subscription, or a channel.
+            stream_id: Stream id. Required with a channel.
+
+        Returns:
+            `True` if there was a recording to stop.
+
+        Raises:
+            InvalidArgumentError: If `recorded` is a channel and `stream_id` is missing.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def try_stop_recording_by_identity(self, recording_id: int) -> bool:
+        """Stops one recording, if it is active.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            `True` if the recording was active.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_try_stop_recording_by_identity(self, recording_id: int) -> PendingOperation[bool]:
+        """Starts `try_stop_recording_by_identity` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Stops one recording, if it is active.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            `True` if the recording was active.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def replay(
+        self,
+        recording_id: int,
+        channel: Channel = "aeron:ipc",
+        stream_id: int = 100,
+        *,
+        position: int | None = None,
+        length: int = -1,
+        bounding_limit_counter_id: int | None = None,
+        file_io_max_length: int | None = None,
+    ) -> Subscription:
+        """Replays a recording to a new subscription.
+
+        The batches of the subscription end at the end of the replay. Closing the subscription stops the replay.
+        A replay that ends too early raises `ArchiveError` from the subscription. An archive on another host
+        replays to `channel`, an address of this machine.
+
+        Args:
+            recording_id: Id of the recording.
+            channel: Channel of the replay; its port may be 0.
+            stream_id: Stream id of the replay.
+            position: Position of the first message in bytes. `None` is the start of the recording.
+            length: Bytes to replay, `REPLAY_ALL_AND_FOLLOW` or `REPLAY_ALL_AND_STOP`.
+            bounding_limit_counter_id: Id of a counter whose value limits the position of the replay.
+            file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
+
+        Returns:
+            The `Subscription`.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+
+        Example:
+            ```python
+            for batch in archive.replay(recording_id).batches():
+                print(len(batch))
+            ```
+        """
+    def async_replay(
+        self,
+        recording_id: int,
+        channel: Channel = "aeron:ipc",
+        stream_id: int = 100,
+        *,
+        position: int | None = None,
+        length: int = -1,
+        bounding_limit_counter_id: int | None = None,
+        file_io_max_length: int | None = None,
+    ) -> PendingOperation[Subscription]:
+        """Starts `replay` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Replays a recording to a new subscription.
+
+        The batches of the subscription end at the end of the replay. Closing the subscription stops the replay.
+        A replay that ends too early raises `ArchiveError` from the subscription. An archive on another host
+        replays to `channel`, an address of this machine.
+
+        Args:
+            recording_id: Id of the recording.
+            channel: Channel of the replay; its port may be 0.
+            stream_id: Stream id of the replay.
+            position: Position of the first message in bytes. `None` is the start of the recording.
+            length: Bytes to replay, `REPLAY_ALL_AND_FOLLOW` or `REPLAY_ALL_AND_STOP`.
+            bounding_limit_counter_id: Id of a counter whose value limits the position of the replay.
+            file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
+
+        Returns:
+            The `Subscription`.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+
+        Example:
+            ```python
+            for batch in archive.replay(recording_id).batches():
+                print(len(batch))
+            ```
+        """
+    def start_replay(
+        self,
+        recording_id: int,
+        channel: Channel,
+        stream_id: int,
+        *,
+        position: int | None = None,
+        length: int = -1,
+        bounding_limit_counter_id: int | None = None,
+        file_io_max_length: int | None = None,
+    ) -> int:
+        """Replays a recording to a channel and stream to which the program subscribes.
+
+        Args:
+            recording_id: Id of the recording.
+            channel: Channel of the replay.
+            stream_id: Stream id of the replay.
+            position: Position of the first message in bytes. `None` is the start of the recording.
+            length: Bytes to replay, `REPLAY_ALL_AND_FOLLOW` or `REPLAY_ALL_AND_STOP`.
+            bounding_limit_counter_id: Id of a counter whose value limits the position of the replay.
+            file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
+
+        Returns:
+            The id of the replay, whose low 32 bits are the session id of its stream.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_start_replay(
+        self,
+        recording_id: int,
+        channel: Channel,
+        stream_id: int,
+        *,
+        position: int | None = None,
+        length: int = -1,
+        bounding_limit_counter_id: int | None = None,
+        file_io_max_length: int | None = None,
+    ) -> PendingOperation[int]:
+        """Starts `start_replay` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Replays a recording to a channel and stream to which the program subscribes.
+
+        Args:
+            recording_id: Id of the recording.
+            channel: Channel of the replay.
+            stream_id: Stream id of the replay.
+            position: Position of the first message in bytes. `None` is the start of the recording.
+            length: Bytes to replay, `REPLAY_ALL_AND_FOLLOW` or `REPLAY_ALL_AND_STOP`.
+            bounding_limit_counter_id: Id of a counter whose value limits the position of the replay.
+            file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
+
+        Returns:
+            The id of the replay, whose low 32 bits are the session id of its stream.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def stop_replay(self, replay_session_id: int) -> None:
+        """Stops a replay. An unknown id is no error.
+
+        Args:
+            replay_session_id: Id of the replay.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_stop_replay(self, replay_session_id: int) -> PendingOperation[None]:
+        """Starts `stop_replay` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Stops a replay. An unknown id is no error.
+
+        Args:
+            replay_session_id: Id of the replay.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+
+        Returns:
+            A `PendingOperation` whose result is `None`.
+        """
+    def stop_all_replays(self, recording_id: int | None = None) -> None:
+        """Stops all replays of a recording, those of other clients too.
+
+        Args:
+            recording_id: Id of the recording. `None` stops the replays of all recordings.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_stop_all_replays(self, recording_id: int | None = None) -> PendingOperation[None]:
+        """Starts `stop_all_replays` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Stops all replays of a recording, those of other clients too.
+
+        Args:
+            recording_id: Id of the recording. `None` stops the replays of all recordings.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+
+        Returns:
+            A `PendingOperation` whose result is `None`.
+        """
+    def list_recordings(
+        self,
+        *,
+        channel: Channel | None = None,
+        stream_id: int | None = None,
+        from_recording_id: int = 0,
+        limit: int | None = None,
+    ) -> Recordings:
+        """Lists recordings in the order of their ids.
+
+        Args:
+            channel: Text that the stripped channel of a recording contains. `None` lists all channels.
+            stream_id: Stream id of the recordings. `None` lists all streams.
+            from_recording_id: First recording id.
+            limit: Largest number of results. `None` is no limit.
+
+        Returns:
+            `Recordings`, a tuple with `to_arrow()`.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_list_recordings(
+        self,
+        *,
+        channel: Channel | None = None,
+        stream_id: int | None = None,
+        from_recording_id: int = 0,
+        limit: int | None = None,
+    ) -> PendingOperation[Recordings]:
+        """Starts `list_recordings` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Lists recordings in the order of their ids.
+
+        Args:
+            channel: Text that the stripped channel of a recording contains. `None` lists all channels.
+            stream_id: Stream id of the recordings. `None` lists all streams.
+            from_recording_id: First recording id.
+            limit: Largest number of results. `None` is no limit.
+
+        Returns:
+            `Recordings`, a tuple with `to_arrow()`.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def list_recording(self, recording_id: int) -> Recording | None:
+        """Looks up one recording.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            The recording, or `None` if the archive does not have it.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_list_recording(self, recording_id: int) -> PendingOperation[Recording | None]:
+        """Starts `list_recording` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Looks up one recording.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            The recording, or `None` if the archive does not have it.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def list_recording_subscriptions(
+        self,
+        *,
+        channel: Channel | None = None,
+        stream_id: int | None = None,
+        from_index: int = 0,
+        limit: int | None = None,
+    ) -> list[RecordingSubscription]:
+        """Lists the subscriptions with which the archive records.
+
+        Args:
+            channel: Text that the channel of a subscription contains. `None` lists all channels.
+            stream_id: Stream id of the subscriptions. `None` lists all streams.
+            from_index: Index of the first subscription.
+            limit: Largest number of results. `None` is no limit.
+
+        Returns:
+            A list of `RecordingSubscription`.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_list_recording_subscriptions(
+        self,
+        *,
+        channel: Channel | None = None,
+        stream_id: int | None = None,
+        from_index: int = 0,
+        limit: int | None = None,
+    ) -> PendingOperation[list[RecordingSubscription]]:
+        """Starts `list_recording_subscriptions` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Lists the subscriptions with which the archive records.
+
+        Args:
+            channel: Text that the channel of a subscription contains. `None` lists all channels.
+            stream_id: Stream id of the subscriptions. `None` lists all streams.
+            from_index: Index of the first subscription.
+            limit: Largest number of results. `None` is no limit.
+
+        Returns:
+            A list of `RecordingSubscription`.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def find_last_matching_recording(
+        self, channel: Channel, stream_id: int, session_id: int, *, min_recording_id: int = 0
+    ) -> int | None:
+        """Finds the newest recording of a session and stream.
+
+        Args:
+            channel: Text that the stripped channel of the recording contains.
+            stream_id: Stream id.
+            session_id: Session id of the publisher.
+            min_recording_id: Lowest recording id.
+
+        Returns:
+            The recording id, or `None`.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_find_last_matching_recording(
+        self, channel: Channel, stream_id: int, session_id: int, *, min_recording_id: int = 0
+    ) -> PendingOperation[int | None]:
+        """Starts `find_last_matching_recording` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Finds the newest recording of a session and stream.
+
+        Args:
+            channel: Text that the stripped channel of the recording contains.
+            stream_id: Stream id.
+            session_id: Session id of the publisher.
+            min_recording_id: Lowest recording id.
+
+        Returns:
+            The recording id, or `None`.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def get_start_position(self, recording_id: int) -> int:
+        """Returns the position of the first byte of a recording.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            The position, in bytes.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_get_start_position(self, recording_id: int) -> PendingOperation[int]:
+        """Starts `get_start_position` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Returns the position of the first byte of a recording.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            The position, in bytes.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def get_recording_position(self, recording_id: int) -> int | None:
+        """Returns the position up to which an active recording has advanced.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            The position in bytes, `None` if the recording is not active.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_get_recording_position(self, recording_id: int) -> PendingOperation[int | None]:
+        """Starts `get_recording_position` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Returns the position up to which an active recording has advanced.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            The position in bytes, `None` if the recording is not active.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def get_stop_position(self, recording_id: int) -> int | None:
+        """Returns the position at which a recording ended.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            The position in bytes, `None` if the recording is active.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_get_stop_position(self, recording_id: int) -> PendingOperation[int | None]:
+        """Starts `get_stop_position` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Returns the position at which a recording ended.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            The position in bytes, `None` if the recording is active.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def get_max_recorded_position(self, recording_id: int) -> int:
+        """Returns the position up to which a recording has advanced, active or not.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            The position, in bytes.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_get_max_recorded_position(self, recording_id: int) -> PendingOperation[int]:
+        """Starts `get_max_recorded_position` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Returns the position up to which a recording has advanced, active or not.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            The position, in bytes.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def truncate_recording(self, recording_id: int, position: int) -> int:
+        """Truncates a recording that is not active. A signal `DELETE` follows the deletion of its files.
+
+        Args:
+            recording_id: Id of the recording.
+            position: New stop position in bytes, at which a frame begins.
+
+        Returns:
+            The number of files to delete.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_truncate_recording(self, recording_id: int, position: int) -> PendingOperation[int]:
+        """Starts `truncate_recording` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Truncates a recording that is not active. A signal `DELETE` follows the deletion of its files.
+
+        Args:
+            recording_id: Id of the recording.
+            position: New stop position in bytes, at which a frame begins.
+
+        Returns:
+            The number of files to delete.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def purge_recording(self, recording_id: int) -> int:
+        """Deletes a recording that is neither recorded nor replayed.
+
+        A signal `DELETE` follows the deletion of its files.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            The number of files to delete.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_purge_recording(self, recording_id: int) -> PendingOperation[int]:
+        """Starts `purge_recording` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Deletes a recording that is neither recorded nor replayed.
+
+        A signal `DELETE` follows the deletion of its files.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            The number of files to delete.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def detach_segments(self, recording_id: int, new_start_position: int) -> None:
+        """Moves the start of a recording to the base of a segment, and keeps the files before it.
+
+        Args:
+            recording_id: Id of the recording.
+            new_start_position: New start position in bytes: the base of a segment.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_detach_segments(self, recording_id: int, new_start_position: int) -> PendingOperation[None]:
+        """Starts `detach_segments` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Moves the start of a recording to the base of a segment, and keeps the files before it.
+
+        Args:
+            recording_id: Id of the recording.
+            new_start_position: New start position in bytes: the base of a segment.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+
+        Returns:
+            A `PendingOperation` whose result is `None`.
+        """
+    def delete_detached_segments(self, recording_id: int) -> int:
+        """Deletes the files before the start of a recording. A signal `DELETE` follows the deletion.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            The number of files to delete.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_delete_detached_segments(self, recording_id: int) -> PendingOperation[int]:
+        """Starts `delete_detached_segments` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Deletes the files before the start of a recording. A signal `DELETE` follows the deletion.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            The number of files to delete.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def purge_segments(self, recording_id: int, new_start_position: int) -> int:
+        """Moves the start of a recording to the base of a segment, and deletes the files before it.
+
+        A signal `DELETE` follows the deletion.
+
+        Args:
+            recording_id: Id of the recording.
+            new_start_position: New start position in bytes: the base of a segment.
+
+        Returns:
+            The number of files to delete.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_purge_segments(self, recording_id: int, new_start_position: int) -> PendingOperation[int]:
+        """Starts `purge_segments` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Moves the start of a recording to the base of a segment, and deletes the files before it.
+
+        A signal `DELETE` follows the deletion.
+
+        Args:
+            recording_id: Id of the recording.
+            new_start_position: New start position in bytes: the base of a segment.
+
+        Returns:
+            The number of files to delete.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def attach_segments(self, recording_id: int) -> int:
+        """Moves the start of a recording back to the first of the files before it.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            The number of files.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_attach_segments(self, recording_id: int) -> PendingOperation[int]:
+        """Starts `attach_segments` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Moves the start of a recording back to the first of the files before it.
+
+        Args:
+            recording_id: Id of the recording.
+
+        Returns:
+            The number of files.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def migrate_segments(self, src_recording_id: int, dst_recording_id: int) -> int:
+        """Moves all segments of one recording to another recording that it continues, or that continues it.
+
+        Args:
+            src_recording_id: Id of the recording to read from.
+            dst_recording_id: Id of the recording to write to. `None` makes a new recording.
+
+        Returns:
+            The number of segments.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_migrate_segments(self, src_recording_id: int, dst_recording_id: int) -> PendingOperation[int]:
+        """Starts `migrate_segments` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Moves all segments of one recording to another recording that it continues, or that continues it.
+
+        Args:
+            src_recording_id: Id of the recording to read from.
+            dst_recording_id: Id of the recording to write to. `None` makes a new recording.
+
+        Returns:
+            The number of segments.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def update_channel(self, recording_id: int, channel: Channel) -> None:
+        """Replaces the channel of a recording.
+
+        Args:
+            recording_id: Id of the recording.
+            channel: The new channel.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_update_channel(self, recording_id: int, channel: Channel) -> PendingOperation[None]:
+        """Starts `update_channel` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Replaces the channel of a recording.
+
+        Args:
+            recording_id: Id of the recording.
+            channel: The new channel.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+
+        Returns:
+            A `PendingOperation` whose result is `None`.
+        """
+    def replicate(
+        self,
+        src_recording_id: int,
+        src_control_channel: Channel,
+        src_control_stream_id: int = 10,
+        *,
+        stop_position: int | None = None,
+        dst_recording_id: int | None = None,
+        live_destination: Channel | None = None,
+        replication_channel: Channel | None = None,
+        src_response_channel: Channel | None = None,
+        channel_tag_id: int | None = None,
+        subscription_tag_id: int | None = None,
+        file_io_max_length: int | None = None,
+        replication_session_id: int | None = None,
+        encoded_credentials: bytes | None = None,
+    ) -> int:
+        """Copies a recording of another archive to this one.
+
+        The copy is a new recording, or extends `dst_recording_id`.
+
+        Args:
+            src_recording_id: Id of the recording to read from.
+            src_control_channel: Control channel of the other archive.
+            src_control_stream_id: Control stream id of the other archive.
+            stop_position: Position in bytes at which the copy ends. `None` is the end of the recording.
+            dst_recording_id: Id of the recording to write to. `None` makes a new recording.
+            live_destination: Destination of the live stream, with which the copy merges.
+            replication_channel: Channel of the replay from the other archive. `None` is the archive's setting.
+            src_response_channel: Channel of the responses of the other archive.
+            channel_tag_id: Channel tag of the copy's subscription.
+            subscription_tag_id: Subscription tag of the copy's subscription.
+            file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
+            replication_session_id: Session id of the replay.
+            encoded_credentials: Credentials for the other archive.
+
+        Returns:
+            The id of the replication, which is the correlation id of its signals and errors.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_replicate(
+        self,
+        src_recording_id: int,
+        src_control_channel: Channel,
+        src_control_stream_id: int = 10,
+        *,
+        stop_position: int | None = None,
+        dst_recording_id: int | None = None,
+        live_destination: Channel | None = None,
+        replication_channel: Channel | None = None,
+        src_response_channel: Channel | None = None,
+        channel_tag_id: int | None = None,
+        subscription_tag_id: int | None = None,
+        file_io_max_length: int | None = None,
+        replication_session_id: int | None = None,
+        encoded_credentials: bytes | None = None,
+    ) -> PendingOperation[int]:
+        """Starts `replicate` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Copies a recording of another archive to this one.
+
+        The copy is a new recording, or extends `dst_recording_id`.
+
+        Args:
+            src_recording_id: Id of the recording to read from.
+            src_control_channel: Control channel of the other archive.
+            src_control_stream_id: Control stream id of the other archive.
+            stop_position: Position in bytes at which the copy ends. `None` is the end of the recording.
+            dst_recording_id: Id of the recording to write to. `None` makes a new recording.
+            live_destination: Destination of the live stream, with which the copy merges.
+            replication_channel: Channel of the replay from the other archive. `None` is the archive's setting.
+            src_response_channel: Channel of the responses of the other archive.
+            channel_tag_id: Channel tag of the copy's subscription.
+            subscription_tag_id: Subscription tag of the copy's subscription.
+            file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
+            replication_session_id: Session id of the replay.
+            encoded_credentials: Credentials for the other archive.
+
+        Returns:
+            The id of the replication, which is the correlation id of its signals and errors.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def stop_replication(self, replication_id: int) -> None:
+        """Stops a replication.
+
+        Args:
+            replication_id: Id of the replication.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_stop_replication(self, replication_id: int) -> PendingOperation[None]:
+        """Starts `stop_replication` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Stops a replication.
+
+        Args:
+            replication_id: Id of the replication.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+
+        Returns:
+            A `PendingOperation` whose result is `None`.
+        """
+    def try_stop_replication(self, replication_id: int) -> bool:
+        """Stops a replication, if there is one.
+
+        Args:
+            replication_id: Id of the replication.
+
+        Returns:
+            `True` if there was a replication to stop.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_try_stop_replication(self, replication_id: int) -> PendingOperation[bool]:
+        """Starts `try_stop_replication` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+
+        Stops a replication, if there is one.
+
+        Args:
+            replication_id: Id of the replication.
+
+        Returns:
+            `True` if there was a replication to stop.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def wait_recorded(
+        self, publication: Publication | ExclusivePublication, position: int, timeout: float | None = None
+    ) -> Recording:
+        """Waits until the archive has recorded a publication up to a position.
+
+        The archive has then written the data to its file. Whether the data survives a power failure depends on
+        `file_sync_level`.
+
+        Args:
+            publication: A recorded publication of this client.
+            position: Position in bytes, such as `publication.position`.
+            timeout: Seconds to wait. `None` waits without a limit.
+
+        Returns:
+            The `Recording`.
+
+        Raises:
+            ArchiveTimeoutError: If the archive has not recorded the position within `timeout`, or does not respond
+                within the message timeout.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_wait_recorded(
+        self, publication: Publication | ExclusivePublication, position: int
+    ) -> PendingOperation[Recording]:
+        """Starts `wait_recorded` without waiting for the archive.
+
+        Args:
+            publication: A recorded publication of this client.
+            position: Position in bytes, such as `publication.position`.
+
+        Returns:
+            A `PendingOperation` whose result is the `Recording`.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    @staticmethod
+    def segment_file_base_position(
+        start_position: int, position: int, term_buffer_length: int, segment_file_length: int
+    ) -> int:
+        """Returns the position of the first byte of the segment file that contains a position.
+
+        Args:
+            start_position: Start position of the recording, in bytes.
+            position: Position in bytes.
+            term_buffer_length: Length of a term, in bytes.
+            segment_file_length: Length of a segment file, in bytes.
+
+        Returns:
+            The position, in bytes.
+        """
+    def signals(self, timeout: float | None = None) -> RecordingSignals:
+        """Iterates over signals of recordings as they arrive.
+
+        Up to 1024 signals wait; if more arrive, the oldest is lost.
+
+        The iterator ends if no signal arrives for `timeout` seconds, or the client is closed.
+
+        Args:
+            timeout: Seconds to wait. `None` waits without a limit.
+
+        Returns:
+            An iterator of `RecordingSignal`.
+
+        Raises:
+            InvalidArgumentError: If the client has a signal handler (`on_signal`).
+        """
+    def poll(self) -> None:
+        """Polls the session once. Only a program that runs the client's conductor itself needs it.
+
+        Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def persistent_subscription(
+        self,
+        *,
+        recording_id: int,
+        live_channel: Channel,
+        live_stream_id: int,
+        replay_channel: Channel = "aeron:ipc",
+        replay_stream_id: int = 100,
+        start_position: int = -2,
+        on_live_joined: Callable[[], object] | None = None,
+        on_live_left: Callable[[], object] | None = None,
+        on_error: Callable[[PersistentSubscriptionError], object] | None = None,
+    ) -> PersistentSubscription:
+        """Adds a `PersistentSubscription` to a recording of this archive: replayed first, and then live.
+
+        The subscription has its own session with the archive, with the settings of this client. A function that
+        returns credentials is called for each connection of the subscription too.
+
+        Args:
+            recording_id: Id of the recording.
+            live_channel: Channel of the live stream: IPC, unicast, multicast, `control-mode=dynamic` or a spy.
+            live_stream_id: Stream id of the live stream, which is that of the recording.
+            replay_channel: Channel of replays, on an address of this machine; its port may be 0, and it may
+                have `control-mode=response`.
+            replay_stream_id: Stream id of replays.
+            start_position: Position of the first message in bytes, `FROM_START`, or `FROM_LIVE`, which replays
+                nothing at first.
+            on_live_joined: Called without arguments in a poll after which messages come from the live stream.
+            on_live_left: Called without arguments in a poll that found that the live stream was lost.
+            on_error: Called in a poll as `on_error(error)` with each `PersistentSubscriptionError`. If
+                `has_failed` is then set, the error has ended the subscription.
+
+        Returns:
+            The subscription.
+
+        Raises:
+            ConfigurationError: If a setting is missing or contradicts another one.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def poll_for_error(self) -> AeronError | None:
+        """Polls the session once, and returns an error for which no call waits, such as one of a replay.
+
+        Returns:
+            The error, or `None`.
+
+        Raises:
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    @property
+    def archive_id(self) -> int:
+        """Id of the archive, -1 if the archive is too old to report it."""
+    @property
+    def last_correlation_id(self) -> int:
+        """Correlation id of the last request, -1 before the first."""
+    @property
+    def control_session_id(self) -> int:
+        """Id of the control session."""
+    @property
+    def client(self) -> Aeron:
+        """The Aeron client."""
+    @property
+    def state(self) -> Literal["CONNECTED", "DISCONNECTED", "CLOSED"]:
+        """`CONNECTED`, `DISCONNECTED` if the archive has ended the session, or `CLOSED`."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether the client was closed."""
+    def close(self) -> None:
+        """Closes the session, and fails outstanding requests. Recordings, replays and replications continue.
+        Idempotent.
+        """
+    def __enter__(self) -> Self: ...
+    def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
+
+def connect_archive(
+    client: Aeron,
+    *,
+    control_channel: Channel | None = None,
+    control_stream_id: int | None = None,
+    response_channel: Channel | None = None,
+    response_stream_id: int | None = None,
+    credentials: Credentials | None = None,
+    message_timeout: float | None = None,
+    client_name: str | None = None,
+    control_term_buffer_length: int | None = None,
+    control_term_buffer_sparse: bool | None = None,
+    control_mtu_length: int | None = None,
+    on_signal: Callable[[RecordingSignal], object] | None = None,
+    error_handler: Callable[[Exception], object] | None = None,
+) -> AeronArchive:
+    """Connects an Aeron client to an archive, and waits for the connection.
+
+    Without `control_channel` the archive is the one on the client's driver. For an archive elsewhere,
+    `control_channel` is the channel on which the archive receives requests, and `response_channel` is an
+    address of this machine that the archive reaches.
+
+    Args:
+        client: An Aeron client, which the archive's client does not close.
+        control_channel: Channel of the requests. `None` is `aeron:ipc`.
+        control_stream_id: Stream id of the requests. `None` is the archive's default.
+        response_channel: Channel of the responses, on which the archive publishes.
+        response_stream_id: Stream id of the responses.
+        credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
+            called with `None` at first, and with the archive's challenge if there is one.
+        message_timeout: Seconds to wait for the connection, and for each response.
+        client_name: Name of the client in the archive's counters.
+        control_term_buffer_length: Term length of the control streams in bytes. `None` is 1 MiB.
+        control_term_buffer_sparse: Whether the log files of the control streams are sparse.
+        control_mtu_length: Longest frame of the control streams, in bytes.
+        on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client.
+            Without it `signals()` returns them.
+        error_handler: Called as `error_handler(error)` with each error for which no call waits, on a thread
+            of the client.
+
+    Returns:
+        An `AeronArchive`.
+
+    Raises:
+        ArchiveTimeoutError: If the archive does not respond within the message timeout.
+        ArchiveError: If the archive refuses the connection.
+        ConfigurationError: If a setting is not valid.
+
+    Example:
+        ```python
+        archive = aeron.connect_archive(client)
+        ```
+    """
+
+def async_connect_archive(
+    client: Aeron,
+    *,
+    control_channel: Channel | None = None,
+    control_stream_id: int | None = None,
+    response_channel: Channel | None = None,
+    response_stream_id: int | None = None,
+    credentials: Credentials | None = None,
+    message_timeout: float | None = None,
+    client_name: str | None = None,
+    control_term_buffer_length: int | None = None,
+    control_term_buffer_sparse: bool | None = None,
+    control_mtu_length: int | None = None,
+    on_signal: Callable[[RecordingSignal], object] | None = None,
+    error_handler: Callable[[Exception], object] | None = None,
+) -> PendingOperation[AeronArchive]:
+    """Starts `connect_archive` without waiting for the archive.
+
+    Args:
+        client: An Aeron client, which the archive's client does not close.
+        control_channel: Channel of the requests. `None` is `aeron:ipc`.
+        control_stream_id: Stream id of the requests. `None` is the archive's default.
+        response_channel: Channel of the responses, on which the archive publishes.
+        response_stream_id: Stream id of the responses.
+        credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
+            called with `None` at first, and with the archive's challenge if there is one.
+        message_timeout: Seconds to wait for the connection, and for each response.
+        client_name: Name of the client in the archive's counters.
+        control_term_buffer_length: Term length of the control streams in bytes. `None` is 1 MiB.
+        control_term_buffer_sparse: Whether the log files of the control streams are sparse.
+        control_mtu_length: Longest frame of the control streams, in bytes.
+        on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client.
+            Without it `signals()` returns them.
+        error_handler: Called as `error_handler(error)` with each error for which no call waits, on a thread
+            of the client.
+
+    Returns:
+        A `PendingOperation` whose result is an `AeronArchive`. `async with` closes it.
+
+    Raises:
+        ConfigurationError: If a setting is not valid.
+    """

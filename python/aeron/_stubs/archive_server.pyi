@@ -1,0 +1,219 @@
+"""Archives inside this process."""
+
+from os import PathLike
+from pathlib import Path
+from typing import Literal, Self, final
+
+from aeron._stubs.driver import MediaDriver
+
+@final
+class Archive:
+    """An archive inside this process: it records streams of a media driver in a directory, and replays them.
+    Thread-safe.
+
+    The archive makes the directory if it is missing, and keeps the recordings in it. Every setting of
+    Aeron's archive is a keyword, whose name ends in its unit; lengths are bytes. A setting without a
+    keyword comes from its environment variable, else it is the default. The page of all settings names the
+    variables.
+
+    Some defaults differ from Aeron's: all agents share one thread (`threading_mode="SHARED"`), an idle
+    archive parks longer (`max_idle_park_ns`), requests over the network are received only if
+    `control_channel` is set, and `replication_channel` is `aeron:udp?endpoint=localhost:0`. A context
+    manager that closes the archive.
+
+    Args:
+        directory: Directory of catalog and recordings.
+        driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR`
+            names.
+        driver_timeout_ms: Age of the driver's heartbeat, in milliseconds, after which the driver counts as
+            dead and the archive ends. Default: `10000` milliseconds.
+        archive_dir_delete_on_start: Delete the archive directory, with everything in it, before the archive
+            starts. Default: `False`.
+        mark_file_dir: Directory of the mark file; if empty, the archive directory. Default: none.
+        archive_id: Id of the archive among those of its driver; -1 lets the driver choose one. Default:
+            `-1`.
+        control_channel: Channel of control requests over the network; required unless it is turned off.
+            Default: none.
+        control_stream_id: Stream of control requests over the network. Default: `10`.
+        control_channel_enabled: Accept control requests over the network. Default: `True`.
+        local_control_channel: Channel of control requests on the same machine. Default:
+            `'aeron:ipc?term-length=64k'`.
+        local_control_stream_id: Stream of control requests on the same machine. Default: `10`.
+        control_term_buffer_length: Term length of control streams; a power of two. Default: `65536` bytes.
+        control_term_buffer_sparse: Log files of control streams are sparse. Default: `True`.
+        control_mtu_length: Longest frame of control streams; a multiple of 32. If it is not set, the
+            driver's `aeron.mtu.length`. Default: `1408` bytes.
+        recording_events_channel: Channel of recording events; required if they are enabled. Default: none.
+        recording_events_stream_id: Stream of recording events. Default: `30`.
+        recording_events_enabled: Publish recording events. Default: `False`.
+        replication_channel: Channel for replies of other archives, such as
+            `aeron:udp?endpoint=localhost:0`; required. Default: `'aeron:udp?endpoint=localhost:0'`.
+        segment_file_length: Length of segment files; a power of two. Default: `134217728` bytes.
+        file_io_max_length: Longest block that is read or written at once; a power of two. Default:
+            `1048576` bytes.
+        low_storage_space_threshold: No recording starts if at most this much space is free in the file
+            system. Default: `134217728` bytes.
+        file_sync_level: Part of each block of a recording that is forced to the disk: 0 nothing, 1 data, 2
+            also metadata. Default: `0`.
+        catalog_file_sync_level: Part of each change of the catalog that is forced to the disk; at least
+            `aeron.archive.file.sync.level`. Default: `0`.
+        catalog_capacity: Length of a new catalog. Default: `1048576` bytes.
+        on_torn_fragment: Decision about a last frame that may be torn after a kill, if no index decides:
+            `refuse` the start and name the frame, or `truncate` the recording before it. One of `refuse`,
+            `truncate`. Default: `'refuse'`.
+        index: Write an index beside each segment: arrival times, ends of messages, and whether a last frame
+            is whole after a kill. Default: `True`.
+        max_concurrent_recordings: Maximum number of recordings at the same time. Default: `20`.
+        max_concurrent_replays: Maximum number of replays at the same time. Default: `20`.
+        record_checksum: Checksum of recorded frames, `CRC-32` or `CRC-32C`; if empty, no checksum. Default:
+            none.
+        replay_checksum: Checksum that replayed frames must have; if empty, no checksum. Default: none.
+        connect_timeout_ns: Time limit for a client to connect to its session or replay, and to use a replay
+            token. Default: `5000000000` nanoseconds.
+        session_liveness_check_interval_ns: Time between two pings of a control session. Default:
+            `1000000000` nanoseconds.
+        replay_linger_timeout_ns: How long the publication of a finished replay is kept. If it is not set,
+            the driver's `aeron.publication.linger.timeout`. Default: `5000000000` nanoseconds.
+        threading_mode: Threads of the agents: `DEDICATED`, `SHARED` or `INVOKER`. One of `DEDICATED`,
+            `SHARED`, `INVOKER`. Default: `'SHARED'`.
+        idle_strategy: Idle strategy of the conductor. Default: `'backoff'`.
+        recorder_idle_strategy: Idle strategy of the recorder; if empty, that of the conductor. Default:
+            none.
+        replayer_idle_strategy: Idle strategy of the replayer; if empty, that of the conductor. Default:
+            none.
+        conductor_cycle_threshold_ns: Duty cycles of the conductor that take longer are counted. Default:
+            `100000000` nanoseconds.
+        recorder_cycle_threshold_ns: Duty cycles of the recorder that take longer are counted. Default:
+            `100000000` nanoseconds.
+        replayer_cycle_threshold_ns: Duty cycles of the replayer that take longer are counted. Default:
+            `100000000` nanoseconds.
+        error_buffer_length: Length of the distinct error log in the mark file. Default: `1048576` bytes.
+        authenticator_supplier: Clients that may connect: if empty, the users of `aeron.archive.users.file`,
+            or everybody without such a file. The class name of Aeron's sample requires the file. Default:
+            none.
+        authorisation_service_supplier: Requests that clients may send: `ALLOW_ALL` or `DENY_ALL`; if empty,
+            those that the roles in `aeron.archive.users.file` allow, or all without such a file. Default:
+            none.
+        users_file: TOML file of users, their secrets and their roles; mode 0600. Default: none.
+        max_idle_park_ns: Longest park of an idle agent in nanoseconds, after a second without work. 0 keeps
+            the strategy's own limit. Default: `10000000`.
+
+    Raises:
+        ConfigurationError: If a setting is not valid, or does not fit another one.
+        ArchiveActiveError: If a live archive uses the directory or the archive id.
+        ArchiveDirectoryError: If the directory, the catalog or a recording cannot be used.
+        DriverTimeoutError: If no driver responds within the driver timeout.
+
+    Example:
+        ```python
+        with aeron.MediaDriver() as driver, aeron.Archive("recordings", driver) as server:
+            archive = aeron.connect_archive(aeron.connect(driver))
+        ```
+    """
+    def __new__(
+        cls,
+        directory: str | PathLike[str],
+        driver: MediaDriver | str | PathLike[str] | None = None,
+        *,
+        driver_timeout_ms: int = 10000,
+        archive_dir_delete_on_start: bool = False,
+        mark_file_dir: str | PathLike[str] = "",
+        archive_id: int = -1,
+        control_channel: str = "",
+        control_stream_id: int = 10,
+        control_channel_enabled: bool = True,
+        local_control_channel: str = "aeron:ipc?term-length=64k",
+        local_control_stream_id: int = 10,
+        control_term_buffer_length: int = 65536,
+        control_term_buffer_sparse: bool = True,
+        control_mtu_length: int = 1408,
+        recording_events_channel: str = "",
+        recording_events_stream_id: int = 30,
+        recording_events_enabled: bool = False,
+        replication_channel: str = "aeron:udp?endpoint=localhost:0",
+        segment_file_length: int = 134217728,
+        file_io_max_length: int = 1048576,
+        low_storage_space_threshold: int = 134217728,
+        file_sync_level: int = 0,
+        catalog_file_sync_level: int = 0,
+        catalog_capacity: int = 1048576,
+        on_torn_fragment: Literal["refuse", "truncate"] = "refuse",
+        index: bool = True,
+        max_concurrent_recordings: int = 20,
+        max_concurrent_replays: int = 20,
+        record_checksum: str = "",
+        replay_checksum: str = "",
+        connect_timeout_ns: int = 5000000000,
+        session_liveness_check_interval_ns: int = 1000000000,
+        replay_linger_timeout_ns: int = 5000000000,
+        threading_mode: Literal["DEDICATED", "SHARED", "INVOKER"] = "SHARED",
+        idle_strategy: str = "backoff",
+        recorder_idle_strategy: str = "",
+        replayer_idle_strategy: str = "",
+        conductor_cycle_threshold_ns: int = 100000000,
+        recorder_cycle_threshold_ns: int = 100000000,
+        replayer_cycle_threshold_ns: int = 100000000,
+        error_buffer_length: int = 1048576,
+        authenticator_supplier: str = "",
+        authorisation_service_supplier: str = "",
+        users_file: str | PathLike[str] = "",
+        max_idle_park_ns: int = ...,
+    ) -> Self: ...
+    @staticmethod
+    def settings() -> dict[str, bool | int | str]:
+        """Returns the names of all settings, with the defaults that hold in this process.
+
+        Returns:
+            A dictionary from names to values.
+
+        Raises:
+            ConfigurationError: If a variable of the environment is not valid.
+        """
+    @property
+    def configuration(self) -> dict[str, bool | int | str]:
+        """The settings of this archive: a dictionary from names to values."""
+    @property
+    def archive_id(self) -> int:
+        """Id of the archive among the archives of its driver."""
+    @property
+    def directory(self) -> Path:
+        """Directory of the recordings."""
+    @property
+    def threading_mode(self) -> Literal["DEDICATED", "SHARED", "INVOKER"]:
+        """`DEDICATED`, `SHARED` or `INVOKER`."""
+    def do_work(self) -> int:
+        """Runs one duty cycle, in mode INVOKER. Call it often, from one thread at a time.
+
+        Returns:
+            The amount of work, 0 if there was none.
+
+        Raises:
+            ReentrantCallError: If another thread is inside the duty cycle.
+        """
+    @property
+    def is_terminated(self) -> bool:
+        """Whether the archive ended because its driver is gone, or was closed.
+
+        If the driver is gone, close the archive.
+        """
+    @property
+    def is_closed(self) -> bool:
+        """Whether the archive was closed."""
+    def close(self) -> None:
+        """Ends all recordings and replays, and releases the directory. Idempotent."""
+    def __enter__(self) -> Self: ...
+    def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
+    def __fspath__(self) -> str: ...
+
+def aeronarchive_main(arguments: list[str] | None = None) -> int:
+    """Runs an archive in the foreground, as the command `aeronarchive`, until a signal ends it.
+
+    Args:
+        arguments: Arguments after the program's name. `None` takes them from `sys.argv`.
+
+    Returns:
+        The exit status.
+    """
+
+def _ended_archives(directory: str | PathLike[str]) -> list[tuple[Path, int]]:
+    """The private archives in `directory` whose query has ended, each with its bytes on disk."""

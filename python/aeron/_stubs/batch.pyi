@@ -1,0 +1,95 @@
+"""Batches of messages."""
+
+from collections.abc import Iterator
+from typing import ClassVar, Self, final, overload
+
+import numpy as np
+import numpy.typing as npt
+
+@final
+class Batch:
+    """Many whole messages in contiguous memory.
+
+    Immutable, so thread-safe; its views stay valid as long as they are referenced.
+
+    `batch[i]` is the payload of a message as a read-only memoryview. `batch[i:j]` is a batch of the
+    messages between, which shares the memory of the whole batch. A slice with another step than 1 is a
+    copy. Batches compare by their messages, and a pickled batch has a copy of them. pyarrow and other Arrow
+    libraries read a batch without a copy.
+
+    Example:
+        ```python
+        batch = subscription.poll_batch()
+        print(len(batch), [bytes(payload) for payload in batch])
+        ```
+    """
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, key: int, /) -> memoryview: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> Batch: ...
+    def __iter__(self) -> Iterator[memoryview]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def to_list(self) -> list[bytes]:
+        """Copies the payloads.
+
+        Returns:
+            A list of `bytes`.
+        """
+    def as_records(self, dtype: npt.DTypeLike) -> npt.NDArray[np.void]:
+        """Returns the payloads as a numpy array of records, without a copy.
+
+        Args:
+            dtype: A numpy dtype; each message is a whole number of its records.
+
+        Returns:
+            A read-only array.
+
+        Raises:
+            InvalidArgumentError: If a message is not a whole number of records.
+            ArgumentTypeError: If `dtype` is not a dtype.
+
+        Example:
+            ```python
+            trades = batch.as_records([("price", "<f8"), ("size", "<u4")])
+            ```
+        """
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    @property
+    def payload(self) -> memoryview:
+        """All payloads, one after another: a read-only memoryview of bytes."""
+    @property
+    def offsets(self) -> memoryview[int]:
+        """The offset of each message in `payload`, and of the end of the last message.
+
+        A memoryview of 32-bit integers (format `i`), with one more item than there are messages.
+        """
+    @property
+    def positions(self) -> memoryview[int]:
+        """The stream position after each message, in bytes: a memoryview of 64-bit integers (format `q`)."""
+    @property
+    def session_ids(self) -> memoryview[int]:
+        """The session id of each message: a memoryview of 32-bit integers (format `i`)."""
+    @property
+    def reserved_values(self) -> memoryview[int]:
+        """The reserved value of each message's first frame: a memoryview of 64-bit integers (format `q`)."""
+    @property
+    def stream_id(self) -> int:
+        """Stream id of all messages."""
+
+@final
+class Batches:
+    """An iterator of batches, which `Subscription.batches` returns.
+
+    One thread at a time may use it: it is not thread-safe.
+    """
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Batch: ...
+
+def _batch_of_columns(
+    stream_id: int, payload: bytes, offsets: bytes, positions: bytes, session_ids: bytes, reserved_values: bytes
+) -> Batch:
+    """Restores a pickled batch."""

@@ -1,0 +1,521 @@
+"""Clients of a media driver."""
+
+from collections.abc import Callable, Coroutine
+from os import PathLike
+from typing import Any, Self, final
+
+from aeron._stubs.counters import Counter, CountersReader
+from aeron._stubs.driver import MediaDriver
+from aeron._stubs.operations import PendingOperation
+from aeron._stubs.publication import ExclusivePublication, Publication, PublicationErrorFrame
+from aeron._stubs.subscription import Subscription
+from aeron.types import Channel, CounterHandler, ImageHandler
+
+@final
+class Aeron:
+    """A client of a media driver.
+
+    The constructor, also known as `aeron.connect`, waits for the driver. In a coroutine write `async with
+    aeron.async_connect(driver) as client:` instead. `async with aeron.connect(driver)` works too, but
+    `connect` has waited, and has stopped the event loop, before `async with` gets the client.
+
+    A context manager that closes the client, and with it everything that was opened through it. The client
+    stays open as long as a publication, a subscription, a counter or a pending operation refers to it.
+    Closing the client releases its handlers. If a client is dropped without being closed, its handlers are
+    no longer called. Thread-safe.
+
+    Args:
+        driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR`
+            names.
+        driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
+        keepalive_interval_ns: Nanoseconds between keepalives. Default: `500000000`.
+        idle_sleep_duration_ns: Longest sleep of the idle conductor, in nanoseconds.
+        awaiting_sleep_duration_ns: Longest sleep of a call that waits for the driver, in nanoseconds.
+        resource_linger_duration_ns: Nanoseconds until the memory of closed resources is unmapped.
+        close_linger_duration_ns: Nanoseconds that the close waits for the users of mapped memory.
+        pre_touch_mapped_memory: Whether the pages of mapped files are touched at once.
+        client_name: Name of the client in the counters.
+        use_conductor_agent_invoker: Whether the client has no threads: the program calls `do_work`.
+        max_idle_park_ns: Longest park of an idle wait, in nanoseconds.
+        error_handler: Called as `error_handler(error)` with errors for which no call waits.
+        on_available_image: Called as `on_available_image(image)` with each new image.
+        on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended.
+        on_available_counter: Called as `on_available_counter(counters_reader, registration_id,
+            counter_id)`.
+        on_unavailable_counter: Called as `on_unavailable_counter(counters_reader, registration_id,
+            counter_id)`.
+        on_close: Called without arguments when the client is closed.
+        on_publication_error: Called as `on_publication_error(frame)` with each `PublicationErrorFrame`.
+
+    Raises:
+        DriverTimeoutError: If no driver responds within the driver timeout.
+        ConfigurationError: If a setting is not valid, or the driver has another version.
+        DriverError: If the directory of the driver cannot be used.
+
+    Example:
+        ```python
+        with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
+            publication = client.add_publication("aeron:ipc", 1001)
+        ```
+    """
+    def __new__(
+        cls,
+        driver: MediaDriver | str | PathLike[str] | None = None,
+        *,
+        driver_timeout_ms: int | None = None,
+        keepalive_interval_ns: int | None = None,
+        idle_sleep_duration_ns: int | None = None,
+        awaiting_sleep_duration_ns: int | None = None,
+        resource_linger_duration_ns: int | None = None,
+        close_linger_duration_ns: int | None = None,
+        pre_touch_mapped_memory: bool | None = None,
+        client_name: str | None = None,
+        use_conductor_agent_invoker: bool | None = None,
+        max_idle_park_ns: int = 10_000_000,
+        error_handler: Callable[[Exception], object] | None = None,
+        on_available_image: ImageHandler | None = None,
+        on_unavailable_image: ImageHandler | None = None,
+        on_available_counter: CounterHandler | None = None,
+        on_unavailable_counter: CounterHandler | None = None,
+        on_close: Callable[[], object] | None = None,
+        on_publication_error: Callable[[PublicationErrorFrame], object] | None = None,
+    ) -> Self: ...
+    def add_publication(self, channel: Channel, stream_id: int) -> Publication:
+        """Adds a publication, and waits for the driver. Publications of the same channel and stream share one log.
+
+        Args:
+            channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+            stream_id: Stream id.
+
+        Returns:
+            The publication.
+
+        Raises:
+            RegistrationError: If the driver refuses the request; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
+            ClientClosedError: If the client is closed.
+
+        Example:
+            ```python
+            publication = client.add_publication("aeron:udp?endpoint=localhost:20121", 1001)
+            ```
+        """
+    def add_exclusive_publication(self, channel: Channel, stream_id: int) -> ExclusivePublication:
+        """Adds a publication that is the only writer of its log, and waits for the driver.
+
+        Args:
+            channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+            stream_id: Stream id.
+
+        Returns:
+            The publication.
+
+        Raises:
+            RegistrationError: If the driver refuses the request; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
+            ClientClosedError: If the client is closed.
+        """
+    def add_subscription(
+        self,
+        channel: Channel,
+        stream_id: int,
+        *,
+        on_available_image: ImageHandler | None = None,
+        on_unavailable_image: ImageHandler | None = None,
+    ) -> Subscription:
+        """Adds a subscription, and waits for the driver.
+
+        Args:
+            channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+            stream_id: Stream id.
+            on_available_image: Called as `on_available_image(image)` with each new image. If it is `None`, the
+                handler of the client is called.
+            on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended. If it is
+                `None`, the handler of the client is called.
+
+        Returns:
+            The subscription.
+
+        Raises:
+            RegistrationError: If the driver refuses the request; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
+            ClientClosedError: If the client is closed.
+        """
+    def add_counter(self, type_id: int, label: str, key: bytes | None = None) -> Counter:
+        """Adds a counter, which lives as long as the client, and waits for the driver.
+
+        Args:
+            type_id: Type of the counter, 1000 or more for counters of programs.
+            label: Label of the counter, up to 380 bytes.
+            key: Key of the counter, up to 112 bytes.
+
+        Returns:
+            The counter.
+
+        Raises:
+            RegistrationError: If the driver refuses the request; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
+            ClientClosedError: If the client is closed.
+        """
+    def add_static_counter(self, type_id: int, label: str, registration_id: int, key: bytes | None = None) -> Counter:
+        """Adds a counter that outlives the client, or finds the counter with this type and registration id.
+
+        Waits for the driver.
+
+        Args:
+            type_id: Type of the counter, 1000 or more for counters of programs.
+            label: Label of the counter, up to 380 bytes.
+            registration_id: Registration id of the counter, which the program chooses.
+            key: Key of the counter, up to 112 bytes.
+
+        Returns:
+            The counter.
+
+        Raises:
+            RegistrationError: If the driver refuses the request; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
+            ClientClosedError: If the client is closed.
+        """
+    def async_add_publication(self, channel: Channel, stream_id: int) -> PendingOperation[Publication]:
+        """Starts `add_publication` without waiting for the driver.
+
+        Args:
+            channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+            stream_id: Stream id.
+
+        Returns:
+            A `PendingOperation` whose result is that of `add_publication`.
+
+        Raises:
+            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+                reason.
+            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+                timeout.
+            ClientClosedError: If the client is closed.
+        """
+    def async_add_exclusive_publication(
+        self, channel: Channel, stream_id: int
+    ) -> PendingOperation[ExclusivePublication]:
+        """Starts `add_exclusive_publication` without waiting for the driver.
+
+        Args:
+            channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+            stream_id: Stream id.
+
+        Returns:
+            A `PendingOperation` whose result is that of `add_exclusive_publication`.
+
+        Raises:
+            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+                reason.
+            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+                timeout.
+            ClientClosedError: If the client is closed.
+        """
+    def async_add_subscription(
+        self,
+        channel: Channel,
+        stream_id: int,
+        *,
+        on_available_image: ImageHandler | None = None,
+        on_unavailable_image: ImageHandler | None = None,
+    ) -> PendingOperation[Subscription]:
+        """Starts `add_subscription` without waiting for the driver.
+
+        Args:
+            channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+            stream_id: Stream id.
+            on_available_image: Called as `on_available_image(image)` with each new image. If it is `None`, the
+                handler of the client is called.
+            on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended. If it is
+                `None`, the handler of the client is called.
+
+        Returns:
+            A `PendingOperation` whose result is that of `add_subscription`.
+
+        Raises:
+            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+                reason.
+            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+                timeout.
+            ClientClosedError: If the client is closed.
+        """
+    def async_add_counter(self, type_id: int, label: str, key: bytes | None = None) -> PendingOperation[Counter]:
+        """Starts `add_counter` without waiting for the driver.
+
+        Args:
+            type_id: Type of the counter, 1000 or more for counters of programs.
+            label: Label of the counter, up to 380 bytes.
+            key: Key of the counter, up to 112 bytes.
+
+        Returns:
+            A `PendingOperation` whose result is that of `add_counter`.
+
+        Raises:
+            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+                reason.
+            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+                timeout.
+            ClientClosedError: If the client is closed.
+        """
+    def async_add_static_counter(
+        self, type_id: int, label: str, registration_id: int, key: bytes | None = None
+    ) -> PendingOperation[Counter]:
+        """Starts `add_static_counter` without waiting for the driver.
+
+        The operation cannot be cancelled.
+
+        Args:
+            type_id: Type of the counter, 1000 or more for counters of programs.
+            label: Label of the counter, up to 380 bytes.
+            registration_id: Registration id of the counter, which the program chooses.
+            key: Key of the counter, up to 112 bytes.
+
+        Returns:
+            A `PendingOperation` whose result is that of `add_static_counter`.
+
+        Raises:
+            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+                reason.
+            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+                timeout.
+            ClientClosedError: If the client is closed.
+        """
+    def async_remove_publication(self, registration_id: int) -> PendingOperation[bool]:
+        """Removes a publication of either kind by its registration id, without waiting for the driver.
+
+        Args:
+            registration_id: Registration id of the publication.
+
+        Returns:
+            A `PendingOperation` whose result is `True` if the client had the publication.
+
+        Raises:
+            ClientClosedError: If the client is closed.
+        """
+    def async_remove_subscription(self, registration_id: int) -> PendingOperation[bool]:
+        """Removes a subscription by its registration id, without waiting for the driver.
+
+        Args:
+            registration_id: Registration id of the subscription.
+
+        Returns:
+            A `PendingOperation` whose result is `True` if the client had the subscription.
+
+        Raises:
+            ClientClosedError: If the client is closed.
+        """
+    def async_remove_counter(self, registration_id: int) -> PendingOperation[bool]:
+        """Removes a counter by its registration id, without waiting for the driver.
+
+        Args:
+            registration_id: Registration id of the counter.
+
+        Returns:
+            A `PendingOperation` whose result is `True` if the client had the counter.
+
+        Raises:
+            ClientClosedError: If the client is closed.
+        """
+    def is_command_active(self, correlation_id: int) -> bool:
+        """Returns whether a command was sent and the driver has not responded to it.
+
+        Args:
+            correlation_id: Correlation id of the command.
+
+        Returns:
+            `True` if the response is outstanding.
+        """
+    def has_active_commands(self) -> bool:
+        """Returns whether the driver has not responded to a command of this client.
+
+        Returns:
+            `True` if any response is outstanding.
+        """
+    def next_correlation_id(self) -> int:
+        """Reserves an id that is unique among all clients and commands of the driver.
+
+        Returns:
+            The id.
+        """
+    def next_session_id(self, stream_id: int) -> int:
+        """Reserves a session id that no publication of the stream has. Waits for the driver.
+
+        Args:
+            stream_id: Stream id.
+
+        Returns:
+            The session id.
+
+        Raises:
+            RegistrationError: If the driver refuses the request; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
+            ClientClosedError: If the client is closed.
+        """
+    def async_next_session_id(self, stream_id: int) -> PendingOperation[int]:
+        """Starts `next_session_id` without waiting for the driver.
+
+        Args:
+            stream_id: Stream id.
+
+        Returns:
+            A `PendingOperation` whose result is that of `next_session_id`.
+
+        Raises:
+            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+                reason.
+            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+                timeout.
+            ClientClosedError: If the client is closed.
+        """
+    def add_available_counter_handler(self, handler: CounterHandler) -> int:
+        """Adds a handler for counters of all clients that become available.
+
+        Args:
+            handler: Called as `handler(counters_reader, registration_id, counter_id)` on the client's
+                handler thread.
+
+        Returns:
+            An id, with which the handler is removed.
+        """
+    def remove_available_counter_handler(self, handler_id: int) -> bool:
+        """Removes a handler that `add_available_counter_handler` added.
+
+        Args:
+            handler_id: Id that the addition of the handler returned.
+
+        Returns:
+            `True` if the client had the handler.
+        """
+    def add_unavailable_counter_handler(self, handler: CounterHandler) -> int:
+        """Adds a handler for counters of all clients that are freed.
+
+        Args:
+            handler: Called as `handler(counters_reader, registration_id, counter_id)` on the client's
+                handler thread.
+
+        Returns:
+            An id, with which the handler is removed.
+        """
+    def remove_unavailable_counter_handler(self, handler_id: int) -> bool:
+        """Removes a handler that `add_unavailable_counter_handler` added.
+
+        Args:
+            handler_id: Id that the addition of the handler returned.
+
+        Returns:
+            `True` if the client had the handler.
+        """
+    def add_close_handler(self, handler: Callable[[], object]) -> int:
+        """Adds a handler that is called once when the client is closed, by the program or by an error.
+
+        Args:
+            handler: Called without arguments.
+
+        Returns:
+            An id, with which the handler is removed.
+        """
+    def remove_close_handler(self, handler_id: int) -> bool:
+        """Removes a handler that `add_close_handler` added.
+
+        Args:
+            handler_id: Id that the addition of the handler returned.
+
+        Returns:
+            `True` if the client had the handler.
+        """
+    def do_work(self) -> int:
+        """Runs one duty cycle of a client without threads (`use_conductor_agent_invoker`), handlers included.
+
+        Call it more often than the inter-service timeout of the driver.
+
+        Returns:
+            The amount of work, 0 if there was none.
+
+        Raises:
+            ReentrantCallError: If another thread, or a handler, is inside the duty cycle.
+        """
+    def close(self) -> None:
+        """Closes the client and everything it opened. Idempotent.
+
+        Handlers that this makes due have run when the call returns. A call from a handler of another client,
+        for which those handlers wait, returns without waiting for them.
+        """
+    def __enter__(self) -> Self: ...
+    def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
+    def __aenter__(self) -> Coroutine[Any, Any, Self]: ...
+    def __aexit__(self, _type: object, _error: object, _traceback: object, /) -> Coroutine[Any, Any, None]: ...
+    @property
+    def client_id(self) -> int:
+        """Id of the client, which its heartbeat counter carries."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether the client was closed, by the program or by an error."""
+    @property
+    def close_cause(self) -> Exception | None:
+        """The error that closed the client; `None` while it is open, or if the program closed it."""
+    @property
+    def counters_reader(self) -> CountersReader:
+        """A reader of all counters of the driver and its clients."""
+
+def async_connect(
+    driver: MediaDriver | str | PathLike[str] | None = None,
+    *,
+    driver_timeout_ms: int | None = None,
+    keepalive_interval_ns: int | None = None,
+    idle_sleep_duration_ns: int | None = None,
+    awaiting_sleep_duration_ns: int | None = None,
+    resource_linger_duration_ns: int | None = None,
+    close_linger_duration_ns: int | None = None,
+    pre_touch_mapped_memory: bool | None = None,
+    client_name: str | None = None,
+    use_conductor_agent_invoker: bool | None = None,
+    max_idle_park_ns: int = 10_000_000,
+    error_handler: Callable[[Exception], object] | None = None,
+    on_available_image: ImageHandler | None = None,
+    on_unavailable_image: ImageHandler | None = None,
+    on_available_counter: CounterHandler | None = None,
+    on_unavailable_counter: CounterHandler | None = None,
+    on_close: Callable[[], object] | None = None,
+    on_publication_error: Callable[[PublicationErrorFrame], object] | None = None,
+) -> PendingOperation[Aeron]:
+    """Starts `aeron.connect` without waiting for the driver.
+
+    Args:
+        driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR`
+            names.
+        driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
+        keepalive_interval_ns: Nanoseconds between keepalives. Default: `500000000`.
+        idle_sleep_duration_ns: Longest sleep of the idle conductor, in nanoseconds.
+        awaiting_sleep_duration_ns: Longest sleep of a call that waits for the driver, in nanoseconds.
+        resource_linger_duration_ns: Nanoseconds until the memory of closed resources is unmapped.
+        close_linger_duration_ns: Nanoseconds that the close waits for the users of mapped memory.
+        pre_touch_mapped_memory: Whether the pages of mapped files are touched at once.
+        client_name: Name of the client in the counters.
+        use_conductor_agent_invoker: Whether the client has no threads: the program calls `do_work`.
+        max_idle_park_ns: Longest park of an idle wait, in nanoseconds.
+        error_handler: Called as `error_handler(error)` with errors for which no call waits.
+        on_available_image: Called as `on_available_image(image)` with each new image.
+        on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended.
+        on_available_counter: Called as `on_available_counter(counters_reader, registration_id,
+            counter_id)`.
+        on_unavailable_counter: Called as `on_unavailable_counter(counters_reader, registration_id,
+            counter_id)`.
+        on_close: Called without arguments when the client is closed.
+        on_publication_error: Called as `on_publication_error(frame)` with each `PublicationErrorFrame`.
+
+    Returns:
+        A `PendingOperation` whose result is the client. `async with` closes the client.
+
+    Raises:
+        ConfigurationError: If a setting is not valid.
+
+    Example:
+        ```python
+        async with aeron.async_connect(driver) as client:
+            publication = await client.async_add_publication("aeron:ipc", 1001)
+        ```
+    """
+
+def _close_all() -> None:
+    """Closes everything that is open, the latest first. Registered with `atexit`."""

@@ -1,0 +1,969 @@
+"""Publications and claims."""
+
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Self, final
+
+from typing_extensions import Buffer
+
+from aeron._stubs.operations import PendingOperation, _Condition
+from aeron.results import NotSent
+from aeron.types import ArrowArray, Channel, Messages, Offsets
+
+@final
+class Publication:
+    """A publication that clients of the same driver share, and into which any number of threads send at once.
+
+    Sending never blocks; only `publish`, `claim`, `flush` and the `wait_` methods wait. Thread-safe.
+
+    Example:
+        ```python
+        publication = client.add_publication("aeron:ipc", 1001)
+        publication.publish(b"hello", timeout=5)
+        ```
+    """
+    def offer(self, message: Buffer, *, reserved_value: int | Callable[[bytes], int] | None = None) -> int | NotSent:
+        """Appends one message. Never blocks.
+
+        Args:
+            message: Any object with the buffer protocol.
+            reserved_value: A 64-bit integer, or a function that returns one for each fragment's payload. The
+                function is called before any fragment is appended: if it raises, nothing is sent.
+
+        Returns:
+            The stream position after the message in bytes, or one of the false constants `NOT_CONNECTED`,
+            `BACK_PRESSURED` and `ADMIN_ACTION`: then nothing was sent, and the call may be repeated.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+
+        Example:
+            ```python
+            if not publication.offer(b"hello"):
+                print("not sent: try again")
+            ```
+        """
+    def offer_parts(self, parts: Iterable[Buffer]) -> int | NotSent:
+        """Appends one message that consists of several parts. Never blocks.
+
+        Args:
+            parts: The parts in order: an iterable of objects with the buffer protocol.
+
+        Returns:
+            As `offer`.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    def offer_batch(self, messages: Messages, *, offsets: Offsets | None = None, start: int = 0) -> int:
+        """Appends many messages, as many as there is room for. Never blocks.
+
+        Args:
+            messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
+                buffer with `offsets`.
+            offsets: Offsets of the messages in the buffer `messages`, and of the end of the last one, in bytes.
+            start: Index of the first message to send.
+
+        Returns:
+            The number of messages that were appended. Resume at `start` plus that number.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    def offer_arrow(self, data: ArrowArray, *, start: int = 0, timeout: float | None = 0.0) -> int:
+        """Appends the rows of an Arrow record batch or the values of an Arrow array.
+
+        A record batch has the column `value`. Its column `reserved_value` is optional.
+
+        Args:
+            data: An object with the Arrow C data interface.
+            start: Index of the first message to send.
+            timeout: Seconds to wait for room. `None` waits without a limit, 0 does not wait.
+
+        Returns:
+            The number of rows that were appended. Resume at `start` plus that number.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    def publish(self, message: Buffer, timeout: float | None = None) -> int:
+        """Appends one message, and waits for a subscriber and for room.
+
+        Args:
+            message: Any object with the buffer protocol.
+            timeout: Seconds to wait. `None` waits without a limit.
+
+        Returns:
+            The stream position after the message, in bytes.
+
+        Raises:
+            NotConnectedError: If no subscriber connects within `timeout`.
+            BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    def try_claim(self, length: int, *, direct: bool = False) -> BufferClaim | NotSent:
+        """Claims a frame in the log, into which the program writes the message itself. Never blocks.
+
+        Args:
+            length: Length of the payload, in bytes.
+            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+
+        Returns:
+            A `BufferClaim`, or one of the false constants that `offer` returns.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If `length` is greater than `max_payload_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+
+        Example:
+            ```python
+            claim = publication.try_claim(5)
+            if claim:
+                with claim as view:
+                    view[:] = b"hello"
+            ```
+        """
+    def claim(self, length: int, timeout: float | None = None, *, direct: bool = False) -> BufferClaim:
+        """Claims a frame in the log, and waits for a subscriber and for room.
+
+        Args:
+            length: Length of the payload, in bytes.
+            timeout: Seconds to wait. `None` waits without a limit.
+            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+
+        Returns:
+            A `BufferClaim`.
+
+        Raises:
+            NotConnectedError: If no subscriber connects within `timeout`.
+            BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If `length` is greater than `max_payload_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    def claim_async(
+        self, length: int, timeout: float | None = None, *, direct: bool = False
+    ) -> Coroutine[Any, Any, BufferClaim]:
+        """Claims a frame in the log, and waits for a subscriber and for room without blocking the event loop.
+
+        Args:
+            length: Length of the payload, in bytes.
+            timeout: Seconds to wait. `None` waits without a limit.
+            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+
+        Returns:
+            A coroutine that returns a `BufferClaim`.
+
+        Raises:
+            NotConnectedError: If no subscriber connects within `timeout`.
+            BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If `length` is greater than `max_payload_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    def offer_async(self, message: Buffer) -> Coroutine[Any, Any, int]:
+        """Appends one message, and waits for a subscriber and for room without blocking the event loop.
+
+        Args:
+            message: Any object with the buffer protocol.
+
+        Returns:
+            A coroutine that returns the stream position after the message, in bytes.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    def offer_batch_async(
+        self, messages: Messages, *, offsets: Offsets | None = None, start: int = 0
+    ) -> Coroutine[Any, Any, int]:
+        """Appends all messages from index `start` on without blocking the event loop.
+
+        Args:
+            messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
+                buffer with `offsets`.
+            offsets: Offsets of the messages in the buffer `messages`, and of the end of the last one, in bytes.
+            start: Index of the first message to send.
+
+        Returns:
+            A coroutine that returns the number of messages. If it is cancelled or fails, the exception's
+            attribute `sent` is the number of messages that were sent.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    @property
+    def _is_ready(self) -> _Condition: ...
+    def wait_connected(self, timeout: float | None = None) -> None:
+        """Waits for a subscriber.
+
+        Args:
+            timeout: Seconds to wait. `None` waits without a limit.
+
+        Raises:
+            NotConnectedError: If no subscriber connects within `timeout`.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+    def wait_connected_async(self, timeout: float | None = None) -> Coroutine[Any, Any, None]:
+        """Waits for a subscriber without blocking the event loop.
+
+        Args:
+            timeout: Seconds to wait. `None` waits without a limit.
+
+        Returns:
+            A coroutine that returns `None`.
+
+        Raises:
+            NotConnectedError: If no subscriber connects within `timeout`.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+    @property
+    def _is_connected_or_closed(self) -> _Condition: ...
+    def flush(self, timeout: float | None = None) -> bool:
+        """Waits until everything published before the call has left the publisher.
+
+        Over UDP this means that the driver has sent the data, not that a subscriber has received it. Over IPC
+        it means that every subscriber has consumed the data.
+
+        Args:
+            timeout: Seconds to wait. `None` waits without a limit.
+
+        Returns:
+            `True` if the data has left, `False` if the time is up.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+    def close(self) -> None:
+        """Closes the publication without waiting for the driver. Any thread may call it. Idempotent."""
+    def revoke(self) -> None:
+        """Closes the publication and ends its stream at once, for all publications that share it."""
+    def __enter__(self) -> Self: ...
+    def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
+    def add_destination(self, channel: Channel) -> int:
+        """Adds a destination to a channel with `control-mode=manual`, and waits for the driver.
+
+        Args:
+            channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
+
+        Returns:
+            The id of the destination.
+
+        Raises:
+            RegistrationError: If the driver refuses the request; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+    def remove_destination(self, destination: Channel | int) -> None:
+        """Removes a destination, and waits for the driver.
+
+        Args:
+            destination: Channel with which the destination was added, or its id.
+
+        Raises:
+            RegistrationError: If the driver refuses the request; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+    def async_add_destination(self, channel: Channel) -> PendingOperation[int]:
+        """Starts `add_destination` without waiting for the driver.
+
+        Args:
+            channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
+
+        Returns:
+            A `PendingOperation` whose result is that of `add_destination`.
+
+        Raises:
+            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+                reason.
+            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+                timeout.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+    def async_remove_destination(self, destination: Channel | int) -> PendingOperation[None]:
+        """Starts `remove_destination` without waiting for the driver.
+
+        The operation cannot be cancelled.
+
+        Args:
+            destination: Channel with which the destination was added, or its id.
+
+        Returns:
+            A `PendingOperation` whose result is that of `remove_destination`.
+
+        Raises:
+            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+                reason.
+            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+                timeout.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+    @property
+    def channel(self) -> str:
+        """Channel URI that the program passed."""
+    @property
+    def stream_id(self) -> int:
+        """Stream id that the program passed."""
+    @property
+    def session_id(self) -> int:
+        """Session id: tells apart the publishers of a channel and stream."""
+    @property
+    def registration_id(self) -> int:
+        """Registration id of the publication at the driver."""
+    @property
+    def original_registration_id(self) -> int:
+        """Registration id of the first publication that shares this log."""
+    @property
+    def is_original(self) -> bool:
+        """Whether this publication created the log, and does not share one that existed."""
+    @property
+    def initial_term_id(self) -> int:
+        """Id of the stream's first term."""
+    @property
+    def term_buffer_length(self) -> int:
+        """Length of a term, in bytes."""
+    @property
+    def position_bits_to_shift(self) -> int:
+        """Base-two logarithm of the term length."""
+    @property
+    def max_message_length(self) -> int:
+        """Length of the longest message, in bytes."""
+    @property
+    def max_payload_length(self) -> int:
+        """Length of the longest payload of one frame, in bytes: the limit of a claim."""
+    @property
+    def max_possible_position(self) -> int:
+        """Position at which the stream ends, in bytes."""
+    @property
+    def position(self) -> int:
+        """Position of the end of the stream, in bytes.
+
+        Raises `PublicationClosedError` if the publication is closed.
+        """
+    @property
+    def position_limit(self) -> int:
+        """Position up to which the driver permits the stream to grow, in bytes.
+
+        Raises `PublicationClosedError` if the publication is closed.
+        """
+    @property
+    def position_limit_id(self) -> int:
+        """Counter id of the position limit."""
+    @property
+    def available_window(self) -> int:
+        """Bytes that fit before the position limit; 0 or less if there is no room.
+
+        Raises `PublicationClosedError` if the publication is closed.
+        """
+    @property
+    def is_connected(self) -> bool:
+        """Whether a subscriber receives the stream; `False` if the publication is closed."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether the publication or its client is closed."""
+    @property
+    def channel_status_id(self) -> int:
+        """Counter id of the channel's status; -1 for channels without one (IPC)."""
+    @property
+    def channel_status(self) -> int:
+        """Status of the channel, a value of `ChannelStatus`.
+
+        1 is active (always for IPC), 0 initialising, -1 errored or closed, 2 closing.
+        """
+    @property
+    def local_socket_addresses(self) -> list[str]:
+        """Addresses from which the channel sends while it is active; empty for IPC."""
+
+@final
+class ExclusivePublication:
+    """A publication that is the only writer of its log, which makes sending faster.
+
+    One thread at a time may be inside a sending method: a second one raises `ReentrantCallError`. All other
+    methods are thread-safe. Sending never blocks; only `publish`, `claim`, `flush` and the `wait_` methods
+    wait.
+
+    Example:
+        ```python
+        publication = client.add_exclusive_publication("aeron:ipc", 1001)
+        publication.publish(b"hello", timeout=5)
+        ```
+    """
+    def offer(self, message: Buffer, *, reserved_value: int | Callable[[bytes], int] | None = None) -> int | NotSent:
+        """Appends one message. Never blocks.
+
+        Args:
+            message: Any object with the buffer protocol.
+            reserved_value: A 64-bit integer, or a function that returns one for each fragment's payload. The
+                function is called before any fragment is appended: if it raises, nothing is sent.
+
+        Returns:
+            The stream position after the message in bytes, or one of the false constants `NOT_CONNECTED`,
+            `BACK_PRESSURED` and `ADMIN_ACTION`: then nothing was sent, and the call may be repeated.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+
+        Example:
+            ```python
+            if not publication.offer(b"hello"):
+                print("not sent: try again")
+            ```
+        """
+    def offer_parts(self, parts: Iterable[Buffer]) -> int | NotSent:
+        """Appends one message that consists of several parts. Never blocks.
+
+        Args:
+            parts: The parts in order: an iterable of objects with the buffer protocol.
+
+        Returns:
+            As `offer`.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    def offer_batch(self, messages: Messages, *, offsets: Offsets | None = None, start: int = 0) -> int:
+        """Appends many messages, as many as there is room for. Never blocks.
+
+        Args:
+            messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
+                buffer with `offsets`.
+            offsets: Offsets of the messages in the buffer `messages`, and of the end of the last one, in bytes.
+            start: Index of the first message to send.
+
+        Returns:
+            The number of messages that were appended. Resume at `start` plus that number.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    def offer_arrow(self, data: ArrowArray, *, start: int = 0, timeout: float | None = 0.0) -> int:
+        """Appends the rows of an Arrow record batch or the values of an Arrow array.
+
+        A record batch has the column `value`. Its column `reserved_value` is optional.
+
+        Args:
+            data: An object with the Arrow C data interface.
+            start: Index of the first message to send.
+            timeout: Seconds to wait for room. `None` waits without a limit, 0 does not wait.
+
+        Returns:
+            The number of rows that were appended. Resume at `start` plus that number.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    def publish(self, message: Buffer, timeout: float | None = None) -> int:
+        """Appends one message, and waits for a subscriber and for room.
+
+        Args:
+            message: Any object with the buffer protocol.
+            timeout: Seconds to wait. `None` waits without a limit.
+
+        Returns:
+            The stream position after the message, in bytes.
+
+        Raises:
+            NotConnectedError: If no subscriber connects within `timeout`.
+            BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    def try_claim(self, length: int, *, direct: bool = False) -> BufferClaim | NotSent:
+        """Claims a frame in the log, into which the program writes the message itself. Never blocks.
+
+        Args:
+            length: Length of the payload, in bytes.
+            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+
+        Returns:
+            A `BufferClaim`, or one of the false constants that `offer` returns.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If `length` is greater than `max_payload_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+
+        Example:
+            ```python
+            claim = publication.try_claim(5)
+            if claim:
+                with claim as view:
+                    view[:] = b"hello"
+            ```
+        """
+    def claim(self, length: int, timeout: float | None = None, *, direct: bool = False) -> BufferClaim:
+        """Claims a frame in the log, and waits for a subscriber and for room.
+
+        Args:
+            length: Length of the payload, in bytes.
+            timeout: Seconds to wait. `None` waits without a limit.
+            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+
+        Returns:
+            A `BufferClaim`.
+
+        Raises:
+            NotConnectedError: If no subscriber connects within `timeout`.
+            BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If `length` is greater than `max_payload_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    def claim_async(
+        self, length: int, timeout: float | None = None, *, direct: bool = False
+    ) -> Coroutine[Any, Any, BufferClaim]:
+        """Claims a frame in the log, and waits for a subscriber and for room without blocking the event loop.
+
+        Args:
+            length: Length of the payload, in bytes.
+            timeout: Seconds to wait. `None` waits without a limit.
+            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+
+        Returns:
+            A coroutine that returns a `BufferClaim`.
+
+        Raises:
+            NotConnectedError: If no subscriber connects within `timeout`.
+            BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If `length` is greater than `max_payload_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    def offer_async(self, message: Buffer) -> Coroutine[Any, Any, int]:
+        """Appends one message, and waits for a subscriber and for room without blocking the event loop.
+
+        Args:
+            message: Any object with the buffer protocol.
+
+        Returns:
+            A coroutine that returns the stream position after the message, in bytes.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    def offer_batch_async(
+        self, messages: Messages, *, offsets: Offsets | None = None, start: int = 0
+    ) -> Coroutine[Any, Any, int]:
+        """Appends all messages from index `start` on without blocking the event loop.
+
+        Args:
+            messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
+                buffer with `offsets`.
+            offsets: Offsets of the messages in the buffer `messages`, and of the end of the last one, in bytes.
+            start: Index of the first message to send.
+
+        Returns:
+            A coroutine that returns the number of messages. If it is cancelled or fails, the exception's
+            attribute `sent` is the number of messages that were sent.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    @property
+    def _is_ready(self) -> _Condition: ...
+    def wait_connected(self, timeout: float | None = None) -> None:
+        """Waits for a subscriber.
+
+        Args:
+            timeout: Seconds to wait. `None` waits without a limit.
+
+        Raises:
+            NotConnectedError: If no subscriber connects within `timeout`.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+    def wait_connected_async(self, timeout: float | None = None) -> Coroutine[Any, Any, None]:
+        """Waits for a subscriber without blocking the event loop.
+
+        Args:
+            timeout: Seconds to wait. `None` waits without a limit.
+
+        Returns:
+            A coroutine that returns `None`.
+
+        Raises:
+            NotConnectedError: If no subscriber connects within `timeout`.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+    @property
+    def _is_connected_or_closed(self) -> _Condition: ...
+    def flush(self, timeout: float | None = None) -> bool:
+        """Waits until everything published before the call has left the publisher.
+
+        Over UDP this means that the driver has sent the data, not that a subscriber has received it. Over IPC
+        it means that every subscriber has consumed the data.
+
+        Args:
+            timeout: Seconds to wait. `None` waits without a limit.
+
+        Returns:
+            `True` if the data has left, `False` if the time is up.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+    def close(self) -> None:
+        """Closes the publication without waiting for the driver. Any thread may call it. Idempotent."""
+    def revoke(self) -> None:
+        """Closes the publication and ends its stream at once, for all publications that share it."""
+    def __enter__(self) -> Self: ...
+    def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
+    def add_destination(self, channel: Channel) -> int:
+        """Adds a destination to a channel with `control-mode=manual`, and waits for the driver.
+
+        Args:
+            channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
+
+        Returns:
+            The id of the destination.
+
+        Raises:
+            RegistrationError: If the driver refuses the request; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+    def remove_destination(self, destination: Channel | int) -> None:
+        """Removes a destination, and waits for the driver.
+
+        Args:
+            destination: Channel with which the destination was added, or its id.
+
+        Raises:
+            RegistrationError: If the driver refuses the request; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+    def async_add_destination(self, channel: Channel) -> PendingOperation[int]:
+        """Starts `add_destination` without waiting for the driver.
+
+        Args:
+            channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
+
+        Returns:
+            A `PendingOperation` whose result is that of `add_destination`.
+
+        Raises:
+            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+                reason.
+            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+                timeout.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+    def async_remove_destination(self, destination: Channel | int) -> PendingOperation[None]:
+        """Starts `remove_destination` without waiting for the driver.
+
+        The operation cannot be cancelled.
+
+        Args:
+            destination: Channel with which the destination was added, or its id.
+
+        Returns:
+            A `PendingOperation` whose result is that of `remove_destination`.
+
+        Raises:
+            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+                reason.
+            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+                timeout.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+    @property
+    def channel(self) -> str:
+        """Channel URI that the program passed."""
+    @property
+    def stream_id(self) -> int:
+        """Stream id that the program passed."""
+    @property
+    def session_id(self) -> int:
+        """Session id: tells apart the publishers of a channel and stream."""
+    @property
+    def registration_id(self) -> int:
+        """Registration id of the publication at the driver."""
+    @property
+    def original_registration_id(self) -> int:
+        """Registration id of the first publication that shares this log."""
+    @property
+    def is_original(self) -> bool:
+        """Whether this publication created the log, and does not share one that existed."""
+    @property
+    def initial_term_id(self) -> int:
+        """Id of the stream's first term."""
+    @property
+    def term_buffer_length(self) -> int:
+        """Length of a term, in bytes."""
+    @property
+    def position_bits_to_shift(self) -> int:
+        """Base-two logarithm of the term length."""
+    @property
+    def max_message_length(self) -> int:
+        """Length of the longest message, in bytes."""
+    @property
+    def max_payload_length(self) -> int:
+        """Length of the longest payload of one frame, in bytes: the limit of a claim."""
+    @property
+    def max_possible_position(self) -> int:
+        """Position at which the stream ends, in bytes."""
+    @property
+    def position(self) -> int:
+        """Position of the end of the stream, in bytes.
+
+        Raises `PublicationClosedError` if the publication is closed.
+        """
+    @property
+    def position_limit(self) -> int:
+        """Position up to which the driver permits the stream to grow, in bytes.
+
+        Raises `PublicationClosedError` if the publication is closed.
+        """
+    @property
+    def position_limit_id(self) -> int:
+        """Counter id of the position limit."""
+    @property
+    def available_window(self) -> int:
+        """Bytes that fit before the position limit; 0 or less if there is no room.
+
+        Raises `PublicationClosedError` if the publication is closed.
+        """
+    @property
+    def is_connected(self) -> bool:
+        """Whether a subscriber receives the stream; `False` if the publication is closed."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether the publication or its client is closed."""
+    @property
+    def channel_status_id(self) -> int:
+        """Counter id of the channel's status; -1 for channels without one (IPC)."""
+    @property
+    def channel_status(self) -> int:
+        """Status of the channel, a value of `ChannelStatus`.
+
+        1 is active (always for IPC), 0 initialising, -1 errored or closed, 2 closing.
+        """
+    @property
+    def local_socket_addresses(self) -> list[str]:
+        """Addresses from which the channel sends while it is active; empty for IPC."""
+    def append_padding(self, length: int) -> int | NotSent:
+        """Appends a frame that subscribers skip. Never blocks.
+
+        Args:
+            length: Length of the frame's payload, in bytes.
+
+        Returns:
+            The stream position after the frame in bytes, or one of the false constants that `offer` returns.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    def offer_block(self, block: Buffer) -> int | NotSent:
+        """Appends complete frames that continue the stream, such as those that `block_poll` passes to its handler.
+        Never blocks.
+
+        Args:
+            block: The frames, with their headers: any object with the buffer protocol.
+
+        Returns:
+            The stream position after the frames in bytes, or one of the false constants that `offer` returns.
+
+        Raises:
+            InvalidArgumentError: If the frames do not continue the stream.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+    @property
+    def term_id(self) -> int:
+        """Id of the active term."""
+    @property
+    def term_offset(self) -> int:
+        """Offset of the next frame in the active term, in bytes."""
+
+@final
+class BufferClaim:
+    """A claimed frame of the log: a context manager around a writable memoryview of its payload.
+
+    The end of the block commits the message. If the block raises, or the claim is dropped, the message is
+    aborted. Subscribers wait for the claim, so finish it soon. One thread at a time may use it: it is not
+    thread-safe.
+
+    The view is private memory, all zero at first, which the commit copies into the log. Slices and arrays
+    of the view stay usable after the block, and do not change the message. With `direct=True` the view is
+    the log itself, without a copy. Then a slice or array that outlives the block stays writable: writing to
+    it overwrites the message, and later other messages and their headers.
+
+    Example:
+        ```python
+        with publication.claim(5) as view:
+            view[:] = b"hello"
+        ```
+    """
+    def __enter__(self) -> memoryview: ...
+    def __exit__(self, exception_type: object, _exception: object, _traceback: object, /) -> None: ...
+    @property
+    def view(self) -> memoryview:
+        """The payload: a writable memoryview, which is released when the claim is finished.
+
+        See the class about slices of it.
+        """
+    @property
+    def is_finished(self) -> bool:
+        """Whether the claim was committed or aborted."""
+    @property
+    def length(self) -> int:
+        """Length of the payload, in bytes."""
+    @property
+    def position(self) -> int:
+        """Stream position after the message, in bytes."""
+    def commit(self) -> int:
+        """Makes the message readable for subscribers.
+
+        Returns:
+            The stream position after the message, in bytes.
+
+        Raises:
+            AeronError: If the claim was committed or aborted already.
+        """
+    def abort(self) -> None:
+        """Turns the frame into padding, which subscribers skip.
+
+        Raises:
+            AeronError: If the claim was committed or aborted already.
+        """
+    def set_reserved_value(self, value: int) -> None:
+        """Sets the frame's reserved value, which is 0 at first.
+
+        Args:
+            value: A 64-bit integer.
+
+        Raises:
+            AeronError: If the claim was committed or aborted already.
+        """
+    def set_flags(self, flags: int) -> None:
+        """Sets the frame's flags, which are those of an unfragmented message (0xC0) at first.
+
+        Args:
+            flags: The flags, 0 to 255.
+
+        Raises:
+            AeronError: If the claim was committed or aborted already.
+        """
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+
+@final
+class PublicationErrorFrame:
+    """An error that a receiver reported to a publication. Immutable; pickled and compared by its values."""
+    def __new__(
+        cls,
+        registration_id: int,
+        destination_registration_id: int,
+        session_id: int,
+        stream_id: int,
+        receiver_id: int,
+        group_tag: int,
+        error_code: int,
+        error_message: str,
+        source_address: str | None,
+    ) -> Self: ...
+    def __getnewargs__(self) -> tuple[int, int, int, int, int, int, int, str, str | None]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def registration_id(self) -> int:
+        """Original registration id of the publication."""
+    @property
+    def destination_registration_id(self) -> int:
+        """Registration id of the destination, -1 without one."""
+    @property
+    def session_id(self) -> int:
+        """Session id of the publication."""
+    @property
+    def stream_id(self) -> int:
+        """Stream id of the publication."""
+    @property
+    def receiver_id(self) -> int:
+        """Id of the receiver, -1 for IPC."""
+    @property
+    def group_tag(self) -> int:
+        """Group tag of the receiver, -1 without one."""
+    @property
+    def error_code(self) -> int:
+        """Error code; 13 if the image was rejected."""
+    @property
+    def error_message(self) -> str:
+        """Text of the receiver."""
+    @property
+    def source_address(self) -> str | None:
+        """Source address of the report, `None` if it is not known."""

@@ -1,0 +1,157 @@
+"""Descriptions of recordings, and signals about them."""
+
+from collections.abc import Iterable
+from typing import Literal, Self, TypeAlias, final
+
+from aeron._stubs.pipeline import ColumnBatch
+
+_Signal: TypeAlias = Literal["START", "STOP", "EXTEND", "REPLICATE", "MERGE", "SYNC", "DELETE", "REPLICATE_END"]
+
+@final
+class Recording:
+    """A recording as its archive described it.
+
+    Positions are bytes. Immutable; pickled and compared by its values.
+    """
+    def __new__(
+        cls,
+        recording_id: int,
+        start_position: int,
+        stop_position: int | None,
+        start_timestamp_ms: int,
+        stop_timestamp_ms: int | None,
+        session_id: int,
+        stream_id: int,
+        stripped_channel: str,
+        original_channel: str,
+        source_identity: str,
+        initial_term_id: int,
+        term_buffer_length: int,
+        segment_file_length: int,
+        mtu_length: int,
+    ) -> Self: ...
+    def __getnewargs__(
+        self,
+    ) -> tuple[int, int, int | None, int, int | None, int, int, str, str, str, int, int, int, int]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def recording_id(self) -> int:
+        """Id of the recording in its archive."""
+    @property
+    def start_position(self) -> int:
+        """Position of the first byte that the archive has."""
+    @property
+    def stop_position(self) -> int | None:
+        """Position after the last byte, `None` if the recording is active."""
+    @property
+    def start_timestamp_ms(self) -> int:
+        """Start of the recording, in milliseconds since the epoch."""
+    @property
+    def stop_timestamp_ms(self) -> int | None:
+        """End of the recording, in milliseconds since the epoch; `None` if the recording is active."""
+    @property
+    def session_id(self) -> int:
+        """Session id of the stream."""
+    @property
+    def stream_id(self) -> int:
+        """Stream id."""
+    @property
+    def stripped_channel(self) -> str:
+        """Channel without the parameters that do not identify it."""
+    @property
+    def original_channel(self) -> str:
+        """Channel of the request to record."""
+    @property
+    def source_identity(self) -> str:
+        """Source of the image: `aeron:ipc`, or address and port."""
+    @property
+    def initial_term_id(self) -> int:
+        """Id of the stream's first term."""
+    @property
+    def term_buffer_length(self) -> int:
+        """Length of a term, in bytes."""
+    @property
+    def segment_file_length(self) -> int:
+        """Length of a segment file, in bytes."""
+    @property
+    def mtu_length(self) -> int:
+        """Length of the longest frame, in bytes."""
+    @property
+    def is_active(self) -> bool:
+        """Whether the archive was recording when it described the recording."""
+
+@final
+class RecordingSubscription:
+    """A subscription with which an archive records. Immutable; pickled and compared by its values."""
+    def __new__(
+        cls,
+        subscription_id: int,
+        stream_id: int,
+        stripped_channel: str,
+    ) -> Self: ...
+    def __getnewargs__(self) -> tuple[int, int, str]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def subscription_id(self) -> int:
+        """Id of the subscription, for `stop_recording`."""
+    @property
+    def stream_id(self) -> int:
+        """Stream id."""
+    @property
+    def stripped_channel(self) -> str:
+        """Channel of the subscription, with the prefix `aeron-spy:` if the archive spies."""
+
+@final
+class RecordingSignal:
+    """An event of a recording. Immutable; pickled and compared by its values."""
+    def __new__(
+        cls,
+        signal: _Signal,
+        recording_id: int,
+        subscription_id: int,
+        position: int,
+        correlation_id: int,
+    ) -> Self: ...
+    def __getnewargs__(self) -> tuple[_Signal, int, int, int, int]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def signal(self) -> _Signal:
+        """`START`, `STOP`, `EXTEND`, `REPLICATE`, `MERGE`, `SYNC`, `DELETE` or `REPLICATE_END`."""
+    @property
+    def recording_id(self) -> int:
+        """Id of the recording, -1 if a replication ended before it had one."""
+    @property
+    def subscription_id(self) -> int:
+        """Id of the archive's subscription, -1 without one."""
+    @property
+    def position(self) -> int:
+        """Position of the recording, -1 with `DELETE` and `REPLICATE_END`."""
+    @property
+    def correlation_id(self) -> int:
+        """Correlation id of the request, or the id of the replication."""
+
+@final
+class RecordingSignals:
+    """An iterator of recording signals, which `AeronArchive.signals` returns.
+
+    Thread-safe: each signal goes to one thread.
+    """
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> RecordingSignal: ...
+
+def _recording_columns(recordings: Iterable[Recording]) -> ColumnBatch:
+    """Makes a row of each recording, and a column of each of its attributes."""
+
+FROM_LIVE: int
+
+FROM_START: int
+
+REPLAY_ALL_AND_FOLLOW: int
+
+REPLAY_ALL_AND_STOP: int

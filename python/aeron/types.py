@@ -1,0 +1,583 @@
+"""Names for the types of arguments, for annotations in programs that use ``aeron``.
+
+>>> import aeron
+>>> def send(publication: aeron.AnyPublication, message: aeron.Message) -> None:
+...     publication.publish(message, timeout=1)
+
+Each name is also an attribute of ``aeron``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
+
+from aeron._aeron import (
+    BufferClaim,
+    ChannelUriBuilder,
+    CountersReader,
+    FragmentAssembler,
+    Header,
+    Image,
+    PendingOperation,
+)
+from aeron.results import NotSent
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from typing_extensions import Buffer
+
+    _Array: TypeAlias = npt.NDArray[Any]
+elif sys.version_info >= (3, 12):
+    from collections.abc import Buffer
+
+    _Array = Buffer
+else:
+    Buffer = bytes | bytearray | memoryview
+    _Array = Buffer
+
+__all__ = [
+    "AnyPublication",
+    "ArrowArray",
+    "ArrowSchema",
+    "Channel",
+    "CounterHandler",
+    "Credentials",
+    "FragmentHandler",
+    "ImageHandler",
+    "Message",
+    "Messages",
+    "Offsets",
+    "SourceLocation",
+    "ViewHandler",
+]
+
+
+class ArrowArray(Protocol):
+    """An array or record batch of a library that has the Arrow C data interface, which decides about thread-safety."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """Exports the array by the Arrow C data interface.
+
+        Args:
+            requested_schema: A capsule of the schema that the consumer prefers.
+
+        Returns:
+            Capsules of the schema and of the array.
+        """
+        ...
+
+
+class ArrowSchema(Protocol):
+    """A schema of a library that has the Arrow C data interface, which decides about thread-safety."""
+
+    def __arrow_c_schema__(self) -> object:
+        """Exports the schema by the Arrow C data interface.
+
+        Returns:
+            A capsule of the schema.
+        """
+        ...
+
+
+Channel: TypeAlias = str | ChannelUriBuilder
+"""A channel: its URI, such as ``"aeron:ipc"``, or a builder."""
+Message: TypeAlias = Buffer | bytes
+"""One message: any object with the buffer protocol, such as ``bytes``, ``memoryview`` or a numpy array."""
+Messages: TypeAlias = list[bytes] | Sequence[Buffer] | _Array | ArrowArray | Buffer
+"""Many messages: a list, a two-dimensional array, an array of records, an Arrow array, or one buffer with offsets."""
+Offsets: TypeAlias = Buffer | Iterable[int]
+"""Where each message begins in one buffer, and where the last message ends: one more than there are messages."""
+FragmentHandler: TypeAlias = Callable[[bytes, Header], object] | FragmentAssembler
+"""A handler of fragments: ``handler(payload, header)``, where ``payload`` is ``bytes``."""
+ViewHandler: TypeAlias = Callable[[memoryview, Header], object] | FragmentAssembler
+"""A handler of fragments that are not copied: ``payload`` is a memoryview, valid until the handler returns."""
+ImageHandler: TypeAlias = Callable[[Image], object]
+"""A handler of images: ``handler(image)``."""
+CounterHandler: TypeAlias = Callable[[CountersReader, int, int], object]
+"""A handler of counters: ``handler(counters_reader, registration_id, counter_id)``."""
+Credentials: TypeAlias = bytes | Callable[[bytes | None], bytes]
+"""Credentials for an archive: bytes, or a function that gets the archive's challenge (``None`` at first)."""
+SourceLocation: TypeAlias = Literal["LOCAL", "REMOTE"]
+"""Where a recorded stream is published: on the archive's driver, or on another one."""
+
+
+class AnyPublication(Protocol):
+    """The methods that `Publication` and `ExclusivePublication` share, for annotations.
+
+    Thread-safety is that of the publication.
+    """
+
+    def offer(self, message: Buffer, *, reserved_value: int | Callable[[bytes], int] | None = None) -> int | NotSent:
+        """Appends one message. Never blocks.
+
+        Args:
+            message: Any object with the buffer protocol.
+            reserved_value: A 64-bit integer, or a function that returns one for each fragment's payload. The
+                function is called before any fragment is appended: if it raises, nothing is sent.
+
+        Returns:
+            The stream position after the message in bytes, or one of the false constants `NOT_CONNECTED`,
+            `BACK_PRESSURED` and `ADMIN_ACTION`: then nothing was sent, and the call may be repeated.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+
+        Example:
+            ```python
+            if not publication.offer(b"hello"):
+                print("not sent: try again")
+            ```
+        """
+        ...
+
+    def offer_parts(self, parts: Iterable[Buffer]) -> int | NotSent:
+        """Appends one message that consists of several parts. Never blocks.
+
+        Args:
+            parts: The parts in order: an iterable of objects with the buffer protocol.
+
+        Returns:
+            As `offer`.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+        ...
+
+    def offer_batch(self, messages: Messages, *, offsets: Offsets | None = None, start: int = 0) -> int:
+        """Appends many messages, as many as there is room for. Never blocks.
+
+        Args:
+            messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
+                buffer with `offsets`.
+            offsets: Offsets of the messages in the buffer `messages`, and of the end of the last one, in bytes.
+            start: Index of the first message to send.
+
+        Returns:
+            The number of messages that were appended. Resume at `start` plus that number.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+        ...
+
+    def offer_arrow(self, data: ArrowArray, *, start: int = 0, timeout: float | None = 0.0) -> int:
+        """Appends the rows of an Arrow record batch or the values of an Arrow array.
+
+        A record batch has the column `value`. Its column `reserved_value` is optional.
+
+        Args:
+            data: An object with the Arrow C data interface.
+            start: Index of the first message to send.
+            timeout: Seconds to wait for room. `None` waits without a limit, 0 does not wait.
+
+        Returns:
+            The number of rows that were appended. Resume at `start` plus that number.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+        ...
+
+    def publish(self, message: Buffer, timeout: float | None = None) -> int:
+        """Appends one message, and waits for a subscriber and for room.
+
+        Args:
+            message: Any object with the buffer protocol.
+            timeout: Seconds to wait. `None` waits without a limit.
+
+        Returns:
+            The stream position after the message, in bytes.
+
+        Raises:
+            NotConnectedError: If no subscriber connects within `timeout`.
+            BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+        ...
+
+    def try_claim(self, length: int, *, direct: bool = False) -> BufferClaim | NotSent:
+        """Claims a frame in the log, into which the program writes the message itself. Never blocks.
+
+        Args:
+            length: Length of the payload, in bytes.
+            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+
+        Returns:
+            A `BufferClaim`, or one of the false constants that `offer` returns.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If `length` is greater than `max_payload_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+
+        Example:
+            ```python
+            claim = publication.try_claim(5)
+            if claim:
+                with claim as view:
+                    view[:] = b"hello"
+            ```
+        """
+        ...
+
+    def claim(self, length: int, timeout: float | None = None, *, direct: bool = False) -> BufferClaim:
+        """Claims a frame in the log, and waits for a subscriber and for room.
+
+        Args:
+            length: Length of the payload, in bytes.
+            timeout: Seconds to wait. `None` waits without a limit.
+            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+
+        Returns:
+            A `BufferClaim`.
+
+        Raises:
+            NotConnectedError: If no subscriber connects within `timeout`.
+            BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If `length` is greater than `max_payload_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+        ...
+
+    def claim_async(
+        self, length: int, timeout: float | None = None, *, direct: bool = False
+    ) -> Coroutine[Any, Any, BufferClaim]:
+        """Claims a frame in the log, and waits for a subscriber and for room without blocking the event loop.
+
+        Args:
+            length: Length of the payload, in bytes.
+            timeout: Seconds to wait. `None` waits without a limit.
+            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+
+        Returns:
+            A coroutine that returns a `BufferClaim`.
+
+        Raises:
+            NotConnectedError: If no subscriber connects within `timeout`.
+            BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If `length` is greater than `max_payload_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+        ...
+
+    def offer_async(self, message: Buffer) -> Coroutine[Any, Any, int]:
+        """Appends one message, and waits for a subscriber and for room without blocking the event loop.
+
+        Args:
+            message: Any object with the buffer protocol.
+
+        Returns:
+            A coroutine that returns the stream position after the message, in bytes.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+        ...
+
+    def offer_batch_async(
+        self, messages: Messages, *, offsets: Offsets | None = None, start: int = 0
+    ) -> Coroutine[Any, Any, int]:
+        """Appends all messages from index `start` on without blocking the event loop.
+
+        Args:
+            messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
+                buffer with `offsets`.
+            offsets: Offsets of the messages in the buffer `messages`, and of the end of the last one, in bytes.
+            start: Index of the first message to send.
+
+        Returns:
+            A coroutine that returns the number of messages. If it is cancelled or fails, the exception's
+            attribute `sent` is the number of messages that were sent.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+            MessageTooLongError: If a message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+                new one.
+            ReentrantCallError: If the publication is exclusive and another thread is sending.
+        """
+        ...
+
+    def wait_connected(self, timeout: float | None = None) -> None:
+        """Waits for a subscriber.
+
+        Args:
+            timeout: Seconds to wait. `None` waits without a limit.
+
+        Raises:
+            NotConnectedError: If no subscriber connects within `timeout`.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+        ...
+
+    def wait_connected_async(self, timeout: float | None = None) -> Coroutine[Any, Any, None]:
+        """Waits for a subscriber without blocking the event loop.
+
+        Args:
+            timeout: Seconds to wait. `None` waits without a limit.
+
+        Returns:
+            A coroutine that returns `None`.
+
+        Raises:
+            NotConnectedError: If no subscriber connects within `timeout`.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+        ...
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Waits until everything published before the call has left the publisher.
+
+        Over UDP this means that the driver has sent the data, not that a subscriber has received it. Over IPC
+        it means that every subscriber has consumed the data.
+
+        Args:
+            timeout: Seconds to wait. `None` waits without a limit.
+
+        Returns:
+            `True` if the data has left, `False` if the time is up.
+
+        Raises:
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+        ...
+
+    def close(self) -> None:
+        """Closes the publication without waiting for the driver. Any thread may call it. Idempotent."""
+        ...
+
+    def revoke(self) -> None:
+        """Closes the publication and ends its stream at once, for all publications that share it."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Returns the publication itself."""
+        ...
+
+    def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None:
+        """Closes the publication."""
+        ...
+
+    def add_destination(self, channel: Channel) -> int:
+        """Adds a destination to a channel with `control-mode=manual`, and waits for the driver.
+
+        Args:
+            channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
+
+        Returns:
+            The id of the destination.
+
+        Raises:
+            RegistrationError: If the driver refuses the request; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+        ...
+
+    def remove_destination(self, destination: Channel | int) -> None:
+        """Removes a destination, and waits for the driver.
+
+        Args:
+            destination: Channel with which the destination was added, or its id.
+
+        Raises:
+            RegistrationError: If the driver refuses the request; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+        ...
+
+    def async_add_destination(self, channel: Channel) -> PendingOperation[int]:
+        """Starts `add_destination` without waiting for the driver.
+
+        Args:
+            channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
+
+        Returns:
+            A `PendingOperation` whose result is that of `add_destination`.
+
+        Raises:
+            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+                reason.
+            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+                timeout.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+        ...
+
+    def async_remove_destination(self, destination: Channel | int) -> PendingOperation[None]:
+        """Starts `remove_destination` without waiting for the driver.
+
+        The operation cannot be cancelled.
+
+        Args:
+            destination: Channel with which the destination was added, or its id.
+
+        Returns:
+            A `PendingOperation` whose result is that of `remove_destination`.
+
+        Raises:
+            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
+                reason.
+            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
+                timeout.
+            PublicationClosedError: If the publication, its client or its driver is closed.
+        """
+        ...
+
+    @property
+    def channel(self) -> str:
+        """Channel URI that the program passed."""
+        ...
+
+    @property
+    def stream_id(self) -> int:
+        """Stream id that the program passed."""
+        ...
+
+    @property
+    def session_id(self) -> int:
+        """Session id: tells apart the publishers of a channel and stream."""
+        ...
+
+    @property
+    def registration_id(self) -> int:
+        """Registration id of the publication at the driver."""
+        ...
+
+    @property
+    def original_registration_id(self) -> int:
+        """Registration id of the first publication that shares this log."""
+        ...
+
+    @property
+    def is_original(self) -> bool:
+        """Whether this publication created the log, and does not share one that existed."""
+        ...
+
+    @property
+    def initial_term_id(self) -> int:
+        """Id of the stream's first term."""
+        ...
+
+    @property
+    def term_buffer_length(self) -> int:
+        """Length of a term, in bytes."""
+        ...
+
+    @property
+    def position_bits_to_shift(self) -> int:
+        """Base-two logarithm of the term length."""
+        ...
+
+    @property
+    def max_message_length(self) -> int:
+        """Length of the longest message, in bytes."""
+        ...
+
+    @property
+    def max_payload_length(self) -> int:
+        """Length of the longest payload of one frame, in bytes: the limit of a claim."""
+        ...
+
+    @property
+    def max_possible_position(self) -> int:
+        """Position at which the stream ends, in bytes."""
+        ...
+
+    @property
+    def position(self) -> int:
+        """Position of the end of the stream, in bytes.
+
+        Raises `PublicationClosedError` if the publication is closed.
+        """
+        ...
+
+    @property
+    def position_limit(self) -> int:
+        """Position up to which the driver permits the stream to grow, in bytes.
+
+        Raises `PublicationClosedError` if the publication is closed.
+        """
+        ...
+
+    @property
+    def position_limit_id(self) -> int:
+        """Counter id of the position limit."""
+        ...
+
+    @property
+    def available_window(self) -> int:
+        """Bytes that fit before the position limit; 0 or less if there is no room.
+
+        Raises `PublicationClosedError` if the publication is closed.
+        """
+        ...
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a subscriber receives the stream; `False` if the publication is closed."""
+        ...
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the publication or its client is closed."""
+        ...
+
+    @property
+    def channel_status_id(self) -> int:
+        """Counter id of the channel's status; -1 for channels without one (IPC)."""
+        ...
+
+    @property
+    def channel_status(self) -> int:
+        """Status of the channel, a value of `ChannelStatus`.
+
+        1 is active (always for IPC), 0 initialising, -1 errored or closed, 2 closing.
+        """
+        ...
+
+    @property
+    def local_socket_addresses(self) -> list[str]:
+        """Addresses from which the channel sends while it is active; empty for IPC."""
+        ...
+
+
+# Users import these names from `aeron`, so reprs, tracebacks and pickles name that module.
+for _class in (AnyPublication, ArrowArray, ArrowSchema):
+    _class.__module__ = "aeron"

@@ -1,0 +1,38 @@
+//! The index of a recording: one file beside each segment, with the progress of the messages and their arrival times.
+//!
+//! Rows and replays are read from the segments alone. The index says where to cut a range into whole messages, and only
+//! the index has the arrival times. There are two forms:
+//!
+//! * [`IndexForm::Dense`]: one entry at the end of each block. The private archive of a Spark query writes it
+//!   ([`IndexWriter`]).
+//! * [`IndexForm::Sparse`]: an entry after 64 KiB, or after 1 ms while data arrive. The recorder of an archive server
+//!   writes it ([`SparseIndex`]). It also [proves](IndexProof) whether a last frame that may be torn was acknowledged.
+
+mod entry;
+mod file;
+mod heads;
+mod lookup;
+mod moves;
+mod proof;
+mod recorder;
+mod repair;
+mod sparse;
+
+pub use entry::{ENTRY_LENGTH, IndexEntry, IndexForm, IndexHeader};
+pub use file::{IndexFile, IndexWriter};
+pub use heads::{Counts, HeadTracker, Progress};
+pub use lookup::{Cut, Index, IndexError};
+pub use proof::IndexProof;
+pub use recorder::IndexRecorder;
+pub use repair::{LostArrivals, Repair, Tail, indexed_end, repair};
+pub use sparse::{ArrivalClock, BlockFrames, SparseIndex};
+
+pub(crate) use moves::{cut_index, hand_over, remove_index, remove_lonely};
+pub(crate) use repair::repair_last;
+
+/// Extension of an index file, without the dot.
+pub const INDEX_EXTENSION: &str = "idx";
+/// Extension of a new index file before it replaces the old one.
+pub const NEW_INDEX_EXTENSION: &str = "idx.new";
+/// Maximum length of a recorder's block, in bytes.
+pub const MAX_BLOCK_LENGTH: usize = crate::storage::BLOCK_LENGTH;

@@ -1,0 +1,98 @@
+//! Removes, cuts and moves the indexes of segments that are removed, cut or moved.
+
+use std::io;
+
+use super::{INDEX_EXTENSION, IndexFile, IndexForm, IndexRecorder, NEW_INDEX_EXTENSION};
+use crate::catalog::RecordingDescriptor;
+use crate::segments::{SEGMENT_EXTENSION, SegmentFileName, sidecar_name};
+use crate::storage::{Access, Storage};
+
+/// Removes the index of a segment, if the file exists.
+pub(crate) fn remove_index<S: Storage>(
+    storage: &S,
+    recording_id: i64,
+    base: i64,
+) -> io::Result<()> {
+    [INDEX_EXTENSION, NEW_INDEX_EXTENSION]
+        .into_iter()
+        .try_for_each(|extension| remove(storage, &sidecar_name(recording_id, base, extension)))
+}
+
+/// Removes indexes without a segment: an archive of other software deletes and renames only segments.
+///
+/// `names` are the names of the directory's files. The indexes of recordings for which `is_moving` is true are kept.
+pub(crate) fn remove_lonely<S: Storage>(
+    storage: &S,
+    names: &[String],
+    is_moving: impl Fn(i64) -> bool,
+) -> io::Result<()> {
+    let files = || names.iter().filter_map(|name| SegmentFileName::parse(name));
+    let segments: std::collections::HashSet<(i64, i64)> = files()
+        .filter(|file| file.extension.starts_with(SEGMENT_EXTENSION))
+        .map(|file| (file.recording_id, file.base))
+        .collect();
+    files()
+        .filter(|file| !is_moving(file.recording_id))
+        .filter(|file| match file.extension {
+            INDEX_EXTENSION => !segments.contains(&(file.recording_id, file.base)),
+            // A killed repair left this file.
+            extension => extension == NEW_INDEX_EXTENSION,
+        })
+        .try_for_each(|file| {
+            let name = sidecar_name(file.recording_id, file.base, file.extension);
+            remove(storage, &name)
+        })
+}
+
+/// Removes the entries after `position`, which is the new end of the recording.
+pub(crate) fn cut_index<S: Storage>(
+    storage: &S,
+    recording_id: i64,
+    base: i64,
+    position: i64,
+) -> io::Result<()> {
+    let Some(file) = IndexFile::open(storage, recording_id, base, Access::Write)? else {
+        return Ok(());
+    };
+    let count = file
+        .last_entry(position)?
+        .map_or(0, |(number, _)| number + 1);
+    match count < file.entry_count() {
+        true => file.keep(count),
+        false => Ok(()),
+    }
+}
+
+/// Moves the index of a segment from the recording `from` to the recording `to`, if it exists. If a kill interrupts the
+/// move, a second call completes it.
+pub(crate) fn hand_over<S: Storage>(
+    storage: &S,
+    from: &RecordingDescriptor,
+    to: &RecordingDescriptor,
+    base: i64,
+) -> io::Result<()> {
+    let Some(file) = IndexFile::open(storage, from.recording_id, base, Access::Write)? else {
+        return Ok(());
+    };
+    if file.header().form != IndexForm::Sparse {
+        return remove_index(storage, from.recording_id, base);
+    }
+    let recorder = file.recorder();
+    if let Some(recorder) = recorder.filter(|it| it.is_last_of(from, from.stop_position)) {
+        file.set_recorder(&IndexRecorder {
+            session_id: to.session_id,
+            control_session_id: to.control_session_id,
+            correlation_id: to.correlation_id,
+            ..*recorder
+        })?;
+    }
+    let name = |recording_id| sidecar_name(recording_id, base, INDEX_EXTENSION);
+    storage.rename(&name(from.recording_id), &name(to.recording_id))
+}
+
+fn remove<S: Storage>(storage: &S, name: &str) -> io::Result<()> {
+    match storage.remove(name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

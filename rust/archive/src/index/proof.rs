@@ -1,0 +1,58 @@
+//! [`IndexProof`]: whether the last frame of a recording whose recorder was killed is whole, according to a sparse
+//! index.
+//!
+//! A recorder writes a block, then the block's index entry if one is due, and only then acknowledges the block. For a
+//! whole frame with an empty page, an entry is always written. So the entries decide about a last
+//! frame with an empty page. If an entry covers the frame, the frame is whole. If no entry covers the frame, the page
+//! was never written, and the frame was not acknowledged.
+
+use std::io;
+
+use super::IndexFile;
+use crate::catalog::RecordingDescriptor;
+use crate::ownership::BootId;
+use crate::storage::{Access, Storage, SyncLevel};
+use crate::stream::RecordedStream;
+
+/// The proven facts about the last segment of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexProof {
+    /// The proof holds for frames that begin here or later.
+    pub begin_position: i64,
+    /// End of the last entry: frames up to here are whole.
+    pub told_position: i64,
+}
+
+impl IndexProof {
+    /// Reads the proof of the index beside the segment at `base`.
+    ///
+    /// Returns `None` if the index proves nothing, for one of three reasons. The index is missing. The catalog names
+    /// another recorder. The machine was restarted, and the recorder had not forced its blocks to the disk.
+    ///
+    /// # Errors
+    /// The file system returns an error.
+    pub fn read<S: Storage>(
+        storage: &S,
+        descriptor: &RecordingDescriptor,
+        stream: &RecordedStream,
+        base: i64,
+        boot_id: Option<BootId>,
+    ) -> io::Result<Option<Self>> {
+        let file = IndexFile::open(storage, stream.recording_id(), base, Access::Read)?;
+        let Some((file, recorder)) = file.and_then(|file| {
+            let recorder = *file.recorder()?;
+            Some((file, recorder))
+        }) else {
+            return Ok(None);
+        };
+        let is_same_boot = boot_id.is_some() && recorder.boot_id == boot_id;
+        if !recorder.is_of(descriptor) || !(is_same_boot || recorder.sync_level > SyncLevel::None) {
+            return Ok(None);
+        }
+        let last = file.last_entry(base + stream.segment_length())?;
+        Ok(Some(Self {
+            begin_position: recorder.begin_position,
+            told_position: last.map_or(base, |(_, entry)| entry.end_position),
+        }))
+    }
+}

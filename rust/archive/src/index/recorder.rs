@@ -1,0 +1,134 @@
+//! [`IndexRecorder`]: the record in a sparse index that names the segment's recorder and its begin position.
+
+use aeron_layout::private_archive::IndexRecorderLayout;
+
+use super::ENTRY_LENGTH;
+use super::entry::checksum;
+use crate::catalog::RecordingDescriptor;
+use crate::ownership::BootId;
+use crate::storage::SyncLevel;
+
+const MAGIC: [u8; 4] = *b"AIDW";
+const _: () = assert!(IndexRecorderLayout::LENGTH == ENTRY_LENGTH);
+
+/// The recorder that writes a segment and its index.
+///
+/// An archive of other software that continues the recording writes other ids into the catalog and does not update the
+/// index. So an index is valid for a recording only while these ids are those of the catalog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexRecorder {
+    /// Session id of the image.
+    pub session_id: i32,
+    /// Control session of the request that extended the recording.
+    pub control_session_id: i64,
+    /// Correlation id of that request.
+    pub correlation_id: i64,
+    /// First position that the recorder wrote in the segment.
+    pub begin_position: i64,
+    /// Boot of the machine, if it is known.
+    pub boot_id: Option<BootId>,
+    /// How much of each block is forced to the disk before the block is acknowledged.
+    pub sync_level: SyncLevel,
+}
+
+impl IndexRecorder {
+    /// Returns whether the catalog entry names this recorder.
+    #[must_use]
+    pub fn is_of(&self, descriptor: &RecordingDescriptor) -> bool {
+        let ids = (
+            self.session_id,
+            self.control_session_id,
+            self.correlation_id,
+        );
+        let named = (
+            descriptor.session_id,
+            descriptor.control_session_id,
+            descriptor.correlation_id,
+        );
+        ids == named
+    }
+
+    /// Returns whether the index beside a segment is complete for the recording up to `end`.
+    ///
+    /// If the extension by a recorder is not in the catalog, this recorder has written nothing. The index is then
+    /// unchanged since the end of the recording.
+    #[must_use]
+    pub fn is_last_of(&self, descriptor: &RecordingDescriptor, end: i64) -> bool {
+        self.is_of(descriptor) || self.begin_position == end
+    }
+
+    /// Returns the bytes of the record.
+    pub fn encode(&self) -> [u8; ENTRY_LENGTH] {
+        let mut layout = IndexRecorderLayout {
+            magic: MAGIC,
+            session_id: self.session_id.into(),
+            control_session_id: self.control_session_id.into(),
+            correlation_id: self.correlation_id.into(),
+            begin_position: self.begin_position.into(),
+            boot_id: self.boot_id.map_or([0; 16], BootId::to_bytes),
+            sync_level: (self.sync_level as u32).into(),
+            reserved: [0; 8],
+            checksum: 0.into(),
+        };
+        layout.checksum = checksum(&layout.to_bytes()).into();
+        layout.to_bytes()
+    }
+
+    /// Decodes a record. Returns `None` if it is incomplete or damaged.
+    pub fn decode(bytes: &[u8; ENTRY_LENGTH]) -> Option<Self> {
+        let layout = IndexRecorderLayout::of(bytes);
+        let sync_level = match layout.sync_level.get() {
+            0 => SyncLevel::None,
+            1 => SyncLevel::Data,
+            2 => SyncLevel::DataAndMetadata,
+            _ => return None,
+        };
+        let is_sound = layout.checksum.get() == checksum(bytes)
+            && layout.magic == MAGIC
+            && layout.begin_position.get() >= 0;
+        is_sound.then(|| Self {
+            session_id: layout.session_id.get(),
+            control_session_id: layout.control_session_id.get(),
+            correlation_id: layout.correlation_id.get(),
+            begin_position: layout.begin_position.get(),
+            boot_id: BootId::from_bytes(layout.boot_id),
+            sync_level,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    prop_compose! {
+        fn recorders()(
+            ids: (i32, i64, i64), begin_position in 0..i64::MAX, boot: [u8; 16], level in 0usize..3,
+        ) -> IndexRecorder {
+            let (session_id, control_session_id, correlation_id) = ids;
+            let levels = [SyncLevel::None, SyncLevel::Data, SyncLevel::DataAndMetadata];
+            IndexRecorder {
+                session_id, control_session_id, correlation_id, begin_position,
+                boot_id: BootId::from_bytes(boot), sync_level: levels[level],
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_written_is_no_recorder() {
+        assert_eq!(IndexRecorder::decode(&[0; ENTRY_LENGTH]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_recorder_is_read_as_it_was_written_and_no_flipped_bit_passes(
+            recorder in recorders(), bit in 0..ENTRY_LENGTH * 8,
+        ) {
+            prop_assert_eq!(IndexRecorder::decode(&recorder.encode()), Some(recorder));
+            let mut flipped = recorder.encode();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            prop_assert_eq!(IndexRecorder::decode(&flipped), None);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! [`SparseIndex`]: the index that the recorder of an archive server writes beside its segments.
+//!
+//! An entry is written for a block if 64 KiB or 1 ms have passed since the last entry, or if the block fills the
+//! segment. An entry is also written if the last frame of a block is whole but may look torn. Such an entry is a
+//! [proof](super::IndexProof). An entry is written after the block and before the block is acknowledged. Each entry is
+//! one small write, and most blocks need no entry.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use aeron_agent::EpochClock;
+
+use super::repair::{State, repair_last};
+use super::{
+    HeadTracker, INDEX_EXTENSION, IndexEntry, IndexError, IndexFile, IndexForm, IndexHeader,
+    IndexRecorder, IndexWriter, MAX_BLOCK_LENGTH,
+};
+use crate::frame::CheckedFrame;
+use crate::recovery::has_empty_page;
+use crate::segments::sidecar_name;
+use crate::storage::{Access, Storage, SyncLevel};
+use crate::stream::RecordedStream;
+
+/// Number of bytes after an entry at which the next block needs an entry.
+const ENTRY_INTERVAL_BYTES: i64 = 64 * 1024;
+/// Time after an entry at which the next block needs an entry, in microseconds.
+const ENTRY_INTERVAL_US: i64 = 1_000;
+/// Maximum number of recorded bytes without an entry after a kill: the bytes for which no entry was due, and one block.
+pub(super) const MAX_UNINDEXED_BYTES: i64 = ENTRY_INTERVAL_BYTES + MAX_BLOCK_LENGTH as i64;
+
+/// The wall clock for arrival times.
+#[derive(Clone)]
+pub struct ArrivalClock(Arc<dyn EpochClock>);
+
+/// The index of a recording of an archive server. Used by the thread that records.
+#[derive(Debug)]
+pub struct SparseIndex<S: Storage> {
+    storage: S,
+    stream: RecordedStream,
+    recorder: IndexRecorder,
+    clock: ArrivalClock,
+    writer: IndexWriter<S::File>,
+    base: i64,
+    tracker: HeadTracker,
+    /// End of the last entry that was written or could not be written.
+    indexed_position: i64,
+    /// The latest arrival time of an entry, in microseconds since the epoch.
+    arrival_us: i64,
+    /// Entry for the end of blocks that were recorded without an entry.
+    pending: Option<IndexEntry>,
+}
+
+/// The frames that are appended and not yet published.
+#[derive(Debug, Clone, Copy)]
+pub struct BlockFrames {
+    tracker: HeadTracker,
+    /// Position of the last frame.
+    last_frame: i64,
+    /// Whether the last frame may look torn.
+    is_doubtful: bool,
+}
+
+impl ArrivalClock {
+    /// Creates the clock from an epoch clock.
+    pub fn new(clock: Arc<dyn EpochClock>) -> Self {
+        Self(clock)
+    }
+
+    fn now_us(&self) -> i64 {
+        self.0.time_us()
+    }
+}
+
+impl fmt::Debug for ArrivalClock {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ArrivalClock")
+    }
+}
+
+impl BlockFrames {
+    /// Processes the next frame.
+    #[inline]
+    pub fn take(&mut self, frame: &CheckedFrame<'_>) {
+        self.tracker.take(frame);
+        self.last_frame = frame.position();
+    }
+
+    /// Checks the last frame of a block that begins at `begin`.
+    pub fn finish_block(&mut self, begin: i64, block: &[u8]) {
+        let last = (self.last_frame - begin) as usize;
+        let frame = block.get(last..).unwrap_or_default();
+        self.is_doubtful = has_empty_page(self.last_frame, frame);
+    }
+}
+
+impl<S: Storage> SparseIndex<S> {
+    /// Creates the index of a recording whose first segment was just created.
+    ///
+    /// # Errors
+    /// The file system returns an error.
+    pub fn create(
+        storage: S,
+        stream: RecordedStream,
+        recorder: IndexRecorder,
+        clock: ArrivalClock,
+    ) -> Result<Self, IndexError> {
+        let start = stream.start_position();
+        let base = stream.segment_base(start);
+        let tracker = HeadTracker::default();
+        let writer = create(&storage, &stream, base, &tracker, &recorder)
+            .map_err(|source| error(&stream, base, source))?;
+        Ok(Self {
+            storage,
+            stream,
+            recorder,
+            clock,
+            writer,
+            base,
+            tracker,
+            indexed_position: start,
+            arrival_us: 0,
+            pending: None,
+        })
+    }
+
+    /// Continues the index of a recording at `recorder.begin_position`, the end of the recording. If `is_trusted`,
+    /// repairs the index of the last segment. Otherwise the index of the last segment is written again.
+    ///
+    /// # Errors
+    /// The file system returns an error, or the segment cannot be read.
+    pub fn reopen(
+        storage: S,
+        stream: RecordedStream,
+        recorder: IndexRecorder,
+        clock: ArrivalClock,
+        is_trusted: bool,
+    ) -> Result<Self, IndexError> {
+        let position = recorder.begin_position;
+        let base = stream.segment_base(position);
+        let State {
+            progress,
+            arrival_us,
+        } = repair_last(&storage, &stream, position, &recorder, is_trusted)?;
+        let writer = reopen(&storage, &stream, base, &recorder)
+            .map_err(|source| error(&stream, base, source))?;
+        Ok(Self {
+            storage,
+            stream,
+            recorder,
+            clock,
+            writer,
+            base,
+            tracker: HeadTracker::new(progress),
+            indexed_position: position,
+            // A damaged index may contain any time.
+            arrival_us: arrival_us.unwrap_or(0).max(0),
+            pending: None,
+        })
+    }
+
+    /// Returns the frames so far. The caller adds the frames of the next block to them.
+    pub fn frames(&self) -> BlockFrames {
+        BlockFrames {
+            tracker: self.tracker,
+            last_frame: 0,
+            is_doubtful: false,
+        }
+    }
+
+    /// Writes the entries that are due for appended blocks up to `end_position`. The blocks are already forced to the
+    /// disk.
+    ///
+    /// # Errors
+    /// The entry of a frame that may look torn cannot be written. Then the blocks must be undone. If any other entry
+    /// cannot be written, only an arrival time is lost, and no error is returned.
+    pub fn note(&mut self, frames: &BlockFrames, end_position: i64) -> io::Result<()> {
+        let now_us = self.clock.now_us().max(self.arrival_us);
+        let entry = IndexEntry {
+            end_position,
+            progress: frames.tracker.progress(),
+            arrival_us: Some(now_us),
+        };
+        let is_over = |pending: &IndexEntry| {
+            now_us - pending.arrival_us.unwrap_or(now_us) >= ENTRY_INTERVAL_US
+        };
+        // Blocks before a pause keep their own time.
+        if let Some(pending) = self.pending.filter(is_over) {
+            let _ = self.write(&pending);
+            self.pending = None;
+        }
+        let is_due = end_position - self.indexed_position >= ENTRY_INTERVAL_BYTES
+            || now_us - self.arrival_us >= ENTRY_INTERVAL_US
+            || end_position == self.base + self.stream.segment_length();
+        if frames.is_doubtful {
+            self.write(&entry)?;
+            self.pending = None;
+            if let Err(error) = self.writer.sync(self.recorder.sync_level) {
+                // The first error is the more useful one. The recording ends, and its end is in the catalog.
+                let _ = self.writer.undo();
+                return Err(error);
+            }
+        } else {
+            let is_written = is_due && self.write(&entry).is_ok();
+            self.pending = (!is_written).then_some(entry);
+        }
+        self.tracker = frames.tracker;
+        Ok(())
+    }
+
+    /// Creates the index of the segment at `base`, which was just created.
+    ///
+    /// # Errors
+    /// The file system returns an error.
+    pub fn begin_segment(&mut self, base: i64) -> io::Result<()> {
+        self.base = base;
+        self.recorder.begin_position = base;
+        self.writer = create(
+            &self.storage,
+            &self.stream,
+            base,
+            &self.tracker,
+            &self.recorder,
+        )?;
+        Ok(())
+    }
+
+    /// Writes the entry of the last blocks, at the end of the recording.
+    ///
+    /// # Errors
+    /// The file system returns an error.
+    pub fn finish(&mut self) -> io::Result<()> {
+        match self.pending.take() {
+            Some(pending) => self.write(&pending),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the name of the current index file.
+    pub fn name(&self) -> String {
+        sidecar_name(self.stream.recording_id(), self.base, INDEX_EXTENSION)
+    }
+
+    fn write(&mut self, entry: &IndexEntry) -> io::Result<()> {
+        // Also set after an error: if the disk is full, not every block may attempt a write.
+        self.indexed_position = entry.end_position;
+        self.arrival_us = self.arrival_us.max(entry.arrival_us.unwrap_or(0));
+        self.writer.append(entry)
+    }
+}
+
+/// Creates the index of a segment. Above [`SyncLevel::None`] the index survives a loss of power.
+fn create<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    base: i64,
+    tracker: &HeadTracker,
+    recorder: &IndexRecorder,
+) -> io::Result<IndexWriter<S::File>> {
+    let header = IndexHeader {
+        recording_id: stream.recording_id(),
+        base_position: base,
+        progress: tracker.progress(),
+        form: IndexForm::Sparse,
+    };
+    let name = sidecar_name(header.recording_id, base, INDEX_EXTENSION);
+    // An archive of other software deletes only segments. So an existing file belongs to an earlier segment.
+    match storage.remove(&name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let writer = IndexWriter::create_as(storage, &name, &header, Some(recorder))?;
+    if recorder.sync_level > SyncLevel::None {
+        writer.sync(recorder.sync_level)?;
+        storage.sync()?;
+    }
+    Ok(writer)
+}
+
+/// Opens the index of a segment for its next recorder.
+fn reopen<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    base: i64,
+    recorder: &IndexRecorder,
+) -> io::Result<IndexWriter<S::File>> {
+    let file = IndexFile::open(storage, stream.recording_id(), base, Access::Write)?
+        .ok_or(io::ErrorKind::NotFound)?;
+    let mut writer = IndexWriter::behind(file);
+    writer.set_recorder(recorder)?;
+    if recorder.sync_level > SyncLevel::None {
+        writer.sync(recorder.sync_level)?;
+        storage.sync()?;
+    }
+    Ok(writer)
+}
+
+fn error(stream: &RecordedStream, base: i64, source: io::Error) -> IndexError {
+    IndexError::Storage {
+        name: sidecar_name(stream.recording_id(), base, INDEX_EXTENSION),
+        source,
+    }
+}

@@ -1,0 +1,747 @@
+//! Indexes beside segments: their entries, how they move with their segments, and their proof after a kill.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use aeron_agent::EpochClock;
+use aeron_archive::checksum::Checksum;
+use aeron_archive::index::{ArrivalClock, IndexEntry, IndexFile, IndexForm};
+use aeron_archive::memory_storage::{MemoryStorage, PAGE_LENGTH, StorageFault};
+use aeron_archive::ownership::BootId;
+use aeron_archive::recovery::OnTornFragment;
+use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
+use aeron_archive::store::{ArchiveStore, RecoveredRecording, StoreOptions};
+use aeron_archive::tool::{ArchiveFiles, TornDecision, VerifyOptions};
+
+use proptest::prelude::*;
+
+use crate::common::*;
+use crate::stream::{Publisher, SEGMENT_LENGTH, payload};
+
+/// Payload of a frame whose bytes after the first 4 KiB are empty pages.
+const EMPTY_PAGES: [u8; 12_000] = [0; 12_000];
+
+/// A clock in microseconds that a test sets.
+#[derive(Debug, Default, Clone)]
+struct Clock(Arc<AtomicI64>);
+
+impl EpochClock for Clock {
+    fn time_ms(&self) -> i64 {
+        self.time_us() / 1_000
+    }
+
+    fn time_us(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Clock {
+    fn advance(&self, by_us: i64) {
+        self.0.fetch_add(by_us, Ordering::Relaxed);
+    }
+}
+
+fn boot(number: u8) -> Option<BootId> {
+    BootId::from_bytes([number; 16])
+}
+
+fn indexed() -> StoreOptions {
+    StoreOptions {
+        is_indexed: true,
+        boot_id: boot(1),
+        ..options()
+    }
+}
+
+/// Returns the options of an archive of other software, which writes no index.
+fn foreign() -> StoreOptions {
+    StoreOptions {
+        is_indexed: false,
+        boot_id: boot(1),
+        ..options()
+    }
+}
+
+fn open_with(
+    storage: &MemoryStorage,
+    options: StoreOptions,
+) -> Result<(Store, Vec<RecoveredRecording>), String> {
+    ArchiveStore::open(storage.clone(), options, OPENED_MS).map_err(|error| error.to_string())
+}
+
+fn new_store(options: StoreOptions) -> (MemoryStorage, Store, Clock) {
+    let storage = MemoryStorage::new();
+    let (mut store, _) = open_with(&storage, options).unwrap();
+    let clock = Clock::default();
+    clock.advance(1_000_000);
+    store.set_arrival_clock(ArrivalClock::new(Arc::new(clock.clone())));
+    (storage, store, clock)
+}
+
+/// Returns the entries of a segment's index.
+fn entries(storage: &MemoryStorage, id: i64, base: i64) -> Vec<IndexEntry> {
+    let file = IndexFile::open(storage, id, base, Access::Read).unwrap();
+    let file = file.expect("an index");
+    assert_eq!(file.header().form, IndexForm::Sparse);
+    let sound = |number| file.entry(number).unwrap().expect("a sound entry");
+    (0..file.entry_count()).map(sound).collect()
+}
+
+/// Returns the end and arrival time of each entry.
+fn times(storage: &MemoryStorage, id: i64, base: i64) -> Vec<(i64, Option<i64>)> {
+    let entries = entries(storage, id, base).into_iter();
+    entries.map(|it| (it.end_position, it.arrival_us)).collect()
+}
+
+fn index_names(storage: &MemoryStorage) -> Vec<String> {
+    let mut names = storage.names().unwrap();
+    names.retain(|name| name.contains(".idx"));
+    names.sort();
+    names
+}
+
+/// Records one frame. Returns the recorded position.
+fn record_frame(session: &mut Session, payload: &[u8]) -> i64 {
+    let frame = Publisher::new(session.recorded_position()).data(0xC0, payload);
+    session.append(&frame, |_| {}).unwrap();
+    session.publish().unwrap()
+}
+
+/// Writes the first page of a frame after the recorded position, as a killed process leaves it.
+fn tear(storage: &MemoryStorage, session: &Session, name: &str) -> i64 {
+    let position = session.recorded_position();
+    let frame = Publisher::new(position).data(0xC0, &payload(6_000));
+    let page = PAGE_LENGTH - position as usize % PAGE_LENGTH;
+    let file = storage.open(name, Access::Write).unwrap();
+    file.write_all_at(&frame[..page], position as u64).unwrap();
+    position
+}
+
+#[test]
+fn a_block_gets_an_entry_after_a_millisecond_or_64_kib_and_others_cost_no_write() {
+    let (storage, mut store, clock) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 1);
+    assert_eq!(times(&storage, 0, 0), [(1_056, Some(1_000_000))]);
+    let steps = storage.steps();
+    clock.advance(999);
+    record(&mut session, 5);
+    assert_eq!(
+        storage.steps() - steps,
+        5,
+        "a write for each block, and none for the index"
+    );
+    clock.advance(1);
+    record(&mut session, 1);
+    assert_eq!(entries(&storage, 0, 0).len(), 2);
+    assert_eq!(entries(&storage, 0, 0)[1].progress.counts.messages, 7);
+    record(&mut session, 61);
+    assert_eq!(entries(&storage, 0, 0).len(), 2);
+    record(&mut session, 1);
+    let last = entries(&storage, 0, 0)[2];
+    assert_eq!(
+        (last.end_position, last.progress.head),
+        (72_928, Some(72_928))
+    );
+}
+
+#[test]
+fn blocks_before_a_pause_keep_the_time_at_which_they_came() {
+    let (storage, mut store, clock) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 1);
+    clock.advance(10);
+    record(&mut session, 1);
+    clock.advance(5_000_000);
+    record(&mut session, 1);
+    let expected = [
+        (1_056, Some(1_000_000)),
+        (2 * 1_056, Some(1_000_010)),
+        (3 * 1_056, Some(6_000_010)),
+    ];
+    assert_eq!(times(&storage, 0, 0), expected);
+}
+
+#[test]
+fn a_recording_that_stops_has_an_entry_at_its_end_and_each_segment_its_own_index() {
+    let (storage, mut store, _) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 200);
+    session.finish_index().unwrap();
+    let id = stop(&mut store, &session);
+    let segments = bases(&storage, id);
+    let stop = positions(&store, id).1;
+    let last = store.recording(id).unwrap().segment_base(stop);
+    assert_eq!(index_names(&storage).len() * 2, segments.len());
+    assert_eq!(
+        entries(&storage, id, last).last().unwrap().end_position,
+        stop
+    );
+    assert_eq!(
+        entries(&storage, id, 0).last().unwrap().end_position,
+        SEGMENT_LENGTH
+    );
+}
+
+#[test]
+fn without_the_option_no_index_is_written() {
+    let (storage, mut store, _) = new_store(foreign());
+    recorded(&mut store, 0, 100);
+    assert_eq!(index_names(&storage), [""; 0]);
+}
+
+#[test]
+fn an_extension_goes_on_with_the_entries_that_were_there() {
+    let (storage, mut store, clock) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 2);
+    session.finish_index().unwrap();
+    let id = stop(&mut store, &session);
+    clock.advance(1_000);
+    let mut session = store
+        .extend_recording(id, &continuation(2 * 1_056))
+        .unwrap();
+    record(&mut session, 1);
+    let expected = [
+        (1_056, Some(1_000_000)),
+        (2 * 1_056, Some(1_000_000)),
+        (3 * 1_056, Some(1_001_000)),
+    ];
+    assert_eq!(times(&storage, id, 0), expected);
+    assert_eq!(entries(&storage, id, 0)[2].progress.counts.messages, 3);
+}
+
+#[test]
+fn an_extension_makes_an_index_that_is_missing_short_or_damaged_whole_without_times_that_it_does_not_know()
+ {
+    type Harm = fn(&MemoryStorage);
+    let harms: [(Harm, usize); 3] = [
+        (|storage| storage.remove("0-0.idx").unwrap(), 0),
+        (
+            |storage| {
+                let file = storage.open("0-0.idx", Access::Write).unwrap();
+                file.set_length(3 * 64 + 10).unwrap();
+            },
+            1,
+        ),
+        (
+            |storage| assert!(storage.flip_bit("0-0.idx", 64 * 3 + 1, 1)),
+            1,
+        ),
+    ];
+    for (harm, kept) in harms {
+        let (storage, mut store, clock) = new_store(indexed());
+        let mut session = store.start_recording(image(0)).unwrap();
+        for _ in 0..10 {
+            record(&mut session, 1);
+            clock.advance(1_000);
+        }
+        let id = stop(&mut store, &session);
+        harm(&storage);
+        store
+            .extend_recording(id, &continuation(10 * 1_056))
+            .unwrap();
+        let times = times(&storage, id, 0);
+        assert_eq!(times.last().unwrap().0, 10 * 1_056);
+        assert_eq!(times[..kept], [(1_056, Some(1_000_000))][..kept]);
+        let last = entries(&storage, id, 0).last().unwrap().progress;
+        assert_eq!((last.counts.messages, last.head), (10, Some(10 * 1_056)));
+    }
+}
+
+#[test]
+fn entries_of_bytes_that_another_archive_wrote_over_are_dropped() {
+    let (storage, mut store, _) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 10);
+    session.finish_index().unwrap();
+    let id = stop(&mut store, &session);
+    drop(store);
+    // The segment is cut but its index is not, as by an archive of other software.
+    let index = storage.bytes("0-0.idx").unwrap();
+    let (mut other, _) = open_with(&storage, foreign()).unwrap();
+    let operation = other.truncate(id, 2 * 1_056);
+    delete_all(&mut other, operation).unwrap();
+    let mut session = other
+        .extend_recording(id, &continuation(2 * 1_056))
+        .unwrap();
+    record(&mut session, 4);
+    stop(&mut other, &session);
+    drop(other);
+    storage.put("0-0.idx", &index);
+    let (mut store, _) = open_with(&storage, indexed()).unwrap();
+    store
+        .extend_recording(id, &continuation(6 * 1_056))
+        .unwrap();
+    assert_eq!(times(&storage, id, 0), [(6 * 1_056, None)]);
+}
+
+#[test]
+fn a_truncation_cuts_the_index_too() {
+    let (storage, mut store, clock) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    for _ in 0..5 {
+        record(&mut session, 1);
+        clock.advance(1_000);
+    }
+    let id = stop(&mut store, &session);
+    let operation = store.truncate(id, 2 * 1_056);
+    delete_all(&mut store, operation).unwrap();
+    let ends: Vec<_> = times(&storage, id, 0).iter().map(|(end, _)| *end).collect();
+    assert_eq!(ends, [1_056, 2 * 1_056]);
+}
+
+#[test]
+fn whatever_deletes_segments_deletes_their_indexes() {
+    let (storage, mut store, _) = new_store(indexed());
+    let id = recorded(&mut store, 0, 300);
+    let names = index_names(&storage);
+    assert_eq!(names.len(), 3, "{names:?}");
+    let operation = store.purge_segments(id, SEGMENT_LENGTH, &IDLE);
+    delete_all(&mut store, operation).unwrap();
+    assert_eq!(index_names(&storage).len(), names.len() - 1);
+    store
+        .detach_segments(id, 2 * SEGMENT_LENGTH, &IDLE)
+        .unwrap();
+    let operation = store.delete_detached_segments(id);
+    delete_all(&mut store, operation).unwrap();
+    assert_eq!(index_names(&storage).len(), names.len() - 2);
+    let operation = store.purge_recording(id, &IDLE);
+    delete_all(&mut store, operation).unwrap();
+    assert_eq!(index_names(&storage), [""; 0]);
+}
+
+#[test]
+fn the_tools_that_delete_segments_delete_their_indexes() {
+    let (storage, mut store, _) = new_store(indexed());
+    let orphaned = recorded(&mut store, 0, 300);
+    let dropped = recorded(&mut store, 0, 100);
+    store
+        .detach_segments(orphaned, SEGMENT_LENGTH, &IDLE)
+        .unwrap();
+    drop(store);
+    let mut files = ArchiveFiles::open(storage.clone(), Access::Write).unwrap();
+    assert_eq!(files.orphans(None).unwrap(), ["0-0.rec"]);
+    files.delete_orphan("0-0.rec").unwrap();
+    assert!(!index_names(&storage).contains(&"0-0.idx".to_owned()));
+    files.mark(dropped, false).unwrap();
+    files.compact().unwrap();
+    assert!(
+        index_names(&storage)
+            .iter()
+            .all(|name| name.starts_with("0-"))
+    );
+}
+
+#[test]
+fn the_tool_that_cuts_a_fragment_cuts_the_index_too() {
+    let (storage, mut store, _) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 3);
+    session.finish_index().unwrap();
+    let position = session.recorded_position();
+    let end = record_frame(&mut session, &EMPTY_PAGES);
+    drop((store, session));
+    assert_eq!(entries(&storage, 0, 0).last().unwrap().end_position, end);
+    let mut files = ArchiveFiles::open(storage.clone(), Access::Write).unwrap();
+    let mut on_progress = |_| ControlFlow::Continue(());
+    let found = files
+        .verify(0, &VerifyOptions::default(), &mut on_progress)
+        .unwrap();
+    files
+        .repair(&found, TornDecision::Truncate, None, 0)
+        .unwrap();
+    assert_eq!(
+        entries(&storage, 0, 0).last().unwrap().end_position,
+        position
+    );
+}
+
+#[test]
+fn a_migration_moves_the_indexes_with_the_segments_at_whatever_step_it_is_killed() {
+    let prepare = || {
+        let (storage, mut store, _) = new_store(indexed());
+        let mut session = store.start_recording(image(0)).unwrap();
+        record(&mut session, 150);
+        session.finish_index().unwrap();
+        let end = store
+            .recording(0)
+            .unwrap()
+            .segment_base(session.recorded_position());
+        stop(&mut store, &session);
+        let operation = store.truncate(0, end);
+        delete_all(&mut store, operation).unwrap();
+        let mut session = store.start_recording(image(end)).unwrap();
+        record(&mut session, 1);
+        stop(&mut store, &session);
+        (storage, store)
+    };
+    let (before, _) = prepare();
+    let first = times(&before, 0, 0);
+    killed_at_each_step(
+        prepare,
+        |store| {
+            let migration = store.migrate_segments(0, 1)?;
+            delete_all(store, Ok(migration.deletion)).map(drop)
+        },
+        |storage, store, is_done| {
+            let is_moved = positions(&store, 1).0 == 0;
+            assert!(is_moved || !is_done);
+            let id = i64::from(is_moved);
+            assert_eq!(times(storage, id, 0), first);
+            let names = index_names(storage);
+            assert_eq!(
+                names.contains(&"0-0.idx".to_owned()),
+                !is_moved,
+                "{names:?}"
+            );
+        },
+    );
+}
+
+#[test]
+fn an_index_without_its_segment_is_removed_when_the_archive_is_opened() {
+    let (storage, mut store, _) = new_store(indexed());
+    recorded(&mut store, 0, 10);
+    drop(store);
+    storage.put(
+        "0-65536000.idx",
+        b"left by an archive that deletes segments alone",
+    );
+    storage.put("0-0.idx.new", b"left by a repair that was killed");
+    open_with(&storage, indexed()).unwrap();
+    assert_eq!(index_names(&storage), ["0-0.idx"]);
+}
+
+#[test]
+fn a_torn_frame_that_nobody_was_told_of_is_cut_although_the_options_refuse() {
+    let (storage, mut store, _) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 3);
+    let position = tear(&storage, &session, "0-0.rec");
+    drop((store, session));
+    let (store, recovered) = open_with(&storage, indexed()).unwrap();
+    let expected = RecoveredRecording {
+        recording_id: 0,
+        stop_position: position,
+        is_torn: true,
+    };
+    assert_eq!(recovered, [expected]);
+    assert_eq!(
+        recovered[0].to_string(),
+        format!(
+            "recording 0 was not stopped: it ends at position {position}; a fragment that was not whole was cut there"
+        )
+    );
+    assert_eq!(positions(&store, 0), (0, position));
+    assert_eq!(
+        entries(&storage, 0, 0).last().unwrap().end_position,
+        position
+    );
+}
+
+#[test]
+fn a_whole_frame_with_empty_pages_is_kept_whatever_the_options_are() {
+    for on_torn_fragment in [OnTornFragment::Refuse, OnTornFragment::Truncate] {
+        let (storage, mut store, _) = new_store(indexed());
+        let mut session = store.start_recording(image(0)).unwrap();
+        record(&mut session, 3);
+        let end = record_frame(&mut session, &EMPTY_PAGES);
+        drop((store, session));
+        let options = StoreOptions {
+            on_torn_fragment,
+            ..indexed()
+        };
+        let (_, recovered) = open_with(&storage, options).unwrap();
+        assert_eq!(
+            (recovered[0].stop_position, recovered[0].is_torn),
+            (end, false)
+        );
+    }
+}
+
+/// Makes a change, and opens a store whose recording ends with a torn frame.
+fn opened_after(change: impl FnOnce(&MemoryStorage), options: StoreOptions) -> Result<i64, String> {
+    let (storage, mut store, _) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 3);
+    tear(&storage, &session, "0-0.rec");
+    drop((store, session));
+    change(&storage);
+    open_with(&storage, options).map(|(store, _)| positions(&store, 0).1)
+}
+
+#[test]
+fn an_index_that_is_missing_damaged_or_of_another_boot_proves_nothing() {
+    assert!(opened_after(|_| {}, indexed()).is_ok());
+    let refusal = opened_after(|storage| storage.remove("0-0.idx").unwrap(), indexed());
+    assert!(
+        refusal
+            .unwrap_err()
+            .contains("straddling page boundary in file: 0-0.rec")
+    );
+    let damage = |storage: &MemoryStorage| assert!(storage.flip_bit("0-0.idx", 70, 0));
+    assert!(opened_after(damage, indexed()).is_err());
+    for boot_id in [boot(2), None] {
+        let options = StoreOptions {
+            boot_id,
+            ..indexed()
+        };
+        assert!(opened_after(|_| {}, options).is_err(), "{boot_id:?}");
+    }
+}
+
+#[test]
+fn an_index_proves_nothing_about_a_recorder_that_does_not_write_it() {
+    let (storage, mut store, _) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 3);
+    let id = stop(&mut store, &session);
+    drop((store, session));
+    let (mut other, _) = open_with(&storage, foreign()).unwrap();
+    let mut session = other
+        .extend_recording(id, &continuation(3 * 1_056))
+        .unwrap();
+    record_frame(&mut session, &EMPTY_PAGES);
+    drop((other, session));
+    let refusal = open_with(&storage, indexed()).unwrap_err();
+    assert!(refusal.contains("straddling page boundary"), "{refusal}");
+}
+
+#[test]
+fn a_frame_from_before_an_extension_is_never_cut_by_the_index() {
+    let (storage, mut store, _) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    let end = {
+        // The frame is not the last of its block, and so has no entry for itself.
+        let mut publisher = Publisher::new(0);
+        let mut block = publisher.data(0xC0, &EMPTY_PAGES);
+        let end = block.len() as i64;
+        block.extend(publisher.data(0xC0, &payload(100)));
+        session.append(&block, |_| {}).unwrap();
+        session.publish().unwrap();
+        end
+    };
+    let id = stop(&mut store, &session);
+    let operation = store.truncate(id, end);
+    delete_all(&mut store, operation).unwrap();
+    drop(store.extend_recording(id, &continuation(end)).unwrap());
+    drop(store);
+    let (store, _) = open_with(&storage, indexed()).unwrap();
+    assert_eq!(positions(&store, id).1, end);
+}
+
+/// Above [`SyncLevel::None`] the proof holds after a loss of power: acknowledged blocks and their entries are on the
+/// disk.
+#[test]
+fn after_a_loss_of_power_the_index_decides_if_blocks_were_forced_to_the_disk() {
+    for is_whole in [false, true] {
+        let synced = StoreOptions {
+            file_sync_level: SyncLevel::Data,
+            catalog_sync_level: SyncLevel::Data,
+            ..indexed()
+        };
+        let (storage, mut store, _) = new_store(synced);
+        let mut session = store.start_recording(image(0)).unwrap();
+        record(&mut session, 3);
+        let end = match is_whole {
+            true => record_frame(&mut session, &EMPTY_PAGES),
+            false => tear(&storage, &session, "0-0.rec"),
+        };
+        drop((store, session));
+        storage.lose_power(|| !is_whole);
+        let options = StoreOptions {
+            boot_id: boot(2),
+            ..synced
+        };
+        let (_, recovered) = open_with(&storage, options).unwrap();
+        let found = (recovered[0].stop_position, recovered[0].is_torn);
+        assert_eq!(found, (end, !is_whole));
+    }
+}
+
+/// Publishes frames with and without empty pages. Acknowledges each frame after it is published.
+#[test]
+fn with_a_kill_at_any_step_the_archive_starts_and_has_what_was_told_and_nothing_more_than_was_written()
+ {
+    for progress in 0..4 {
+        for step in 0.. {
+            let (storage, mut store, clock) = new_store(indexed());
+            let mut session = store.start_recording(image(0)).unwrap();
+            storage.fail_at(storage.steps() + step, StorageFault::Kill { progress });
+            let mut told = 0;
+            let mut written = 0;
+            for number in 0..12 {
+                clock.advance(400);
+                let message = match number % 3 {
+                    0 => EMPTY_PAGES.to_vec(),
+                    1 => payload(9_000),
+                    _ => [payload(3_000), EMPTY_PAGES.to_vec()].concat(),
+                };
+                let mut publisher = Publisher::new(session.recorded_position());
+                let frame = publisher.data(0xC0, &message);
+                let room = SEGMENT_LENGTH - session.recorded_position() % SEGMENT_LENGTH;
+                if frame.len() as i64 > room {
+                    break;
+                }
+                written = session.recorded_position() + frame.len() as i64;
+                let published = session
+                    .append(&frame, |_| {})
+                    .and_then(|_| session.publish());
+                match published {
+                    Ok(position) => told = position,
+                    Err(_) => break,
+                }
+            }
+            let is_killed = storage.is_killed();
+            drop((store, session));
+            storage.restart();
+            let (store, _) = open_with(&storage, indexed()).unwrap();
+            let end = positions(&store, 0).1;
+            assert!(
+                (told..=written).contains(&end),
+                "step {step}: {told} {end} {written}"
+            );
+            let last = entries(&storage, 0, 0)
+                .last()
+                .map(|entry| entry.end_position);
+            assert_eq!(last.unwrap_or(0), end, "step {step}");
+            if !is_killed {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn an_entry_that_proves_nothing_and_cannot_be_written_does_not_end_the_recording() {
+    let (storage, mut store, clock) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 1);
+    clock.advance(1_000);
+    let before = storage.steps();
+    let full = StorageFault::Error(std::io::ErrorKind::StorageFull);
+    storage.fail_at(before + 1, full);
+    record(&mut session, 1);
+    // The block, the entry, and the removal of the incomplete entry.
+    assert_eq!(storage.steps(), before + 3);
+    record(&mut session, 1);
+    assert_eq!(storage.steps(), before + 4, "no write for each block");
+    let whole = session.recorded_position();
+    session.finish_index().unwrap();
+    assert_eq!(entries(&storage, 0, 0).last().unwrap().end_position, whole);
+    tear(&storage, &session, "0-0.rec");
+    drop((store, session));
+    let (store, _) = open_with(&storage, indexed()).unwrap();
+    assert_eq!(positions(&store, 0), (0, whole));
+}
+
+#[test]
+fn an_index_longer_than_any_recorder_writes_is_not_read_to_its_end() {
+    let (storage, mut store, _) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 3);
+    let position = tear(&storage, &session, "0-0.rec");
+    drop((store, session));
+    let index = storage.open("0-0.idx", Access::Write).unwrap();
+    index.set_length(1 << 46).unwrap();
+    let (mut store, _) = open_with(&storage, indexed()).unwrap();
+    assert_eq!(positions(&store, 0), (0, position));
+    assert_eq!(
+        entries(&storage, 0, 0).last().unwrap().end_position,
+        position
+    );
+    let index = storage.open("0-0.idx", Access::Write).unwrap();
+    index.set_length(1 << 46).unwrap();
+    store.extend_recording(0, &continuation(position)).unwrap();
+    let index = storage.open("0-0.idx", Access::Read).unwrap();
+    assert!(index.length().unwrap() < 1_024);
+}
+
+#[test]
+fn an_arrival_time_before_the_epoch_does_not_stop_the_entries_of_an_extension() {
+    let (storage, mut store, clock) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 1);
+    session.finish_index().unwrap();
+    let stop = session.recorded_position();
+    store.stop_recording(0, stop, 1).unwrap();
+    drop(session);
+    let last = entries(&storage, 0, 0).pop().unwrap();
+    let early = IndexEntry {
+        arrival_us: Some(-i64::MAX),
+        ..last
+    };
+    let mut index = storage.bytes("0-0.idx").unwrap();
+    index.truncate(128);
+    index.extend(early.encode());
+    storage.put("0-0.idx", &index);
+    let mut session = store.extend_recording(0, &continuation(stop)).unwrap();
+    clock.advance(1_000);
+    let end = record_frame(&mut session, &[1; 100]);
+    assert_eq!(times(&storage, 0, 0).last(), Some(&(end, Some(1_001_000))));
+}
+
+#[test]
+fn a_proof_that_cannot_be_written_ends_the_recording_and_nothing_of_the_block_is_told() {
+    let (storage, mut store, clock) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 1);
+    clock.advance(1_000);
+    let fault = StorageFault::Error(std::io::ErrorKind::StorageFull);
+    storage.fail_at(storage.steps() + 1, fault);
+    let frame = Publisher::new(1_056).data(0xC0, &EMPTY_PAGES);
+    session.append(&frame, |_| {}).unwrap();
+    let error = session.publish().unwrap_err().to_string();
+    assert!(error.contains("0-0.idx at position 1056"), "{error}");
+    assert_eq!(session.recorded_position(), 1_056);
+    let rest = &storage.bytes("0-0.rec").unwrap()[1_056..];
+    assert!(rest.iter().all(|&byte| byte == 0));
+}
+
+/// Returns an index with some changed bytes. With `sealed`, its checksums are correct.
+fn changed(index: &[u8], changes: &[(usize, u8)], sealed: bool, length: usize) -> Vec<u8> {
+    let mut bytes = index.to_vec();
+    bytes.resize(length.min(2 * index.len()), 0);
+    for &(at, byte) in changes {
+        let length = bytes.len().max(1);
+        if let Some(changed) = bytes.get_mut(at % length) {
+            *changed = byte;
+        }
+    }
+    for slot in bytes.chunks_exact_mut(64).filter(|_| sealed) {
+        let (body, checksum) = slot.split_at_mut(60);
+        checksum.copy_from_slice(&Checksum::Crc32.compute(body).to_le_bytes());
+    }
+    bytes
+}
+
+proptest! {
+    #[test]
+    fn with_an_index_of_any_content_the_archive_starts_or_refuses_and_an_extension_makes_the_index_whole(
+        changes in prop::collection::vec((0usize..1_000, any::<u8>()), 0..6), sealed: bool, length in 0usize..1_500,
+    ) {
+        let (storage, mut store, clock) = new_store(indexed());
+        let mut session = store.start_recording(image(0)).unwrap();
+        for _ in 0..8 {
+            clock.advance(1_000);
+            record(&mut session, 1);
+        }
+        let whole = session.recorded_position();
+        let end = record_frame(&mut session, &EMPTY_PAGES);
+        drop((store, session));
+        let index = storage.bytes("0-0.idx").unwrap();
+        storage.put("0-0.idx", &changed(&index, &changes, sealed, length));
+        let truncate = StoreOptions { on_torn_fragment: OnTornFragment::Truncate, ..indexed() };
+        let opened = open_with(&storage, indexed());
+        if let Err(refusal) = &opened {
+            prop_assert!(refusal.contains("straddling page boundary"), "{}", refusal);
+        }
+        let (mut store, _) = opened.or_else(|_| open_with(&storage, truncate)).unwrap();
+        let stop = positions(&store, 0).1;
+        prop_assert!(stop == whole || stop == end, "{}", stop);
+        store.extend_recording(0, &continuation(stop)).unwrap();
+        prop_assert_eq!(entries(&storage, 0, 0).last().map(|entry| entry.end_position), Some(stop));
+    }
+}

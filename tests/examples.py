@@ -1,0 +1,25 @@
+"""Runs the programs of the folder ``examples`` as users do: each as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+def run_example(name: str, *arguments: object, timeout: float = 30, warnings: str = "error", **environment: str) -> str:
+    """Runs an example to its end, and returns what it has printed. No setting of Aeron comes from outside."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
+    done = subprocess.run(
+        [sys.executable, "-W", warnings, str(EXAMPLES / name), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        env={**inherited, **environment},
+    )
+    assert done.returncode == 0, f"{name} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    return done.stdout

@@ -1,0 +1,129 @@
+"""Indexes beside segments: the real archive and its tool ignore them.
+
+Our archive then continues on the directory of the real one.
+"""
+
+import pytest
+
+import aeron
+from interop.archive_tool import ArchiveTool
+
+_STREAM = 4301
+_CHANNEL = "aeron:ipc?term-length=64k|mtu=8k"
+_SEGMENT = 128 * 1024
+
+
+def test_the_real_archive_takes_over_a_directory_with_indexes_and_ours_takes_it_back(drivers, start_archive):
+    driver = drivers("ours")
+    archive = start_archive("ours", driver)
+    messages = [bytes([number]) * 4000 for number in range(100)]
+    with aeron.connect(driver.directory) as client:
+        with _connected(client, archive) as connected:
+            stop = _record(client, connected, messages)
+        assert archive.stop() == 15
+        segments = _bases(archive, "rec")
+        assert len(segments) > 3
+        assert _bases(archive, "idx") == segments
+
+        archive.kind = "java"
+        archive.start()
+        with _connected(client, archive) as connected:
+            (recording,) = connected.list_recordings()
+            assert recording.stop_position == stop
+            assert _replayed(connected) == messages
+            assert connected.purge_segments(0, _SEGMENT) == 1
+            more = [bytes(6000), b"more"]
+            stop = _extend(client, connected, recording, more)
+        archive.stop()
+        ArchiveTool(archive.directory).show()
+        ArchiveTool(archive.directory).verify()
+        assert _bases(archive, "idx") == segments, "the real archive knows no index"
+
+        archive.kind = "ours"
+        archive.start()
+        assert _bases(archive, "idx") == segments[1:], "the index of a segment that the real archive has deleted goes"
+        with _connected(client, archive) as connected:
+            (recording,) = connected.list_recordings()
+            assert (recording.start_position, recording.stop_position) == (_SEGMENT, stop)
+            _extend(client, connected, recording, [b"last"])
+            after = _replayed(connected)
+            assert after[-3:] == [*more, b"last"]
+            assert after[:-3] == messages[-len(after) + 3 :]
+        assert archive.stop() == 15
+    assert _bases(archive, "idx") == _bases(archive, "rec")
+    ArchiveTool(archive.directory).verify()
+
+
+def test_a_real_archive_that_was_killed_after_our_index_is_not_decided_by_it(drivers, start_archive):
+    """The last frame has an empty page, and was recorded by an archive that writes no index."""
+    driver = drivers("ours")
+    archive = start_archive("ours", driver)
+    with aeron.connect(driver.directory) as client:
+        with _connected(client, archive) as connected:
+            stop = _record(client, connected, [b"first"])
+        assert archive.stop() == 15
+        archive.kind = "java"
+        archive.start()
+        with _connected(client, archive) as connected:
+            (recording,) = connected.list_recordings()
+            publication = _begin_extension(client, connected, recording)
+            position = publication.publish(bytes(8000), timeout=10)
+            connected.wait_recorded(publication, position, timeout=10)
+            archive.kill()
+            publication.close()
+        # The mark file of a killed process counts as active for ten seconds.
+        (archive.directory / "archive-mark.dat").unlink()
+        archive.kind = "ours"
+        with pytest.raises(AssertionError, match="straddling page boundary"):
+            archive.start()
+        archive.settings["aeron.archive.on.torn.fragment"] = "truncate"
+        archive.start()
+        with _connected(client, archive) as connected:
+            (recording,) = connected.list_recordings()
+            assert recording.stop_position == stop
+
+
+def _connected(client, archive):
+    control, control_stream, _ = archive.control("udp")
+    return aeron.connect_archive(client, control_channel=control, control_stream_id=control_stream)
+
+
+def _record(client, connected, messages):
+    """Records messages and stops. Returns the stop position."""
+    connected.start_recording(_CHANNEL, _STREAM)
+    with client.add_exclusive_publication(_CHANNEL, _STREAM) as publication:
+        return _publish(connected, publication, messages)
+
+
+def _extend(client, connected, recording, messages):
+    with _begin_extension(client, connected, recording) as publication:
+        return _publish(connected, publication, messages)
+
+
+def _begin_extension(client, connected, recording):
+    position = recording.stop_position
+    uri = aeron.ChannelUriBuilder("ipc")
+    uri.initial_position(position, recording.initial_term_id, recording.term_buffer_length)
+    publication = client.add_exclusive_publication(f"{uri}|mtu=8k", _STREAM)
+    connected.extend_recording(recording.recording_id, _CHANNEL, _STREAM)
+    return publication
+
+
+def _publish(connected, publication, messages):
+    publication.wait_connected(timeout=10)
+    for message in messages:
+        position = publication.publish(message, timeout=10)
+    connected.wait_recorded(publication, position, timeout=10)
+    connected.stop_recording(_CHANNEL, _STREAM)
+    return position
+
+
+def _replayed(connected):
+    with connected.replay(0, length=aeron.REPLAY_ALL_AND_STOP) as replay:
+        return [message for batch in replay.batches(timeout=10) for message in batch.to_list()]
+
+
+def _bases(archive, ending):
+    """Bases of the segments that have a file with this ending."""
+    names = archive.directory.glob(f"0-*.{ending}")
+    return sorted(int(path.stem.partition("-")[2]) for path in names)

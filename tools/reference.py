@@ -1,0 +1,348 @@
+"""Makes what is derived from the native module: docstrings of the stub files, and the pages of settings and parameters.
+
+The texts have one source: the doc comments and tables of the Rust crates. The native module carries them as ``__doc__``
+and as tables, and this script copies them to where editors and the site read them. Build the module first:
+
+    make quick && .venv/bin/python tools/reference.py
+
+With ``--check`` it writes nothing, and fails if a file differs from what it would write.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from aeron import _aeron
+
+ROOT = Path(__file__).resolve().parent.parent
+STUBS = ROOT / "python/aeron/_stubs"
+TYPES = ROOT / "python/aeron/types.py"
+KEYWORDS = ROOT / "rust/python/src/docs"
+DOCS = ROOT / "docs"
+WIDTH = 104
+
+SOURCES = {"AnyPublication": "Publication"}
+"""Classes written in Python whose docstrings are those of a native class."""
+EMBEDDED_DIRECTORY = "a fresh directory beside the default one"
+
+
+class Setting(NamedTuple):
+    """A row of the tables of settings."""
+
+    name: str
+    property_name: str
+    variable: str
+    kind: str
+    default: bool | int | str
+    embedded: bool | int | str
+    limits: tuple[int, int] | None
+    choices: list[str]
+    meaning: str
+
+    @property
+    def unit(self) -> str:
+        """The unit of a number."""
+        for suffix, unit in (("_ns", "nanoseconds"), ("_ms", "milliseconds")):
+            if self.name.endswith(suffix):
+                return unit
+        return {"size": "bytes", "duration": "nanoseconds"}.get(self.kind, "")
+
+    @property
+    def annotation(self) -> str:
+        """The type of the keyword."""
+        if self.choices:
+            return "Literal[" + ", ".join(f'"{choice}"' for choice in self.choices) + "]"
+        if self.kind == "str" and self.name.endswith(("dir", "_file")):
+            return "str | PathLike[str]"
+        return {"size": "int", "duration": "int"}.get(self.kind, self.kind)
+
+    def stub_default(self) -> str:
+        """The default in the stub; an ellipsis if it depends on the machine, or if there is no value for it."""
+        if self.name == "dir" or (self.kind in ("size", "duration", "int") and self.embedded == ""):
+            return "..."
+        return f'"{self.embedded}"' if isinstance(self.embedded, str) else repr(self.embedded)
+
+
+IDLE_PARK = (
+    "Longest park of an idle agent in nanoseconds, after a second without work. 0 keeps the strategy's own limit."
+)
+INCOMING_LOSS = (
+    "For tests: a `RandomLoss`, `FixedLoss` or `MultiGapLoss`, or several of different kinds. Default: no loss."
+)
+
+
+def shown(value: bool | int | str) -> str:
+    """A value as Python has it, in code quotes."""
+    return "none" if value == "" else f"`{value!r}`"
+
+
+def driver_settings() -> list[Setting]:
+    """The settings of a driver."""
+    return [Setting(*row) for row in _aeron._driver_settings()]
+
+
+def archive_settings() -> list[Setting]:
+    """The settings of an archive."""
+    return [Setting(*row) for row in _aeron._archive_settings()]
+
+
+def archive_keywords() -> list[Setting]:
+    """The settings of an archive that are keywords."""
+    return [setting for setting in archive_settings() if setting.name not in ("aeron_dir", "archive_dir")]
+
+
+def wrapped(name: str, text: str) -> str:
+    """An item of ``Args``."""
+    return textwrap.fill(
+        f"{name}: {text}",
+        WIDTH,
+        initial_indent="    ",
+        subsequent_indent="        ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def keyword_text(setting: Setting) -> str:
+    """Meaning, choices, unit and default of a keyword."""
+    parts = [setting.meaning if setting.meaning.endswith(".") else f"{setting.meaning}."]
+    if setting.choices:
+        parts.append("One of " + ", ".join(f"`{choice}`" for choice in setting.choices) + ".")
+    default = EMBEDDED_DIRECTORY if setting.name == "dir" else shown(setting.embedded)
+    unit = f" {setting.unit}" if setting.unit and isinstance(setting.embedded, int) else ""
+    parts.append(f"Default: {default}{unit}.")
+    return " ".join(parts)
+
+
+def driver_keywords() -> str:
+    """The part ``Args`` of the docstring of `MediaDriver`."""
+    lines = ["Args:", *(wrapped(setting.name, keyword_text(setting)) for setting in driver_settings())]
+    lines += [wrapped("max_idle_park_ns", f"{IDLE_PARK} Default: `10000000`."), wrapped("incoming_loss", INCOMING_LOSS)]
+    return "\n".join(lines) + "\n"
+
+
+def archive_keywords_text() -> str:
+    """The part ``Args`` of the docstring of `Archive`."""
+    arguments = {
+        "directory": "Directory of catalog and recordings.",
+        "driver": "A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR` names.",
+    }
+    lines = ["Args:", *(wrapped(name, text) for name, text in arguments.items())]
+    lines += [wrapped(setting.name, keyword_text(setting)) for setting in archive_keywords()]
+    lines.append(wrapped("max_idle_park_ns", f"{IDLE_PARK} Default: `10000000`."))
+    return "\n".join(lines) + "\n"
+
+
+# ---- pages -----------------------------------------------------------------------------------------------------------
+
+
+def cell(text: str) -> str:
+    """A text as a cell of a table."""
+    return text.replace("|", "\\|")
+
+
+def page_default(setting: Setting) -> str:
+    """The default as a page shows it."""
+    if setting.name in ("dir", "aeron_dir"):
+        return "`/dev/shm/aeron-<user>`"
+    default = shown(setting.default)
+    if setting.embedded != setting.default:
+        default += f" (embedded: {shown(setting.embedded)})"
+    return default
+
+
+def table(settings: list[Setting]) -> Iterator[str]:
+    """Rows of all settings."""
+    yield "| keyword | property and variable | default | unit | meaning |"
+    yield "|---|---|---|---|---|"
+    for setting in settings:
+        meaning = setting.meaning
+        if setting.choices:
+            meaning += " One of " + ", ".join(f"`{choice}`" for choice in setting.choices) + "."
+        yield (
+            f"| `{setting.name}` | `{setting.property_name}`<br>`{setting.variable}` | {cell(page_default(setting))} "
+            f"| {setting.unit} | {cell(meaning)} |"
+        )
+
+
+def settings_page() -> str:
+    """``docs/settings.md``."""
+    lines = [
+        "# Settings",
+        "",
+        "<!-- Generated by tools/reference.py from the tables of the Rust crates: do not edit. -->",
+        "",
+        "A setting is a keyword of `aeron.MediaDriver` or `aeron.Archive`, a property in a file or after `-D`,",
+        "or an environment variable. A keyword has precedence over a variable. In texts, sizes may end in `k`,",
+        "`m` or `g`, and durations in `ns`, `us`, `ms` or `s`. Keywords are integers in the unit of the table.",
+        "",
+        "*Embedded* is a driver or archive inside a Python process, whose defaults differ for some settings. Two",
+        "keywords have no property: `max_idle_park_ns`, the longest park of an idle agent, and `incoming_loss` of",
+        "the driver, for tests.",
+        "",
+        "## Media driver",
+        "",
+        *table(driver_settings()),
+        "",
+        "## Archive",
+        "",
+        "The directories are arguments of `aeron.Archive`: `directory` is `archive_dir`, `driver` is `aeron_dir`.",
+        "",
+        *table(archive_settings()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def parameters_page() -> str:
+    """``docs/channel-parameters.md``."""
+    lines = [
+        "# Channel parameters",
+        "",
+        "<!-- Generated by tools/reference.py from the tables of the Rust crates: do not edit. -->",
+        "",
+        "A channel is `aeron:ipc` or `aeron:udp`, followed by `?` and parameters that are separated by `|`. An",
+        "example is `aeron:udp?endpoint=localhost:20121|term-length=64k`. A subscription whose channel has the prefix",
+        "`aeron-spy:` reads the log of a publication on the same driver.",
+        "",
+        "As a keyword of `aeron.ChannelUriBuilder` a parameter has `_` for `-`. Sizes are bytes or end in `k`, `m`",
+        "or `g`; durations are nanoseconds or end in `us`, `ms` or `s`. If a parameter is missing, the",
+        "[setting](settings.md) of the driver holds.",
+        "",
+        "| parameter | keyword | meaning |",
+        "|---|---|---|",
+    ]
+    for name, meaning in _aeron._channel_parameters():
+        lines.append(f"| `{name}` | `{name.replace('-', '_')}` | {cell(meaning)} |")
+    return "\n".join(lines) + "\n"
+
+
+# ---- stubs -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Edit:
+    """Lines of a file, from `first` up to and not including `last`, and what replaces them."""
+
+    first: int
+    last: int
+    lines: list[str]
+
+
+def docstring(thing: object) -> str | None:
+    """The text of the native module, without the indentation."""
+    text = getattr(thing, "__doc__", None)
+    return inspect.cleandoc(text) if text else None
+
+
+def quoted(text: str, indent: str) -> list[str]:
+    """A docstring as lines of source."""
+    quotes = 'r"""' if "\\" in text else '"""'
+    first, *rest = text.split("\n")
+    lines = [indent + quotes + first, *((indent + line).rstrip() for line in rest)]
+    if len(lines) == 1:
+        lines[0] += '"""'
+    else:
+        lines.append(indent + '"""')
+    return lines
+
+
+def is_placeholder(node: ast.stmt) -> bool:
+    """Whether a statement is a docstring or an ellipsis."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def edit_of(node: ast.ClassDef | ast.FunctionDef, text: str, lines: list[str], *, keeps_ellipsis: bool) -> Edit:
+    """Puts a docstring into a class or function."""
+    indent = " " * (node.col_offset + 4)
+    body = node.body
+    if isinstance(node, ast.ClassDef) and not is_placeholder(body[0]):
+        first = min([body[0].lineno, *(each.lineno for each in getattr(body[0], "decorator_list", []))]) - 1
+        return Edit(first, first, quoted(text, indent))
+    rest = [indent + "..."] if keeps_ellipsis and isinstance(node, ast.FunctionDef) else []
+    head = lines[body[0].lineno - 1][: body[0].col_offset].rstrip()
+    end = body[-1] if isinstance(node, ast.FunctionDef) else body[0]
+    new = [head] if head else []
+    return Edit(body[0].lineno - 1, end.end_lineno or end.lineno, [*new, *quoted(text, indent), *rest])
+
+
+def class_edits(
+    node: ast.ClassDef, kind: object, lines: list[str], *, own_text: bool, keeps_ellipsis: bool
+) -> Iterator[Edit]:
+    """The docstrings of a class and its members."""
+    if not own_text and (text := docstring(kind)):
+        yield edit_of(node, text, lines, keeps_ellipsis=keeps_ellipsis)
+    for member in node.body:
+        if not isinstance(member, ast.FunctionDef):
+            continue
+        if member.name == "__new__" and node.name in CONSTRUCTORS:
+            yield from keyword_edits(member, CONSTRUCTORS[node.name]())
+        if member.name.startswith("_"):
+            continue
+        if text := docstring(getattr(kind, member.name, None)):
+            yield edit_of(member, text, lines, keeps_ellipsis=keeps_ellipsis)
+
+
+CONSTRUCTORS: dict[str, Callable[[], list[Setting]]] = {"MediaDriver": driver_settings, "Archive": archive_keywords}
+
+
+def keyword_edits(new: ast.FunctionDef, settings: list[Setting]) -> Iterator[Edit]:
+    """The keywords of a constructor that the table of settings names."""
+    known = {setting.name: setting for setting in settings}
+    found = {argument.arg for argument in new.args.kwonlyargs}
+    assert found >= known.keys(), f"line {new.lineno} has no keyword {', '.join(known.keys() - found)}"
+    for argument in new.args.kwonlyargs:
+        if (setting := known.get(argument.arg)) is not None:
+            line = f"        {argument.arg}: {setting.annotation} = {setting.stub_default()},"
+            yield Edit(argument.lineno - 1, argument.end_lineno or argument.lineno, [line])
+
+
+def with_docstrings(path: Path) -> str:
+    """A stub file, or `aeron.types`, with the docstrings of the native module."""
+    source = path.read_text()
+    lines = source.splitlines()
+    edits: list[Edit] = []
+    is_python = path.suffix == ".py"
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef) and (not is_python or node.name in SOURCES):
+            kind = getattr(_aeron, SOURCES.get(node.name, node.name), None)
+            edits += class_edits(node, kind, lines, own_text=is_python, keeps_ellipsis=is_python)
+        elif isinstance(node, ast.FunctionDef) and (text := docstring(getattr(_aeron, node.name, None))):
+            edits.append(edit_of(node, text, lines, keeps_ellipsis=False))
+    for edit in sorted(edits, key=lambda edit: (edit.first, edit.last), reverse=True):
+        lines[edit.first : edit.last] = edit.lines
+    return "\n".join(lines) + "\n"
+
+
+def outputs() -> Iterator[tuple[Path, str]]:
+    """Every file that is derived, with its text."""
+    yield KEYWORDS / "driver_keywords.txt", driver_keywords()
+    yield KEYWORDS / "archive_keywords.txt", archive_keywords_text()
+    yield DOCS / "settings.md", settings_page()
+    yield DOCS / "channel-parameters.md", parameters_page()
+    for path in sorted(STUBS.glob("*.pyi")):
+        yield path, with_docstrings(path)
+    yield TYPES, with_docstrings(TYPES)
+
+
+def main(arguments: list[str]) -> int:
+    """Writes the files, or checks them."""
+    stale = [(path, text) for path, text in outputs() if not path.exists() or path.read_text() != text]
+    if arguments == ["--check"]:
+        for path, _ in stale:
+            print(f"{path.relative_to(ROOT)} differs from the native module: run make quick and tools/reference.py")
+        return 1 if stale else 0
+    for path, text in stale:
+        path.write_text(text)
+        print(f"wrote {path.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
