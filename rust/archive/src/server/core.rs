@@ -161,7 +161,9 @@ impl<S: Storage + Clone> ArchiveStart<S> {
         let now_ms = surroundings.epoch_clock.time_ms();
         let options = store_options(&self.context, &self.choices, surroundings.boot_id);
         let (mut store, recovered) =
-            ArchiveStore::open(surroundings.storage.clone(), options, now_ms)?;
+            ArchiveStore::open_with(surroundings.storage.clone(), options, now_ms, &mut || {
+                _ = surroundings.aeron.do_work()
+            })?;
         store.set_arrival_clock(ArrivalClock::new(Arc::clone(&surroundings.epoch_clock)));
         Ok(OpenedStore {
             counters,

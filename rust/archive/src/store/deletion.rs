@@ -123,7 +123,10 @@ impl<S: Storage + Clone> ArchiveStore<S> {
 }
 
 /// Returns the segment files among `names` whose recording ids `is_chosen` accepts.
-fn segment_files_where(names: &[String], is_chosen: impl Fn(i64) -> bool) -> Vec<SegmentFile> {
+pub(super) fn segment_files_where(
+    names: &[String],
+    is_chosen: impl Fn(i64) -> bool,
+) -> Vec<SegmentFile> {
     let files = names.iter().filter_map(|name| {
         let file = SegmentFileName::parse(name)?;
         let is_segment = [SEGMENT_EXTENSION, DELETED_EXTENSION].contains(&file.extension);
@@ -144,16 +147,7 @@ pub(crate) fn remove_segment_files<S: Storage>(
     let names = storage
         .names()
         .map_err(|source| StoreError::storage(".", "list its files", source))?;
-    remove_segment_files_of(storage, &names, is_chosen)
-}
-
-/// As [`remove_segment_files`], with the names of the directory's files.
-pub(super) fn remove_segment_files_of<S: Storage>(
-    storage: &S,
-    names: &[String],
-    is_chosen: impl Fn(i64) -> bool,
-) -> Result<usize, StoreError> {
-    let files = segment_files_where(names, is_chosen);
+    let files = segment_files_where(&names, is_chosen);
     let count = files.len();
     for file in files {
         remove_segment(storage, file.name)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use aeron_agent::SystemEpochClock;
 
-use super::deletion::remove_segment_files_of;
+use super::deletion::{remove_segment, segment_files_where};
 use super::{ArchiveStore, MigrationNote, StoreError, StoreOptions};
 use crate::catalog::{Catalog, CatalogError, RecordingDescriptor, RecordingState};
 use crate::index::{ArrivalClock, IndexProof, remove_lonely};
@@ -45,6 +45,22 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         options: StoreOptions,
         now_ms: i64,
     ) -> Result<(Self, Vec<RecoveredRecording>), StoreError> {
+        Self::open_with(storage, options, now_ms, &mut || ())
+    }
+
+    /// Opens the archive as [`open`](Self::open), and calls `keep_alive` after each recording and each deleted file.
+    ///
+    /// With a hundred thousand recordings and a slow disk, opening takes longer than the timeout of a client. The
+    /// caller keeps its client alive with `keep_alive`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(
+        storage: S,
+        options: StoreOptions,
+        now_ms: i64,
+        keep_alive: &mut dyn FnMut(),
+    ) -> Result<(Self, Vec<RecoveredRecording>), StoreError> {
         options.check()?;
         let mut catalog = open_catalog(&storage, options.catalog_capacity)?;
         catalog.set_sync_level(options.catalog_sync_level);
@@ -61,14 +77,27 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .names()
             .map_err(|source| StoreError::storage(".", "list its files", source))?;
         let files = LastSegments::of(&names);
-        let ends = find_ends(&storage, &catalog, &files, policy, options.boot_id)?;
+        let mut ends = Vec::new();
+        let mut recovery = Recovery::new(&storage, &files, policy);
+        for descriptor in catalog.recordings() {
+            if descriptor.is_unfinished() {
+                ends.push(find_end(
+                    &storage,
+                    &mut recovery,
+                    descriptor,
+                    options.boot_id,
+                )?);
+                keep_alive();
+            }
+        }
         catalog.add_missing_checksums()?;
         for (stream, end) in &ends {
             end.cut(&storage, stream)?;
             end.sync(&storage, stream, options.file_sync_level)?;
             catalog.stop(stream.recording_id(), end.position, now_ms)?;
+            keep_alive();
         }
-        remove_purged(&storage, &catalog, &names)?;
+        remove_purged(&storage, &catalog, &names, keep_alive)?;
         let moving: Vec<i64> = names
             .iter()
             .filter_map(|name| MigrationNote::parse(name))
@@ -89,6 +118,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             // If it fails, the next recorder of the recording tries again; until then the entries end before the
             // recording.
             let _ = store.repair_index(stream, end.position);
+            keep_alive();
         }
         Ok((store, ends.iter().map(RecoveredRecording::new).collect()))
     }
@@ -131,25 +161,17 @@ fn open_catalog<S: Storage>(storage: &S, capacity: u64) -> Result<Catalog<S>, Ca
     }
 }
 
-/// Finds the ends of the recordings that have no stop position. Changes nothing.
-fn find_ends<S: Storage>(
+/// Finds the end of a recording that has no stop position. Changes nothing.
+fn find_end<S: Storage>(
     storage: &S,
-    catalog: &Catalog<S>,
-    files: &LastSegments,
-    policy: RecoveryPolicy,
+    recovery: &mut Recovery<'_, S>,
+    descriptor: &RecordingDescriptor,
     boot_id: Option<BootId>,
-) -> Result<Vec<(RecordedStream, FoundEnd)>, StoreError> {
-    let mut recovery = Recovery::new(storage, files, policy);
-    catalog
-        .recordings()
-        .filter(|descriptor| descriptor.is_unfinished())
-        .map(|descriptor| {
-            let stream = recorded_stream(descriptor)?;
-            let prove = |base| IndexProof::read(storage, descriptor, &stream, base, boot_id);
-            let end = recovery.find_end_with(&stream, descriptor.start_position, prove)?;
-            Ok((stream, end))
-        })
-        .collect()
+) -> Result<(RecordedStream, FoundEnd), StoreError> {
+    let stream = recorded_stream(descriptor)?;
+    let prove = |base| IndexProof::read(storage, descriptor, &stream, base, boot_id);
+    let end = recovery.find_end_with(&stream, descriptor.start_position, prove)?;
+    Ok((stream, end))
 }
 
 /// Deletes the files of purged recordings that a kill has left.
@@ -157,13 +179,18 @@ fn remove_purged<S: Storage>(
     storage: &S,
     catalog: &Catalog<S>,
     names: &[String],
+    keep_alive: &mut dyn FnMut(),
 ) -> Result<(), StoreError> {
     let is_purged = |recording_id| {
         catalog
             .entry(recording_id)
             .is_some_and(|entry| entry.state == RecordingState::Deleted)
     };
-    remove_segment_files_of(storage, names, is_purged).map(drop)
+    for file in segment_files_where(names, is_purged) {
+        remove_segment(storage, file.name)?;
+        keep_alive();
+    }
+    Ok(())
 }
 
 pub(super) fn recorded_stream(

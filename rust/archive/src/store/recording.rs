@@ -7,8 +7,11 @@ use super::deletion::SegmentFile;
 use super::open::recorded_stream;
 use super::{ArchiveStore, StoreError};
 use crate::catalog::{Extension, NULL_VALUE, RecordingDescriptor};
-use crate::index::{IndexError, IndexFile, IndexRecorder, SparseIndex, repair_last};
+use crate::index::{
+    INDEX_EXTENSION, IndexError, IndexFile, IndexRecorder, SparseIndex, repair_last,
+};
 use crate::recorder::RecorderSession;
+use crate::segments::sidecar_name;
 use crate::storage::{Access, Storage};
 use crate::stream::RecordedStream;
 
@@ -218,6 +221,9 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     }
 
     /// Repairs the index of the last segment of a recording whose recorder was killed.
+    ///
+    /// A missing index stays missing until the recording is extended. Creating the indexes of a hundred thousand
+    /// recordings would take half a minute on a disk, and no recording needs its index before that.
     pub(super) fn repair_index(
         &self,
         stream: &RecordedStream,
@@ -225,18 +231,24 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     ) -> Result<(), StoreError> {
         let descriptor = self.recording(stream.recording_id())?;
         let base = stream.segment_base(end_position);
-        let has_segment = match self.storage.open(&stream.segment_name(base), Access::Read) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-            opened => opened
-                .map(|_| true)
-                .map_err(|source| StoreError::storage(".", "open a segment", source))?,
-        };
-        if self.options.is_indexed && has_segment {
+        let index = sidecar_name(stream.recording_id(), base, INDEX_EXTENSION);
+        if self.options.is_indexed
+            && self.has_file(&index)?
+            && self.has_file(&stream.segment_name(base))?
+        {
             let recorder = self.index_recorder(descriptor, end_position);
             let is_trusted = self.is_index_trusted(descriptor, end_position)?;
             repair_last(&self.storage, stream, end_position, &recorder, is_trusted)?;
         }
         Ok(())
+    }
+
+    fn has_file(&self, name: &str) -> Result<bool, StoreError> {
+        match self.storage.open(name, Access::Read) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(source) => Err(StoreError::storage(name, "open it", source)),
+        }
     }
 
     /// Returns whether the index of the last segment is complete for a recording that ends at `end_position`.

@@ -401,6 +401,33 @@ fn a_migration_moves_the_indexes_with_the_segments_at_whatever_step_it_is_killed
 }
 
 #[test]
+fn a_killed_recording_without_an_index_gets_none_when_the_archive_is_opened() {
+    let (storage, mut store, _) = new_store(foreign());
+    for _ in 0..3 {
+        record(&mut store.start_recording(image(0)).unwrap(), 5);
+    }
+    drop(store);
+    let (_, recovered) = open_with(&storage, indexed()).unwrap();
+    assert_eq!(recovered.len(), 3);
+    assert_eq!(index_names(&storage), Vec::<String>::new());
+}
+
+#[test]
+fn the_caller_keeps_its_client_alive_between_the_recordings_that_are_recovered() {
+    let (storage, mut store, _) = new_store(indexed());
+    for _ in 0..3 {
+        record(&mut store.start_recording(image(0)).unwrap(), 5);
+    }
+    drop(store);
+    let mut steps = vec![storage.steps()];
+    let mut note_steps = || steps.push(storage.steps());
+    ArchiveStore::open_with(storage.clone(), indexed(), OPENED_MS, &mut note_steps).unwrap();
+    let rounds = steps.windows(2).map(|pair| pair[1] - pair[0]);
+    assert!(steps.len() > 3 * 3, "{steps:?}");
+    assert!(rounds.max().unwrap() < 10, "{steps:?}");
+}
+
+#[test]
 fn an_index_without_its_segment_is_removed_when_the_archive_is_opened() {
     let (storage, mut store, _) = new_store(indexed());
     recorded(&mut store, 0, 10);
