@@ -92,10 +92,14 @@ class Results:
 
 
 def measure(results):
-    """Runs all groups in order, and the cells of a group in turn."""
+    """Runs all groups in order, and the cells of a group in turn.
+
+    Each round begins with another cell. The first cell of a round pays for memory that the machine has taken back.
+    """
     for group in results.groups:
         for turn in range(results.runs):
-            for cell in group.cells:
+            first = turn % len(group.cells)
+            for cell in group.cells[first:] + group.cells[:first]:
                 print(f"{group.name}, run {turn + 1} of {results.runs}: {cell.name}", file=sys.stderr, flush=True)
                 _measure_cell(results, cell)
 
