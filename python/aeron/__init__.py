@@ -1,4 +1,4 @@
-"""Aeron for Python: a media driver and a client in one package, byte-compatible with Aeron 1.52.
+"""Aeron for Python: media driver, client and archive in one package, byte-compatible with Aeron 1.52.
 
 >>> import aeron
 >>> with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
@@ -10,8 +10,8 @@
 ...         pass
 b'hello'
 
-``import aeron`` loads the native module and nothing else: numpy, pyarrow and the libraries of the command line are
-imported where they are used.
+``import aeron`` loads the native module and small modules of this package. It does not import numpy, pyarrow or the
+libraries of the command line: they are imported at their first use.
 """
 
 from aeron._aeron import (
@@ -141,7 +141,7 @@ from aeron.exceptions import (
 from aeron.results import ADMIN_ACTION, BACK_PRESSURED, NOT_CONNECTED, NotSent
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # what type checkers see of the names that __getattr__ loads
+if TYPE_CHECKING:  # for type checkers: at run time __getattr__ loads these names
     from aeron.agent import Agent, AgentInvoker, AgentRunner, CompositeAgent, DynamicCompositeAgent
     from aeron.aio import AsyncBatches
     from aeron.barrier import ShutdownSignalBarrier
@@ -165,7 +165,7 @@ if TYPE_CHECKING:  # what type checkers see of the names that __getattr__ loads
     )
 
 connect = Aeron
-"""The class `Aeron`, under the name with which programs open a client."""
+"""Another name of the class `Aeron`: ``aeron.connect(driver)`` opens a client."""
 
 __all__ = [
     "ADMIN_ACTION",
@@ -349,7 +349,7 @@ _LAZY = {
     "SourceLocation": "types",
     "ViewHandler": "types",
 }
-"""The module of each name that is loaded at its first use: these names need more of the standard library."""
+"""Names that are loaded at their first use, with their modules. These modules import more of the standard library."""
 
 
 def __getattr__(name: str) -> object:

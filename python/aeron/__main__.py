@@ -1,4 +1,4 @@
-"""``python -m aeron``: the ``aeron`` command."""
+"""``python -m aeron`` runs the command ``aeron``."""
 
 from aeron.cli import main
 

@@ -1,4 +1,4 @@
-"""The native module; import ``aeron`` instead. Each concept has its stub file in ``aeron/_stubs``."""
+"""The native module. Programs import ``aeron`` instead. Each concept has a stub file in ``aeron/_stubs``."""
 
 from aeron._stubs.archive_client import AeronArchive, async_connect_archive, connect_archive
 from aeron._stubs.archive_files import (

@@ -1,6 +1,6 @@
-"""The private natives that other modules of this package use: data pipelines and tools for files.
+"""Private names of the native module for other modules of this package: data pipelines and tools for files.
 
-None of this is for programs: names, arguments and results may change with each release.
+Programs must not use these names: arguments and results may change with each release.
 """
 
 from aeron._aeron import (

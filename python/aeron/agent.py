@@ -2,7 +2,7 @@
 
 An agent is single-threaded. Its runner calls ``on_start`` once, then ``do_work`` repeatedly, then ``on_close`` once.
 `AgentRunner` runs an agent on its own thread. `AgentInvoker` runs it when the program calls ``invoke``. A composite
-runs several agents in one duty cycle. The semantics are Agrona's.
+runs several agents in one duty cycle. All of them behave as Agrona's classes of the same names.
 """
 
 import abc
@@ -17,25 +17,28 @@ from aeron.exceptions import AeronError, AgentTerminationError, ArgumentTypeErro
 __all__ = ["Agent", "AgentInvoker", "AgentRunner", "CompositeAgent", "DynamicCompositeAgent", "ErrorHandler"]
 
 ErrorHandler = Callable[[Exception], object]
-"""Takes an exception that an agent raised. Its result is ignored."""
+"""A handler of errors: ``handler(error)``, where ``error`` is an exception that an agent raised.
+
+The thread that runs the agent calls the handler. Its result is ignored.
+"""
 
 
 class SupportsIdle(Protocol):
-    """Anything with the ``idle`` of an :class:`aeron.IdleStrategy`."""
+    """Any object with the method ``idle`` of an :class:`aeron.IdleStrategy`."""
 
     def idle(self, work_count: int) -> None:
         """Waits a little if `work_count` is 0 or less."""
 
 
 class SupportsIncrement(Protocol):
-    """Anything with the ``increment`` of an :class:`aeron.Counter`."""
+    """Any object with the method ``increment`` of an :class:`aeron.Counter`."""
 
     def increment(self) -> int:
         """Adds one and returns the previous value."""
 
 
 class Agent(abc.ABC):
-    """A unit of work that runs in a loop. Subclass it and write ``do_work``. One thread runs it.
+    """A unit of work that runs in a loop. A subclass defines ``do_work``. One thread runs the agent.
 
     Example:
         ```python
@@ -51,17 +54,17 @@ class Agent(abc.ABC):
         return type(self).__name__
 
     def on_start(self) -> None:  # noqa: B027 (an optional hook)
-        """Called once on the thread that will call ``do_work``, before the first call."""
+        """Called once before the first ``do_work``, on the same thread."""
 
     @abc.abstractmethod
     def do_work(self) -> int:
         """Does a bounded piece of work.
 
         Returns:
-            The amount of work. 0 lets the runner idle.
+            The amount of work. If it is 0, the runner idles.
 
         Raises:
-            AgentTerminationError: Ends the runner.
+            AgentTerminationError: Raise it to end the runner.
         """
 
     def on_close(self) -> None:  # noqa: B027
@@ -73,7 +76,10 @@ def _print_error(error: Exception) -> None:
 
 
 class _DutyCycle:
-    """The exception rules that runner and invoker share: an agent survives its errors, unless it asks to end."""
+    """Calls an agent, with the rules for exceptions that runner and invoker share.
+
+    The agent continues after an error, except after an `AgentTerminationError`.
+    """
 
     def __init__(
         self, agent: Agent, error_handler: ErrorHandler | None, error_counter: SupportsIncrement | None
@@ -119,10 +125,10 @@ class _DutyCycle:
 
 
 class AgentRunner:
-    """Runs an agent on its own thread. Thread-safe. A runner is used once.
+    """Runs an agent on its own thread. Thread-safe. A runner can be started once.
 
-    If ``do_work`` raises, the runner counts the error, calls the error handler, and continues.
-    ``AgentTerminationError`` ends it. A context manager that starts the thread and closes the runner.
+    If ``do_work`` raises, the runner counts the error, calls the error handler, and continues. An
+    ``AgentTerminationError`` ends the runner. A context manager that starts the thread and closes the runner.
 
     Args:
         agent: The agent.
@@ -161,7 +167,7 @@ class AgentRunner:
 
     @property
     def thread(self) -> threading.Thread | None:
-        """The thread; ``None`` before `start`."""
+        """The thread that `start` created; ``None`` before `start`."""
         return self._thread
 
     @property
@@ -170,7 +176,7 @@ class AgentRunner:
         return self._closed
 
     def start(self) -> "AgentRunner":
-        """Starts a daemon thread with the name of the agent's role.
+        """Starts a daemon thread that runs the agent. The thread has the name ``agent.role_name``.
 
         Returns:
             The runner itself.
@@ -187,7 +193,8 @@ class AgentRunner:
         return self
 
     def run(self) -> None:
-        """Runs the agent on the calling thread until it ends or `close` is called. Only the first call does so."""
+        """Runs the agent on the calling thread until the agent ends or `close` is called. A second call does
+        nothing."""
         with self._lock:
             if self._used:
                 return
@@ -206,12 +213,12 @@ class AgentRunner:
     def close(
         self, retry_timeout: float = 5.0, fail_action: Callable[[threading.Thread], object] | None = None
     ) -> None:
-        """Ends the agent and waits for its end. Idempotent.
+        """Ends the agent, and waits until its thread has ended. Idempotent.
 
-        If the agent never ran, it is closed on the calling thread.
+        If the agent never ran, it is closed on the calling thread. A call on the agent's own thread does not wait.
 
         Args:
-            retry_timeout: Seconds to wait before ``fail_action`` is called, each time.
+            retry_timeout: Seconds to wait for the thread before each call of ``fail_action``.
             fail_action: Called as ``fail_action(thread)``. ``None`` prints a line on standard error.
         """
         self._cycle.running = False
@@ -237,7 +244,7 @@ class AgentRunner:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
-        """Closes."""
+        """Closes the runner."""
         self.close()
 
 
@@ -272,11 +279,11 @@ class AgentInvoker:
 
     @property
     def is_running(self) -> bool:
-        """Whether `invoke` runs the agent."""
+        """Whether a call of `invoke` would run the agent."""
         return self.is_started and not self.is_closed and self._cycle.running
 
     def start(self) -> None:
-        """Starts the agent, once. If the agent fails to start, it is closed."""
+        """Starts the agent. A second call does nothing. If the agent fails to start, it is closed."""
         if self.is_started or self.is_closed:
             return
         self.is_started = True
@@ -285,10 +292,10 @@ class AgentInvoker:
             self.close()
 
     def invoke(self) -> int:
-        """Runs one duty cycle.
+        """Runs one duty cycle. If the agent ends in it, the agent is closed.
 
         Returns:
-            The amount of work, 0 if the agent is not running.
+            The amount of work; 0 if the agent is not running.
         """
         if not self.is_running:
             return 0
@@ -310,7 +317,7 @@ class AgentInvoker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Closes."""
+        """Closes the agent."""
         self.close()
 
 
@@ -326,7 +333,7 @@ def _call_all(calls: Iterable[Callable[[], object]], what: str) -> None:
 
 
 class CompositeAgent(Agent):
-    """Several agents in one duty cycle. One thread runs it, like every agent.
+    """An agent that runs several agents in one duty cycle. One thread runs the composite.
 
     Args:
         agents: The agents, in the order in which they run.
@@ -355,7 +362,7 @@ class CompositeAgent(Agent):
         _call_all((agent.on_start for agent in self._agents), "agents failed to start")
 
     def do_work(self) -> int:
-        """Runs one duty cycle of each agent. If an agent raises, the next call resumes after it.
+        """Runs one duty cycle of each agent. If an agent raises, the next call resumes with the agent after it.
 
         Returns:
             The sum of the amounts of work.
@@ -378,14 +385,14 @@ class CompositeAgent(Agent):
 
 
 class DynamicCompositeAgent(Agent):
-    """A composite to which agents are added, and from which they are removed, while it runs.
+    """A composite to which agents can be added, and from which agents can be removed, while it runs.
 
-    One thread runs it. ``try_add`` and ``try_remove`` are thread-safe; each has one slot, which the next ``do_work``
-    empties.
+    One thread runs the composite. ``try_add`` and ``try_remove`` are thread-safe. Each of them keeps at most one
+    request until the next ``do_work``.
 
     Args:
         role_name: Name of the composite.
-        agents: The first agents.
+        agents: The agents at the start.
     """
 
     def __init__(self, role_name: str, *agents: Agent) -> None:
@@ -408,12 +415,12 @@ class DynamicCompositeAgent(Agent):
 
     @property
     def has_add_completed(self) -> bool:
-        """Whether the agent of the last ``try_add`` was added."""
+        """Whether the request of the last ``try_add`` was processed."""
         return self._to_add is None
 
     @property
     def has_remove_completed(self) -> bool:
-        """Whether the agent of the last ``try_remove`` was removed."""
+        """Whether the request of the last ``try_remove`` was processed."""
         return self._to_remove is None
 
     def try_add(self, agent: Agent) -> bool:
@@ -455,7 +462,7 @@ class DynamicCompositeAgent(Agent):
             return True
 
     def on_start(self) -> None:
-        """Starts the first agents.
+        """Starts the agents that the composite has at the start.
 
         Raises:
             ExceptionGroup: If agents fail to start: all their errors.
@@ -464,7 +471,7 @@ class DynamicCompositeAgent(Agent):
         self._status = "ACTIVE"
 
     def do_work(self) -> int:
-        """Adds and removes agents as requested, then runs one duty cycle of each.
+        """Adds and removes agents as requested, then runs one duty cycle of each agent.
 
         Returns:
             The sum of the amounts of work.

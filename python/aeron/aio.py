@@ -1,10 +1,10 @@
 """asyncio: waits for changes of shared memory, without a busy loop.
 
-A change of shared memory wakes no thread, so a wait has to check its condition repeatedly. A wait first spins for up to
-300 us, if recent spins were short. Then a response that arrives soon costs no turn of the event loop. After the spin,
-a timer that all waits of the loop share checks all conditions. Its interval is a quarter of the time waited so far,
-from 20 us to 1 ms. After a second without any change the loop sleeps, and a native thread checks the conditions every
-10 ms, because its checks are cheaper.
+A change of shared memory wakes no thread, so a wait must check its condition repeatedly. A wait for batches first spins
+for up to 300 us, if recent spins were short. So a response that arrives soon costs no turn of the event loop. After
+that, one timer checks the conditions of all waits of the event loop. The timer's interval is a quarter of the time
+waited so far, from 20 us to 1 ms. After a second without any change the loop sleeps. A native thread then checks the
+conditions every 10 ms, because its checks cost less than those of the loop.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _IDLE_PARK_NS = 10_000_000
 _IDLE_AFTER_NS = 1_000_000_000
 
 _SPIN_NS = 300_000
-# A spin shorter than this was worth it: waking up would have taken about as long.
+# A spin that ends within this time was worth its cost: waking the event loop would have taken about as long.
 _SHORT_SPIN_NS = 60_000
-# After a short spin, this many spins may be long. Then the iterator waits 32 times without a spin, and then tries
-# two spins.
+# After a short spin, the next eight waits may spin, even if those spins are long. After eight long spins, the iterator
+# waits 32 times without a spin, and then tries two spins.
 _SPINS_AFTER_SUCCESS = 8
 _SPINS_ON_TRIAL = 2
 _WAITS_WITHOUT_SPIN = 32
@@ -59,7 +59,7 @@ _TURN_NS = 500_000
 
 
 class _LoopTimer:
-    """The event loop's own timer, for systems without timer files. Its resolution is a millisecond."""
+    """A timer of the event loop, for systems without timer files. Its resolution is a millisecond."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
         self._loop = weakref.ref(loop)
@@ -89,7 +89,7 @@ def _timer(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> _aeron.
 
 
 class _Looker:
-    """Checks the conditions of all waits of an event loop, on one timer."""
+    """Checks the conditions of all waits of an event loop, with one timer."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._waits: dict[asyncio.Future[None], Callable[[], bool]] = {}
@@ -97,7 +97,7 @@ class _Looker:
         self._idle_since_ns = 0
 
     async def wait(self, is_over: Callable[[], bool]) -> None:
-        """Returns when `is_over` returns true or raises. The caller then takes the result."""
+        """Returns when `is_over` returns true or raises. The caller then takes the result, or gets the exception."""
         over = asyncio.get_running_loop().create_future()
         self._waits[over] = is_over
         self._start_over()
@@ -140,7 +140,7 @@ class _Looker:
         try:
             return is_over()
         except Exception:
-            # The caller gets the same exception when it takes the result.
+            # The wait ends, and the caller gets the same exception when it takes the result.
             return True
 
 
@@ -156,9 +156,9 @@ def _looker() -> _Looker:
 
 
 class _Spin:
-    """Decides whether a wait spins before it sleeps: only if recent spins were short.
+    """Decides whether a wait spins before it sleeps. A wait spins only if recent spins were short.
 
-    So two peers that reply to each other at once never sleep. If one of them slows down, spinning stops.
+    So two peers that reply to each other at once never sleep. If one of them slows down, the other stops spinning.
     """
 
     def __init__(self) -> None:
@@ -181,22 +181,22 @@ class _Spin:
 
 
 class AsyncBatches:
-    """An asynchronous iterator of batches, which `batches_async` returns. One task at a time may use it.
+    """An asynchronous iterator over batches, which `batches_async` returns. One task at a time may use it.
 
-    It ends if the program closes the subscription. If a wait is cancelled, for instance by ``asyncio.wait_for``, no
-    message is lost and the iterator does not end. Not thread-safe.
+    The iterator ends if the program closes the subscription, or if the replay of an archive is complete. If a wait is
+    cancelled, for instance by ``asyncio.wait_for``, no message is lost and the iterator does not end. Not thread-safe.
 
     Args:
         subscription: The subscription.
-        limit: Largest number of messages in a batch.
-        max_bytes: Bytes of payload after which no other message is added to a batch.
+        limit: Maximum number of messages in a batch.
+        max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
 
     Raises:
         SubscriptionClosedError: If the driver or the client ended.
     """
 
     def __init__(self, subscription: Subscription | PersistentSubscription, limit: int, max_bytes: int) -> None:
-        """Makes an iterator over the batches of a subscription."""
+        """Creates an iterator over the batches of a subscription."""
         self._subscription = subscription
         self._limits = limit, max_bytes
         self._spin = _Spin()
@@ -227,7 +227,7 @@ class AsyncBatches:
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Ends the iterator; the subscription stays open."""
+        """Ends the iterator. The subscription stays open."""
         self._is_closed = True
 
     def __reduce__(self) -> str:
@@ -244,7 +244,7 @@ AsyncBatches.__module__ = "aeron"
 
 
 async def offer(publication: Publication | ExclusivePublication, message: Any) -> int:
-    """Offers the message until it is sent, and returns the position."""
+    """Offers the message until it is sent, and returns the stream position after it."""
     while not (position := publication.offer(message)):
         await _looker().wait(publication._is_ready)
     return position
@@ -255,15 +255,15 @@ async def offer_batch(
 ) -> int:
     """Offers all messages from index `start` on, and returns their number.
 
-    If the wait is cancelled or an offer fails, the attribute `sent` of the exception says how many were sent.
-    Resume at ``start + error.sent``.
+    If the wait is cancelled or an offer fails, the attribute `sent` of the exception is the number of messages that
+    were sent. Resume at ``start + error.sent``.
     """
     if isinstance(offsets, Iterator):
         offsets = list(offsets)
     try:
         count = (len(messages) if offsets is None else len(offsets) - 1) - start
     except TypeError:
-        # An object without a length is no batch. This call raises an error that names the parameter.
+        # An object without a length is not a batch. This call raises an error that names the parameter.
         publication.offer_batch(messages, offsets=offsets, start=start)
         raise
     sent = 0
@@ -278,7 +278,7 @@ async def offer_batch(
 
 
 async def finished(operation: PendingOperation[T]) -> T:
-    """Runs ``await operation``: waits for the result. Cancelling it cancels the operation."""
+    """Implements ``await operation``: waits for the result. If the task is cancelled, the operation is cancelled."""
     try:
         if not operation.done():
             await _looker().wait(operation._is_done)
@@ -289,7 +289,7 @@ async def finished(operation: PendingOperation[T]) -> T:
 
 
 async def connected(stream: Publication | ExclusivePublication | Subscription, timeout_s: float | None) -> None:
-    """Waits for a peer. If there is none after the timeout, `wait_connected` raises the error."""
+    """Waits for a peer. If none connects before the timeout, `wait_connected` raises the error."""
     if not stream._is_connected_or_closed():
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -300,7 +300,7 @@ async def connected(stream: Publication | ExclusivePublication | Subscription, t
 async def claim(
     publication: Publication | ExclusivePublication, length: int, timeout_s: float | None, direct: bool
 ) -> BufferClaim:
-    """Claims a message as soon as there is room. If there is no room after the timeout, `claim` raises the error."""
+    """Claims a frame as soon as there is room. If there is no room before the timeout, `claim` raises the error."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             while True:
@@ -312,10 +312,10 @@ async def claim(
 
 
 async def enter(client: Aeron) -> Aeron:
-    """Runs the start of ``async with``."""
+    """Implements the start of ``async with``: the client is already connected."""
     return client
 
 
 async def leave(resource: Aeron | Closable) -> None:
-    """Closes the resource in another thread, because a handler of the client may run for long."""
+    """Closes the resource on another thread, because the close may wait for a handler that runs for a long time."""
     await asyncio.get_running_loop().run_in_executor(None, resource.close)

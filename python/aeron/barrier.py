@@ -1,4 +1,4 @@
-"""Waiting for the end of the program: SIGINT, SIGTERM, or a call."""
+"""Waits for the end of the program: for SIGINT, SIGTERM, or a call."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class ShutdownSignalBarrier:
-    """Blocks until the program has to end: on SIGINT, on SIGTERM, or by a call.
+    """Blocks until the program must end: until SIGINT, SIGTERM, or a call of `signal`.
 
-    While a barrier is open, SIGINT and SIGTERM do not end the process; they wake all barriers. Create and close it on
-    the main thread, where Python handles signals. On another thread only `signal` and `signal_all` wake it. All other
-    methods are thread-safe. A context manager that closes the barrier.
+    While a barrier is open, SIGINT and SIGTERM do not end the process; they wake all barriers. Create and close the
+    barrier on the main thread, because Python handles signals there. If all barriers were created on other threads,
+    only `signal` and `signal_all` wake them. All other methods are thread-safe. A context manager that closes the
+    barrier.
 
     Args:
-        handler: Called once without arguments when the barrier is woken.
+        handler: Called once, without arguments, when the barrier is woken.
 
     Raises:
         ArgumentTypeError: If ``handler`` is not callable.
@@ -41,8 +42,8 @@ class ShutdownSignalBarrier:
     _previous: ClassVar[dict[signal.Signals, Any]] = {}
 
     def __init__(self, handler: Callable[[], object] | None = None) -> None:
-        """Makes an open barrier."""
-        # The first call that wakes the barrier pops the handler.
+        """Creates an open barrier."""
+        # The call that wakes the barrier pops the handler, so the handler is called once.
         if handler is not None and not callable(handler):
             raise ArgumentTypeError(f"handler={handler!r} is not callable: pass a function")
         self._pending = [handler]
@@ -95,7 +96,7 @@ class ShutdownSignalBarrier:
             barrier.signal()
 
     def close(self) -> None:
-        """Wakes and closes the barrier. When the last barrier is closed, signals have their former effect.
+        """Wakes and closes the barrier. After the close of the last barrier, signals have their former effect.
         Idempotent.
         """
         self.signal()
@@ -103,16 +104,16 @@ class ShutdownSignalBarrier:
         if not self._open:
             while self._previous:
                 number, former = self._previous.popitem()
-                # On another thread the handlers stay installed. They have no effect, because no barrier is open.
+                # On another thread the signal handlers stay installed. They do nothing, because no barrier is open.
                 with contextlib.suppress(ValueError):
                     signal.signal(number, former)
 
     def __enter__(self) -> ShutdownSignalBarrier:
-        """The barrier."""
+        """Returns the barrier."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Closes."""
+        """Closes the barrier."""
         self.close()
 
 

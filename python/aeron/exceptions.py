@@ -1,9 +1,9 @@
-"""Every exception this package raises, below one root.
+"""All exceptions of this package. Their root is :class:`AeronError`.
 
-If the driver refuses a command, the client raises the subclass of :class:`RegistrationError` for the error code, with
-the driver's text as its message. Every class also derives from the built-in exception for its kind of failure, so
-``except TimeoutError`` and ``except ValueError`` work as for the standard library. Failures without a closer one are
-``RuntimeError``.
+If the driver refuses a command, the client raises the subclass of :class:`RegistrationError` for the error code. The
+message is the driver's text. Every other class also derives from a built-in exception for its kind of failure, so
+``except TimeoutError`` and ``except ValueError`` work as with the standard library. If no other built-in exception
+fits, the class derives from ``RuntimeError``.
 """
 
 __all__ = [
@@ -81,7 +81,7 @@ __all__ = [
 class AeronError(Exception):
     """Root of all exceptions of this package.
 
-    Catch it for errors of every kind; the subclass names the cause and the remedy.
+    Catch it for errors of every kind. The subclass names the cause and the remedy.
     """
 
 
@@ -110,23 +110,23 @@ class ArgumentTypeError(AeronError, TypeError):
 
 
 class IndexRangeError(AeronError, IndexError):
-    """An index or an id is greater than the last one.
+    """No object has this index or id.
 
-    Compare with the length or `max_counter_id` before the call.
+    Compare the index with the length, or the counter id with `max_counter_id`, before the call.
     """
 
 
 class ViewError(AeronError, BufferError):
-    """A memoryview is used after its owner released it, or a handler kept it.
+    """A memoryview was used after its release, or a handler kept a memoryview.
 
-    Copy the data with ``bytes(view)`` in time.
+    Copy the data with ``bytes(view)`` before the handler returns.
     """
 
 
 class ConfigurationError(AeronError, ValueError):
-    """A setting is not known, is out of its range, or does not fit another one.
+    """A setting is not known, is out of its range, or does not fit another setting.
 
-    The text names the setting: correct it.
+    The text names the setting. Correct its value.
     """
 
 
@@ -138,16 +138,16 @@ class ForkedError(AeronError, RuntimeError):
 
 
 class ReentrantCallError(AeronError, RuntimeError):
-    """Two calls are inside an object that permits one: from its own handler, or from two threads.
+    """The call is not permitted now: another thread uses the object, or the call is made in a handler.
 
-    Call it from one thread.
+    Use the object in one thread at a time. In a handler, use methods that do not wait.
     """
 
 
 class AgentTerminationError(AeronError, RuntimeError):
-    """Raised by an agent's ``do_work`` to end its runner.
+    """An agent raises it in ``do_work`` to end its runner.
 
-    No remedy is needed.
+    No remedy is needed, because the agent requests the end.
     """
 
 
@@ -157,14 +157,14 @@ class AgentTerminationError(AeronError, RuntimeError):
 class DriverError(AeronError, OSError):
     """The media driver cannot start, or its directory cannot be used.
 
-    The text names the file: correct it, or use another ``dir``.
+    The text names the file. Correct it, or use another ``dir``.
     """
 
 
 class DriverActiveError(DriverError):
     """A live driver owns the directory.
 
-    Connect a client to that driver, or start this one with another ``dir``.
+    Connect a client to that driver, or start a driver with another ``dir``.
     """
 
 
@@ -193,9 +193,9 @@ class ClientTimeoutError(AeronError, TimeoutError):
 
 
 class ConductorServiceTimeoutError(AeronError, TimeoutError):
-    """The client's conductor did not run for longer than the inter-service timeout.
+    """The time between two runs of the client's conductor was longer than the inter-service timeout.
 
-    Open a new client, and call ``do_work`` more often or keep handlers short.
+    Open a new client. If it has no threads, call ``do_work`` more often and keep handlers short.
     """
 
 
@@ -238,7 +238,7 @@ class MaxPositionExceededError(AeronError, OverflowError):
 
 
 class MessageTooLongError(AeronError, ValueError):
-    """A message is longer than ``max_message_length``, or a claim longer than ``max_payload_length``.
+    """A message is longer than ``max_message_length``, or a claim is longer than ``max_payload_length``.
 
     Split the message, or raise the MTU or the term length.
     """
@@ -254,7 +254,7 @@ class NotConnectedError(AeronError, TimeoutError):
 class OperationTimeoutError(AeronError, TimeoutError):
     """A pending operation is not complete within the timeout.
 
-    It continues: wait again, or cancel it.
+    The operation continues. Wait again, or cancel it.
     """
 
 
@@ -268,7 +268,7 @@ class OperationCancelledError(AeronError, RuntimeError):
 class BackPressureTimeoutError(AeronError, TimeoutError):
     """The slowest subscriber made no room within the timeout.
 
-    Poll faster there, wait longer, or publish less.
+    Poll faster in that subscriber, wait longer, or publish less.
     """
 
 
@@ -283,18 +283,18 @@ class CorruptLogError(AeronError, RuntimeError):
 
 
 class RegistrationError(AeronError, RuntimeError):
-    """The driver refused a request; the text is the driver's.
+    """The driver refused a request. The text is from the driver.
 
     The subclass names the cause and the remedy.
 
     Args:
         message: The driver's text.
-        correlation_id: Correlation id of the request, or -1.
-        code: Error code of the control protocol. ``None`` is the code of the class.
+        correlation_id: Correlation id of the request; -1 if it is not known.
+        code: Error code of the control protocol. ``None`` stands for the code of the class.
 
     Attributes:
         code: Error code of the control protocol.
-        correlation_id: Correlation id of the request, or -1.
+        correlation_id: Correlation id of the request; -1 if it is not known.
     """
 
     code: int = -1
@@ -337,7 +337,7 @@ class UnknownPublicationError(RegistrationError, LookupError):
 class ChannelEndpointError(RegistrationError, OSError):
     """The channel's socket failed.
 
-    The text names the address: correct the endpoint or the interface, and add the stream again.
+    The text names the address. Correct the endpoint or the interface, and add the stream again.
     """
 
     code = 4
@@ -373,7 +373,7 @@ class MalformedCommandError(RegistrationError):
 class NotSupportedError(RegistrationError):
     """The driver does not support the request.
 
-    The text says why: change the request or the driver's settings.
+    The text says why. Change the request or the driver's settings.
     """
 
     code = 8
@@ -389,7 +389,7 @@ class UnknownHostError(RegistrationError, OSError):
 
 
 class ResourceTemporarilyUnavailableError(RegistrationError):
-    """The endpoint is closing.
+    """An earlier endpoint on the same address is still closing.
 
     Repeat the request.
     """
@@ -398,9 +398,9 @@ class ResourceTemporarilyUnavailableError(RegistrationError):
 
 
 class GenericDriverError(RegistrationError):
-    """The driver refused a request for a reason without its own code.
+    """The driver refused a request for a reason that has no error code of its own.
 
-    The text says the cause.
+    The text names the cause.
     """
 
     code = 11
@@ -418,7 +418,7 @@ class StorageSpaceError(RegistrationError, OSError):
 class ImageRejectedError(RegistrationError):
     """A subscriber rejected the stream.
 
-    The text is the subscriber's reason: remove the cause, and publish again.
+    The text is the subscriber's reason. Remove the cause, and publish again.
     """
 
     code = 13
@@ -437,21 +437,21 @@ _BY_CODE: dict[int, type[RegistrationError]] = {kind.code: kind for kind in Regi
 
 
 _BAD_PORTS = ("port out of range: ", "port invalid: ")
-"""Drivers refuse a bad port with the code for everything else (11); only these texts tell it apart."""
+"""Texts about a bad port. Drivers refuse a bad port with the generic code 11, so only the text identifies the error."""
 
 
 def registration_error(code: int, message: str, correlation_id: int = -1) -> RegistrationError:
     """Returns the exception for an error code of the control protocol.
 
-    A channel with a bad port gives an `InvalidChannelError` that keeps the driver's code.
+    For a channel with a bad port, the exception is an `InvalidChannelError` with the driver's code.
 
     Args:
         code: Error code of the control protocol.
         message: The driver's text.
-        correlation_id: Correlation id of the request, or -1.
+        correlation_id: Correlation id of the request; -1 if it is not known.
 
     Returns:
-        The exception; for an unknown code one of the base class.
+        The exception; for an unknown code, a `RegistrationError`.
     """
     kind = _BY_CODE.get(code, RegistrationError)
     if kind is GenericDriverError and any(text in message for text in _BAD_PORTS):
@@ -465,16 +465,16 @@ def registration_error(code: int, message: str, correlation_id: int = -1) -> Reg
 class ArchiveError(AeronError, RuntimeError):
     """An archive refused a request, or a replay or the session with the archive failed.
 
-    The subclass names cause and remedy.
+    The subclass names the cause and the remedy.
 
     Args:
         message: Text of the error.
-        correlation_id: Correlation id of the request, or -1.
-        code: Error code of the archive. ``None`` is the code of the class.
+        correlation_id: Correlation id of the request; -1 if the error belongs to no request.
+        code: Error code of the archive. ``None`` stands for the code of the class.
 
     Attributes:
-        code: Error code of the archive, -1 if the error is not a refusal.
-        correlation_id: Correlation id of the request, or -1.
+        code: Error code of the archive; -1 if the error is not a refusal.
+        correlation_id: Correlation id of the request; -1 if the error belongs to no request.
     """
 
     code: int = -1
@@ -490,12 +490,12 @@ class ArchiveError(AeronError, RuntimeError):
 class ArchiveTimeoutError(ArchiveError, TimeoutError):
     """The archive did not respond within the message timeout.
 
-    Check its channels, or raise ``message_timeout``.
+    Check the channels of the archive, or raise ``message_timeout``.
     """
 
 
 class ArchiveDisconnectedError(ArchiveError, ConnectionError):
-    """The archive ended the session, or it is gone.
+    """The archive ended the session, or the connection to the archive is lost.
 
     Connect again.
     """
@@ -509,13 +509,14 @@ class ArchiveClosedError(ArchiveError):
 
 
 class PersistentSubscriptionError(ArchiveError):
-    """An error of a persistent subscription, which may end it.
+    """An error of a persistent subscription. The error may end the subscription.
 
-    ``__cause__`` is the error of the archive or the client. If the subscription has failed, open a new one at the
-    position of the last message.
+    ``__cause__`` is the error of the archive or the client, if there is one. If the subscription has failed, open a new
+    subscription at the position of the last message.
 
     Attributes:
-        reason: ``RECORDING_NOT_FOUND``, ``STREAM_ID_MISMATCH``, ``INVALID_START_POSITION``, or ``GENERIC`` for others.
+        reason: ``RECORDING_NOT_FOUND``, ``STREAM_ID_MISMATCH``, ``INVALID_START_POSITION``, or ``GENERIC`` for any
+            other reason.
     """
 
     reason: str = "GENERIC"
@@ -529,14 +530,14 @@ class ArchiveActiveError(ArchiveError, OSError):
 
 
 class ArchiveDirectoryError(ArchiveError, OSError):
-    """The archive cannot start, because its directory, catalog or a recording cannot be used.
+    """The archive cannot start, because its directory, its catalog or a recording cannot be used.
 
     ``aeron archive verify`` finds the cause.
     """
 
 
 class ArchiveRefusedError(ArchiveError):
-    """The archive refused a request; the text is the archive's.
+    """The archive refused a request. The text is from the archive.
 
     The subclass names the cause and the remedy.
     """
@@ -547,14 +548,14 @@ class ArchiveRefusedError(ArchiveError):
 class ActiveListingError(ArchiveRefusedError):
     """The session has a listing that is not complete.
 
-    Wait for its end before the next listing.
+    Wait for the end of that listing before you request another listing.
     """
 
     code = 1
 
 
 class ActiveRecordingError(ArchiveRefusedError):
-    """The recording is being recorded or replayed.
+    """The recording is active or is being replayed.
 
     Stop the recording and its replays first.
     """
@@ -565,7 +566,7 @@ class ActiveRecordingError(ArchiveRefusedError):
 class ActiveSubscriptionError(ArchiveRefusedError):
     """The archive already records this channel and stream.
 
-    Stop that recording, or use it.
+    Stop the existing recording, or use it.
     """
 
     code = 3
@@ -574,16 +575,16 @@ class ActiveSubscriptionError(ArchiveRefusedError):
 class UnknownRecordingSubscriptionError(ArchiveRefusedError, LookupError):
     """The archive has no such subscription.
 
-    ``list_recording_subscriptions`` returns those it has.
+    ``list_recording_subscriptions`` returns the existing subscriptions.
     """
 
     code = 4
 
 
 class UnknownRecordingError(ArchiveRefusedError, LookupError):
-    """The archive has no such recording, or its stream is another one.
+    """The archive has no such recording, or the recording is of another stream.
 
-    ``list_recordings`` returns those it has.
+    ``list_recordings`` returns the existing recordings.
     """
 
     code = 5
@@ -664,7 +665,7 @@ class UnauthorisedActionError(ArchiveRefusedError, PermissionError):
 class ReplicationConnectionError(ArchiveRefusedError, ConnectionError):
     """The source archive of a replication cannot be reached.
 
-    Check its control channel, and replicate again.
+    Check the control channel of the source archive, and replicate again.
     """
 
     code = 14
@@ -699,10 +700,10 @@ def archive_error(code: int, message: str, correlation_id: int = -1) -> ArchiveR
     Args:
         code: Error code of the archive.
         message: The archive's text.
-        correlation_id: Correlation id of the request, or -1.
+        correlation_id: Correlation id of the request; -1 if it is not known.
 
     Returns:
-        The exception; for an unknown code one of the base class.
+        The exception; for an unknown code, an `ArchiveRefusedError`.
     """
     return _BY_ARCHIVE_CODE.get(code, ArchiveRefusedError)(message, correlation_id, code)
 

@@ -6,7 +6,9 @@
 'loss'
 >>> driver.close()
 
-Any other driver takes the same losses from the ``AERON_UDP_CHANNEL_*`` settings that ``MediaDriver.settings()`` lists.
+A driver in another process takes the same losses from environment variables:
+``AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS`` is the attribute ``interceptor`` of the loss, and the method ``arguments``
+returns the value of a second variable.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ __all__ = ["FixedLoss", "FrameType", "Loss", "MultiGapLoss", "RandomLoss"]
 
 
 class FrameType(IntEnum):
-    """Types of the frames between drivers. The type of a datagram is that of its first frame. Immutable."""
+    """Types of the frames between drivers. The type of a datagram is the type of its first frame. Immutable."""
 
     PAD = 0
     DATA = 1
@@ -40,7 +42,7 @@ _INT32 = 2**31 - 1
 
 
 def _check(name: str, value: int, low: int, high: int) -> None:
-    """Refuses a number that the driver cannot read, because the driver would then start without any loss."""
+    """Refuses a number that the driver cannot parse, because the driver would then start without any loss."""
     try:
         number = operator.index(value)
     except TypeError as error:
@@ -50,7 +52,7 @@ def _check(name: str, value: int, low: int, high: int) -> None:
 
 
 DATA_FRAMES = (FrameType.PAD, FrameType.DATA)
-"""Frames that carry a stream. If one is lost, the receiver requests it again."""
+"""Types of the frames that contain a stream. If such a frame is lost, the receiver requests it again."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ class RandomLoss:
     """Drops incoming datagrams at random, for tests. Immutable.
 
     Args:
-        rate: Probability of a loss, 0 to 1.
-        seed: Seed of the random numbers. With a seed each socket drops by the same numbers in every run.
+        rate: Probability that a datagram is dropped, 0 to 1.
+        seed: Seed of the random numbers. With a seed, each socket uses the same random numbers in every run.
         frame_types: Types of the frames to drop.
 
     Raises:
@@ -107,13 +109,13 @@ class RandomLoss:
 class FixedLoss:
     """Drops the beginning of a term once, for tests. Retransmitted data passes. Immutable.
 
-    The loss begins with the first datagram of the term, heartbeats included, as in the C driver, and ends at
-    ``term_offset + length``.
+    As in the C driver, the loss begins with the first datagram of the term that arrives, even if it is a heartbeat. It
+    ends at the offset ``term_offset + length``.
 
     Args:
         term_id: Id of the term.
-        term_offset: Offset in the term, in bytes.
-        length: Length of the loss, in bytes.
+        term_offset: Offset in the term, in bytes. Only its sum with ``length`` has an effect.
+        length: Length in bytes, which is added to ``term_offset``.
 
     Raises:
         ArgumentTypeError: If an argument is not an integer.
@@ -143,7 +145,7 @@ class FixedLoss:
 
 @dataclass(frozen=True)
 class MultiGapLoss:
-    """Drops a part of a term at regular distances, once, for tests. Immutable.
+    """Drops several parts of a term at regular distances, each once, for tests. Immutable.
 
     Args:
         term_id: Id of the term.

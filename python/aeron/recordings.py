@@ -1,4 +1,4 @@
-"""Listings of recordings of an archive."""
+"""`Recordings`: a list of an archive's recordings."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Recordings(tuple[Recording, ...]):
     __slots__ = ()
 
     def to_arrow(self) -> pa.Table:
-        """Makes an Arrow table with a row for each recording.
+        """Returns an Arrow table with a row for each recording.
 
         Returns:
-            A table with a column for each attribute of ``Recording``. Timestamps are milliseconds in UTC. For active
+            A table with a column for each value of ``Recording``. Timestamps are milliseconds in UTC. For active
             recordings ``stop_position`` and ``stop_timestamp`` are null.
 
         Raises:
@@ -37,7 +37,7 @@ class Recordings(tuple[Recording, ...]):
         return pa.Table.from_batches([pa.record_batch(_recording_columns(self))])
 
     def __repr__(self) -> str:
-        """The recordings."""
+        """Returns the recordings as text."""
         return f"Recordings({list(self)!r})"
 
 

@@ -1,7 +1,7 @@
-"""Results of an offer that sent nothing: false integers, equal to Aeron's result codes.
+"""Results of an offer that sent nothing: integers that are false, and equal Aeron's result codes.
 
-``while not publication.offer(data): idle()`` retries on all three; ``== aeron.BACK_PRESSURED`` tells them apart. A
-position is never false: a stream's position after a message is at least 32.
+``while not publication.offer(data): idle()`` retries on all three. A comparison such as ``== aeron.BACK_PRESSURED``
+distinguishes them. A position is never false: a stream's position after a message is at least 32.
 """
 
 __all__ = ["ADMIN_ACTION", "BACK_PRESSURED", "NOT_CONNECTED", "NotSent"]
@@ -20,7 +20,7 @@ class NotSent(int):
     name: str
 
     def __new__(cls, code: int, name: str) -> "NotSent":
-        """Makes one of the constants of this module."""
+        """Creates a constant of this module."""
         self = super().__new__(cls, code)
         self.name = name
         return self
@@ -36,7 +36,7 @@ class NotSent(int):
     __str__ = __repr__
 
     def __reduce__(self) -> str:
-        """Pickles the constant by its name, so that its identity is kept."""
+        """Pickles the constant by its name, so that unpickling returns the same object."""
         return self.name
 
 
@@ -48,7 +48,7 @@ NOT_CONNECTED = NotSent(-1, "NOT_CONNECTED")
 """No subscriber is connected."""
 
 BACK_PRESSURED = NotSent(-2, "BACK_PRESSURED")
-"""The position limit is reached: the slowest subscriber has to consume first."""
+"""The position limit is reached: the slowest subscriber must consume messages first."""
 
 ADMIN_ACTION = NotSent(-3, "ADMIN_ACTION")
 """The log is rotating to its next term: try again at once."""

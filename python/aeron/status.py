@@ -1,4 +1,4 @@
-"""The status of a channel, as ``Publication.channel_status`` and ``Subscription.channel_status`` return it."""
+"""The status of a channel, which ``Publication.channel_status`` and ``Subscription.channel_status`` return."""
 
 from enum import IntEnum
 
@@ -6,7 +6,7 @@ __all__ = ["ChannelStatus"]
 
 
 class ChannelStatus(IntEnum):
-    """Status of a channel's endpoint at the driver. IPC channels and spies are always active. Immutable."""
+    """Status of a channel's endpoint in the driver. IPC channels and spies are always active. Immutable."""
 
     ERRORED = -1
     INITIALIZING = 0

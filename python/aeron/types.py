@@ -55,7 +55,7 @@ __all__ = [
 
 
 class ArrowArray(Protocol):
-    """An array or record batch of a library that has the Arrow C data interface, which decides about thread-safety."""
+    """An array or record batch of a library with the Arrow C data interface. The library determines thread-safety."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
         """Exports the array by the Arrow C data interface.
@@ -70,7 +70,7 @@ class ArrowArray(Protocol):
 
 
 class ArrowSchema(Protocol):
-    """A schema of a library that has the Arrow C data interface, which decides about thread-safety."""
+    """A schema of a library with the Arrow C data interface. The library determines thread-safety."""
 
     def __arrow_c_schema__(self) -> object:
         """Exports the schema by the Arrow C data interface.
@@ -82,31 +82,46 @@ class ArrowSchema(Protocol):
 
 
 Channel: TypeAlias = str | ChannelUriBuilder
-"""A channel: its URI, such as ``"aeron:ipc"``, or a builder."""
+"""A channel: its URI, such as ``"aeron:ipc"``, or a `ChannelUriBuilder`."""
 Message: TypeAlias = Buffer | bytes
 """One message: any object with the buffer protocol, such as ``bytes``, ``memoryview`` or a numpy array."""
 Messages: TypeAlias = list[bytes] | Sequence[Buffer] | _Array | ArrowArray | Buffer
 """Many messages: a list, a two-dimensional array, an array of records, an Arrow array, or one buffer with offsets."""
 Offsets: TypeAlias = Buffer | Iterable[int]
-"""Where each message begins in one buffer, and where the last message ends: one more than there are messages."""
+"""Offsets of messages in one buffer: the start of each message, and then the end of the last message."""
 FragmentHandler: TypeAlias = Callable[[bytes, Header], object] | FragmentAssembler
 """A handler of fragments: ``handler(payload, header)``, where ``payload`` is ``bytes``."""
 ViewHandler: TypeAlias = Callable[[memoryview, Header], object] | FragmentAssembler
 """A handler of fragments that are not copied: ``payload`` is a memoryview, valid until the handler returns."""
 ImageHandler: TypeAlias = Callable[[Image], object]
-"""A handler of images: ``handler(image)``."""
+"""A handler of images that become available or unavailable: ``handler(image)``.
+
+It runs on the client's handler thread, or in ``do_work``. Its result is ignored, and its exceptions go to the client's
+``error_handler``.
+"""
 CounterHandler: TypeAlias = Callable[[CountersReader, int, int], object]
-"""A handler of counters: ``handler(counters_reader, registration_id, counter_id)``."""
+"""A handler of counters that become available or are freed: ``handler(counters_reader, registration_id, counter_id)``.
+
+It runs on the client's handler thread, or in ``do_work``. Its result is ignored, and its exceptions go to the client's
+``error_handler``.
+"""
 Credentials: TypeAlias = bytes | Callable[[bytes | None], bytes]
-"""Credentials for an archive: bytes, or a function that gets the archive's challenge (``None`` at first)."""
+"""Credentials for an archive: bytes, or a function that returns bytes.
+
+The function is first called with ``None``, and again with the archive's challenge if there is one.
+"""
 SourceLocation: TypeAlias = Literal["LOCAL", "REMOTE"]
-"""Where a recorded stream is published: on the archive's driver, or on another one."""
+"""The source of a stream that an archive records.
+
+``"LOCAL"`` means that the archive's driver publishes the stream, ``"REMOTE"`` that another driver does. Lower-case
+letters are accepted at run time.
+"""
 
 
 class AnyPublication(Protocol):
     """The methods that `Publication` and `ExclusivePublication` share, for annotations.
 
-    Thread-safety is that of the publication.
+    The class of the publication determines thread-safety.
     """
 
     def offer(self, message: Buffer, *, reserved_value: int | Callable[[bytes], int] | None = None) -> int | NotSent:

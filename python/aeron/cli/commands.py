@@ -32,7 +32,7 @@ _HELPS = {
 
 _COMMANDS = {name: LazyCommand(f"aeron.cli.{name}", "command", text) for name, text in _HELPS.items()}
 
-# For a wrong option, Aeron's own tools exit with status 1. Click's status 2 is that of a driver after SIGINT.
+# For a wrong option, Aeron's own tools exit with status 1. Click's default of 2 is the status of a driver after SIGINT.
 click.UsageError.exit_code = 1
 
 

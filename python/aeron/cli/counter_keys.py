@@ -13,7 +13,7 @@ _CHANNEL = struct.Struct("<i")
 
 @dataclass(frozen=True)
 class StreamKey:
-    """Key of a counter of a stream. The channel is cut to the length of a key."""
+    """Key of a counter of a stream. A long channel is truncated, because the length of a key is limited."""
 
     registration_id: int
     session_id: int
@@ -22,13 +22,13 @@ class StreamKey:
 
 
 def stream_key(counter: aeron.CounterSnapshot) -> StreamKey:
-    """The key of a counter of one of the stream types."""
+    """Returns the key of a counter that belongs to a stream."""
     registration_id, session_id, stream_id, length = _STREAM.unpack_from(counter.key)
     return StreamKey(registration_id, session_id, stream_id, _text(counter.key[_STREAM.size :], length))
 
 
 def channel_key(counter: aeron.CounterSnapshot) -> str:
-    """The channel in the key of a channel status counter."""
+    """Returns the channel in the key of a channel status counter."""
     (length,) = _CHANNEL.unpack_from(counter.key)
     return _text(counter.key[_CHANNEL.size :], length)
 

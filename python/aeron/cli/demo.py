@@ -47,7 +47,7 @@ _LONGEST_BAR_S = 100_000_000
     help="A .csv or .parquet file of trades, or of quotes; may be given more than once.",
 )
 @click.option(
-    "--generate", is_flag=True, help="Make up a seeded tick stream of four symbols (the default without --input)."
+    "--generate", is_flag=True, help="Generate a seeded stream of trades of four symbols (the default without --input)."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of --generate.")
 @click.option(
@@ -145,7 +145,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Settings:
-    """The options for the way of the trades: channel, stream, rate and duration."""
+    """The options that apply to all sources: channel, stream, rate, duration and output."""
 
     repeat: int | None
     rate: int | None
@@ -170,13 +170,13 @@ class _Settings:
             raise click.UsageError(f"--output {self.output}: {place} is not a writable directory.")
 
     def speed_of(self, trades: Trades) -> float:
-        """Market seconds per second of the replay."""
+        """Returns the seconds of market time in one second of the replay."""
         span_s = (int(trades.records["time_ns"].max()) - int(trades.records["time_ns"].min())) / 1e9
         replay_s = len(trades.records) / self.rate if self.rate else _REPLAY_S
         return self.speed or span_s / replay_s or 1.0
 
     def bar_us_of(self, trades: Trades) -> int:
-        """Length of a bar in microseconds."""
+        """Returns the length of a bar in microseconds."""
         return round(self.bar_s * 1e6) if self.bar_s else usual_bar_us(trades.records["time_ns"])
 
 
@@ -220,7 +220,7 @@ def _show_archive(source: Source, console: Console) -> None:
 
 
 def _has_spark(console: Console) -> bool:
-    """Whether Spark can run here. If not, prints what to install."""
+    """Returns whether Spark can run on this machine. If not, prints what to install."""
     missing = [check for check in aeron.spark.check() if check.what in ("Java", "PySpark", "pyarrow") and not check.ok]
     for check in missing:
         console.print(f"No Spark in this demo: {escape(f'{check.what}: {check.found}; {check.remedy}')}")
@@ -230,7 +230,7 @@ def _has_spark(console: Console) -> bool:
 
 
 def _show_bars(sources: list[Source], settings: _Settings, console: Console) -> None:
-    """Runs all sources through one Spark, each with a separate driver. The page has the charts of finished
+    """Runs all sources in one Spark session, each with a separate driver. Writes a page with the charts of all
     sources."""
     from aeron.demo.pipeline import session
 
@@ -250,7 +250,7 @@ def _show_bars(sources: list[Source], settings: _Settings, console: Console) -> 
 
 
 def name_of(sources: list[Source], number: int) -> str:
-    """Name of the bars of a source: the name of its file, with a number if several files have that name."""
+    """Returns a name for the bars of a source: the name of its file, with a number if several files have that name."""
     stems = [Path(source.path or "generated").stem for source in sources]
     same = stems[:number].count(stems[number])
     return f"{stems[number]}-{same + 1}" if same else stems[number]
@@ -259,12 +259,12 @@ def name_of(sources: list[Source], number: int) -> str:
 def _bars_of(
     spark: SparkSession, source: Source, settings: _Settings, console: Console, *, place: Path, kept: Path
 ) -> Iterator[Chart]:
-    """Runs the pipeline with a source, keeps its Parquet files, and returns a chart for each symbol."""
+    """Runs the pipeline with a source, copies the Parquet files to ``kept``, and yields a chart for each symbol."""
     trades, directory = source.load(), settings.directory or str(place / "aeron")
     bar_us, speed = settings.bar_us_of(trades), settings.speed_of(trades)
     place.mkdir()
     pipeline = Pipeline(directory, settings.channel, settings.stream_id, settings.stream_id + 1, bar_us, place)
-    # A bar is complete when the market time is one bar after its end: that is the lateness that is allowed.
+    # A bar is complete when the market time is one bar length past its end, because trades may be that late.
     replay = Replay(directory, settings.channel, settings.stream_id, source, speed, closing_ns=3 * bar_us * 1000)
     console.print(
         f"\n[bold]{escape(trades.source)}[/]: {len(trades.records):,} {trades.kind}, {speed:,.3g} seconds of the "
@@ -272,7 +272,7 @@ def _bars_of(
     )
     bars = live.run(spark, pipeline, replay, trades, console)
     shutil.rmtree(kept, ignore_errors=True)
-    # The sink's own log refers to the files in the temporary directory, which is deleted.
+    # The log of Spark's file sink is not copied: it refers to files in the temporary directory, which is deleted.
     shutil.copytree(pipeline.parquet, kept, ignore=shutil.ignore_patterns("_spark_metadata", ".*"))
     console.print(
         f"\n{len(bars):,} bars of {len(trades.records):,} {trades.kind}: those received over Aeron are those in "
@@ -285,7 +285,7 @@ def _bars_of(
 
 @contextmanager
 def _place() -> Iterator[Path]:
-    """A temporary directory in shared memory, if the system has it: the driver's files should not be on a disk."""
+    """Yields a temporary directory, in shared memory if possible: the driver's files should not be on a disk."""
     shared_memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(prefix=f"aeron-demo-{os.getpid()}-", dir=shared_memory) as place:
         yield Path(place)

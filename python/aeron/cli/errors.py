@@ -22,7 +22,7 @@ from aeron.cli.timestamps import local_time
     "--file",
     "error_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A distinct error log in a file of its own. Overrides --dir.",
+    help="File with a distinct error log. Overrides --dir.",
 )
 @click.option("-o", "--offset", type=size, default="0", show_default=True, help="Byte offset of the log in that file.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
@@ -55,7 +55,7 @@ def _read(directory: str, timeout_ms: int, error_file: Path | None, offset: int)
 
 
 def error_as_json(error: aeron.ErrorObservation) -> dict[str, object]:
-    """The error with all its fields."""
+    """Returns the error as a JSON object, with all its fields."""
     return {
         "observation_count": error.observation_count,
         "first_observation_ms": error.first_observation_ms,

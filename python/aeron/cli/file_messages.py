@@ -44,7 +44,7 @@ class Chunk:
 
 
 def encode(message: Create | Chunk) -> bytes:
-    """The bytes of a message."""
+    """Returns the bytes of a message."""
     if isinstance(message, Create):
         name = message.name.encode()
         head = _HEAD.pack(_VERSION, _CREATE_TYPE, message.correlation_id)

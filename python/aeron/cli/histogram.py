@@ -1,7 +1,7 @@
 """A histogram of durations in the form in which Aeron's samples print it (reference 06, section 3.2).
 
-Values have three significant digits, as in HdrHistogram with 2,048 sub-buckets up to ten seconds. So the histogram has
-a fixed size for any number of values."""
+Values are rounded to three significant digits, as in HdrHistogram with 2,048 sub-buckets up to ten seconds. So the size
+of the histogram does not grow with the number of values."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Histogram:
         self._sum_of_squares = 0.0
 
     def record(self, duration_ns: int) -> None:
-        """Counts one more."""
+        """Counts one duration."""
         self._pending.append(duration_ns)
         if len(self._pending) == _PENDING_LIMIT:
             self._fold()
 
     def render(self) -> Iterator[str]:
-        """The lines of the printed histogram, in microseconds."""
+        """Yields the lines of the printed histogram, in microseconds."""
         self._fold()
         yield HEADER
         yield ""
@@ -68,7 +68,10 @@ class Histogram:
             self._counts[value] = self._counts.get(value, 0) + count
 
     def _percentiles(self) -> Iterator[tuple[int, float, int]]:
-        """Yields value, percentile and count of values up to it. Steps are halved with the distance to 100 %."""
+        """Yields a value, its percentile, and the number of values up to it.
+
+        The steps between percentiles become half as long each time the distance to 100 % halves.
+        """
         level, total, value = 0.0, 0, 0
         for value, count in sorted(self._counts.items()):
             total += count

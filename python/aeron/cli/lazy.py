@@ -18,10 +18,9 @@ class LazyCommand(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command on its first use. The one-line helps need no import.
+    """A group that imports a command at its first use. The one-line helps need no import.
 
-    ``native`` lists commands that the help shows and that are separate programs. An unknown command raises
-    ``unknown_command``.
+    ``native`` lists separate programs that the help also shows. An unknown command raises ``unknown_command``.
     """
 
     def __init__(
@@ -38,11 +37,11 @@ class LazyGroup(click.Group):
         self._unknown_command = unknown_command
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands."""
+        """Returns the names of all commands."""
         return list(self._commands_of)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name."""
+        """Imports and returns the command with this name; ``None`` if there is no such command."""
         found = self._commands_of.get(cmd_name)
         if found is None:
             return None
@@ -52,7 +51,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the arguments name."""
+        """Returns the command that the arguments name."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

@@ -1,4 +1,4 @@
-"""Options of several commands: each has one spelling, one default and one help text."""
+"""Options that several commands share, so that an option has the same spelling, default and help in all of them."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import click
 import aeron
 
 DEFAULT_CHANNEL = "aeron:udp?endpoint=localhost:20121"
-"""The samples' channel (reference 06, section 3.1)."""
+"""The channel of Aeron's samples (reference 06, section 3.1)."""
 
 DEFAULT_STREAM_ID = 1001
-"""The samples' stream id (reference 06, section 3.1)."""
+"""The stream id of Aeron's samples (reference 06, section 3.1)."""
 
 PING_CHANNEL, PING_STREAM_ID = "aeron:udp?endpoint=localhost:20123", 1002
 PONG_CHANNEL, PONG_STREAM_ID = "aeron:udp?endpoint=localhost:20124", 1003
 
 LONGEST_S = 1_000_000
-"""The longest time that an option takes, in seconds: eleven days."""
+"""The longest time that an option accepts, in seconds: eleven days."""
 
 STREAM_ID = click.IntRange(-(2**31), 2**31 - 1)
 
 
 class Number(click.FloatRange):
-    """A number within a range with both ends. NaN is refused: it passes every comparison with a range."""
+    """A number in a range that includes both ends. NaN is refused separately, because comparisons would accept it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number."""
+        """Returns the number."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail(f"{value!r} is not a number.", param, ctx)
@@ -41,7 +41,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def size(text: str) -> int:
-    """A number of bytes with an optional suffix k, m or g, as in the driver's settings."""
+    """Parses a number of bytes with an optional suffix k, m or g, as in the driver's settings."""
     try:
         return aeron.parse_size(text)
     except ValueError as error:
@@ -62,7 +62,7 @@ def check_message_length(length: int, publication: aeron.Publication | aeron.Exc
 
 
 def directory_option(function: F) -> F:
-    """``--dir``: the driver's directory. Default: ``AERON_DIR`` of the environment, then the platform's default."""
+    """Adds the option ``--dir``: the driver's directory. Default: ``AERON_DIR``, or the platform's default."""
     return click.option(
         "--dir",
         "directory",
@@ -73,7 +73,7 @@ def directory_option(function: F) -> F:
 
 
 def stream_options(function: F) -> F:
-    """``--channel`` and ``--stream``."""
+    """Adds the options ``--channel`` and ``--stream``."""
     function = click.option(
         "-s", "--stream", "stream_id", type=STREAM_ID, default=DEFAULT_STREAM_ID, show_default=True, help="Stream id."
     )(function)
@@ -81,7 +81,7 @@ def stream_options(function: F) -> F:
 
 
 def ping_pong_options(function: F) -> F:
-    """Channels and stream ids for both directions of ``aeron ping`` and ``aeron pong``."""
+    """Adds the options for channels and stream ids in both directions of ``aeron ping`` and ``aeron pong``."""
     options = [
         click.option("-c", "--ping-channel", default=PING_CHANNEL, show_default=True, help="Channel of the pings."),
         click.option(
@@ -110,7 +110,7 @@ def ping_pong_options(function: F) -> F:
 
 
 def destination_option(function: F) -> F:
-    """``--destination``, for channels with ``control-mode=manual``."""
+    """Adds the option ``--destination``, for channels with ``control-mode=manual``."""
     return click.option(
         "-D",
         "--destination",
@@ -122,7 +122,7 @@ def destination_option(function: F) -> F:
 
 
 def linger_option(function: F) -> F:
-    """``--linger``, in seconds."""
+    """Adds the option ``--linger``, in seconds."""
     return click.option(
         "--linger",
         "linger_s",
@@ -134,7 +134,7 @@ def linger_option(function: F) -> F:
 
 
 def client_options(function: F) -> F:
-    """``--dir``, ``--embedded`` and ``--driver-timeout``: what :func:`aeron.cli.session.session` takes."""
+    """Adds ``--dir``, ``--embedded`` and ``--driver-timeout``, the arguments of :func:`aeron.cli.session.session`."""
     function = click.option(
         "--driver-timeout",
         "driver_timeout_s",
@@ -149,7 +149,7 @@ def client_options(function: F) -> F:
 
 
 def timeout_option(function: F) -> F:
-    """``--timeout``: how long :func:`aeron.cli.session.cnc_file` waits."""
+    """Adds the option ``--timeout``: the time for which :func:`aeron.cli.session.cnc_file` waits."""
     return click.option(
         "-t",
         "--timeout",

@@ -81,7 +81,7 @@ def command(
 
 
 class _Pinger:
-    """Sends one message at a time and waits for the pong."""
+    """Sends one message at a time, and waits for its pong before it sends the next one."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class _Pinger:
                 return
 
     def ping(self, count: int) -> Histogram:
-        """Makes ``count`` round trips, or fewer if the command has to end. Returns their durations."""
+        """Makes ``count`` round trips, or fewer if the command must end. Returns their durations."""
         self._histogram = Histogram()
         for _ in range(count):
             self._answered = 0
@@ -125,7 +125,7 @@ class _Pinger:
         self._answered += 1
 
     def _is_over(self) -> bool:
-        """Idles once. Returns whether the command has to end."""
+        """Idles once. Returns whether the command must end."""
         self._idle()
         if self._stop.is_signalled:
             return True

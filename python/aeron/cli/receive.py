@@ -1,7 +1,7 @@
 """``aeron receive``: files from ``aeron send`` or Aeron's FileSender (reference 06, 4.7).
 
-Any sender on the channel chooses the names, so a name with a path is refused. A file gets its name when it is complete,
-and replaces an existing file of that name.
+The sender chooses the name of a file, and any program can send. So a name with a path is refused. A file gets its name
+when it is complete, and replaces an existing file with that name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aeron.cli.text import printable
 
 _MAX_IDLE_PARK_NS = 10_000_000
 _MAX_TRANSFERS = 64
-"""Limit for files that are incomplete at the same time; further files are refused."""
+"""Maximum number of incomplete files. Further files are refused."""
 
 Key = tuple[int, int]
 """Session id and correlation id."""
@@ -59,7 +59,7 @@ def command(
 
 
 class _Transfer:
-    """A file that is being received, stored as a temporary file until it is complete."""
+    """A file that is being received. It is a temporary file until it is complete."""
 
     def __init__(self, directory: Path, create: Create) -> None:
         self.name, self.length = create.name, create.length
@@ -91,7 +91,7 @@ class _Transfer:
 
 
 class _Store:
-    """Assembles files from messages. A wrong message is reported and ends its own file only."""
+    """Assembles files from messages. An invalid message is reported, and ends only the file to which it belongs."""
 
     def __init__(self, directory: Path, subscription: aeron.Subscription) -> None:
         self._directory = directory
@@ -100,7 +100,7 @@ class _Store:
         self.complete = 0
 
     def on_message(self, payload: bytes, header: aeron.Header) -> None:
-        """Called by poll."""
+        """Handles one message. A poll calls it."""
         session_id = header.session_id
         try:
             message = decode(payload)

@@ -1,4 +1,4 @@
-"""Resources of a command: a client until the command has to end, or a driver's CnC file."""
+"""Resources of a command: a client until the command must end, or a driver's CnC file."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Publication = aeron.Publication | aeron.ExclusivePublication
 def session(
     directory: str, embedded: bool, driver_timeout_s: float | None
 ) -> Iterator[tuple[aeron.Aeron, aeron.ShutdownSignalBarrier]]:
-    """A client on ``directory``, and an event that ends the command: SIGINT, SIGTERM, or the end of the client.
+    """Yields a client of the driver on ``directory``, and a barrier that is woken when the command must end.
 
-    With ``embedded`` this process runs the driver on the directory. If the driver is lost, the client's error is
-    printed to stderr, and the command ends with status 1.
+    SIGINT, SIGTERM and the end of the client wake the barrier. With ``embedded``, this process runs the driver on the
+    directory. If the driver is lost, the client's error is printed to stderr, and the command ends with status 1.
 
     Raises:
         click.ClickException: the error of the client. If no driver runs, the text says how to start one.
@@ -58,7 +58,7 @@ def add_publication(client: aeron.Aeron, channel: str, stream_id: int, exclusive
 
 @contextlib.contextmanager
 def cnc_file(directory: str, timeout_ms: int) -> Iterator[aeron.CncFile]:
-    """The driver's CnC file, mapped read-only.
+    """Yields the driver's CnC file, mapped read-only.
 
     Raises:
         click.ClickException: no usable CnC file within ``timeout_ms``.

@@ -61,7 +61,7 @@ def command(
 
 
 def parse_filters(arguments: Iterable[str]) -> Filter:
-    """One predicate from all ``name=regex`` arguments.
+    """Returns one predicate for all ``name=regex`` arguments.
 
     Raises:
         click.UsageError: an argument of another form, an unknown name, or a pattern that does not compile.
@@ -81,7 +81,7 @@ def parse_filters(arguments: Iterable[str]) -> Filter:
 
 
 def render(cnc: aeron.CncFile, matches: Filter) -> list[str]:
-    """The header, a rule, and one line per counter in id order."""
+    """Returns the header, a rule, and one line for each counter in the order of ids."""
     now_ms = time.time_ns() // 1_000_000
     width = len(str(cnc.max_counter_id))
     version = cnc.version
@@ -109,7 +109,7 @@ def _watch(cnc: aeron.CncFile, matches: Filter, period_ms: int) -> None:
 
 
 def fit(lines: list[str], height: int) -> list[str]:
-    """The lines that fit a screen of ``height``. The last line gives the number of hidden lines."""
+    """Returns the lines that fit a screen of ``height`` lines. The last line gives the number of hidden lines."""
     if len(lines) <= height:
         return lines
     shown = lines[: max(height - 1, 0)]
@@ -170,4 +170,4 @@ _COMPARED: dict[str, Callable[[aeron.CounterSnapshot], str | None]] = {
     "stream": lambda counter: _of_stream(counter, lambda key: key.stream_id),
     "channel": _channel,
 }
-"""The text that each filter searches. ``None``: the filter does not apply, and the counter passes."""
+"""The text in which each filter searches. If it is ``None``, the filter does not apply, and the counter passes."""

@@ -29,7 +29,7 @@ class Stream:
     counters: list[tuple[StreamKey, aeron.CounterSnapshot]] = field(default_factory=list)
 
     def title(self) -> str:
-        """Name of the stream in both views."""
+        """Returns the name of the stream in both views."""
         return f"sessionId={self.session_id} streamId={self.stream_id} channel={self.channel} :"
 
 
@@ -64,13 +64,13 @@ def streams_of(counters: Iterable[aeron.CounterSnapshot]) -> list[Stream]:
             (key.session_id, key.stream_id, key.channel), Stream(key.session_id, key.stream_id, key.channel)
         )
         stream.counters.append((key, counter))
-        # A key has only the start of a long channel; the label has more of it.
+        # A key has only the start of a long channel. The label has a longer part of it.
         stream.channel = max(stream.channel, _channel_in_label(counter.label), key=len)
     return [streams[key] for key in sorted(streams)]
 
 
 def backlog_lines(stream: Stream) -> Iterator[str]:
-    """The lines of the backlog view: distances between the positions of a stream."""
+    """Yields the lines of the backlog view: distances between the positions of a stream."""
     publishers, senders, receivers = (
         _pairs(stream, _PUBLISHER_POSITION, _PUBLISHER_LIMIT),
         _pairs(stream, _SENDER_POSITION, _SENDER_LIMIT),
@@ -107,12 +107,12 @@ def _positions(stream: Stream) -> Iterator[str]:
 
 
 def _values(stream: Stream, type_id: int) -> list[tuple[int, int]]:
-    """Registration ids and values of the counters of a type."""
+    """Returns registration ids and values of the counters of a type."""
     return [(key.registration_id, counter.value) for key, counter in stream.counters if counter.type_id == type_id]
 
 
 def _pairs(stream: Stream, first_type: int, second_type: int) -> dict[int, tuple[int, int]]:
-    """The values of the counters of two types with the same registration id, by registration id."""
+    """Returns pairs of values of two counter types, by registration id. Both counters of a pair have the same id."""
     second = dict(_values(stream, second_type))
     return {id: (value, second.get(id, value)) for id, value in _values(stream, first_type)}
 

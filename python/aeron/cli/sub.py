@@ -15,7 +15,7 @@ from aeron.cli.text import printable
 _FRAGMENT_LIMIT = 10
 
 _MAX_IDLE_PARK_NS = 10_000_000
-"""Longest park without messages: a poll every 10 ms costs less than 1 % of a core."""
+"""Longest park without messages, in nanoseconds. A poll every 10 ms costs less than 1 % of a core."""
 
 
 @click.command("sub")
@@ -75,7 +75,7 @@ def _receive(
 
 
 class _Printer:
-    """Prints messages and image events in their order, although image events arrive on another thread."""
+    """Prints messages and image events in their order, although the client reports image events on another thread."""
 
     def __init__(self, channel: str, stream_id: int, length: int) -> None:
         self._stream = f"{channel} streamId={stream_id}"
@@ -85,7 +85,7 @@ class _Printer:
         self.messages = 0
 
     def on_available_image(self, image: aeron.Image) -> None:
-        """Called by the client."""
+        """Queues the start of an image. The client calls it on another thread."""
         text = (
             f"Available image on {self._stream} sessionId={image.session_id} mtu={image.mtu_length} "
             f"term-length={image.term_buffer_length} from {printable(image.source_identity)}"
@@ -93,12 +93,12 @@ class _Printer:
         self._images.put((image.session_id, text))
 
     def on_unavailable_image(self, image: aeron.Image) -> None:
-        """Called by the client."""
+        """Queues the end of an image. The client calls it on another thread."""
         text = f"Unavailable image on {self._stream} sessionId={image.session_id}"
         self._images.put((image.session_id, text))
 
     def on_message(self, payload: bytes, header: aeron.Header) -> None:
-        """Called by poll, after the image was announced."""
+        """Prints a message, after the start of its image. A poll calls it."""
         self.print_images()
         with contextlib.suppress(Empty):
             while header.session_id not in self._announced:

@@ -1,4 +1,7 @@
-"""Text of peers for a terminal: characters that move the cursor, forge a line or reverse the direction are escaped."""
+"""Makes text from peers safe for a terminal.
+
+Characters that move the cursor, forge a line or reverse the direction of text are escaped.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    r"""The text with control characters escaped as in Python: ``\x1b``, ``\n``. Those in ``keep`` stay."""
+    r"""Returns the text with control characters escaped as in Python: ``\x1b``, ``\n``. Characters in ``keep`` stay."""
     return _CONTROL.sub(lambda found: found[0] if found[0] in keep else _escape(found[0]), text)
 
 
 def printable_lines(text: str) -> str:
-    """Like :func:`printable`, but line ends and tabs stay."""
+    """Returns the text as :func:`printable` does, but line ends and tabs stay."""
     return printable(text, keep="\n\t")
 
 

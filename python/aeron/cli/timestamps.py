@@ -1,4 +1,4 @@
-"""Times as Aeron's tools print them."""
+"""Formats times as Aeron's tools print them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime
 
 
 def local_time(epoch_ms: int) -> str:
-    """``YYYY-MM-DD HH:MM:SS.mmm+ZZZZ`` in local time. ``-`` for -1 and for times outside of the calendar."""
+    """Returns the local time as ``YYYY-MM-DD HH:MM:SS.mmm+ZZZZ``; ``-`` for -1 and for times outside the calendar."""
     if epoch_ms < 0:
         return "-"
     try:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TRADE_LAYOUT = "time ts_ns, sent_ns i64, sequence i64, price f64, quantity f64, symbol char[16]"
-"""The records of :data:`aeron.demo.trades.TRADE` as Spark's columns. The event time is the market time."""
+"""The record layout of :data:`aeron.demo.trades.TRADE`, for Spark. The event time is the market time."""
 
 FIGURES = ("open", "high", "low", "close", "volume", "vwap")
 
@@ -20,7 +20,7 @@ BAR = np.dtype([("start", "<M8[us]"), ("symbol", "S16"), *((name, "<f8") for nam
 """One bar, 80 bytes: the start of its window, its symbol and the figures of its trades."""
 
 BAR_LAYOUT = f"start ts_us, symbol char[16], {', '.join(f'{name} f64' for name in FIGURES)}, trades i64"
-"""The same record as Spark's columns."""
+"""The record layout of :data:`BAR`, for Spark."""
 
 BARS = 40
 """Approximate number of bars of a source."""
@@ -38,8 +38,8 @@ def bars(trades: DataFrame, bar_us: int) -> DataFrame:
 
     The columns are those of :data:`TRADE_LAYOUT`. A trade that is late by a whole bar is dropped.
 
-    Quantities are added as decimals of eight places: a sum of doubles depends on the order, which differs between
-    partitions. The VWAP is a quotient of such sums, so its last places may differ.
+    Quantities are added as decimals of eight places, because a sum of doubles depends on the order of the rows. This
+    order is not fixed. The VWAP is a quotient of sums of doubles, so its last digits may differ between two runs.
     """
     from pyspark.sql import functions as F
 
@@ -64,12 +64,12 @@ def bars(trades: DataFrame, bar_us: int) -> DataFrame:
 
 
 def usual_bar_us(times_ns: npt.NDArray[np.int64]) -> int:
-    """The usual length of bars that is nearest to 1/40 of the span of these times."""
+    """Returns the usual length of a bar that is nearest to 1/40 of the time between the first and the last trade."""
     wanted_s = max(int(times_ns.max()) - int(times_ns.min()), 1) / 1e9 / BARS
     return round(1e6 * min(_USUAL_S, key=lambda usual_s: abs(math.log(usual_s / wanted_s))))
 
 
 def time_text(bar_us: int) -> str:
-    """A time format for bars of this length that shows enough digits to tell their starts apart."""
+    """Returns a time format with enough digits to distinguish the starts of bars of this length."""
     lengths = ((1_000_000, "%H:%M:%S.%f"), (600_000_000, "%H:%M:%S"), (86_400_000_000, "%m-%d %H:%M"))
     return next((text for limit, text in lengths if bar_us < limit), "%Y-%m-%d")

@@ -1,7 +1,7 @@
 """Runs the demo's pipeline: trades are replayed, Spark makes bars of them, and a subscriber prints the bars.
 
-At the end it compares the bars that were received over Aeron with those in the Parquet files, and checks that no trade
-is missing."""
+At the end it compares the bars that were received over Aeron with the bars in the Parquet files, and checks that no
+trade is missing."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def run(
 
 
 def read_parquet(pipeline: Pipeline) -> npt.NDArray[np.void]:
-    """The bars that Spark wrote, as the records that it published."""
+    """Reads the bars in the Parquet files, as records in the form of the published bars."""
     from pyarrow import parquet
 
     table = parquet.read_table(pipeline.parquet)
@@ -82,21 +82,21 @@ def read_parquet(pipeline: Pipeline) -> npt.NDArray[np.void]:
 
 
 def in_order(bars: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Sorts bars by start and symbol. (Bars of one batch have no order.)"""
+    """Sorts bars by start and symbol, because the bars of a batch have no order."""
     return bars[np.argsort(bars, order=("start", "symbol"))]
 
 
 def check(received: npt.NDArray[np.void], written: npt.NDArray[np.void], trades: int) -> None:
-    """Checks that the received bars are equal to the written ones, and contain all trades.
+    """Checks that the received bars are equal to the written bars, and contain all trades.
 
-    The VWAP may differ in the last places, all other figures must be identical.
+    The last digits of the VWAP may differ. All other figures must be identical.
 
     Raises:
-        RuntimeError: they are not; the text says where.
+        RuntimeError: a bar differs, or trades are missing. The text names the bar.
     """
     if len(received) != len(written):
         raise RuntimeError(f"{len(received):,} bars were received, but {len(written):,} are in the Parquet files")
-    # The two queries add in different orders.
+    # The two queries add in different orders, so the last digits of a VWAP may differ.
     same = np.isclose(received["vwap"], written["vwap"], rtol=1e-9, atol=0)
     for name in ("start", "symbol", "open", "high", "low", "close", "volume", "trades"):
         same &= received[name] == written[name]
@@ -117,7 +117,7 @@ class Lines:
         self.header = f"{'start':{width}} {'symbol':{self._symbol}}{''.join(f'{name:>9}' for name in FIGURES)} trades"
 
     def line(self, bar: np.void) -> str:
-        """One bar."""
+        """Returns the line for one bar."""
         figures = "".join(f" {bar[name]:8.7g}" for name in FIGURES)
         return f"{bar['start'].item():{self._time}} {bar['symbol'].decode():{self._symbol}}{figures} {bar['trades']:6}"
 
@@ -146,7 +146,7 @@ class Followed:
         return bool(news)
 
     def __str__(self) -> str:
-        """The live line."""
+        """Returns the line that shows the progress."""
         return f"{self._query.name}: {self.rows:,} rows{self._figures}, {self.late:,} late"
 
     def _take(self, batch: Any) -> None:
@@ -156,7 +156,7 @@ class Followed:
         if text := batch["eventTime"].get("watermark"):
             self.watermark = datetime.fromisoformat(text).timestamp()
         if batch["numInputRows"]:
-            # A batch without rows can still move the watermark, which completes bars.
+            # A batch without rows, which only moves the watermark and completes bars, has no meaningful rate.
             rate, took_ms = batch["processedRowsPerSecond"], batch["durationMs"]["triggerExecution"]
             self._speed = f", {rate:,.0f} rows/s, batch {took_ms:,} ms"
         for source in aeron.spark.progress(self._query):
@@ -167,7 +167,7 @@ class Followed:
 
 
 class _View:
-    """Polls all parts of the pipeline: prints bars that arrive, and shows the progress of the queries."""
+    """Polls all parts of the pipeline: prints the bars that arrive, and shows the progress of the queries."""
 
     def __init__(
         self,
@@ -206,7 +206,8 @@ class _View:
             self._publisher.check(self.received, "bars")
             if time.monotonic() > deadline:
                 raise RuntimeError(f"nothing happened for {self._silence_s:.0f} s while waiting until {what}")
-            # A signal during a call to the JVM would break the connection that is needed to end the queries.
+            # A signal handler that raised during a call to the JVM would break the connection, which is needed to end
+            # the queries. So signals only wake the barrier, and are handled here.
             if self._stop.wait(_LOOK_S):
                 raise KeyboardInterrupt
 
@@ -224,7 +225,7 @@ class _View:
 
 
 def longest_gap_s(trades: Trades, speed: float) -> float:
-    """The longest pause of the replay, in seconds."""
+    """Returns the longest pause of the replay, in seconds."""
     times = np.sort(trades.records["time_ns"])
     return float(np.diff(times).max(initial=0)) / 1e9 / speed
 
@@ -235,14 +236,14 @@ def _end_of_bars(trades: Trades, bar_us: int) -> float:
 
 
 def subscribers(client: aeron.Aeron, stream_id: int) -> int:
-    """Number of subscribers that have an image of the stream, by the driver's position counters."""
+    """Returns the number of subscribers that have an image of the stream, from the driver's position counters."""
     positions = (each for each in client.counters_reader if each.type_id == _SUBSCRIBER_POSITION)
     return sum(stream_key(position).stream_id == stream_id for position in positions)
 
 
 @contextmanager
 def _ended(spark: SparkSession) -> Iterator[None]:
-    """Stops the queries at the end of the block, before their stream ends."""
+    """Stops the queries at the end of the block, before the stream that they read ends."""
     try:
         yield
     finally:

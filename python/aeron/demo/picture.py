@@ -1,4 +1,4 @@
-"""Candlesticks of bars: one interactive page, drawn by plotly, which works without a network."""
+"""Draws bars as candlesticks with plotly: one interactive page, which works without a network."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def figure(chart: Chart) -> go.Figure:
 
     bars = chart.bars
     starts = np.datetime_as_string(bars["start"], unit="us")
-    # Each mark is in the middle of its window and as wide as the window, also if neighbouring windows are empty.
+    # Each mark is in the middle of its window and as wide as the window, even if neighbouring windows are empty.
     window = {"x": starts, "xperiod": chart.bar_us / 1000, "xperiod0": starts[0], "xperiodalignment": "middle"}
     colors = np.where(bars["close"] >= bars["open"], UP, DOWN)
     candles = go.Candlestick(

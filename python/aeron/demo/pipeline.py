@@ -24,8 +24,7 @@ CORES = 2
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Settings of the queries: trades from one stream, bars to another stream and to Parquet, files in one
-    directory."""
+    """Settings of the queries: the streams of trades and bars, the length of a bar, and the directory of all files."""
 
     directory: str
     channel: str
@@ -40,11 +39,11 @@ class Pipeline:
         return self.place / "bars.parquet"
 
     def start(self, spark: SparkSession) -> Iterator[StreamingQuery]:
-        """Starts both queries. There is one for each sink, and each reads the stream itself. Rows never pass through
-        Python.
+        """Starts two queries: one writes bars to a stream, the other to Parquet. Each of them reads all trades.
 
-        The iterator starts a query when the caller asks for it. A Python process that Spark starts for a query has 10 s
-        to report. On a machine with few cores, two processes at once may take longer."""
+        The iterator starts a query when the caller requests the next item. Spark starts a Python process for each
+        query, and the process has 10 s to report. If two such processes start at once on a machine with few cores,
+        they may take longer."""
         to_aeron = (
             self._bars(spark)
             .writeStream.format("aeron")
@@ -79,7 +78,7 @@ class Pipeline:
 
 @contextmanager
 def session(place: Path) -> Iterator[SparkSession]:
-    """A Spark session for the demo, with its log in a file in ``place``. Its JVM ends with the block.
+    """Yields a Spark session for the demo. Its log is a file in ``place``, and its JVM ends with the block.
 
     Raises:
         RuntimeError: any error of Spark, with the line that names the cause.
@@ -94,7 +93,8 @@ def session(place: Path) -> Iterator[SparkSession]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # For the whole block: PySpark's threads print tracebacks when queries are interrupted or the JVM ends.
     with _errors_to(place / "spark.log"):
-        # If the start of a JVM is interrupted, there is no way to end the JVM.
+        # If the start of a JVM is interrupted, the JVM cannot be ended. So the barrier delays signals until the start
+        # is complete.
         with aeron.ShutdownSignalBarrier() as stop:
             spark = builder.getOrCreate()
             is_stopped = stop.is_signalled
@@ -115,7 +115,8 @@ def session(place: Path) -> Iterator[SparkSession]:
 
 
 def reason(text: str) -> str:
-    """The line that names the cause in a long error of Spark. A line of ours is preferred."""
+    """Returns the line that names the cause in a long error of Spark. A line of an exception of this package has
+    precedence."""
     ours: list[str] = re.findall(r"^aeron\.[\w.]+: (.+)$", text, re.MULTILINE)
     return ours[-1] if ours else text.strip().splitlines()[0]
 
@@ -133,9 +134,9 @@ def _settings(place: Path) -> dict[str, object]:
         "spark.sql.shuffle.partitions": CORES,
         "spark.sql.streaming.numRecentProgressUpdates": 20,
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        # With a lower value Spark measures the size of each row that goes to a Python sink.
+        # With a lower limit, Spark would measure the size of each row that it passes to a Python sink.
         "spark.sql.execution.arrow.maxBytesPerBatch": 2**31 - 1,
-        # The checkpoints are deleted after the demo, so they need no atomic renames and no checksums.
+        # Saves time: the checkpoints are deleted after the demo, so they need no atomic renames and no checksums.
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),

@@ -53,12 +53,12 @@ class Plan:
     rate: int
 
     def to_json(self) -> str:
-        """The plan as one line."""
+        """Returns the plan as one line."""
         return json.dumps(asdict(self))
 
     @staticmethod
     def from_json(text: str) -> Plan:
-        """The plan that :meth:`to_json` wrote."""
+        """Parses a plan that :meth:`to_json` returned."""
         return Plan(**_fields(text))
 
 
@@ -66,7 +66,8 @@ class Plan:
 class Replay:
     """Replays the source once, each trade at its own time, with ``speed`` market seconds per second.
 
-    A closing record follows, ``closing_ns`` of market time after the last trade. It completes the last windows.
+    A closing record follows. Its market time is ``closing_ns`` after the last trade, so that Spark completes the last
+    windows.
     """
 
     PROGRAM: ClassVar = "aeron.demo.replay"
@@ -79,12 +80,12 @@ class Replay:
     closing_ns: int
 
     def to_json(self) -> str:
-        """The plan as one line."""
+        """Returns the plan as one line."""
         return json.dumps(asdict(self))
 
     @staticmethod
     def from_json(text: str) -> Replay:
-        """The plan that :meth:`to_json` wrote."""
+        """Parses a plan that :meth:`to_json` returned."""
         return Replay(**_fields(text))
 
 

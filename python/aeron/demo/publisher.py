@@ -14,12 +14,12 @@ import aeron
 from aeron.demo.plan import Plan
 
 BATCH = 4096
-"""Trades per call in phase one: many enough to hide the cost of a call, few enough for the L2 cache."""
+"""Trades per call in phase one: so many that the cost of a call does not matter, so few that they fit the L2 cache."""
 
 
 def main(plan: Plan) -> None:
-    """Publishes both phases. After each it waits for a line on standard input: the subscriber has received all
-    trades."""
+    """Publishes both phases. After each phase it waits for a line on standard input, which says that the subscriber has
+    received all trades."""
     records = plan.source.load().records
     with aeron.connect(plan.directory) as client:
         publication = client.add_exclusive_publication(plan.channel, plan.stream_id)
@@ -64,9 +64,9 @@ def publish_when_due(
     due_ns: npt.NDArray[np.int64],
     idle: Callable[[], object],
 ) -> None:
-    """Publishes one record at each of these times from now. After the last record it starts again with the first.
+    """Publishes one record at each of the times ``due_ns``, counted from now. The first record follows the last one.
 
-    The time of sending is the time when the trade was due, so the latency of a trade includes the wait after a stall.
+    ``sent_ns`` of a record is the time when it was due. So the latency of a trade includes the delay after a stall.
     """
     start_ns = time.monotonic_ns()
     sent = 0

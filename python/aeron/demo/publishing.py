@@ -1,4 +1,4 @@
-"""Control of the demo's publishing process by the process that shows the demo."""
+"""Starts and controls the publishing process of the demo."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ SILENCE_S = 60.0
 
 
 class Publisher:
-    """The publishing process, which ends a phase on demand. Use it from one thread at a time."""
+    """The publishing process, which ends a phase on request. One thread at a time may use the object."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     def check(self, received: int, what: str) -> None:
-        """Raises ``RuntimeError`` if the process has ended. `received` and `what` are for the text: 5 trades."""
+        """Raises ``RuntimeError`` if the process has ended. Its text contains `received` and `what`: "5 trades"."""
         if (status := self._process.poll()) is not None:
             raise RuntimeError(f"the publisher ended with status {status} after {received:,} {what}")
 
     def tell(self) -> None:
-        """Tells the process that a whole phase was received. :meth:`check` reports a process that has ended."""
+        """Informs the process that a whole phase was received.
+
+        An ended process is not an error here, because :meth:`check` reports it.
+        """
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):
             self._process.stdin.write(b"\n")
@@ -44,7 +47,10 @@ class Publisher:
 
 @contextmanager
 def publishing(plan: Plan | Replay) -> Iterator[Publisher]:
-    """Starts the process that publishes by this plan. It has ended at the end of the block; an exception kills it."""
+    """Starts the process that publishes by this plan.
+
+    The end of the block waits for the end of the process. If the block raises, the process is killed.
+    """
     command = [sys.executable, "-m", plan.PROGRAM, plan.to_json()]
     # With a separate process group the publisher gets no Ctrl-C. This process gets it, and ends the publisher.
     with subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, process_group=0) as process:

@@ -1,4 +1,4 @@
-"""The demo of the archive: it is killed while it records trades, starts again, and replays them."""
+"""The demo of the archive: the archive is killed while it records trades, starts again, and replays them."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _CHANNEL = "aeron:ipc?term-length=16m"
 _STREAM_ID = 1001
 _TIMEOUT_S = 30.0
 _LIVENESS_NS, _TIMER_NS = 1_000_000_000, 100_000_000
-"""Client liveness timeout and timer interval of the driver. It frees the counters of the killed archive after that, and
-the next archive waits for it."""
+"""Client liveness timeout and timer interval of the driver, in nanoseconds. They are short, because the second archive
+waits until the driver has freed the counters of the killed archive."""
 _FEWEST = 1_000_000
-"""Minimum number of trades, so that the kill happens between them."""
+"""Minimum number of trades. With fewer trades, all of them might be recorded before the kill."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Numbers of published trades, of trades confirmed before the kill, and of replayed trades; and times."""
+    """Numbers of published, confirmed and replayed trades, times of restart and replay, and the archive's files."""
 
     published: int
     confirmed: int
@@ -42,7 +42,8 @@ class Outcome:
 
 
 def run(place: Path, trades: Trades) -> Outcome:
-    """Records the trades, kills the archive, starts it again, replays, and compares each trade with the one published.
+    """Records the trades, kills the archive, starts it again, replays, and compares the replayed with the published
+    trades.
 
     Raises:
         RuntimeError: a confirmed trade is missing, or a replayed trade differs.
@@ -71,7 +72,7 @@ def run(place: Path, trades: Trades) -> Outcome:
 
 
 def report(outcome: Outcome) -> Table:
-    """The table of the outcome."""
+    """Returns the table of the outcome."""
     title = "recorded; archive killed; started again; replayed, each trade as it was published"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("published", "confirmed before the kill", "replayed", "restart", "replay"):
@@ -84,7 +85,7 @@ def report(outcome: Outcome) -> Table:
 
 @contextmanager
 def _archive_process(driver: Path, directory: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """``aeron archive run`` in a separate process, which has ended after the block."""
+    """Runs ``aeron archive run`` in a separate process, which is killed at the end of the block."""
     options = {
         "aeron.archive.control.channel.enabled": "false",
         "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
@@ -101,8 +102,11 @@ def _archive_process(driver: Path, directory: Path) -> Iterator[subprocess.Popen
 
 
 def _record(client: aeron.Aeron, records: npt.NDArray[np.void], process: subprocess.Popen[bytes]) -> tuple[int, int]:
-    """Publishes three quarters of the trades, then kills the archive. Returns the numbers of published and confirmed
-    trades."""
+    """Publishes three quarters of the trades, then kills the archive.
+
+    The first half is confirmed: it is recorded before the rest is published. Returns the numbers of published and
+    confirmed trades.
+    """
     with (
         aeron.connect_archive(client, message_timeout=_TIMEOUT_S) as archive,
         archive.add_recorded_exclusive_publication(_CHANNEL, _STREAM_ID) as publication,

@@ -14,7 +14,7 @@ from aeron.demo.publisher import publish_when_due
 from aeron.demo.trades import TRADE
 
 _REST_S = 0.001
-"""Seconds between two checks for due trades. Spark needs the cores, and its batches take hundreds of times longer."""
+"""Seconds between two checks for due trades. A sleep leaves the cores to Spark, whose batches take far longer."""
 _NEVER_NS = 2.0**62
 
 
@@ -37,12 +37,12 @@ def main(plan: Replay) -> None:
 
 
 def in_time_order(records: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """The records in the order of the replay: by time, and in file order if the times are equal."""
+    """Returns the records in the order of the replay: by time, and in file order if the times are equal."""
     return records[np.argsort(records["time_ns"], kind="stable")]
 
 
 def _closing(time_ns: int) -> npt.NDArray[np.void]:
-    """A record without symbol and quantity. The window that contains this record is never completed."""
+    """Returns a record without symbol and quantity. It is in no bar, because its own window is never completed."""
     record = np.zeros(1, TRADE)
     record["time_ns"] = time_ns
     return record

@@ -1,4 +1,4 @@
-"""The demo itself: an embedded driver and a subscriber here, a publisher in a separate process."""
+"""The first part of the demo: an embedded driver and a subscriber in this process, a publisher in another process."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from aeron.demo.totals import Totals
 from aeron.demo.trades import TRADE, Trades
 
 LIMIT = 16_384
-"""Messages per poll: limits the memory of one batch to 1.4 MiB with frames of 88 bytes."""
+"""Maximum number of messages per poll. With frames of 88 bytes, a poll reads at most 1.4 MiB of the log."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """Phase one's rate, phase two's latencies, and the figures per symbol."""
+    """The rate of phase one in trades per second, the latencies of phase two, and the figures per symbol."""
 
     rate: float
     latencies_ns: npt.NDArray[np.int64]
@@ -36,7 +36,7 @@ def run(plan: Plan, trades: Trades, console: Console) -> Result:
     """Runs both phases and shows their progress.
 
     Raises:
-        RuntimeError: the publisher ended early, trades stopped coming, or one is missing, doubled or out of order.
+        RuntimeError: the publisher ended early, no trades arrive, or a trade is missing, doubled or out of order.
     """
     with aeron.MediaDriver(dir=plan.directory), aeron.connect(plan.directory) as client:
         subscription = client.add_subscription(plan.channel, plan.stream_id)
@@ -52,7 +52,7 @@ def run(plan: Plan, trades: Trades, console: Console) -> Result:
 
 
 class _Receiver:
-    """Polls whole batches into the totals."""
+    """Polls batches, and adds them to the totals."""
 
     def __init__(self, subscription: aeron.Subscription, publisher: Publisher) -> None:
         self._subscription = subscription
@@ -62,9 +62,9 @@ class _Receiver:
     def receive(
         self, count: int, progress: Progress, name: str, latencies: list[npt.NDArray[np.int64]] | None = None
     ) -> float:
-        """Receives ``count`` trades and records the latency of each.
+        """Receives ``count`` trades. If ``latencies`` is a list, appends the latency of each trade.
 
-        Returns the seconds from the first trade's time of sending until the last trade was received.
+        Returns the seconds from the sending of the first trade to the arrival of the last trade.
         """
         task = progress.add_task(name, total=count, rate="")
         first_ns = last_ns = 0
@@ -84,7 +84,7 @@ class _Receiver:
         return seconds
 
     def _next_batch(self, limit: int) -> tuple[npt.NDArray[np.void], int]:
-        """The next trades, and the time of their arrival (monotonic ns)."""
+        """Waits for the next trades. Returns them and the time of their arrival (monotonic ns)."""
         deadline = time.monotonic() + SILENCE_S
         while not (batch := self._subscription.poll_batch(limit)):
             os.sched_yield()
@@ -95,7 +95,7 @@ class _Receiver:
 
 
 def report(result: Result, trades: Trades) -> list[Table]:
-    """The tables: figures per symbol, then rate and latency percentiles."""
+    """Returns the tables: figures per symbol, then rate and latency percentiles."""
     prices = _table(
         f"{trades.source}: {result.totals.received:,} {trades.kind} received",
         ("symbol", trades.kind, "last", "high", "low", "count" if trades.is_quotes else "volume"),
@@ -116,7 +116,7 @@ def report(result: Result, trades: Trades) -> list[Table]:
 
 
 def _table(title: str, columns: tuple[str, ...]) -> Table:
-    """A table with right-aligned numbers. A narrow terminal wraps values and never cuts them."""
+    """Returns a table with right-aligned numbers. In a narrow terminal, values are wrapped and never truncated."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for index, name in enumerate(columns):
         table.add_column(name, justify="right" if index or name == "rate" else "left", overflow="fold")
@@ -124,7 +124,7 @@ def _table(title: str, columns: tuple[str, ...]) -> Table:
 
 
 def _decimals(price: float) -> int:
-    """Decimal places, at least two and at most six."""
+    """Returns the number of decimal places of a price, at least two and at most six."""
     return max(2, len(f"{price:.6f}".rstrip("0").partition(".")[2]))
 
 

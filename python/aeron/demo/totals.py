@@ -1,4 +1,4 @@
-"""State of a market-data consumer: last, high, low and volume per symbol, and a check of the sequence."""
+"""State of a market-data consumer: last, high, low and volume per symbol. It also checks the sequence of trades."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SymbolTotals:
 
 
 class Totals:
-    """Adds batches of trade records. It works on whole columns, without a Python object per trade."""
+    """Adds up batches of trade records. It works on whole columns, and creates no Python object for each trade."""
 
     def __init__(self) -> None:
         self.by_symbol: dict[str, SymbolTotals] = {}
@@ -78,8 +78,8 @@ class Totals:
 class _SymbolTable:
     """Numbers symbols with small integers in the order of their first occurrence.
 
-    A symbol is two 64-bit words. Searching one mixed word is four times as fast as comparing texts. The multiplier
-    changes until all known symbols mix to different words, so each number belongs to one symbol.
+    A symbol is two 64-bit words, which are mixed to one word. A search for this word is four times as fast as a
+    comparison of texts. The multiplier changes until all known symbols have different mixed words.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class _SymbolTable:
         self._learn(np.zeros(1, TRADE["symbol"]))
 
     def numbers(self, symbols: npt.NDArray[np.bytes_]) -> npt.NDArray[np.unsignedinteger]:
-        """The number of each symbol, its index in ``names``."""
+        """Returns the number of each symbol: its index in ``names``."""
         words = _words(symbols)
         numbers = self._look_up(words)
         unknown = (self._known[0][numbers] != words[0]) | (self._known[1][numbers] != words[1])
@@ -102,7 +102,7 @@ class _SymbolTable:
         self._known = _words(np.array([name.encode() for name in self.names], TRADE["symbol"]))
         while len(np.unique(mixed := self._mixed(self._known))) < len(self.names):
             self._multiplier += 2
-        # The smallest type for these numbers: numpy sorts 8 and 16 bits by radix.
+        # The smallest type for these numbers, because numpy sorts integers of 8 and 16 bits by radix, which is faster.
         self._order = np.argsort(mixed).astype(np.min_scalar_type(len(self.names)))
         self._sorted = mixed[self._order]
 
@@ -117,5 +117,5 @@ class _SymbolTable:
 
 
 def _words(symbols: npt.NDArray[np.bytes_]) -> npt.NDArray[np.uint64]:
-    """Two rows: the first and the second word of each symbol."""
+    """Returns two rows: the first word of each symbol, and the second word of each symbol."""
     return np.ascontiguousarray(symbols).view(np.uint64).reshape(-1, 2).T

@@ -1,7 +1,7 @@
 """Trades as fixed-length records: read from a file of trades or quotes, or generated from a seed.
 
-Each source gives one numpy array of :data:`TRADE` records in time order. Its rows can be published. This module does
-not use Aeron."""
+Each source is one numpy array of :data:`TRADE` records, which can be published as messages. This module does not use
+Aeron itself."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ TRADE = np.dtype(
     ]
 )
 """One trade, 56 bytes: market time (ns since the epoch), time of sending (monotonic ns; when paced, the due time),
-sequence number, price, quantity, symbol (at most 16 bytes, zero padded). The publisher sets time and number."""
+sequence number, price, quantity, symbol (at most 16 bytes, zero padded). The publisher sets time of sending and
+sequence number."""
 
 Column = npt.NDArray[np.generic]
 
@@ -38,7 +39,7 @@ class TradesError(AeronError, ValueError):
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """Names of columns. ``None``: detect the column by its usual names."""
+    """Names of columns. ``None`` means that the column is found by its usual names."""
 
     time: str | None = None
     price: str | None = None
@@ -48,7 +49,7 @@ class ColumnNames:
 
 @dataclass(frozen=True)
 class Trades:
-    """Records in file order, their source, and whether they are quotes (quantity 1, so the volume is a count)."""
+    """Records in file order, their source, and whether they are quotes. The quantity of a quote is 1."""
 
     records: npt.NDArray[np.void]
     source: str
@@ -89,9 +90,10 @@ def load_trades(path: Path, names: ColumnNames = ColumnNames(), symbol: str | No
 
 
 def generate_trades(count: int, seed: int = 1) -> Trades:
-    """Makes ``count`` trades of four made-up symbols: random walks of the price, exponential gaps and quantities.
+    """Generates ``count`` trades of four invented symbols.
 
-    The same seed gives the same trades.
+    Prices are random walks. Quantities and the times between trades have exponential distributions. The same seed
+    yields the same trades.
     """
     random = np.random.default_rng(seed)
     records = np.zeros(count, TRADE)
@@ -210,9 +212,10 @@ def _number(column: Column, name: str, path: Path) -> npt.NDArray[np.float64]:
 
 
 def time_ns(column: Column, path: Path) -> npt.NDArray[np.int64]:
-    """Times as ns since the epoch: from timestamps, ISO 8601 texts (UTC unless they say otherwise) or epoch numbers.
+    """Converts timestamps, ISO 8601 texts or numbers since the epoch to ns since the epoch.
 
-    The unit of a number follows from its size: seconds below 1e11, then ms, us, ns by steps of 1,000.
+    A text without a time zone is in UTC. The largest number of a column determines the unit: below 1e11 it is seconds,
+    below 1e14 ms, below 1e17 us, and otherwise ns.
     """
     if np.issubdtype(column.dtype, np.datetime64):
         times_us = column.astype("datetime64[us]").astype(np.int64)
@@ -231,7 +234,7 @@ def time_ns(column: Column, path: Path) -> npt.NDArray[np.int64]:
 
 
 def _check_times(seconds: npt.NDArray[np.float64], column: Column, path: Path) -> None:
-    """Checks that times fit 64 bits of nanoseconds, and that none is missing."""
+    """Checks that no time is missing, and that all times fit into 64 bits of nanoseconds."""
     is_time = np.abs(seconds) < _FARTHEST_S
     if not is_time.all():
         row = int(np.argmin(is_time))

@@ -3,8 +3,9 @@
 >>> aeron.spark.register(spark)                                                                   # doctest: +SKIP
 >>> trades = spark.readStream.format("aeron").option("channel", "aeron:ipc").option("streamId", "1001").load()
 
-Spark finds the installed package without `register`. After `register`, a broken module of another package cannot hide
-it, and `check` finds such modules. Importing this package loads neither PySpark nor pyarrow.
+Spark finds the format of the installed package without `register`. But a broken module of another package can hide the
+format. `check` finds such modules, and `register` makes the format independent of them. Importing this package loads
+neither PySpark nor pyarrow.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ __all__ = [
 
 
 def register(spark: SparkSession) -> None:
-    """Registers ``format("aeron")`` with a session. May be called again, and replaces a format that Spark has found.
+    """Registers ``format("aeron")`` with a session. Replaces a format of this name. May be called more than once.
 
-    Spark starts ``PYSPARK_PYTHON`` for its sources and workers, or else the first ``python3`` on the path. If neither
-    that variable nor ``spark.pyspark.python`` is set, a local session starts the Python of the caller from now on.
+    For its sources and workers, Spark starts ``PYSPARK_PYTHON``, or else the first ``python3`` on the path. If neither
+    that variable nor ``spark.pyspark.python`` is set, a local session starts the Python of the caller after this call.
 
     Args:
         spark: The session.

@@ -19,14 +19,14 @@ __all__ = ["AeronReader"]
 
 
 class AeronReader(DataSourceReader):
-    """Plans from the catalog and reads segment files, without state between calls. Use it from one thread at a time."""
+    """Plans partitions from the catalog, and reads segment files. Keeps no state. One thread at a time may use it."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Partitions of the recordings. Each message is in one partition."""
+        """Returns the partitions of the recordings. Each message is in one partition."""
         options = self._options
         pieces = _pipeline.plan_recordings(
             options.archive_dir,
@@ -39,5 +39,5 @@ class AeronReader(DataSourceReader):
         return [AeronPartition(piece) for piece in pieces]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition."""
+        """Yields the rows of a partition."""
         return read_partition(partition, self._options, self._schema)

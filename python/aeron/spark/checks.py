@@ -1,4 +1,4 @@
-"""``aeron.spark.check()`` and ``aeron doctor``: the requirements of ``format("aeron")`` on this machine."""
+"""``aeron.spark.check()`` and ``aeron doctor``: check the requirements of ``format("aeron")`` on this machine."""
 
 from __future__ import annotations
 
@@ -42,11 +42,14 @@ class Check:
 
 
 def check(aeron_dir: str | None = None, archive_dir: str | None = None) -> list[Check]:
-    """Checks all requirements of ``format("aeron")``. It starts only ``java -version`` and imports of modules.
+    """Checks all requirements of ``format("aeron")``.
+
+    The check starts ``java -version``, and Python processes that import modules. It changes nothing.
 
     Args:
-        aeron_dir: Directory of the media driver. ``None`` is the default of the option ``aeron.dir``.
-        archive_dir: Parent directory of private archives. ``None`` is the default of the option ``archiveDir``.
+        aeron_dir: Directory of the media driver. ``None`` stands for the default of the option ``aeron.dir``.
+        archive_dir: Parent directory of private archives. ``None`` stands for the default of the option
+            ``archiveDir``.
 
     Returns:
         A list with one `Check` for each requirement.
@@ -65,7 +68,7 @@ def check(aeron_dir: str | None = None, archive_dir: str | None = None) -> list[
 
 
 def default_archive_directory() -> Path:
-    """Parent directory of private archives without ``archiveDir``: in shared memory if that has room, else below the
+    """Returns the default parent directory of private archives: in shared memory if there is enough room, else in the
     temporary directory."""
     places = [Path("/dev/shm"), Path(tempfile.gettempdir())]
     place = next((place for place in places if place.is_dir() and _free(place) >= _ROOM), places[-1])
@@ -116,7 +119,7 @@ def _pyarrow() -> Check:
 
 
 def _package(what: str, module: str, check_version: Callable[[str], None]) -> Check:
-    """Checks a package by importing it: it may come from ``SPARK_HOME``, or its installation may be incomplete."""
+    """Checks a package by importing it, because it may come from ``SPARK_HOME`` or be incomplete."""
     remedy = "pip install 'aeron-py[spark]'"
     try:
         version = str(import_module(module).__version__)
@@ -158,7 +161,8 @@ print("\\n" + ("no format in it" if source is None else "format " + source.name(
 
 
 def _modules() -> Iterator[Check]:
-    """Imports each top-level module ``pyspark_*`` in a separate process. One that raises hides all formats."""
+    """Imports each top-level module ``pyspark_*`` in a separate process. A module that raises would hide all
+    formats."""
     names = sorted({module.name for module in pkgutil.iter_modules() if module.name.startswith("pyspark_")})
     if "pyspark_aeron" not in names:
         yield Check("pyspark_aeron", False, "not importable", "pip install aeron-py into the Python that Spark uses")
@@ -195,7 +199,7 @@ def _driver(directory: str) -> Check:
 
 
 def _left_directories() -> Iterator[Check]:
-    """Directories of killed drivers, next to the default directory."""
+    """Yields the directories of killed drivers beside the default directory."""
     for path, size, is_removed_next in _pipeline._left_directories():
         advice = (
             "the next embedded driver removes it"
@@ -206,7 +210,7 @@ def _left_directories() -> Iterator[Check]:
 
 
 def _ended_archives(directory: Path) -> Iterator[Check]:
-    """Private archives that no query uses."""
+    """Yields a line about the private archives that no query uses."""
     ended = _pipeline._ended_archives(directory)
     if ended:
         size = sum(size for _, size in ended)
@@ -235,7 +239,7 @@ def _free(directory: Path) -> int:
 
 
 def _existing(directory: Path) -> Path:
-    """The directory, or its nearest parent that exists."""
+    """Returns the directory, or its nearest parent that exists."""
     return next(path for path in (directory, *directory.parents) if os.path.exists(path))
 
 

@@ -1,4 +1,4 @@
-"""Client options as arguments of the native classes."""
+"""Converts client options to arguments of the native classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["client_settings"]
 
 
 def client_settings(options: ClientOptions) -> _ClientSettings:
-    """Settings of the client that reads or writes with these options. ``None`` stands for the client's default."""
+    """Returns the settings of a client for these options. ``None`` stands for the client's default."""
     return {
         "aeron_dir": options.aeron_dir,
         "driver_timeout_ms": options.aeron_driver_timeout,

@@ -39,17 +39,17 @@ HEADERS: Mapping[str, DataType] = {
     "term_offset": IntegerType(),
     "flags": ShortType(),
 }
-"""Columns of each message except its payload, in the order of the default schema."""
+"""All columns of a message except its payload, in the order of the default schema."""
 
 _ALWAYS = ("stream_id", "session_id", "position", "reserved_value", "timestamp")
 """Header columns that are included without ``includeHeaders``, unless the payload is a record."""
 
 _RECORD_HEADERS: Mapping[str, DataType] = {**HEADERS, "record_index": IntegerType()}
-"""With records: also the number of the record within its message, from 0."""
+"""Header columns if the payload is records. ``record_index`` is the index of a record in its message, from 0."""
 
 
 def source_schema(options: SourceOptions) -> StructType:
-    """The default schema of a source. Every column may be null."""
+    """Returns the default schema of a source. All columns are nullable."""
     fields = _fields(options)
     available = available_columns(options.value_format, fields)
     if options.include_headers:
@@ -82,7 +82,7 @@ def check_schema(schema: StructType, options: SourceOptions) -> None:
 
 
 def available_columns(value_format: str, fields: Mapping[str, DataType]) -> dict[str, DataType]:
-    """Every column of a source with this ``valueFormat``. A record field in `fields` hides a header of the same
+    """Returns all columns of a source with this ``valueFormat``. A record field hides a header column of the same
     name."""
     if value_format == "struct":
         taken = {name.lower() for name in fields}
@@ -91,20 +91,20 @@ def available_columns(value_format: str, fields: Mapping[str, DataType]) -> dict
 
 
 def has_arrival_time(schema: StructType, options: SourceOptions) -> bool:
-    """Whether the schema has the arrival time. A record field of that name hides it."""
+    """Returns whether the schema has the arrival time. A record field named ``timestamp`` hides it."""
     names = {name.lower() for name in schema.names}
     return "timestamp" in names and "timestamp" not in {name.lower() for name in _fields(options)}
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The exact Arrow schema that Spark expects for rows of `schema`."""
+    """Returns the exact Arrow schema that Spark expects for rows of `schema`."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(schema, timezone="UTC")
 
 
 def _fields(options: SourceOptions) -> dict[str, DataType]:
-    """Names and Spark types of a record's fields; empty without records."""
+    """Returns names and Spark types of a record's fields; empty if the payload is not records."""
     if options.value_schema is None:
         return {}
     import pyarrow as pa

@@ -1,7 +1,7 @@
-"""Errors of ``format("aeron")``: each is one complete line that says what to do.
+"""Errors of ``format("aeron")``. The text of an error is one line that says what to do.
 
 Spark prints the text of an error at the end of a long traceback from another process. So every class here can be
-pickled, and its message is complete without a chain of causes. Programs use :attr:`AeronSparkError.code`."""
+pickled, and its text is complete without a chain of causes. Programs use :attr:`AeronSparkError.code`."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class AeronSparkError(AeronError, RuntimeError):
     """Base class of the errors of ``format("aeron")``.
 
     Attributes:
-        code: kind of the error in capital letters, the same in all versions.
+        code: Kind of the error, in capital letters. It is the same in all versions of this package.
     """
 
     code: str = "AERON"
 
     def __init__(self, message: str, code: str | None = None) -> None:
-        """Joins a message to one line. A message of more than :data:`LONGEST` characters loses its middle."""
+        """Joins a message to one line. If it is longer than :data:`LONGEST` characters, its middle is left out."""
         line = " ".join(message.split())
         if len(line) > LONGEST:
             half = LONGEST // 2 - len(" ... ")
@@ -50,16 +50,16 @@ class AeronSparkError(AeronError, RuntimeError):
 
 
 class AeronOptionError(AeronSparkError, ValueError):
-    """An option, a layout or a schema is wrong; nothing was opened.
+    """An option, a layout or a schema is wrong. Nothing was opened.
 
-    The text names it and the permitted values: correct it, and start the query again.
+    The text names the option and the permitted values. Correct the option, and start the query again.
     """
 
     code = "OPTION"
 
 
 class AeronDataLossError(AeronSparkError):
-    """Messages that the query needs were deleted. With ``failOnDataLoss=false`` they are counted instead."""
+    """Messages that the query needs were deleted. With ``failOnDataLoss=false``, the query counts them instead."""
 
     code = "DATA_LOSS"
 
@@ -92,7 +92,7 @@ class AeronRecordError(AeronSparkError, ValueError):
 
 
 class AeronDriverTimeout(AeronSparkError, DriverTimeoutError):
-    """No media driver runs, or it stopped.
+    """No media driver runs, or the media driver has ended.
 
     Start the driver, or correct the option ``aeron.dir``.
     """
@@ -104,5 +104,5 @@ _BY_CODE = {kind.code: kind for kind in AeronSparkError.__subclasses__()}
 
 
 def spark_error(code: str, message: str) -> AeronSparkError:
-    """The exception for a code. A code without its own class gives an :class:`AeronSparkError`."""
+    """Returns the exception for a code. If the code has no class, the exception is an :class:`AeronSparkError`."""
     return _BY_CODE.get(code, AeronSparkError)(message, code)

@@ -1,7 +1,7 @@
 """The Python that Spark starts for its sources and workers.
 
-Spark uses ``PYSPARK_PYTHON``, or the first ``python3`` on the path. A job that was started as ``.venv/bin/python
-job.py`` then gets workers of another Python, which does not have this package."""
+Spark starts ``PYSPARK_PYTHON``, or the first ``python3`` on the path. So if a job is started as ``.venv/bin/python
+job.py``, its workers may run in another Python, which does not have this package."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def spark_python() -> str:
 
 
 def is_this_python(command: str) -> bool:
-    """Whether a command starts the Python of this process, with the same packages."""
+    """Returns whether a command starts the Python of this process, with the same packages."""
     found = shutil.which(command)
     # A link to an interpreter is not resolved: the directory of the link determines the packages.
     return found is not None and os.path.abspath(found) == os.path.abspath(sys.executable)
@@ -35,8 +35,8 @@ def is_this_python(command: str) -> bool:
 def use_this_python(spark: SparkSession) -> None:
     """Makes a local session start this Python, if the user has not chosen one.
 
-    Executors on other machines may have no Python at this path, and Spark Connect uses the Python of its server. Such
-    sessions are not changed.
+    Other sessions are not changed: executors on other machines may have no Python at this path, and Spark Connect uses
+    the Python of its server.
     """
     context = getattr(spark, "_sc", None)
     if context is None or not context.master.startswith("local"):

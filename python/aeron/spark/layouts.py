@@ -1,4 +1,4 @@
-"""Record layouts from numpy structured dtypes, so that a service and a Spark job share one definition."""
+"""Makes record layouts from numpy structured dtypes, so that a service and a Spark job can share one definition."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ _TIMESTAMPS = {"ms": "ts_ms", "us": "ts_us", "ns": "ts_ns"}
 
 
 def layout(dtype: npt.DTypeLike) -> str:
-    """Returns the text for the option ``valueSchema`` of a structured `dtype`: fields, offsets and length.
+    """Returns the text of the option ``valueSchema`` for a structured `dtype`: fields, offsets and length.
 
     >>> layout([("ts", "<i8"), ("px", "<f8"), ("sym", "S8")])
     'ts i64, px f64, sym char[8]'
 
-    Texts (``S``) become ``char[n]``, raw bytes (``V``) ``bytes[n]``, ``datetime64`` of ms, us and ns a timestamp.
+    Texts (``S``) become ``char[n]``, and raw bytes (``V``) become ``bytes[n]``. A ``datetime64`` in ms, us or ns
+    becomes a timestamp.
 
     Args:
         dtype: A structured numpy dtype. Names of fields consist of letters, digits and ``_``.

@@ -1,7 +1,8 @@
-"""The log of ``format("aeron")`` in processes that Spark starts, in which Python's logging is not configured.
+"""The log of ``format("aeron")``.
 
-Their standard error goes to the log of the Spark driver or executor. Python's default handler prints only the text
-there."""
+In processes that Spark starts, Python's logging is not configured. The standard error of these processes goes to the
+log of the Spark driver or executor. Without a handler, Python would print only the text of a record, without time and
+level."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _DATE_FORMAT = "%y/%m/%d %H:%M:%S"
 
 
 class _FallbackHandler(logging.StreamHandler):  # type: ignore[type-arg]
-    """Prints with time and level like Spark's log, until the root logger has a handler."""
+    """Prints records with time and level, as Spark's log does, until the root logger has a handler."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Prints a record unless the root logger has handlers."""

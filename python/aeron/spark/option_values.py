@@ -1,6 +1,7 @@
 """Parsers of option texts.
 
-Each function parses a text or returns a function that does. A wrong text raises ``ValueError`` with the reason.
+Each function parses a text, or returns a function that parses a text. A wrong text raises ``ValueError`` with the
+reason.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from collections.abc import Callable
 from aeron import AeronError, ChannelUriBuilder, parse_duration_ns, parse_size
 
 MAX_STREAMS = 1024
-"""Most streams of one query, and most distinct values of the column ``stream_id`` in one worker."""
+"""Maximum number of streams of a query, and of distinct values of the column ``stream_id`` in one worker."""
 
 
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
-    """A whole number from `low` to `high`. The default of `high` is the largest number of 64 bits."""
+    """Returns a parser of whole numbers from `low` to `high`. The default of `high` is the largest 64-bit integer."""
 
     def parse(text: str) -> int:
         if not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
@@ -27,7 +28,7 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
 
 
 def size(low: int) -> Callable[[str], int]:
-    """Bytes with an optional suffix k, m or g; at least `low`."""
+    """Returns a parser of bytes with an optional suffix k, m or g; at least `low`."""
 
     def parse(text: str) -> int:
         try:
@@ -48,7 +49,7 @@ def _within(value: int, low: int, high: int | None) -> int:
 
 
 def duration_ns(high: int | None = None) -> Callable[[str], int]:
-    """Nanoseconds of a duration such as ``3s``, at most `high`."""
+    """Returns a parser of durations such as ``3s``, to nanoseconds; at most `high`."""
 
     def parse(text: str) -> int:
         try:
@@ -61,7 +62,7 @@ def duration_ns(high: int | None = None) -> Callable[[str], int]:
 
 
 def choice(*choices: str) -> Callable[[str], str]:
-    """One of `choices`, in upper or lower case."""
+    """Returns a parser of texts that are one of `choices`, in upper or lower case."""
 
     def parse(text: str) -> str:
         for known in choices:
@@ -73,33 +74,33 @@ def choice(*choices: str) -> Callable[[str], str]:
 
 
 def boolean(text: str) -> bool:
-    """True or false."""
+    """Parses ``true`` or ``false``."""
     return choice("true", "false")(text) == "true"
 
 
 def non_empty(text: str) -> str:
-    """Any text that is not empty."""
+    """Accepts any text that is not empty."""
     if not text:
         raise ValueError("empty")
     return text
 
 
 def client_name(text: str) -> str:
-    """A client's name, at most as long as a counter's label allows."""
+    """Accepts a client's name of at most 100 bytes, the limit of the client."""
     if len(text.encode()) > 100:
         raise ValueError("too long")
     return text
 
 
 def value_format(text: str) -> str:
-    """The format of a payload."""
+    """Parses the format of a payload."""
     if text.lower() == "arrow":
         raise ValueError("reserved for a later version")
     return choice("binary", "string", "struct")(text)
 
 
 def starting_offsets(text: str) -> str:
-    """The start of a live stream, which can only be ``latest``: it has no past."""
+    """Accepts only ``latest``, because the earlier messages of a live stream cannot be read."""
     try:
         return choice("latest")(text)
     except ValueError:
@@ -107,7 +108,7 @@ def starting_offsets(text: str) -> str:
 
 
 def channel(text: str) -> str:
-    """An Aeron URI, with the same parser as in the client and the driver. Every parameter must be known."""
+    """Checks an Aeron URI with the parser of the client and the driver. Every parameter must be known."""
     try:
         uri = ChannelUriBuilder.parse(text)
         for parameter in re.finditer(r"[?|]([^=|]+)=", text):
@@ -119,7 +120,7 @@ def channel(text: str) -> str:
 
 
 def _known_parameter(uri: ChannelUriBuilder, name: str, place: int) -> None:
-    """Refuses unknown parameters. A driver ignores them, but in an option they are probably typing errors."""
+    """Refuses unknown parameters. A driver would ignore them, but in an option they are probably typing errors."""
     try:
         uri.get(name)
     except ValueError:
@@ -141,12 +142,12 @@ def _ranges(text: str, low: int, high: int) -> tuple[tuple[int, int], ...]:
 
 
 def stream_id(text: str) -> int:
-    """One stream id."""
+    """Parses one stream id."""
     return integer(-(2**31), 2**31 - 1)(text)
 
 
 def stream_ids(text: str) -> tuple[int, ...]:
-    """Numbers and ranges as the sorted ids that they contain."""
+    """Parses numbers and ranges. Returns all ids that they contain, sorted."""
     ranges = _ranges(text, -(2**31), 2**31 - 1)
     if any(last - first >= MAX_STREAMS for first, last in ranges):
         raise ValueError("too many streams")
@@ -157,12 +158,12 @@ def stream_ids(text: str) -> tuple[int, ...]:
 
 
 def recording_ids(text: str) -> tuple[tuple[int, int], ...]:
-    """Numbers and ranges, as pairs of first and last."""
+    """Parses numbers and ranges. Returns pairs of the first and the last id."""
     return _ranges(text, 0, 2**63 - 1)
 
 
 def absolute_path(text: str) -> str:
-    """An absolute path."""
+    """Accepts an absolute path."""
     if not os.path.isabs(text):
         raise ValueError("not an absolute path")
     return text

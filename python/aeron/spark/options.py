@@ -1,8 +1,8 @@
-"""The options of ``format("aeron")``: one table, from which validation, the documentation and the tests are made.
+"""The options of ``format("aeron")``: one table for validation, documentation and tests.
 
 Spark passes options as texts, with keys in upper or lower case. :func:`read_stream_options`, :func:`read_options` and
-:func:`write_options` check all of them without opening anything, and return typed values. The first wrong option raises
-an :class:`~aeron.spark.errors.AeronOptionError` with the option, the value and the right form.
+:func:`write_options` check all options without opening anything, and return typed values. The first wrong option raises
+an :class:`~aeron.spark.errors.AeronOptionError`, which names the option, the value and the valid values.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NO_SERVER = "needs an archive server, not in this version"
 
 
 class Use(enum.Flag):
-    """The forms that accept an option."""
+    """The forms of reading and writing that accept an option."""
 
     READ = enum.auto()
     READ_STREAM = enum.auto()
@@ -53,7 +53,7 @@ class Use(enum.Flag):
     ALL = SOURCE | SINK
 
     def __str__(self) -> str:
-        """The forms as Spark names them."""
+        """Returns Spark's names of the forms."""
         names = {Use.READ: "read", Use.READ_STREAM: "readStream", Use.WRITE: "write", Use.WRITE_STREAM: "writeStream"}
         return ", ".join(name for use, name in names.items() if use in self)
 
@@ -62,8 +62,9 @@ class Use(enum.Flag):
 class Option:
     """One row of the table.
 
-    `default` and `right` (an example) are texts as a user writes them. `wrong` is a pair of a text and the start of its
-    error text. `parse` raises ``ValueError`` with the reason; `expected` then says which values are right.
+    `default` and `right` (an example) are texts as a user writes them. `wrong` is a wrong text, and the start of the
+    error text for it. `parse` raises ``ValueError`` with the reason. The error text then ends in `expected`, which
+    names the valid values.
     """
 
     name: str
@@ -124,7 +125,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.SINK,
         option_values.stream_id,
         "expected one stream id like 1001; a column stream_id routes rows to several",
-        "Stream of rows without a column `stream_id`; required unless there is that column.",
+        "Stream id of rows that have no column `stream_id`, for which it is required.",
         "1001",
         ("1001,1002", "not a whole number"),
     ),
@@ -133,7 +134,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.ALL,
         option_values.non_empty,
         "expected the directory of a media driver",
-        "Directory of the media driver: on the Spark driver's machine for `readStream`, on each executor's to write.",
+        "Directory of the media driver: for `readStream` on the Spark driver's machine, to write on each executor's.",
         "/dev/shm/aeron-trades",
         ("", "empty"),
         default_text="`AERON_DIR`, else Aeron's default directory",
@@ -163,7 +164,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.ALL,
         option_values.duration_ns(),
         "expected a duration like 3s or 100ms",
-        "How long unmapped resources of the client are kept.",
+        "Time for which the memory of ended images stays mapped.",
         "3s",
         ("soon", "not a duration"),
         default_text="3s",
@@ -203,7 +204,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.READ_STREAM,
         option_values.starting_offsets,
         _LIVE_ONLY.partition(": ")[2],
-        "Where a query without a checkpoint begins.",
+        "Start of a query without a checkpoint.",
         "latest",
         ("earliest", "a live stream has no past"),
         default="latest",
@@ -213,7 +214,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.READ_STREAM,
         option_values.integer(1),
         "the smallest value is 1",
-        "Most rows of a batch.",
+        "Maximum number of rows in a batch.",
         "100000",
         ("0", "too small"),
         default_text="none",
@@ -223,7 +224,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.READ_STREAM,
         option_values.size(1),
         "the smallest value is 1; sizes take k, m, g",
-        "Most payload bytes of a batch; with `maxRowsPerTrigger` too the smaller one wins.",
+        "Maximum payload of a batch, in bytes. If `maxRowsPerTrigger` is also set, both limits apply.",
         "64m",
         ("0", "too small"),
         default_text="none",
@@ -233,7 +234,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.SOURCE,
         option_values.integer(1, 4096),
         "expected 1 to 4096",
-        "Fewest partitions of a batch.",
+        "Minimum number of partitions of a batch.",
         "4",
         ("4097", "too large"),
         default_text="recordings with data; for `read` segments",
@@ -243,7 +244,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.SOURCE,
         option_values.integer(1),
         "the smallest value is 1",
-        "Most rows of a partition; larger ones are split at a message.",
+        "Maximum number of rows in a partition. A larger partition is split between two messages.",
         "1000000",
         ("-1", "too small"),
         default_text="none",
@@ -253,7 +254,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.READ_STREAM,
         option_values.boolean,
         _TRUE_OR_FALSE,
-        "Fail when messages that the query needs are gone; otherwise count them as `lostBytes`.",
+        "Whether a query fails if messages that it needs were deleted. Otherwise it counts them as `lostBytes`.",
         "false",
         ("maybe", "unknown value"),
         default="true",
@@ -263,7 +264,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.READ_STREAM,
         option_values.size(32 << 20),
         "the smallest value is 32m",
-        "Bytes recorded and not yet committed by Spark, at which the source stops polling (back pressure).",
+        "Limit of the bytes that are recorded and not yet committed by Spark. At the limit the source stops polling.",
         "4g",
         ("1m", "too small"),
         default="1g",
@@ -352,7 +353,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.SINK,
         option_values.integer(1, 65536),
         "expected 1 to 65536",
-        "Consecutive rows of a stream that go into one message; the last one may have fewer.",
+        "Number of consecutive rows of a stream in one message. The last message may have fewer.",
         "16",
         ("0", "too small"),
         default_text="1",
@@ -372,7 +373,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.SINK,
         option_values.integer(1, 3_600_000),
         "expected 1 to 3600000",
-        "Milliseconds of back pressure without a row accepted after which a task fails.",
+        "Milliseconds of back pressure after which a task fails, if no row is accepted in this time.",
         "5000",
         ("3600001", "too large"),
         default="30000",
@@ -392,7 +393,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.WRITE,
         option_values.boolean,
         _TRUE_OR_FALSE,
-        "Wait until every subscriber has read the last row, at most `offerTimeoutMs`.",
+        "Wait until every subscriber has read the last row, for at most `offerTimeoutMs`.",
         "true",
         ("2", "unknown value"),
         default="false",
@@ -426,7 +427,7 @@ _FOREIGN = {
 _REFUSED = {name.lower(): (name, instead) for name, instead in _FOREIGN.items()}
 
 _ALIKE = 0.7
-"""Similarity from 0 to 1 at which a known name is suggested for an unknown one."""
+"""Minimum similarity, from 0 to 1, of a known name that is suggested for an unknown name."""
 
 _SPARKS_OWN = {
     "checkpointlocation",
@@ -467,7 +468,8 @@ class SourceOptions(ClientOptions):
 
 @dataclass(frozen=True)
 class ReadStreamOptions(SourceOptions):
-    """Checked options of ``spark.readStream``. Sizes are bytes. Durations are ns, or ms if the name ends in ``_ms``."""
+    """Checked options of ``spark.readStream``. Sizes are in bytes. Durations are in ns, or in ms with the suffix
+    ``_ms``."""
 
     channel: str
     stream_id: tuple[int, ...]
@@ -482,7 +484,7 @@ class ReadStreamOptions(SourceOptions):
 
 @dataclass(frozen=True)
 class ReadOptions(SourceOptions):
-    """Options of ``spark.read``, checked."""
+    """Checked options of ``spark.read``."""
 
     archive_dir: str
     stream_id: tuple[int, ...] | None
@@ -491,7 +493,7 @@ class ReadOptions(SourceOptions):
 
 @dataclass(frozen=True)
 class WriteOptions(ClientOptions):
-    """Checked options of ``df.write`` and ``df.writeStream``. `drain` is never set for a stream."""
+    """Checked options of ``df.write`` and ``df.writeStream``. For ``df.writeStream``, `drain` is always ``False``."""
 
     channel: str
     stream_id: int | None
@@ -503,9 +505,9 @@ class WriteOptions(ClientOptions):
 
 
 def read_stream_options(options: Mapping[str, str]) -> ReadStreamOptions:
-    """The options of ``spark.readStream``.
+    """Checks and returns the options of ``spark.readStream``.
 
-    Raises :class:`~aeron.spark.errors.AeronOptionError` for the first that is wrong.
+    Raises :class:`~aeron.spark.errors.AeronOptionError` for the first wrong option.
     """
     values = _typed(ReadStreamOptions, _parsed(options, Use.READ_STREAM))
     if values.embedded_driver:
@@ -514,7 +516,7 @@ def read_stream_options(options: Mapping[str, str]) -> ReadStreamOptions:
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
-    """The options of ``spark.read``; raises as :func:`read_stream_options`."""
+    """Checks and returns the options of ``spark.read``. Raises as :func:`read_stream_options`."""
     given = {key.lower() for key in options}
     if "archivedir" not in given or "channel" in given:
         raise AeronOptionError(READ_NEEDS_DIRECTORY)
@@ -522,7 +524,10 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
 
 
 def write_options(options: Mapping[str, str], *, streaming: bool) -> WriteOptions:
-    """The options of ``df.writeStream`` (`streaming`) or ``df.write``; raises as :func:`read_stream_options`."""
+    """Checks and returns the options of ``df.write``, or with `streaming` of ``df.writeStream``.
+
+    Raises as :func:`read_stream_options`.
+    """
     parsed = _parsed(options, Use.WRITE_STREAM if streaming else Use.WRITE)
     values = _typed(WriteOptions, {"drain": False, **parsed})
     if ChannelUriBuilder.parse(values.channel).build().startswith("aeron-spy:"):
@@ -533,7 +538,7 @@ def write_options(options: Mapping[str, str], *, streaming: bool) -> WriteOption
 
 
 def check_source(options: Mapping[str, str]) -> SourceOptions:
-    """Returns the options that ``read`` and ``readStream`` share, before Spark says which of them is used.
+    """Returns the options that ``read`` and ``readStream`` share. Spark has not yet said which of them is used.
 
     Raises as :func:`read_stream_options` for an option that is wrong in both forms.
     """
@@ -594,9 +599,9 @@ def _unknown(name: str, value: str, table: Mapping[str, Option], use: Use) -> Ae
 
 
 def _refusal(key: str) -> tuple[str, str] | None:
-    """The name of another format's option and its replacement here; `None` for any other key.
+    """Returns the name of another format's option, and what to use instead; `None` for any other key.
 
-    Kafka's clients have options with the prefix ``kafka.``; format aeron has no such options.
+    All keys with the prefix ``kafka.`` are options of Kafka's clients. Format aeron has no such options.
     """
     if key.startswith("kafka."):
         _, instead = _REFUSED["bootstrap.servers"]
@@ -605,7 +610,7 @@ def _refusal(key: str) -> tuple[str, str] | None:
 
 
 def _check_embedded(values: ReadStreamOptions) -> None:
-    """Checks the options for an embedded driver, which other processes cannot reach."""
+    """Checks the options of a source with an embedded driver, which other processes cannot reach."""
     if not ChannelUriBuilder.parse(values.channel).build().startswith("aeron:udp"):
         raise AeronOptionError(
             "option embeddedDriver: an embedded driver cannot be reached by other processes over aeron:ipc, and has "

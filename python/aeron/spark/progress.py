@@ -1,4 +1,4 @@
-"""Reports of a running query's Aeron sources, from Spark's progress."""
+"""Reads the reports of a query's Aeron sources from Spark's progress."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["Gap", "Progress", "progress"]
 
 @dataclass(frozen=True)
 class Gap:
-    """One range of a session that was sent and not recorded. Immutable. ``None`` stands for an unknown value.
+    """A range of a session that was sent and not recorded. Immutable. ``None`` stands for an unknown value.
 
     Attributes:
-        stream_id: stream of the session.
-        session_id: the session.
-        from_position: first position that is missing.
-        to_position: position from which the session was recorded again.
-        bytes: bytes between the two, headers included.
-        reason: why nothing was recorded.
+        stream_id: Stream id of the session.
+        session_id: Session id.
+        from_position: Position at which the gap begins.
+        to_position: Position at which the recording continues.
+        bytes: Length of the gap in bytes, with headers.
+        reason: Reason why nothing was recorded.
     """
 
     stream_id: int | None
@@ -37,32 +37,33 @@ class Gap:
 
 @dataclass(frozen=True)
 class Progress:
-    """One Aeron source of a query, as of its last batch. Immutable.
+    """One Aeron source of a query, as of the query's last batch. Immutable.
 
     Sums (``retention_full_ms``, ``gap_bytes``, ``unknown_gaps``, ``lost_bytes``, ``joined``, ``ended``, ``malformed``)
-    count since the first start of the query: they are kept in the private archive.
+    count from the first start of the query, because the private archive stores them.
 
-    Spark does not ask a source for its report in a batch that it runs again after a restart. In the progress of that
-    batch all numbers are ``None``, which means *not known*, except ``recordings`` and ``rows_per_second``. The next
+    After a restart, Spark may run a batch again. It then requests no report from the source. In the progress of such a
+    batch, all numbers except ``rows_per_second`` and ``recordings`` are ``None``, which means *not known*. The next
     progress has them.
 
     Attributes:
-        recordings: position of the last complete message by ``streamId/sessionId/recordingId``.
-        images: publishers connected now.
-        backlog_bytes: bytes recorded, headers included, and not yet in a batch.
-        backlog_messages: messages recorded and not yet in a batch.
-        retained_bytes: bytes recorded and not yet committed; ``maxRetainedBytes`` is their limit.
-        retention_full_ms: milliseconds in which the source did not poll because of that limit.
-        gap_bytes: known bytes of sessions that were sent and not recorded; ``None`` if all gaps have an unknown length.
-        unknown_gaps: number of gaps of unknown length; ``gap_bytes`` does not count them.
-        gaps: the latest gaps, the oldest first, at most 32.
-        lost_bytes: bytes lost with ``failOnDataLoss=false``.
-        joined: number of images that began.
-        ended: number of images that ended.
-        malformed: messages and records dropped by ``mode=DROPMALFORMED`` in batches that are finished.
-        archive: directory of the private archive on the Spark driver's machine; ``None`` before it exists.
-        rows_per_second: rows of the last batch divided by its duration; 0 without a batch with rows.
-        lag_s: seconds needed to read the backlog at ``rows_per_second``; ``None`` if that rate is 0.
+        recordings: Position after the last complete message, by ``streamId/sessionId/recordingId``.
+        images: Number of connected publishers.
+        backlog_bytes: Bytes, with headers, that are recorded and not yet in a batch.
+        backlog_messages: Messages that are recorded and not yet in a batch.
+        retained_bytes: Bytes that are recorded and not yet committed. Their limit is ``maxRetainedBytes``.
+        retention_full_ms: Milliseconds for which the source did not poll, because ``maxRetainedBytes`` was reached.
+        gap_bytes: Bytes that were sent and not recorded, for gaps of known length. ``None`` if there are only gaps of
+            unknown length.
+        unknown_gaps: Number of gaps of unknown length. ``gap_bytes`` does not count them.
+        gaps: The latest gaps, oldest first, at most 32.
+        lost_bytes: Bytes that were lost with ``failOnDataLoss=false``.
+        joined: Number of images that began.
+        ended: Number of images that ended.
+        malformed: Messages and records that ``mode=DROPMALFORMED`` dropped, in finished batches.
+        archive: Directory of the private archive on the Spark driver's machine; ``None`` before it exists.
+        rows_per_second: Rows of the last batch divided by its duration; 0 if the batch had no rows.
+        lag_s: Seconds that are needed to read the backlog at ``rows_per_second``; ``None`` if that rate is 0.
     """
 
     recordings: Mapping[str, int]
@@ -89,8 +90,8 @@ def progress(
     """Returns the Aeron sources of a query, in the order of its plan. The list is empty before the first batch.
 
     Args:
-        query: a running query, the event that a ``StreamingQueryListener`` gets in ``onQueryProgress``, or the progress
-            of either (``query.lastProgress``, ``event.progress``).
+        query: A running query, the event that a ``StreamingQueryListener`` gets in ``onQueryProgress``, or the progress
+            of one of them (``query.lastProgress``, ``event.progress``).
 
     Raises:
         TypeError: `query` has another type.
@@ -157,18 +158,18 @@ def _gap(gap: Mapping[str, Any]) -> Gap:
 
 
 def _report(text: object) -> dict[str, Any] | None:
-    """The report of an Aeron source; ``None`` for the offset of another source."""
+    """Returns the report of an Aeron source; ``None`` for the offset of another source."""
     return _fields(text, "recordings", "retainedBytes")
 
 
 def _taken(text: object) -> dict[str, Any] | None:
-    """Positions of recordings from the offset of an Aeron source, for a batch without a report."""
+    """Returns the positions of recordings in the offset of an Aeron source, for a batch without a report."""
     offset = _fields(text, "aeron", "recordings")
     return None if offset is None else {"recordings": offset["recordings"]}
 
 
 def _fields(text: object, *names: str) -> dict[str, Any] | None:
-    """The JSON object in `text`, if it has these fields."""
+    """Returns the JSON object in `text` if it has these fields, else ``None``."""
     try:
         value = json.loads(text) if isinstance(text, str) else text
     except ValueError:

@@ -1,4 +1,4 @@
-"""Rows of recordings on a worker: reads a partition as record batches of Spark's schema."""
+"""Reads a partition of a recording on a worker, as record batches with Spark's schema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log = logger()
 
 @dataclass(frozen=True)
 class AeronPartition(InputPartition):
-    """A partition as text: the recording and its positions, without data. Immutable."""
+    """A partition as text: the recording and a range of positions, without data. Immutable."""
 
     text: str
 
@@ -33,7 +33,10 @@ class AeronPartition(InputPartition):
 def read_partition(
     partition: InputPartition | None, options: SourceOptions, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a partition as record batches with exactly this `schema`. An empty plan (``None``) has no rows."""
+    """Yields the rows of a partition as record batches with exactly this `schema`.
+
+    Spark passes ``None`` if a plan has no partitions. Then there are no rows.
+    """
     if not isinstance(partition, AeronPartition):
         return
     import pyarrow as pa
@@ -67,7 +70,7 @@ def read_partition(
 
 
 def _report_malformed(reader: _pipeline.PartitionReader) -> None:
-    """Reports malformed rows to the source. If that fails, the failure is only logged: the rows matter more."""
+    """Reports malformed rows to the source. A failure is only logged, because the task has already read its rows."""
     try:
         reader.report_malformed()
     except OSError as error:

@@ -1,8 +1,8 @@
 """Writes to Aeron streams: ``df.write.format("aeron")`` and ``df.writeStream.format("aeron")``.
 
-Spark pickles a writer for every worker. There native code writes Spark's record batches directly into the term buffers,
-without an object per row. The worker process keeps its publications from task to task. A task returns an
-:class:`AeronCommitMessage`. Delivery is at least once: an offered message cannot be withdrawn.
+Spark pickles a writer for each worker. In the worker, native code writes Spark's record batches directly into the term
+buffers, without an object for each row. The tasks of a worker process share its publications. A task returns an
+:class:`AeronCommitMessage`. Delivery is at least once, because an offered message cannot be withdrawn.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 PUBLICATION_IDLE_MS = 30_000
-"""Milliseconds for which a worker keeps publications and clients that no task uses."""
+"""Milliseconds for which a worker process keeps publications and clients that no task uses."""
 
 _COLUMNS = "select value [, stream_id] [, reserved_value], or set valueFormat=struct"
 _OPTIONAL: Mapping[str, DataType] = {"stream_id": IntegerType(), "reserved_value": LongType()}
@@ -49,7 +49,10 @@ _log = logger()
 
 @dataclass(frozen=True)
 class PublishedStream:
-    """Messages of a task on one stream: between these positions of a session that other tasks also write."""
+    """The messages that a task published on one stream.
+
+    They are between these positions of the session. Other tasks may publish on the same session.
+    """
 
     stream_id: int
     session_id: int
@@ -60,7 +63,7 @@ class PublishedStream:
 
 @dataclass(frozen=True)
 class AeronCommitMessage(WriterCommitMessage):
-    """Messages that one task published, with one part for each stream."""
+    """The messages that one task published, with one part for each stream."""
 
     partition: int
     attempt: int
@@ -150,7 +153,10 @@ def _sql(type_: DataType) -> str:
 
 
 def _new_second() -> int:
-    """A second since the epoch that no other write of this user on this machine has: now, or later if it is taken."""
+    """Returns a second since the epoch that identifies a write: no other write of this user on this machine has it.
+
+    It is the current second, or a later one if the current second is taken.
+    """
     path = os.path.join(tempfile.gettempdir(), f"aeron-spark-{os.getuid()}.second")
     try:
         with open(path, "r+b", opener=_open_own) as file:
@@ -174,8 +180,8 @@ _publications: SharedPublications | None = None
 
 
 def _shared_publications() -> SharedPublications:
-    """The publications of this process. A forked child has its own."""
-    global _publications  # noqa: PLW0603 - they are to outlive tasks, which share nothing but the process
+    """Returns the publications of this process. A forked child has its own publications."""
+    global _publications  # noqa: PLW0603 - publications outlive tasks, and tasks share only the process
     if _publications is None or not _publications.is_usable:
         _publications = SharedPublications(PUBLICATION_IDLE_MS)
     return _publications
@@ -218,7 +224,8 @@ def _write(
 
 
 class _Writer:
-    """Base of both writers: checked options, pickled for the workers. Opens nothing before a task runs."""
+    """Base of both writers: the checked options, which Spark pickles for the workers. Opens nothing before a task
+    runs."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, streaming: bool) -> None:
         self._options = write_options(options, streaming=streaming)
@@ -251,12 +258,13 @@ class AeronWriter(_Writer, DataSourceArrowWriter):
         _committed(messages, f"write {self._query} on {self._options.channel}")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Logs the messages that were published before the write failed. They stay published."""
+        """Logs the numbers of rows and messages that were published before the write failed. They stay published."""
         _aborted(messages, f"write {self._query} on {self._options.channel}")
 
 
 class AeronStreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """Writes the batches of a streaming query to Aeron streams, in any output mode: all rows that Spark passes.
+    """Writes the batches of a streaming query to Aeron streams. In each output mode, it writes all rows that Spark
+    passes.
 
     Raises :class:`~aeron.spark.errors.AeronOptionError` for an option or a column that is wrong.
     """
@@ -276,7 +284,7 @@ class AeronStreamWriter(_Writer, DataSourceStreamArrowWriter):
         _committed(messages, f"batch {batchId} on {self._options.channel}")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Logs the messages of a batch that were published before it failed. They stay published."""
+        """Logs the numbers of rows and messages that were published before the batch failed. They stay published."""
         _aborted(messages, f"batch {batchId} on {self._options.channel}")
 
 

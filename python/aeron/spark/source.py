@@ -1,6 +1,6 @@
 """The data source class of ``format("aeron")``.
 
-Spark creates these objects in several processes and more than once. They store options and open nothing.
+Spark creates objects of this class in several processes, and more than once. They store options and open nothing.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ __all__ = ["AeronDataSource"]
 
 
 class AeronDataSource(DataSource):
-    """The format ``aeron``: reads live streams and recordings, and writes to streams. Use it from one thread at a
-    time."""
+    """The format ``aeron``: reads live streams and recordings, and writes to streams. One thread at a time may use
+    it."""
 
     def __init__(self, options: dict[str, str]) -> None:
         check_pyspark(pyspark.__version__)
@@ -32,25 +32,26 @@ class AeronDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format's name. Spark ignores upper and lower case."""
+        """Returns the format's name. Spark ignores upper and lower case."""
         return "aeron"
 
     def schema(self) -> StructType:
-        """The default schema of a source."""
+        """Returns the default schema of a source."""
         from aeron.spark.columns import source_schema
         from aeron.spark.options import check_source
 
         return source_schema(check_source(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """The reader for recordings of a directory."""
+        """Returns the reader for the recordings of a directory."""
         from aeron.spark.batch_reader import AeronReader
         from aeron.spark.options import read_options
 
         return AeronReader(_checked(read_options(self.options), schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """The reader for a live stream. It never raises: the reader's first hook raises any error."""
+        """Returns the reader for a live stream. Never raises: if an option is wrong, the reader's first hook raises the
+        error."""
         from aeron.spark.errors import AeronSparkError
         from aeron.spark.options import read_stream_options
         from aeron.spark.stream_reader import AeronStreamReader, RefusingStreamReader
@@ -61,13 +62,13 @@ class AeronDataSource(DataSource):
             return RefusingStreamReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> AeronWriter:
-        """The writer for ``df.write``."""
+        """Returns the writer for ``df.write``."""
         from aeron.spark.sink import AeronWriter
 
         return AeronWriter(self.options, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> AeronStreamWriter:
-        """The writer for ``df.writeStream``, in any output mode."""
+        """Returns the writer for ``df.writeStream``, in any output mode."""
         from aeron.spark.sink import AeronStreamWriter
 
         return AeronStreamWriter(self.options, schema)
@@ -77,7 +78,7 @@ Options = TypeVar("Options", bound="SourceOptions")
 
 
 def _checked(options: Options, schema: StructType) -> Options:
-    """The options, if a source with these options has the columns of `schema`."""
+    """Returns the options. Raises if a source with these options does not have the columns of `schema`."""
     from aeron.spark.columns import check_schema
 
     check_schema(schema, options)

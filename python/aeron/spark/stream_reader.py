@@ -1,7 +1,7 @@
 """``spark.readStream.format("aeron")``: the offsets of a live source, and its partitions on the workers.
 
-Spark creates one reader in the source process for offsets, and another one that it pickles for the workers. Only the
-first opens resources. They are not part of the reader: this module keeps them by the reader's id.
+Spark creates one reader in the source process for offsets, and another reader that it pickles for the workers. Only the
+first reader opens resources. The reader does not contain them: this module keeps them in a dictionary by reader id.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _live: dict[str, _pipeline.LiveSource] = {}
 
 
 class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The hooks that Spark calls, passed to the native source. Use it from one thread at a time."""
+    """Passes the calls of Spark's hooks to the native source. One thread at a time may use it."""
 
     def __init__(self, options: ReadStreamOptions, schema: StructType) -> None:
         self._options = options
@@ -53,8 +53,10 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._id = uuid.uuid4().hex
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The limit of a batch. Spark has only one limit, so the native source applies a limit of bytes besides
-        rows."""
+        """Returns the limit of a batch for Spark, which supports only one limit.
+
+        If both limits are set, the native source applies the limit of bytes too.
+        """
         if self._options.max_rows_per_trigger is not None:
             return ReadMaxRows(self._options.max_rows_per_trigger)
         if self._options.max_bytes_per_trigger is not None:
@@ -62,47 +64,51 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """``Trigger.AvailableNow``: from now on no batch goes beyond the data at its first query for offsets."""
+        """Prepares for ``Trigger.AvailableNow``.
+
+        No batch goes beyond the data that exists when Spark requests the end of the first batch.
+        """
         self._source().prepare_for_available_now()
 
     def initialOffset(self) -> dict[str, Any]:
-        """The empty set of positions of a new private archive, which does not exist yet."""
+        """Returns the offset of a new, empty private archive, which does not exist yet."""
         return _offset(self._source().initial_offset())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end offset of the next batch. Waits a moment for data."""
+        """Returns the end offset of the next batch. Waits up to 100 ms for data."""
         is_limited = not isinstance(limit, ReadAllAvailable)
         return _offset(self._source().latest_offset(_text(start), limited=is_limited))
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        """The report for :func:`aeron.spark.progress`. Spark calls this after every batch, so it also writes the
-        log."""
+        """Returns the report for :func:`aeron.spark.progress`. Also writes the log, because Spark calls this hook after
+        every batch."""
         source = self._source()
         _log_lines(source)
         return _offset(source.report())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The partitions of a batch. After a restart, Spark may call this before it asks for any offset."""
+        """Returns the partitions of a batch. After a restart, Spark may call this hook before it requests an offset."""
         source = self._source()
         pieces = source.partitions(_text(start), _text(end))
         _log_lines(source)
         return [AeronPartition(text) for text in pieces]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition. Each read returns the same rows."""
+        """Yields the rows of a partition. Each read yields the same rows."""
         return read_partition(partition, self._options, self._schema)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Marks data before `end` as no longer needed."""
+        """Permits the deletion of the data before `end`."""
         self._source().commit(_text(end))
 
     def stop(self) -> None:
-        """Ends recording. The recorded data stays for a restart."""
+        """Ends the recordings. The recorded data stays for a restart."""
         source = _live.get(self._id)
         if source is not None:
             _log_lines(source)
             source.close()
-            # Last: the handler of SIGTERM may run at any of these lines, and closes only the sources in `_live`.
+            # This is the last step, because the handler of SIGTERM may run before it. The handler closes only the
+            # sources in `_live`.
             _live.pop(self._id, None)
 
     def _source(self) -> _pipeline.LiveSource:
@@ -114,7 +120,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class RefusingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Replacement for a reader that cannot be created: each hook raises the reason.
+    """Replacement for a reader that cannot be created. Each hook raises the reason.
 
     If ``streamReader`` itself raised, Spark's source process would report its own ``UnboundLocalError`` instead.
     """
@@ -126,7 +132,7 @@ class RefusingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         raise self._reason
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The first hook that Spark calls."""
+        """Raises the reason. Spark calls this hook first."""
         self._refuse()
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -155,7 +161,7 @@ class RefusingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _open(options: ReadStreamOptions, schema: StructType) -> _pipeline.LiveSource:
-    """The native source for these options. It opens nothing before a batch is logged."""
+    """Returns the native source for these options. It opens nothing before Spark has logged a batch."""
     layout = None if options.value_schema is None else _pipeline.Layout(options.value_schema)
     return _pipeline.LiveSource(
         options.channel,
@@ -185,13 +191,13 @@ def _offset(text: str) -> dict[str, Any]:
 
 
 def _text(offset: dict[str, Any]) -> str:
-    """The canonical text of an offset. Python keeps the order of keys."""
+    """Returns the canonical text of an offset. Python keeps the order of the keys."""
     return json.dumps(offset, separators=(",", ":"))
 
 
 def _close_at_termination() -> None:
-    """Closes the sources on SIGTERM, by which Spark ends a source process: publishers must not wait for a dead
-    subscriber."""
+    """Installs a handler of SIGTERM that closes the sources. Spark ends a source process with SIGTERM, and publishers
+    must not wait for a dead subscriber."""
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminate)
 

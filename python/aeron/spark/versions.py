@@ -1,4 +1,4 @@
-"""The oldest supported version of PySpark, and its check."""
+"""The oldest supported version of PySpark, and the check of the version."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import re
 __all__ = ["OLDEST_PYSPARK", "check_pyspark"]
 
 OLDEST_PYSPARK = (4, 2)
-"""Before this version Spark did not pass the last offset to a source, so a restart could not find its archive."""
+"""Older versions of Spark do not pass the last offset to a source, so the source could not find its archive after a
+restart."""
 
 
 def check_pyspark(version: str) -> None:

@@ -1,4 +1,4 @@
-//! The `aeronarchive` command: an archive in the foreground, beside a driver or with one of its own.
+//! The `aeronarchive` command: an archive in the foreground, which uses a running driver or starts a driver.
 
 use aeron_agent::ShutdownSignalBarrier;
 use aeron_agent::console;
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::argument;
 use crate::program;
 
-/// Runs an archive in the foreground, as the command `aeronarchive`, until a signal ends it.
+/// Runs an archive in the foreground, as the command `aeronarchive` does, until a signal ends the archive.
 ///
 /// Args:
 ///     arguments: Arguments after the program's name. `None` takes them from `sys.argv`.
@@ -42,7 +42,7 @@ fn run(arguments: Vec<String>) -> i32 {
     }
 }
 
-/// Runs the archive. A driver of its own starts before it and ends after it.
+/// Runs the archive. If the archive has its own driver, the driver starts before the archive and ends after it.
 fn serve(run: &RunArchive, signals: &ShutdownSignalBarrier) -> i32 {
     if !run.is_with_driver {
         return run_archive(&run.sources, signals, || false);

@@ -1,6 +1,6 @@
-//! Arguments that are checked one by one, so that an error names its parameter, the value and the limits.
+//! Conversion of Python arguments. An error names the parameter, the value and the limits.
 //!
-//! The errors of PyO3's own conversions contain none of these, for example: `can't convert negative int to unsigned`.
+//! The errors of PyO3's own conversions name none of these. An example is `can't convert negative int to unsigned`.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -16,9 +16,9 @@ use crate::errors::raise;
 /// Longest text of a value in an error, in characters.
 const MAX_SHOWN: usize = 120;
 
-/// A type that Python code passes as an argument of a name.
+/// A Rust type into which an argument of a Python call is converted.
 pub trait Argument: Sized {
-    /// Converts the argument `name`.
+    /// Converts `value`, which is the argument of the parameter `name`.
     fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self>;
 }
 
@@ -68,7 +68,7 @@ impl Argument for String {
     fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
         let text = value.cast::<PyString>();
         let text = text.map_err(|_| wrong_type(value, name, "a str"))?;
-        // A str with half of a surrogate pair is a str, and cannot be encoded.
+        // A str may contain half of a surrogate pair. It cannot be encoded as UTF-8, so `to_str` raises.
         Ok(text.to_str()?.to_owned())
     }
 }
@@ -125,8 +125,7 @@ fn not_an_instance(value: &Bound<'_, PyAny>, name: &str, class: &Bound<'_, PyTyp
     wrong_type(value, name, &format!("an object of the class {class}"))
 }
 
-/// The error for the argument `name`, whose value is not `kind`: the text names the parameter, the value and what is
-/// valid.
+/// Returns the error for an argument that is not `kind`. The text names the parameter, the value and the valid kind.
 #[cold]
 pub fn wrong_type(value: &Bound<'_, PyAny>, name: &str, kind: &str) -> PyErr {
     raise(
@@ -135,12 +134,12 @@ pub fn wrong_type(value: &Bound<'_, PyAny>, name: &str, kind: &str) -> PyErr {
     )
 }
 
-/// The error for an argument whose use raised `error`: a `TypeError` of another library becomes one that names the
-/// parameter.
+/// Returns the error for an argument whose use raised `error`. A plain `TypeError`, such as one of another library, is
+/// replaced by an error that names the parameter.
 #[cold]
 pub fn named(error: PyErr, value: &Bound<'_, PyAny>, name: &str, kind: &str) -> PyErr {
     let py = value.py();
-    // The errors of this package are more precise.
+    // Subclasses of `TypeError`, such as those of this package, are already precise.
     if error.get_type(py).is(py.get_type::<PyTypeError>()) {
         return wrong_type(value, name, kind);
     }
@@ -166,7 +165,7 @@ fn not_an_integer(
     error
 }
 
-/// The value as Python shows it, cut if it is long.
+/// Returns the `repr` of the value, truncated to [`MAX_SHOWN`] characters.
 pub fn shown(value: &Bound<'_, PyAny>) -> String {
     let mut text = value.repr().map_or_else(
         |_| format!("<{}>", value.get_type()),
@@ -179,7 +178,7 @@ pub fn shown(value: &Bound<'_, PyAny>) -> String {
     text
 }
 
-/// For each parameter name a function for `#[pyo3(from_py_with = ...)]`.
+/// Defines one function for each parameter name, for use in `#[pyo3(from_py_with = ...)]`.
 macro_rules! parameters {
     ($($name:ident),* $(,)?) => {$(
         #[inline]

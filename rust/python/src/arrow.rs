@@ -1,4 +1,4 @@
-//! Arrow arrays in and out, through the Arrow C data interface.
+//! Converts between Rust's and Python's Arrow arrays, through the Arrow C data interface.
 
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -17,8 +17,9 @@ use pyo3::types::{PyCapsule, PyTuple};
 use crate::batch::PooledMessages;
 use crate::errors::raise;
 
-/// Name of the capsule that holds a schema.
+/// Name of a capsule that holds a schema, as the interface requires.
 const SCHEMA_CAPSULE: &std::ffi::CStr = c"arrow_schema";
+/// Name of a capsule that holds an array.
 const ARRAY_CAPSULE: &std::ffi::CStr = c"arrow_array";
 
 fn fields() -> Fields {
@@ -34,13 +35,14 @@ fn fields() -> Fields {
     .collect()
 }
 
-/// The schema of a batch.
+/// Returns the schema of a [`PyBatch`](crate::batch::PyBatch).
 pub fn schema_capsule(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let schema = FFI_ArrowSchema::try_from(DataType::Struct(fields())).map_err(value_error)?;
     Ok(PyCapsule::new_with_value(py, schema, SCHEMA_CAPSULE)?.into_any())
 }
 
-/// These messages of a batch as schema and array; all columns but the stream id refer to the batch's memory.
+/// Returns the messages `range` of a batch as a schema and an array. All columns except the stream id refer to the
+/// batch's memory.
 pub fn array_capsules<'py>(
     py: Python<'py>,
     batch: &Arc<PooledMessages>,
@@ -53,7 +55,7 @@ pub fn array_capsules<'py>(
     )
 }
 
-/// A record batch as schema and array, which share its memory.
+/// Returns a record batch as a schema and an array, which shares the record batch's memory.
 pub fn batch_capsules<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyTuple>> {
     capsules(py, StructArray::from(batch.clone()))
 }
@@ -65,13 +67,13 @@ fn capsules(py: Python<'_>, array: StructArray) -> PyResult<Bound<'_, PyTuple>> 
     PyTuple::new(py, [schema, array])
 }
 
-/// A schema that Arrow libraries can read.
+/// Returns a schema in a capsule that Arrow libraries can read.
 pub fn schema_capsule_of<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = FFI_ArrowSchema::try_from(schema).map_err(value_error)?;
     PyCapsule::new_with_value(py, schema, SCHEMA_CAPSULE)
 }
 
-/// The schema of an object with `__arrow_c_schema__`.
+/// Returns the schema of an object with `__arrow_c_schema__`.
 pub fn schema_of(object: &Bound<'_, PyAny>) -> PyResult<Schema> {
     let Some(method) = object.getattr_opt(pyo3::intern!(object.py(), "__arrow_c_schema__"))? else {
         return Err(raise("ArgumentTypeError", "an Arrow schema is needed"));
@@ -132,16 +134,15 @@ fn struct_array(
     StructArray::try_new_with_length(fields(), arrays, None, count)
 }
 
-/// A column without a copy.
+/// Returns a column as an Arrow buffer, without a copy.
 fn buffer<T>(batch: &Arc<PooledMessages>, column: &[T]) -> Buffer {
     let start = NonNull::from(column).cast();
-    // SAFETY: the column belongs to the batch. The buffer shares the ownership of the batch, and the batch is
-    // immutable.
+    // SAFETY: the column belongs to the batch. The buffer owns a reference to the batch, which is immutable.
     unsafe { Buffer::from_custom_allocation(start, size_of_val(column), Arc::clone(batch) as _) }
 }
 
-/// The array of an object with `__arrow_c_array__`; `None` for any other object. Raises `ValueError` for an
-/// inconsistent array. Not every inconsistency is detected, because the interface has no lengths of buffers.
+/// Returns the array of an object with `__arrow_c_array__`, and `None` for any other object. Raises `ValueError` for an
+/// inconsistent array. Not every inconsistency is found, because the interface does not pass the lengths of buffers.
 pub fn array_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrayRef>> {
     let py = object.py();
     let Some(method) = object.getattr_opt(pyo3::intern!(py, "__arrow_c_array__"))? else {
@@ -155,7 +156,8 @@ pub fn array_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrayRef>> {
     let array = array
         .pointer_checked(Some(ARRAY_CAPSULE))?
         .cast::<FFI_ArrowArray>();
-    // SAFETY: the names say what the capsules hold; the array is moved out and marked released, as the interface asks.
+    // SAFETY: the name states the type of the capsule's content. `from_raw` moves the array out and marks the capsule's
+    // array as released, as the interface requires.
     let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
     if array.is_released() {
         let reason =
@@ -173,7 +175,7 @@ pub fn array_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrayRef>> {
     Ok(Some(array))
 }
 
-/// Whether bytes and texts are contiguous, as readers of the batch require.
+/// Whether the offsets of all byte and text columns ascend. Readers slice the data at these offsets without a check.
 fn has_sound_offsets(array: &dyn Array) -> bool {
     match array.data_type() {
         DataType::Binary => array.as_binary::<i32>().value_offsets().is_sorted(),
@@ -188,7 +190,7 @@ fn has_sound_offsets(array: &dyn Array) -> bool {
     }
 }
 
-/// The description of a value in Arrow.
+/// Returns the exception for an error of the Arrow library.
 pub fn value_error(error: ArrowError) -> PyErr {
     raise("InvalidArgumentError", error.to_string())
 }

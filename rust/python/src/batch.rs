@@ -1,7 +1,7 @@
 //! [`PyBatch`]: many whole messages, copied once into memory that the batch owns.
 //!
-//! Memoryviews, numpy arrays and Arrow arrays of a batch refer to that memory and keep it alive. If there are no
-//! references to the memory of a batch any more, a later batch uses the memory again.
+//! Memoryviews, numpy arrays and Arrow arrays of a batch refer to that memory and keep it alive. After the last
+//! reference is dropped, a later batch reuses the memory.
 
 use std::ffi::CStr;
 use std::ops::Range;
@@ -19,18 +19,18 @@ use crate::argument::{self, named};
 use crate::buffers::{Exporter, Lent};
 use crate::errors::{from_client, raise};
 
-/// Memory of finished batches that is kept for later ones, for each subscription.
+/// Maximum number of dropped batches whose memory a subscription keeps for later batches.
 const POOLED_BATCHES: usize = 4;
-/// Batches longer than this are not kept, in bytes.
+/// Maximum payload of a batch whose memory is kept, in bytes.
 const POOLED_LENGTH: usize = 16 << 20;
 
-/// Memory for batches, used again and again. Thread-safe, and never waits: in a forked child the lock may be held by a
-/// thread that the child does not have.
+/// Memory of dropped batches, for reuse. Thread-safe. It never waits for its lock, because in a forked child the lock
+/// may be held by a thread that the child does not have.
 #[derive(Default)]
 pub struct Pool(Mutex<Vec<Messages>>);
 
 impl Pool {
-    /// An empty batch.
+    /// Returns an empty batch, with pooled memory if there is some.
     pub fn take(&self) -> Messages {
         let pooled = self.0.try_lock().ok().and_then(|mut free| free.pop());
         let mut messages = pooled.unwrap_or_default();
@@ -68,14 +68,14 @@ impl Drop for PooledMessages {
     }
 }
 
-/// Whether every message between these offsets is a whole number of records of this length.
+/// Whether the length of every message between these offsets is a multiple of `record_length`.
 fn consist_of_records(offsets: &[i32], record_length: usize) -> bool {
     let is_whole =
         |length: i32| record_length > 0 && (length as usize).is_multiple_of(record_length);
     let [first, second, ..] = *offsets else {
         return record_length > 0;
     };
-    // By far the most frequent case, and without a division for each message.
+    // Usually all messages have the same length. Then one division is enough.
     let length = second - first;
     if offsets.windows(2).all(|pair| pair[1] - pair[0] == length) {
         return is_whole(length);
@@ -83,21 +83,21 @@ fn consist_of_records(offsets: &[i32], record_length: usize) -> bool {
     offsets.iter().all(|offset| is_whole(offset - first))
 }
 
-/// The module, imported once.
+/// Returns the module `numpy`, which is imported at the first call.
 fn numpy(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     static NUMPY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let import = || py.import("numpy").map(Bound::unbind);
     Ok(NUMPY.get_or_try_init(py, import)?.bind(py))
 }
 
-/// One column of some messages as memory for Python.
+/// One column of the messages `range` of a batch, as memory that is lent to Python.
 struct Column {
     batch: Arc<PooledMessages>,
     range: Range<usize>,
     kind: ColumnKind,
 }
 
-/// Offsets of a slice, which begin with 0.
+/// Offsets of a slice of a batch. They begin with 0, so they are a copy.
 struct Offsets(Vec<i32>);
 
 impl Lent for Offsets {
@@ -157,7 +157,7 @@ impl Lent for Column {
     }
 }
 
-/// Offsets of these messages in the batch, and the end of the last one.
+/// Returns the offsets of the messages `range` in the batch's payload, and the end of the last message.
 fn offsets_of<'a>(messages: &'a Messages, range: &Range<usize>) -> &'a [i32] {
     &messages.offsets()[range.start..=range.end]
 }
@@ -169,12 +169,12 @@ fn payload_of<'a>(messages: &'a Messages, range: &Range<usize>) -> &'a [u8] {
 
 /// Many whole messages in contiguous memory.
 ///
-/// Immutable, so thread-safe; its views stay valid as long as they are referenced.
+/// Immutable, so thread-safe. A view keeps the memory of the batch alive.
 ///
 /// `batch[i]` is the payload of a message as a read-only memoryview. `batch[i:j]` is a batch of the
-/// messages between, which shares the memory of the whole batch. A slice with another step than 1 is a
-/// copy. Batches compare by their messages, and a pickled batch has a copy of them. pyarrow and other Arrow
-/// libraries read a batch without a copy.
+/// messages from `i` to `j - 1`, which shares the memory of the whole batch. A slice with a step other than
+/// 1 is a copy. Two batches are equal if their messages are equal, and a pickled batch has a copy of its
+/// messages. pyarrow and other Arrow libraries read a batch without a copy.
 ///
 /// Example:
 ///     ```python
@@ -184,7 +184,7 @@ fn payload_of<'a>(messages: &'a Messages, range: &Range<usize>) -> &'a [u8] {
 #[pyclass(frozen, module = "aeron", name = "Batch", sequence)]
 pub struct PyBatch {
     shared: Arc<PooledMessages>,
-    /// The messages of `shared` that the batch has.
+    /// Indexes of the batch's messages in `shared`.
     range: Range<usize>,
     stream_id: i32,
 }
@@ -202,7 +202,7 @@ impl PyBatch {
         }
     }
 
-    /// A batch of these columns.
+    /// Creates a batch from its columns.
     fn of_columns(columns: Columns, stream_id: i32) -> PyResult<Self> {
         let messages = Messages::from_columns(columns).map_err(|error| from_client(&error))?;
         Ok(Self::of(messages, Weak::new(), stream_id))
@@ -220,7 +220,7 @@ impl PyBatch {
         payload_of(self.messages(), &self.range)
     }
 
-    /// Positions, session ids and reserved values.
+    /// Returns positions, session ids and reserved values.
     fn columns(&self) -> (&[i64], &[i32], &[i64]) {
         let (messages, range) = (self.messages(), &self.range);
         (
@@ -230,7 +230,7 @@ impl PyBatch {
         )
     }
 
-    /// Offsets that begin with 0.
+    /// Returns a copy of the offsets, which begins with 0 for a slice too.
     fn own_offsets(&self) -> Vec<i32> {
         let offsets = offsets_of(self.messages(), &self.range);
         let first = offsets.first().copied().unwrap_or_default();
@@ -264,7 +264,7 @@ impl PyBatch {
         Exporter::view(py, Arc::new(message)).map(|(_, view)| view)
     }
 
-    /// The messages of a slice: with step 1 they share the memory, else they are copied.
+    /// Returns a batch of the messages of a slice. If the step is 1, the batch shares the memory; else it is a copy.
     fn slice(&self, slice: &Bound<'_, PySlice>) -> PyResult<Self> {
         let part = slice.indices(self.range.len() as isize)?;
         if part.step == 1 {
@@ -280,7 +280,7 @@ impl PyBatch {
         self.gather(places.map(|place| place as usize))
     }
 
-    /// A copy of the messages at these places of the shared memory.
+    /// Returns a copy of the messages with these indexes in `shared`.
     fn gather(&self, places: impl Iterator<Item = usize> + Clone) -> PyResult<Self> {
         let messages = self.messages();
         let message = |place| messages.message(place).unwrap_or_default();
@@ -306,14 +306,14 @@ impl PyBatch {
         };
         for place in places {
             columns.data.extend_from_slice(message(place));
-            // Not longer than the batch, whose offsets have 32 bits.
+            // The copy is not longer than the batch, whose offsets have 32 bits.
             columns.offsets.push(columns.data.len() as i32);
         }
         Self::of_columns(columns, self.stream_id)
     }
 }
 
-/// Numbers as bytes, little-endian, for a pickle.
+/// Defines the conversions between numbers and little-endian bytes, for pickles.
 macro_rules! little_endian {
     ($name:ident, $numbers:ident, $type:ty) => {
         fn $name(numbers: &[$type]) -> Vec<u8> {
@@ -367,7 +367,8 @@ impl PyBatch {
         self.range.len()
     }
 
-    /// The payload of a message, as a read-only memoryview; for a slice a batch. Negative indexes count from the end.
+    /// Returns the payload of a message as a read-only memoryview; for a slice, a batch. Negative indexes count from
+    /// the end.
     fn __getitem__<'py>(
         &self,
         py: Python<'py>,
@@ -379,7 +380,7 @@ impl PyBatch {
         }
     }
 
-    /// Whether both batches have the same messages from the same places of the same streams.
+    /// Whether both batches have the same payloads, positions, session ids, reserved values and stream id.
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         let Ok(other) = other.cast::<Self>() else {
             return false;
@@ -414,7 +415,7 @@ impl PyBatch {
         unsafe { Bound::from_owned_ptr_or_err(slf.py(), ffi::PySeqIter_New(slf.as_ptr())) }
     }
 
-    /// All payloads, one after another: a read-only memoryview of bytes.
+    /// All payloads, without gaps between them: a read-only memoryview of bytes.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, ColumnKind::Payload)
@@ -469,13 +470,13 @@ impl PyBatch {
     /// Returns the payloads as a numpy array of records, without a copy.
     ///
     /// Args:
-    ///     dtype: A numpy dtype; each message is a whole number of its records.
+    ///     dtype: A numpy dtype. The length of each message must be a multiple of the dtype's length.
     ///
     /// Returns:
     ///     A read-only array.
     ///
     /// Raises:
-    ///     InvalidArgumentError: If a message is not a whole number of records.
+    ///     InvalidArgumentError: If the length of a message is not a multiple of the dtype's length.
     ///     ArgumentTypeError: If `dtype` is not a dtype.
     ///
     /// Example:
@@ -507,12 +508,13 @@ impl PyBatch {
         numpy.call_method1(intern!(py, "frombuffer"), (self.payload(py)?, dtype))
     }
 
-    /// The Arrow schema: a struct of payload, position, session_id, stream_id and reserved_value.
+    /// Returns the Arrow schema: a struct of payload, position, session_id, stream_id and reserved_value.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         crate::arrow::schema_capsule(py)
     }
 
-    /// The batch as an Arrow struct array, whose payload is not copied. A requested schema is not looked at.
+    /// Returns the batch as an Arrow struct array, without a copy of the payload. A requested schema is ignored, which
+    /// the interface permits.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_array__<'py>(
         &self,

@@ -1,7 +1,7 @@
 //! Borrows the bytes of Python objects, and lends memory of this module to Python.
 //!
-//! [`View`] is a borrow of anything with the buffer protocol, on the stack. [`Exporter`] lends memory to Python: the
-//! memory is kept alive by what the exporter owns, for as long as any view of it exists, so no view can dangle.
+//! [`View`] borrows the bytes of any object with the buffer protocol. [`Exporter`] lends memory to Python. The exporter
+//! owns the memory, and each Python view of the memory keeps the exporter alive, so no view can dangle.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -23,21 +23,22 @@ const BYTES_LIKE: &str =
 /// Copies of more bytes than this release the GIL.
 pub const LARGE_COPY_LENGTH: usize = 1 << 20;
 
-/// A buffer borrowed from a Python object; given back when dropped.
+/// A buffer borrowed from a Python object, and released when the view is dropped.
 pub struct View<'py> {
     buffer: ffi::Py_buffer,
     _py: Python<'py>,
 }
 
 impl<'py> View<'py> {
-    /// The object's bytes in one piece.
+    /// Borrows the object's bytes, which must be contiguous.
     ///
     /// # Errors
-    /// `BufferError` or `TypeError` if the object has no such bytes, `TypeError` if they are addresses and not values.
+    /// `BufferError` or `TypeError` if the object has no contiguous bytes. `TypeError` if the bytes are addresses of
+    /// the values, and not the values.
     pub fn bytes_of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         match Self::acquire(object, ffi::PyBUF_ND | ffi::PyBUF_FORMAT) {
             Ok(view) => view.without_addresses(object),
-            // Some types have bytes and no format: numpy's dates, for instance.
+            // Some types, such as numpy's dates, have bytes but no format.
             Err(_) => {
                 let view = Self::acquire(object, ffi::PyBUF_SIMPLE)?;
                 match has_objects(object) {
@@ -54,7 +55,7 @@ impl<'py> View<'py> {
         Self::bytes_of(object).map_err(|error| named(error, object, &name(), BYTES_LIKE))
     }
 
-    /// The object's memory with its shape, strides and format.
+    /// Borrows the object's memory with its shape, strides and format.
     ///
     /// # Errors
     /// As [`bytes_of`](Self::bytes_of).
@@ -78,15 +79,16 @@ impl<'py> View<'py> {
             return Err(PyErr::fetch(object.py()));
         }
         Ok(Self {
-            // SAFETY: filled, as the call succeeded.
+            // SAFETY: the call has succeeded, so Python has filled the buffer.
             buffer: unsafe { buffer.assume_init() },
             _py: object.py(),
         })
     }
 
-    /// The bytes from the first one on. For memory with gaps use [`shape`](Self::shape) and [`strides`](Self::strides).
+    /// Returns the bytes of contiguous memory. For memory with gaps use [`shape`](Self::shape) and
+    /// [`strides`](Self::strides).
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the exporter keeps `len` bytes at `buf` until the view is given back.
+        // SAFETY: the object keeps `len` bytes at `buf` alive until the view is released.
         unsafe { bytes_at(self.buffer.buf.cast(), self.buffer.len as usize) }
     }
 
@@ -95,27 +97,27 @@ impl<'py> View<'py> {
         self.buffer.buf.cast()
     }
 
-    /// Items in each dimension.
+    /// Number of items in each dimension.
     pub fn shape(&self) -> &[isize] {
         self.dimensions(self.buffer.shape)
     }
 
-    /// Bytes between items in each dimension.
+    /// Distance between the starts of two items in each dimension, in bytes.
     pub fn strides(&self) -> &[isize] {
         self.dimensions(self.buffer.strides)
     }
 
-    /// Bytes of an item.
+    /// Length of an item, in bytes.
     pub fn item_size(&self) -> usize {
         self.buffer.itemsize as usize
     }
 
-    /// The items' format in the language of `struct`; `B` when the exporter gives none.
+    /// Format of an item, as the module `struct` writes it; `B` if the object has no format.
     pub fn format(&self) -> &str {
         if self.buffer.format.is_null() {
             return "B";
         }
-        // SAFETY: a zero-terminated text that lives as long as the view.
+        // SAFETY: the format is a zero-terminated text that is valid as long as the view.
         unsafe { CStr::from_ptr(self.buffer.format) }
             .to_str()
             .unwrap_or("?")
@@ -125,21 +127,24 @@ impl<'py> View<'py> {
         if first.is_null() {
             return &[];
         }
-        // SAFETY: the exporter gives `ndim` numbers.
+        // SAFETY: the buffer protocol guarantees `ndim` numbers at this address.
         unsafe { std::slice::from_raw_parts(first, self.buffer.ndim as usize) }
     }
 }
 
 impl Drop for View<'_> {
     fn drop(&mut self) {
-        // SAFETY: acquired by PyObject_GetBuffer and not given back yet; `_py` shows that the interpreter is attached.
+        // SAFETY: PyObject_GetBuffer acquired the buffer, which is released only here. `_py` shows that the thread is
+        // attached to the interpreter.
         unsafe { ffi::PyBuffer_Release(&mut self.buffer) }
     }
 }
 
-/// Whether an item of this format holds an address: of a Python object (`O`), of a text of C (`z`, `Z`), or any other.
+/// Whether an item of this format contains an address: of a Python object (`O`), of a C string (`z`, `Z`), or any
+/// other.
 ///
-/// Names of fields stand between colons and may hold any letter; `Zd`, `Zf` and `Zg` are complex numbers.
+/// Names of fields are between colons and may contain any letter, so they are skipped. `Zd`, `Zf` and `Zg` are complex
+/// numbers.
 fn names_addresses(format: &str) -> bool {
     let is_address = |text: &str| {
         let mut letters = text.chars().peekable();
@@ -155,7 +160,7 @@ fn names_addresses(format: &str) -> bool {
     format.split(':').step_by(2).any(is_address)
 }
 
-/// Whether the object is a numpy array of Python objects, or of another type whose items lie elsewhere.
+/// Whether the object is a numpy array whose memory contains references to Python objects and not the values.
 pub fn has_objects(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();
     let has_objects = object
@@ -184,10 +189,10 @@ pub fn has_buffer(object: &Bound<'_, PyAny>) -> bool {
     unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) != 0 }
 }
 
-/// The bytes at `start`, where an empty piece may have no address.
+/// Returns the `len` bytes at `start`. If `len` is 0, `start` may be null.
 ///
 /// # Safety
-/// `len` readable bytes at `start` for as long as the result is used.
+/// `len` bytes at `start` must be readable for as long as the result is used.
 unsafe fn bytes_at<'a>(start: *const u8, len: usize) -> &'a [u8] {
     if len == 0 {
         return &[];
@@ -196,8 +201,8 @@ unsafe fn bytes_at<'a>(start: *const u8, len: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(start, len) }
 }
 
-/// Calls `f` with the bytes of the argument `name`. `bytes` are borrowed directly, which is a third faster than the
-/// buffer protocol.
+/// Calls `f` with the bytes of the argument `name`. An object of the type `bytes` is borrowed directly, which is a
+/// third faster than the buffer protocol.
 #[inline]
 pub fn with_bytes<R>(
     object: &Bound<'_, PyAny>,
@@ -212,15 +217,15 @@ pub fn with_bytes<R>(
 
 /// Memory that an [`Exporter`] lends.
 pub trait Lent: Send + Sync + 'static {
-    /// The address of the first byte; it does not change.
+    /// Address of the first byte. The address never changes.
     fn start(&self) -> *mut u8;
-    /// Bytes.
+    /// Length in bytes.
     fn len(&self) -> usize;
-    /// Whether Python may write.
+    /// Whether Python may write into the memory.
     fn is_writable(&self) -> bool {
         false
     }
-    /// The items' format in the language of `struct`, and their size.
+    /// Format of an item, as the module `struct` writes it, and its length in bytes.
     fn items(&self) -> (&'static CStr, usize) {
         (c"B", 1)
     }
@@ -248,7 +253,7 @@ impl Exporter {
         }
     }
 
-    /// A memoryview of the memory, and its exporter.
+    /// Returns an exporter of the memory and a memoryview of it.
     pub fn view(
         py: Python<'_>,
         memory: Arc<dyn Lent>,
@@ -281,20 +286,21 @@ impl Exporter {
         if this.expired.load(Ordering::Acquire) {
             return Err(raise(
                 "ViewError",
-                "this memory is no longer lent: copy it while it is",
+                "this memory is released: copy the bytes before its handler returns or its claim ends",
             ));
         }
         let read_only = c_int::from(!this.memory.is_writable());
         let start: *mut c_void = this.memory.start().cast();
         let len = this.memory.len() as ffi::Py_ssize_t;
-        // SAFETY: Python passes a writable `view`; the memory outlives it, because the view owns a reference to `slf`.
+        // SAFETY: Python passes a writable `view`. The view owns a reference to `slf`, so the memory outlives the view.
         let result =
             unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, len, read_only, flags) };
         if result != 0 {
             return Err(PyErr::fetch(slf.py()));
         }
         let (format, _) = this.memory.items();
-        // SAFETY: `view` was just filled; shape and item size live in the exporter, which outlives the view, unchanged.
+        // SAFETY: `view` was just filled. Shape and item size are fields of the exporter, which outlives the view. They
+        // never change.
         unsafe {
             (*view).itemsize = this.item_size;
             if !(*view).format.is_null() {

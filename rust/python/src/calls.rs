@@ -10,7 +10,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-/// The callee may use the place before the arguments, for a bound method's `self`.
+/// Flag of `PyObject_Vectorcall`: the callee may overwrite the place before the first argument, for a bound method's
+/// `self`.
 const ARGUMENTS_OFFSET: usize = 1 << (usize::BITS - 1);
 
 /// Calls `function(*arguments)`.
@@ -25,8 +26,8 @@ pub fn call<'py>(
     call_with(function, &mut places)
 }
 
-/// Calls `function(first, second)` without a tuple for the arguments, which would cost a quarter of a short handler's
-/// call.
+/// Calls `function(first, second)` without a tuple for the arguments. Building a tuple would take a quarter of the time
+/// of a call of a short handler.
 #[inline]
 pub fn call_with_two<'py>(
     function: &Bound<'py, PyAny>,
@@ -39,7 +40,8 @@ pub fn call_with_two<'py>(
     )
 }
 
-/// Calls `function` with the objects in all places but the first; they are alive.
+/// Calls `function` with the objects in all places except the first, which is reserved for the callee. The objects must
+/// be alive.
 #[inline]
 fn call_with<'py>(
     function: &Bound<'py, PyAny>,
@@ -47,8 +49,8 @@ fn call_with<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let count = places.len() - 1;
     let stop = StopOnUnwind;
-    // SAFETY: function and arguments are alive and the GIL is held; the arguments follow the place that the flag offers
-    // to the callee; the result is a new reference or null.
+    // SAFETY: function and arguments are alive, and the GIL is held. The arguments follow the place that the callee may
+    // overwrite. The result is a new reference or null.
     let result = unsafe {
         let first = places.as_mut_ptr().add(1);
         PyObject_Vectorcall(
@@ -59,11 +61,11 @@ fn call_with<'py>(
         )
     };
     std::mem::forget(stop);
-    // SAFETY: a new reference, or null with an exception set.
+    // SAFETY: the result is a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(function.py(), result) }
 }
 
-/// Drops what a handler returned inside a [`call`], because its finalizer may run when the interpreter ends.
+/// Drops the result of a handler inside a [`call`], because the interpreter may end while the result's finalizer runs.
 pub fn drop_in_python(result: Bound<'_, PyAny>) {
     if result.is_none() {
         return;
@@ -75,8 +77,10 @@ pub fn drop_in_python(result: Bound<'_, PyAny>) {
     }
 }
 
-/// Passes an error for which no caller waits to `sys.unraisablehook`. A hook that the program has set is run by
-/// [`call`], because it may run when the interpreter ends. Its argument has the usual attributes.
+/// Passes an error for which no caller waits to `sys.unraisablehook`.
+///
+/// A hook of the program runs inside a [`call`], because the interpreter may end while the hook runs. The hook's
+/// argument has the usual attributes.
 pub fn show_unraisable(py: Python<'_>, error: PyErr, object: Option<&Bound<'_, PyAny>>) {
     let show = || -> PyResult<bool> {
         let sys = py.import("sys")?;
@@ -107,7 +111,7 @@ pub fn show_unraisable(py: Python<'_>, error: PyErr, object: Option<&Bound<'_, P
 // As in CPython's headers, except that the function may unwind. Do not add a function that pyo3 declares too: the
 // linker would merge both declarations into one that does not unwind.
 unsafe extern "C-unwind" {
-    /// In the stable ABI since 3.12 only, but exported by every CPython since 3.9 in this form.
+    /// Part of the stable ABI since 3.12 only, but every CPython since 3.9 exports this function in this form.
     pub fn PyObject_Vectorcall(
         function: *mut ffi::PyObject,
         arguments: *const *mut ffi::PyObject,
@@ -127,15 +131,15 @@ impl<'py, T> CallArguments<'py> for T where
 {
 }
 
-/// Runs `f` on a thread of this module. There, Python code also runs outside of [`call`]: finalizers of dropped objects
-/// and hooks for errors.
+/// Runs `f` on a thread of this module, and stops the thread if the interpreter unwinds its stack. Needed because
+/// Python code also runs outside of [`call`], for instance finalizers of dropped objects and hooks for errors.
 pub fn stopping_on_unwind(f: impl FnOnce()) {
     let stop = StopOnUnwind;
     f();
     std::mem::forget(stop);
 }
 
-/// Stops the thread when the interpreter unwinds its stack. A panic continues.
+/// Stops the thread if the interpreter unwinds its stack. A panic of Rust code is not stopped.
 struct StopOnUnwind;
 
 impl Drop for StopOnUnwind {

@@ -1,4 +1,4 @@
-//! [`PyChannelUriBuilder`]: channels made from typed values.
+//! [`PyChannelUriBuilder`]: builds channel URIs from typed values.
 
 use aeron_protocol::uri::{ChannelUri, ChannelUriBuilder, Media, UriError, key};
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use pyo3::types::{PyBool, PyDict, PyString, PyType};
 use crate::argument::{self, Argument, wrong_type};
 use crate::errors::raise;
 
-/// A channel as an argument: text, or anything that `str` makes one of.
+/// A channel as an argument: a `str` or a `ChannelUriBuilder`.
 pub struct Channel(pub String);
 
 impl Argument for Channel {
@@ -28,13 +28,13 @@ impl Argument for Channel {
 
 /// Builds a channel URI from typed values. One thread at a time may use it: it is not thread-safe.
 ///
-/// Keywords are the names of the channel's parameters with `_` for `-`. Sizes are bytes or texts such as
-/// `"64k"`, durations are nanoseconds or texts such as `"5s"`. Each value is checked when it is set.
+/// Keywords are the names of the channel's parameters, with `_` in place of `-`. Sizes are bytes or texts
+/// such as `"64k"`, durations are nanoseconds or texts such as `"5s"`. Each value is checked when it is set.
 ///
 /// Args:
 ///     media: `"ipc"` or `"udp"`.
 ///     spy: Whether the channel has the prefix `aeron-spy:`.
-///     parameters: Parameters of the channel; the page of channel parameters lists all.
+///     parameters: Parameters of the channel. The page of channel parameters lists them all.
 ///
 /// Raises:
 ///     InvalidArgumentError: If the media or a parameter is not known.
@@ -49,14 +49,14 @@ pub struct PyChannelUriBuilder {
     builder: ChannelUriBuilder,
 }
 
-/// A pickled builder: whether it has the spy prefix, and its parameters.
+/// The state of a pickled builder: whether it has the spy prefix, and its parameters.
 type PickledBuilder = (bool, Vec<(String, String)>);
 
 fn uri_error(error: UriError) -> PyErr {
     raise("InvalidChannelError", error.to_string())
 }
 
-/// The parameter of this Python name.
+/// Returns the parameter for a Python keyword.
 fn key_of(name: &str) -> PyResult<&'static str> {
     let name = name.replace('_', "-");
     let known = key::ALL.iter().find(|key| **key == name);
@@ -68,7 +68,7 @@ fn key_of(name: &str) -> PyResult<&'static str> {
     })
 }
 
-/// The text of the parameter `name`: of a bool, an integer or a str.
+/// Returns the text of `value`, which is a bool, an integer or a str. `name` is the name of the parameter, for errors.
 fn text_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
     if let Ok(value) = value.cast::<PyBool>() {
         return Ok(value.is_true().to_string());
@@ -112,7 +112,7 @@ impl PyChannelUriBuilder {
         Ok(this)
     }
 
-    /// Makes a builder with the parameters of a channel.
+    /// Creates a builder with the parameters of a channel.
     ///
     /// Args:
     ///     channel: A channel URI.
@@ -171,7 +171,9 @@ impl PyChannelUriBuilder {
         self.builder.clear();
     }
 
-    /// Lets the publication start at a position: sets term length, both term ids and the term offset.
+    /// Sets the position at which a publication starts.
+    ///
+    /// The method sets the parameters `term-length`, `init-term-id`, `term-id` and `term-offset`.
     ///
     /// Args:
     ///     position: Position in bytes, a multiple of 32.
@@ -195,10 +197,10 @@ impl PyChannelUriBuilder {
     /// Sets flow control by the slowest receiver (`fc=min`).
     ///
     /// Args:
-    ///     group_min_size: Number of receivers that make the publication connected. `None` is the driver's
-    ///         setting.
-    ///     receiver_timeout_ns: Nanoseconds without a status message after which a receiver is gone. `None` is
-    ///         the driver's setting.
+    ///     group_min_size: Number of receivers that must be present before the publication is connected. `None`
+    ///         stands for the driver's setting.
+    ///     receiver_timeout_ns: Nanoseconds without a status message after which flow control removes a
+    ///         receiver. `None` stands for the driver's setting.
     ///
     /// Returns:
     ///     The builder itself.
@@ -218,14 +220,14 @@ impl PyChannelUriBuilder {
         Ok(slf)
     }
 
-    /// Sets flow control by the slowest receiver that has a group tag (`fc=tagged`).
+    /// Sets flow control by the slowest receiver with the group tag (`fc=tagged`).
     ///
     /// Args:
-    ///     group_tag: Group tag of the receivers. `None` is the driver's setting.
-    ///     group_min_size: Number of receivers that make the publication connected. `None` is the driver's
-    ///         setting.
-    ///     receiver_timeout_ns: Nanoseconds without a status message after which a receiver is gone. `None` is
-    ///         the driver's setting.
+    ///     group_tag: Group tag of the receivers. `None` stands for the driver's setting.
+    ///     group_min_size: Number of receivers with the tag that must be present before the publication is
+    ///         connected. `None` stands for the driver's setting.
+    ///     receiver_timeout_ns: Nanoseconds without a status message after which flow control removes a
+    ///         receiver. `None` stands for the driver's setting.
     ///
     /// Returns:
     ///     The builder itself.
@@ -262,7 +264,7 @@ impl PyChannelUriBuilder {
         self.builder.build().to_string()
     }
 
-    /// Pickles the builder by its parts: the text of a channel that is not finished cannot be parsed.
+    /// Pickles the parameters and not the URI, because the URI of an incomplete channel cannot be parsed.
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> (Bound<'py, PyType>, (&'static str,), PickledBuilder) {

@@ -1,7 +1,7 @@
-//! [`PyBufferClaim`]: a frame of the log that Python fills.
+//! [`PyBufferClaim`]: a claimed frame of the log, which Python fills.
 //!
-//! A view of the log would stay writable as long as any slice or array of it exists, also over messages that were
-//! committed. So the view is private memory, unless the program asks for the log itself.
+//! A view of the log would stay writable as long as any slice or array of it exists, even after the message was
+//! committed. So the view is private memory, unless the program passes `direct=True`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,16 +16,16 @@ use crate::buffers::{Exporter, Lent};
 use crate::errors::raise;
 use crate::fork::OfProcess;
 
-/// Something that claims are made in. A handle that keeps the log alive.
+/// A publication in whose log a frame was claimed. It keeps the log alive.
 pub trait ClaimedIn: Send + Sync + 'static {
     fn attach(&self, frame: ClaimedFrame) -> Claim<'_, SharedBuffer>;
 }
 
 /// A claimed frame of the log: a context manager around a writable memoryview of its payload.
 ///
-/// The end of the block commits the message. If the block raises, or the claim is dropped, the message is
-/// aborted. Subscribers wait for the claim, so finish it soon. One thread at a time may use it: it is not
-/// thread-safe.
+/// The end of the `with` block commits the message. If the block raises, or the claim is dropped, the
+/// message is aborted. Subscribers cannot read past an open claim, so commit or abort it soon. One thread at
+/// a time may use it: it is not thread-safe.
 ///
 /// The view is private memory, all zero at first, which the commit copies into the log. Slices and arrays
 /// of the view stay usable after the block, and do not change the message. With `direct=True` the view is
@@ -49,11 +49,11 @@ struct ClaimState {
     frame: Mutex<Option<ClaimedFrame>>,
     exporter: Py<Exporter>,
     view: Py<PyAny>,
-    /// Memory that the commit copies into the log; `None` if the view is the log.
+    /// Memory of the view, which the commit copies into the log; `None` if the view is the log itself.
     private: Option<SharedBuffer>,
 }
 
-/// The memory of a claim's view: the payload in the log, or a private copy of it.
+/// The memory of a claim's view: the payload in the log, or private memory.
 struct ClaimedPayload {
     memory: SharedBuffer,
     offset: usize,
@@ -62,7 +62,7 @@ struct ClaimedPayload {
 
 impl Lent for ClaimedPayload {
     fn start(&self) -> *mut u8 {
-        // The claim lies within its term.
+        // The address cannot be outside the term, because `new` checks the range of the claim.
         self.memory.as_ptr().wrapping_add(self.offset)
     }
 
@@ -95,7 +95,7 @@ impl PyBufferClaim {
             length,
         };
         debug_assert!(payload.offset + length <= payload.memory.len());
-        // If Python has no memory for a view, the claim is dropped, which aborts it.
+        // If Python has no memory for a view, the claim is dropped. Dropping a claim aborts the message.
         let (exporter, view) = Exporter::view(py, Arc::new(payload))?;
         let frame = Mutex::new(Some(claim.detach()));
         let inner = ClaimState {
@@ -131,7 +131,7 @@ impl PyBufferClaim {
             *slot = Some(claim.detach());
             Some(())
         };
-        // The exception is made without the lock: that may run code which uses the claim.
+        // The lock is released first, because creating the exception may run Python code that uses the claim.
         change_frame().ok_or_else(finished)
     }
 }
@@ -159,7 +159,7 @@ impl PyBufferClaim {
         Ok(self.inner.get()?.view.clone_ref(py))
     }
 
-    /// Commits, or aborts when the block raised. A claim that the block finished itself stays as it is.
+    /// Commits the message, or aborts it if the block raised. Does nothing if the block has already done so.
     fn __exit__(
         &self,
         py: Python<'_>,
@@ -178,7 +178,7 @@ impl PyBufferClaim {
 
     /// The payload: a writable memoryview, which is released when the claim is finished.
     ///
-    /// See the class about slices of it.
+    /// `BufferClaim` describes what happens to slices of the view.
     #[getter]
     fn view(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(self.inner.get()?.view.clone_ref(py))
@@ -234,7 +234,7 @@ impl PyBufferClaim {
         self.length
     }
 
-    /// A claim is true, whatever its length; the other results of `try_claim` are false.
+    /// A claim is true, even with length 0. The other results of `try_claim` are false.
     fn __bool__(&self) -> bool {
         true
     }
@@ -245,7 +245,7 @@ impl PyBufferClaim {
         self.position
     }
 
-    /// Sets the frame's reserved value, which is 0 at first.
+    /// Sets the frame's reserved value. The default is 0.
     ///
     /// Args:
     ///     value: A 64-bit integer.
@@ -259,7 +259,7 @@ impl PyBufferClaim {
         self.with_claim(|claim| claim.set_reserved_value(value))
     }
 
-    /// Sets the frame's flags, which are those of an unfragmented message (0xC0) at first.
+    /// Sets the frame's flags. The default is 0xC0, the flags of an unfragmented message.
     ///
     /// Args:
     ///     flags: The flags, 0 to 255.

@@ -27,9 +27,9 @@ use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
 ///
 /// The constructor, also known as `aeron.connect`, waits for the driver. In a coroutine write `async with
 /// aeron.async_connect(driver) as client:` instead. `async with aeron.connect(driver)` works too, but
-/// `connect` has waited, and has stopped the event loop, before `async with` gets the client.
+/// `connect` blocks the event loop until the driver responds.
 ///
-/// A context manager that closes the client, and with it everything that was opened through it. The client
+/// A context manager that closes the client, and everything that was opened through the client. The client
 /// stays open as long as a publication, a subscription, a counter or a pending operation refers to it.
 /// Closing the client releases its handlers. If a client is dropped without being closed, its handlers are
 /// no longer called. Thread-safe.
@@ -39,21 +39,30 @@ use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
 ///         names.
 ///     driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
 ///     keepalive_interval_ns: Nanoseconds between keepalives. Default: `500000000`.
-///     idle_sleep_duration_ns: Longest sleep of the idle conductor, in nanoseconds.
-///     awaiting_sleep_duration_ns: Longest sleep of a call that waits for the driver, in nanoseconds.
-///     resource_linger_duration_ns: Nanoseconds until the memory of closed resources is unmapped.
-///     close_linger_duration_ns: Nanoseconds that the close waits for the users of mapped memory.
-///     pre_touch_mapped_memory: Whether the pages of mapped files are touched at once.
-///     client_name: Name of the client in the counters.
-///     use_conductor_agent_invoker: Whether the client has no threads: the program calls `do_work`.
-///     max_idle_park_ns: Longest park of an idle wait, in nanoseconds.
-///     error_handler: Called as `error_handler(error)` with errors for which no call waits.
-///     on_available_image: Called as `on_available_image(image)` with each new image.
-///     on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended.
+///     idle_sleep_duration_ns: Sleep of the conductor between two duty cycles, in nanoseconds. Default:
+///         `AERON_CLIENT_IDLE_SLEEP_DURATION`, or `16000000`.
+///     awaiting_sleep_duration_ns: Sleep between two checks in a call that waits for the driver, in
+///         nanoseconds. Default: `1000000`.
+///     resource_linger_duration_ns: Nanoseconds for which the memory of an ended image stays mapped. Default:
+///         `AERON_CLIENT_RESOURCE_LINGER_DURATION`, or `3000000000`.
+///     close_linger_duration_ns: Nanoseconds that a closing client waits before it unmaps memory. Default:
+///         `0`.
+///     pre_touch_mapped_memory: Whether all pages of a log are touched when it is mapped. Default:
+///         `AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY`, or `False`.
+///     client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
+///     use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
+///         Default: `False`.
+///     max_idle_park_ns: Longest park of a wait after a second without success, in nanoseconds.
+///     error_handler: Called as `error_handler(error)` with errors for which no call waits. Default:
+///         `sys.unraisablehook` shows them.
+///     on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
+///         has no handlers of its own.
+///     on_unavailable_image: Called as `on_unavailable_image(image)` with each ended image of a subscription
+///         that has no handlers of its own.
 ///     on_available_counter: Called as `on_available_counter(counters_reader, registration_id,
-///         counter_id)`.
+///         counter_id)` with each new counter of any client.
 ///     on_unavailable_counter: Called as `on_unavailable_counter(counters_reader, registration_id,
-///         counter_id)`.
+///         counter_id)` with each freed counter of any client.
 ///     on_close: Called without arguments when the client is closed.
 ///     on_publication_error: Called as `on_publication_error(frame)` with each `PublicationErrorFrame`.
 ///
@@ -71,22 +80,22 @@ use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
 pub struct PyAeron {
     inner: OfProcess<Arc<ClientConnection>>,
     reporter: ErrorReporter,
-    /// The handlers of the client itself, for the garbage collector.
+    /// The handlers of the client itself. `__traverse__` shows them to the garbage collector.
     handlers: Mutex<Vec<EventHandler>>,
     max_idle_park_ns: u64,
     is_invoked: bool,
-    /// Keeps an embedded driver alive for as long as its client.
+    /// Keeps an embedded driver alive as long as its client.
     _driver: Option<Py<PyMediaDriver>>,
 }
 
 impl Drop for PyAeron {
     fn drop(&mut self) {
-        // The program did not close the client. Native code no longer calls its handlers.
+        // If the program did not close the client, this makes sure that native code no longer calls its handlers.
         let handlers = self.handlers.get_mut();
         let handlers = handlers.unwrap_or_else(PoisonError::into_inner);
         handlers.iter().for_each(EventHandler::clear);
         if let Ok(connection) = self.inner.get() {
-            // Other handlers that are due now may need the GIL on their own thread.
+            // `close` waits for handlers that are due, and they may need the GIL on another thread.
             Python::attach(|py| py.detach(|| connection.close()));
         }
     }
@@ -102,7 +111,8 @@ struct Settings {
 }
 
 impl Settings {
-    /// Reads the arguments of `connect`. A setting without an argument comes from the environment.
+    /// Reads the arguments of `connect`. A setting without an argument comes from its environment variable, else it is
+    /// the default.
     fn read(
         py: Python<'_>,
         driver: Option<DriverName>,
@@ -123,7 +133,7 @@ impl Settings {
             let items = settings.into_iter().flatten();
             items.filter(|(_, value)| !value.is_none())
         };
-        // Set first, because the other handlers report their exceptions to it.
+        // The error handler is set first, because the other handlers report their exceptions to it.
         for (name, value) in given() {
             if name.extract::<&str>()? == "error_handler" {
                 let handler = this.handler(&value, "error_handler")?;
@@ -201,7 +211,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Looks for the driver until it is there or the driver timeout is over.
+    /// Starts to connect. The operation ends when the driver is found, or after the driver timeout.
     fn connect(mut self) -> PyResult<PyPendingOperation> {
         let context = std::mem::take(&mut self.context);
         let is_invoked = context.use_conductor_agent_invoker;
@@ -237,21 +247,30 @@ impl Settings {
 ///         names.
 ///     driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
 ///     keepalive_interval_ns: Nanoseconds between keepalives. Default: `500000000`.
-///     idle_sleep_duration_ns: Longest sleep of the idle conductor, in nanoseconds.
-///     awaiting_sleep_duration_ns: Longest sleep of a call that waits for the driver, in nanoseconds.
-///     resource_linger_duration_ns: Nanoseconds until the memory of closed resources is unmapped.
-///     close_linger_duration_ns: Nanoseconds that the close waits for the users of mapped memory.
-///     pre_touch_mapped_memory: Whether the pages of mapped files are touched at once.
-///     client_name: Name of the client in the counters.
-///     use_conductor_agent_invoker: Whether the client has no threads: the program calls `do_work`.
-///     max_idle_park_ns: Longest park of an idle wait, in nanoseconds.
-///     error_handler: Called as `error_handler(error)` with errors for which no call waits.
-///     on_available_image: Called as `on_available_image(image)` with each new image.
-///     on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended.
+///     idle_sleep_duration_ns: Sleep of the conductor between two duty cycles, in nanoseconds. Default:
+///         `AERON_CLIENT_IDLE_SLEEP_DURATION`, or `16000000`.
+///     awaiting_sleep_duration_ns: Sleep between two checks in a call that waits for the driver, in
+///         nanoseconds. Default: `1000000`.
+///     resource_linger_duration_ns: Nanoseconds for which the memory of an ended image stays mapped. Default:
+///         `AERON_CLIENT_RESOURCE_LINGER_DURATION`, or `3000000000`.
+///     close_linger_duration_ns: Nanoseconds that a closing client waits before it unmaps memory. Default:
+///         `0`.
+///     pre_touch_mapped_memory: Whether all pages of a log are touched when it is mapped. Default:
+///         `AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY`, or `False`.
+///     client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
+///     use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
+///         Default: `False`.
+///     max_idle_park_ns: Longest park of a wait after a second without success, in nanoseconds.
+///     error_handler: Called as `error_handler(error)` with errors for which no call waits. Default:
+///         `sys.unraisablehook` shows them.
+///     on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
+///         has no handlers of its own.
+///     on_unavailable_image: Called as `on_unavailable_image(image)` with each ended image of a subscription
+///         that has no handlers of its own.
 ///     on_available_counter: Called as `on_available_counter(counters_reader, registration_id,
-///         counter_id)`.
+///         counter_id)` with each new counter of any client.
 ///     on_unavailable_counter: Called as `on_unavailable_counter(counters_reader, registration_id,
-///         counter_id)`.
+///         counter_id)` with each freed counter of any client.
 ///     on_close: Called without arguments when the client is closed.
 ///     on_publication_error: Called as `on_publication_error(frame)` with each `PublicationErrorFrame`.
 ///
@@ -285,12 +304,12 @@ impl PyAeron {
         self.inner.get().map(|connection| &connection.aeron)
     }
 
-    /// After a second without success a wait parks up to this long.
+    /// Longest park of a wait after a second without success, in nanoseconds.
     pub fn max_idle_park_ns(&self) -> u64 {
         self.max_idle_park_ns
     }
 
-    /// The client, in its own process.
+    /// Returns the client. Raises `ForkedError` in a forked child.
     pub fn aeron(&self) -> PyResult<&Aeron> {
         self.get()
     }
@@ -300,7 +319,7 @@ impl PyAeron {
         self.is_invoked
     }
 
-    /// Calls a function that waits for the driver, without the GIL.
+    /// Calls `f`, which may wait for the driver or for a lock, without the GIL.
     fn waiting<R: Send>(
         &self,
         py: Python<'_>,
@@ -310,7 +329,7 @@ impl PyAeron {
         py.detach(|| f(aeron)).map_err(|error| from_client(&error))
     }
 
-    /// Sends a command, without waiting for the driver. `convert` makes the Python object of its result.
+    /// Sends a command, without waiting for the driver. `convert` creates the Python object of the result.
     fn pending<T: Clone + Send + 'static>(
         slf: &Bound<'_, Self>,
         what: String,
@@ -332,7 +351,7 @@ impl PyAeron {
         }
     }
 
-    /// Shows a handler of the client to the garbage collector.
+    /// Creates a handler that the client owns, and drops handlers of the client that native code has released.
     fn keep(&self, py: Python<'_>, handler: Callable) -> PyResult<EventHandler> {
         let handler = EventHandler::new(py, handler.0)?;
         let kept = handler.clone_ref(py);
@@ -342,14 +361,14 @@ impl PyAeron {
             .chain([kept])
             .partition(EventHandler::is_set);
         *handlers = set;
-        // Dropped without the lock, as all Python objects.
+        // Python objects are dropped without the lock, because a finalizer may call this client.
         drop(handlers);
         drop::<Vec<_>>(gone);
         Ok(handler)
     }
 }
 
-/// The handlers that a subscription is added with.
+/// The image handlers of one subscription.
 struct ImageHandlers {
     available: Option<EventHandler>,
     unavailable: Option<EventHandler>,
@@ -368,7 +387,7 @@ impl ImageHandlers {
         })
     }
 
-    /// The handlers, for the object that owns them.
+    /// Returns the handlers as a list, for the object that owns them.
     fn all(self) -> Vec<EventHandler> {
         [self.available, self.unavailable]
             .into_iter()
@@ -395,7 +414,7 @@ impl PyAeron {
         Ok(client.cast_bound::<Self>(py)?.clone().unbind())
     }
 
-    /// Adds a publication, and waits for the driver. Publications of the same channel and stream share one log.
+    /// Adds a publication, and waits for the driver. Publications with the same channel and stream id share one log.
     ///
     /// Args:
     ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
@@ -507,10 +526,9 @@ impl PyAeron {
     /// Args:
     ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
     ///     stream_id: Stream id.
-    ///     on_available_image: Called as `on_available_image(image)` with each new image. If it is `None`, the
-    ///         handler of the client is called.
-    ///     on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended. If it is
-    ///         `None`, the handler of the client is called.
+    ///     on_available_image: Called as `on_available_image(image)` with each new image. If both handlers are
+    ///         `None`, the handlers of the client are called instead.
+    ///     on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended.
     ///
     /// Returns:
     ///     The subscription.
@@ -546,10 +564,9 @@ impl PyAeron {
     /// Args:
     ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
     ///     stream_id: Stream id.
-    ///     on_available_image: Called as `on_available_image(image)` with each new image. If it is `None`, the
-    ///         handler of the client is called.
-    ///     on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended. If it is
-    ///         `None`, the handler of the client is called.
+    ///     on_available_image: Called as `on_available_image(image)` with each new image. If both handlers are
+    ///         `None`, the handlers of the client are called instead.
+    ///     on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended.
     ///
     /// Returns:
     ///     A `PendingOperation` whose result is that of `add_subscription`.
@@ -591,10 +608,10 @@ impl PyAeron {
         Ok(operation.of(slf))
     }
 
-    /// Adds a counter, which lives as long as the client, and waits for the driver.
+    /// Adds a counter that is freed when the client closes, and waits for the driver.
     ///
     /// Args:
-    ///     type_id: Type of the counter, 1000 or more for counters of programs.
+    ///     type_id: Type of the counter. Counters of programs have types from 1000 on.
     ///     label: Label of the counter, up to 380 bytes.
     ///     key: Key of the counter, up to 112 bytes.
     ///
@@ -621,7 +638,7 @@ impl PyAeron {
     /// Starts `add_counter` without waiting for the driver.
     ///
     /// Args:
-    ///     type_id: Type of the counter, 1000 or more for counters of programs.
+    ///     type_id: Type of the counter. Counters of programs have types from 1000 on.
     ///     label: Label of the counter, up to 380 bytes.
     ///     key: Key of the counter, up to 112 bytes.
     ///
@@ -646,14 +663,14 @@ impl PyAeron {
         Self::pending(slf, what, send, counter_of)
     }
 
-    /// Adds a counter that outlives the client, or finds the counter with this type and registration id.
+    /// Adds a counter that outlives the client, or returns the existing one, and waits for the driver.
     ///
-    /// Waits for the driver.
+    /// An existing counter has the same type and registration id.
     ///
     /// Args:
-    ///     type_id: Type of the counter, 1000 or more for counters of programs.
+    ///     type_id: Type of the counter. Counters of programs have types from 1000 on.
     ///     label: Label of the counter, up to 380 bytes.
-    ///     registration_id: Registration id of the counter, which the program chooses.
+    ///     registration_id: Registration id of the counter, an integer that the program chooses.
     ///     key: Key of the counter, up to 112 bytes.
     ///
     /// Returns:
@@ -682,9 +699,9 @@ impl PyAeron {
     /// The operation cannot be cancelled.
     ///
     /// Args:
-    ///     type_id: Type of the counter, 1000 or more for counters of programs.
+    ///     type_id: Type of the counter. Counters of programs have types from 1000 on.
     ///     label: Label of the counter, up to 380 bytes.
-    ///     registration_id: Registration id of the counter, which the program chooses.
+    ///     registration_id: Registration id of the counter, an integer that the program chooses.
     ///     key: Key of the counter, up to 112 bytes.
     ///
     /// Returns:
@@ -762,7 +779,7 @@ impl PyAeron {
         removal(slf, registration_id, Aeron::async_remove_counter)
     }
 
-    /// Returns whether a command was sent and the driver has not responded to it.
+    /// Returns whether a command was sent and has no response yet.
     ///
     /// Args:
     ///     correlation_id: Correlation id of the command.
@@ -776,10 +793,10 @@ impl PyAeron {
         Ok(self.get()?.is_command_active(correlation_id))
     }
 
-    /// Returns whether the driver has not responded to a command of this client.
+    /// Returns whether any command of this client has no response yet.
     ///
     /// Returns:
-    ///     `True` if any response is outstanding.
+    ///     `True` if a response is outstanding.
     fn has_active_commands(&self) -> PyResult<bool> {
         Ok(self.get()?.has_active_commands())
     }
@@ -837,14 +854,14 @@ impl PyAeron {
         })
     }
 
-    /// Adds a handler for counters of all clients that become available.
+    /// Adds a handler that is called for each new counter of any client.
     ///
     /// Args:
     ///     handler: Called as `handler(counters_reader, registration_id, counter_id)` on the client's
     ///         handler thread.
     ///
     /// Returns:
-    ///     An id, with which the handler is removed.
+    ///     An id for the removal of the handler.
     fn add_available_counter_handler(
         &self,
         py: Python<'_>,
@@ -858,7 +875,7 @@ impl PyAeron {
     /// Removes a handler that `add_available_counter_handler` added.
     ///
     /// Args:
-    ///     handler_id: Id that the addition of the handler returned.
+    ///     handler_id: Id that `add_available_counter_handler` returned.
     ///
     /// Returns:
     ///     `True` if the client had the handler.
@@ -869,14 +886,14 @@ impl PyAeron {
         Ok(self.get()?.remove_available_counter_handler(handler_id))
     }
 
-    /// Adds a handler for counters of all clients that are freed.
+    /// Adds a handler that is called for each freed counter of any client.
     ///
     /// Args:
     ///     handler: Called as `handler(counters_reader, registration_id, counter_id)` on the client's
     ///         handler thread.
     ///
     /// Returns:
-    ///     An id, with which the handler is removed.
+    ///     An id for the removal of the handler.
     fn add_unavailable_counter_handler(
         &self,
         py: Python<'_>,
@@ -890,7 +907,7 @@ impl PyAeron {
     /// Removes a handler that `add_unavailable_counter_handler` added.
     ///
     /// Args:
-    ///     handler_id: Id that the addition of the handler returned.
+    ///     handler_id: Id that `add_unavailable_counter_handler` returned.
     ///
     /// Returns:
     ///     `True` if the client had the handler.
@@ -907,7 +924,7 @@ impl PyAeron {
     ///     handler: Called without arguments.
     ///
     /// Returns:
-    ///     An id, with which the handler is removed.
+    ///     An id for the removal of the handler.
     fn add_close_handler(
         &self,
         py: Python<'_>,
@@ -921,7 +938,7 @@ impl PyAeron {
     /// Removes a handler that `add_close_handler` added.
     ///
     /// Args:
-    ///     handler_id: Id that the addition of the handler returned.
+    ///     handler_id: Id that `add_close_handler` returned.
     ///
     /// Returns:
     ///     `True` if the client had the handler.
@@ -932,15 +949,14 @@ impl PyAeron {
         Ok(self.get()?.remove_close_handler(handler_id))
     }
 
-    /// Runs one duty cycle of a client without threads (`use_conductor_agent_invoker`), handlers included.
+    /// Runs one duty cycle of a client without threads (`use_conductor_agent_invoker`), and its handlers.
     ///
-    /// Call it more often than the inter-service timeout of the driver.
+    /// The time between two calls must be shorter than the driver's client liveness timeout, else the client
+    /// closes with an error. If another thread is inside a duty cycle, the call waits for it. A call from a
+    /// handler runs no other handlers.
     ///
     /// Returns:
     ///     The amount of work, 0 if there was none.
-    ///
-    /// Raises:
-    ///     ReentrantCallError: If another thread, or a handler, is inside the duty cycle.
     fn do_work(&self) -> PyResult<usize> {
         let aeron = self.get()?;
         let work_count = aeron.do_work();
@@ -951,10 +967,10 @@ impl PyAeron {
         })
     }
 
-    /// Closes the client and everything it opened. Idempotent.
+    /// Closes the client and everything that was opened through it. Idempotent.
     ///
-    /// Handlers that this makes due have run when the call returns. A call from a handler of another client,
-    /// for which those handlers wait, returns without waiting for them.
+    /// The close calls handlers, such as `on_close`, and waits for them. There is one exception: if `close` is
+    /// called in a handler for whose end those handlers wait, they run after `close` has returned.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let connection = self.inner.get()?;
         py.detach(|| connection.close());
@@ -989,7 +1005,7 @@ impl PyAeron {
         slf.py().import("aeron.aio")?.call_method1("leave", (slf,))
     }
 
-    /// Id of the client, which its heartbeat counter carries.
+    /// Id of the client. The key of the client's heartbeat counter contains this id.
     #[getter]
     fn client_id(&self) -> PyResult<i64> {
         Ok(self.get()?.client_id())
@@ -1039,7 +1055,7 @@ fn bytes_of(bytes: &Option<PyBackedBytes>) -> &[u8] {
     bytes.as_deref().unwrap_or_default()
 }
 
-/// The Python object of a resource.
+/// Creates the Python object of a resource.
 fn object<T: Into<PyClassInitializer<R>>, R: PyClass>(
     client: &Bound<'_, PyAeron>,
     resource: T,

@@ -1,4 +1,4 @@
-//! `CncFile`: a driver's CnC file for tools, which read it without a client and without writing to it.
+//! `CncFile`: a driver's CnC file, for tools that read the file without a client and do not write to it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,11 +22,10 @@ use crate::snapshot::snapshot;
 /// Time between two checks of a file that a driver is still creating.
 const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The CnC file of a live or dead driver, mapped read-only: nothing is written to it, and no client is made.
+/// The CnC file of a live or dead driver.
 ///
-/// Thread-safe.
-///
-/// A context manager that closes the file.
+/// The file is mapped read-only, and no client is created. Thread-safe. A context manager that closes the
+/// file.
 ///
 /// Args:
 ///     aeron_dir: Directory of the driver.
@@ -47,13 +46,13 @@ pub struct PyCncFile {
 }
 
 snapshot! {
-    /// A distinct error and its observations. Immutable; pickled and compared by its values.
+    /// An error of an error log, with all its observations. Immutable; pickled and compared by its values.
     PyErrorObservation("ErrorObservation") {
         /// Number of observations.
         observation_count: i32,
-        /// First observation, in milliseconds since the epoch.
+        /// Time of the first observation, in milliseconds since the epoch.
         first_observation_ms: i64,
-        /// Last observation, in milliseconds since the epoch.
+        /// Time of the last observation, in milliseconds since the epoch.
         last_observation_ms: i64,
         /// Text that the driver recorded.
         text: String,
@@ -118,7 +117,7 @@ impl PyCncFile {
         self.with(|cnc| cnc.identity().client_liveness_timeout_ns)
     }
 
-    /// Time of the driver's last heartbeat, in milliseconds since the epoch; -1 after an orderly end.
+    /// Time of the driver's last heartbeat, in milliseconds since the epoch; -1 if the driver closed in order.
     #[getter]
     fn heartbeat_ms(&self) -> PyResult<i64> {
         self.with(|cnc| cnc.to_driver().consumer_heartbeat_ms())
@@ -147,7 +146,8 @@ impl PyCncFile {
     /// Returns the distinct errors of the driver's error log.
     ///
     /// Args:
-    ///     since_ms: Milliseconds since the epoch: errors whose last observation is older are left out.
+    ///     since_ms: Milliseconds since the epoch. Errors with an older last observation are left out. `None`
+    ///         returns all errors.
     ///
     /// Returns:
     ///     A list in the order of the first observation.
@@ -188,7 +188,8 @@ impl PyCncFile {
     }
 }
 
-/// Maps and checks the file. If the file is not usable because a driver may be starting, tries again until `timeout`.
+/// Maps and checks the file. If the file is missing or incomplete, a driver may be starting: then tries again until
+/// `timeout` has passed.
 fn open(path: &std::path::Path, timeout: Duration) -> PyResult<Cnc<SharedBuffer>> {
     let deadline = Instant::now() + timeout;
     loop {
@@ -220,25 +221,31 @@ fn try_open(path: &Path) -> io::Result<Result<Cnc<SharedBuffer>, CncError>> {
     }
 }
 
-/// Returns the directory of drivers and clients that name none: `/dev/shm/aeron-<user>` on Linux.
+/// Returns the directory that drivers and clients use by default.
 ///
 /// Returns:
-///     The path.
+///     The value of `AERON_DIR`; without it, `/dev/shm/aeron-<user>` on Linux and `aeron-<user>` in the
+///     temporary directory on other systems.
 #[pyfunction]
 pub fn default_directory() -> PathBuf {
     directory::default_directory()
 }
 
-/// Returns whether a driver works in a directory.
+/// Returns whether a driver runs in a directory.
 ///
 /// If a driver is starting, the call waits for up to `timeout_ms`.
 ///
 /// Args:
 ///     aeron_dir: Directory of the driver.
-///     timeout_ms: Age of the driver's heartbeat, in milliseconds, after which it counts as dead.
+///     timeout_ms: Age of the driver's heartbeat, in milliseconds, after which the driver counts as dead.
 ///
 /// Returns:
-///     `True` if the driver's heartbeat is recent.
+///     `True` if the driver's heartbeat is not older than `timeout_ms`.
+///
+/// Raises:
+///     DriverTimeoutError: If the CnC file is still incomplete after `timeout_ms`.
+///     ConfigurationError: If the CnC file has another version.
+///     DriverError: If the CnC file is damaged or cannot be mapped.
 #[pyfunction]
 #[pyo3(signature = (aeron_dir, *, timeout_ms = 10_000))]
 pub fn is_driver_active(
@@ -251,14 +258,19 @@ pub fn is_driver_active(
     active.map_err(|error| from_client(&error))
 }
 
-/// Asks a driver to end. The driver ends if its termination validator accepts the token.
+/// Asks a driver to terminate. The driver terminates if its termination validator accepts the token.
 ///
 /// Args:
 ///     aeron_dir: Directory of the driver.
-///     token: Bytes for the termination validator.
+///     token: Bytes for the termination validator. `None` stands for no bytes.
 ///
 /// Returns:
-///     `False` if there is no driver to ask.
+///     `True` if the request was written to the driver's CnC file, even if the driver is dead. `False` if the
+///     directory has no complete CnC file.
+///
+/// Raises:
+///     ConfigurationError: If the CnC file has another version.
+///     DriverError: If the CnC file is damaged or cannot be mapped.
 #[pyfunction]
 #[pyo3(signature = (aeron_dir, token = None))]
 pub fn request_driver_termination(
@@ -274,7 +286,8 @@ pub fn request_driver_termination(
 /// Args:
 ///     data: The copy.
 ///     offset: Offset of the log in `data`, in bytes.
-///     since_ms: Milliseconds since the epoch: errors whose last observation is older are left out.
+///     since_ms: Milliseconds since the epoch. Errors with an older last observation are left out. `None`
+///         returns all errors.
 ///
 /// Returns:
 ///     A list in the order of the first observation.

@@ -42,9 +42,10 @@ impl ClientConnection {
         Ok(connection)
     }
 
-    /// Closes the client; handlers that this makes due have run when it returns. Call it without the GIL.
+    /// Closes the client, and waits until the handlers that are due because of the close have run. Call it without the
+    /// GIL.
     ///
-    /// If those handlers wait for the handler that this is called in, they run later: see [`join`].
+    /// The wait is left out if those handlers wait for the calling thread: see [`join`]. They then run later.
     pub fn close(&self) {
         self.aeron.close();
         let dispatcher = self
@@ -66,7 +67,7 @@ impl Closable for ClientConnection {
     }
 }
 
-/// Threads that wait for the end of a dispatcher, with that dispatcher's thread.
+/// Pairs of threads: the first waits in [`join`] for the end of the second, which is a dispatcher.
 static WAITS: Mutex<Vec<(ThreadId, ThreadId)>> = Mutex::new(Vec::new());
 
 /// Waits for the end of a dispatcher.
@@ -88,7 +89,8 @@ fn join(dispatcher: JoinHandle<()>) {
     waits().retain(|(waiting, _)| *waiting != this);
 }
 
-/// Whether `thread` is `end`, or waits for it through any number of threads. A thread waits for one other at a time.
+/// Whether `thread` is `end`, or waits for `end` directly or through other threads. A thread waits for at most one
+/// other thread at a time.
 fn is_waiting_for(waits: &[(ThreadId, ThreadId)], thread: ThreadId, end: ThreadId) -> bool {
     if thread == end {
         return true;
@@ -114,13 +116,13 @@ fn start_dispatcher(aeron: &Aeron) -> std::io::Result<JoinHandle<()>> {
 
 /// Drops the Python objects that were released without the GIL, such as handlers of closed objects.
 fn drop_released() {
-    // Attaching drops these objects. If the interpreter is ending, it drops them itself.
+    // PyO3 drops these objects when a thread attaches. If the interpreter is ending, this thread cannot attach.
     stopping_on_unwind(|| {
         let _ = Python::try_attach(|_| {});
     });
 }
 
-/// Where the driver is.
+/// The argument `driver` of `aeron.connect`: an embedded driver, or the directory of a driver.
 pub enum DriverName {
     Embedded(Py<PyMediaDriver>),
     Directory(PathBuf),
@@ -139,8 +141,10 @@ impl Argument for DriverName {
     }
 }
 
-/// Sets the driver in the context, and returns the driver if it is embedded. If the driver has no threads, a waiting
-/// client runs it. If polls find nothing, the client runs the network agents of the driver in turns.
+/// Sets the driver in the context, and returns the driver if it is embedded.
+///
+/// If the driver has no threads, the client runs the driver while the client waits. If the driver offers turns of its
+/// network agents, the client takes turns while its polls find nothing.
 pub fn find_driver(
     py: Python<'_>,
     context: &mut Context,

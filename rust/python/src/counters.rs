@@ -1,4 +1,4 @@
-//! [`PyCounter`] and [`PyCountersReader`].
+//! [`PyCounter`]: a counter that the client added. [`PyCountersReader`]: a reader of all counters of a driver.
 
 use aeron_client::{Counter, CounterRecord, CountersReader, SharedBuffer};
 use pyo3::prelude::*;
@@ -12,8 +12,8 @@ use crate::snapshot::{Octets, snapshot};
 
 /// A counter that this client added. Thread-safe.
 ///
-/// Closing the counter frees it; a static counter stays at the driver. Reading or writing a closed counter
-/// raises `CounterClosedError`.
+/// Closing the counter frees it, except that a static counter stays in the driver. Reading or writing a
+/// closed counter raises `CounterClosedError`.
 ///
 /// Example:
 ///     ```python
@@ -35,7 +35,7 @@ impl PyCounter {
         }
     }
 
-    /// Returns the counter if it is open. After the close, its record may belong to another counter.
+    /// Returns the counter if it is open. The record of a closed counter may already belong to another counter.
     #[inline]
     fn open(&self) -> PyResult<&Counter> {
         let counter = self.inner.get()?;
@@ -55,7 +55,7 @@ impl PyCounter {
 
 #[pymethods]
 impl PyCounter {
-    /// Value, with acquire order. Raises `CounterClosedError` if the counter is closed.
+    /// Value, read with acquire order. Raises `CounterClosedError` if the counter is closed.
     #[getter]
     fn value(&self) -> PyResult<i64> {
         Ok(self.open()?.get())
@@ -76,7 +76,7 @@ impl PyCounter {
     /// Adds 1 to the value.
     ///
     /// Returns:
-    ///     The value before.
+    ///     The value before the call.
     ///
     /// Raises:
     ///     CounterClosedError: If the counter is closed.
@@ -87,7 +87,7 @@ impl PyCounter {
     /// Subtracts 1 from the value.
     ///
     /// Returns:
-    ///     The value before.
+    ///     The value before the call.
     ///
     /// Raises:
     ///     CounterClosedError: If the counter is closed.
@@ -101,7 +101,7 @@ impl PyCounter {
     ///     delta: A 64-bit integer.
     ///
     /// Returns:
-    ///     The value before.
+    ///     The value before the call.
     ///
     /// Raises:
     ///     CounterClosedError: If the counter is closed.
@@ -109,7 +109,7 @@ impl PyCounter {
         Ok(self.open()?.fetch_add(delta))
     }
 
-    /// Sets a new value if the value is the expected one.
+    /// Sets the value to `new` if it is `current`, in one atomic step.
     ///
     /// Args:
     ///     current: The expected value.
@@ -128,7 +128,7 @@ impl PyCounter {
         Ok(self.open()?.compare_and_set(current, new))
     }
 
-    /// Sets the value to `proposed` if `proposed` is greater. Only for a counter with one writer.
+    /// Sets the value to `proposed` if `proposed` is greater. Not atomic: use it only if the counter has one writer.
     ///
     /// Args:
     ///     proposed: A 64-bit integer.
@@ -151,7 +151,7 @@ impl PyCounter {
         Ok(self.inner.get()?.id())
     }
 
-    /// Registration id of the counter at the driver.
+    /// Registration id of the counter in the driver.
     #[getter]
     fn registration_id(&self) -> PyResult<i64> {
         Ok(self.inner.get()?.registration_id())
@@ -169,7 +169,7 @@ impl PyCounter {
         Ok(self.inner.get()?.state())
     }
 
-    /// Whether the counter outlives the client.
+    /// Whether the counter is a static counter, which outlives the client.
     #[getter]
     fn is_static(&self) -> PyResult<bool> {
         Ok(self.inner.get()?.is_static())
@@ -231,9 +231,9 @@ snapshot! {
         key: Octets,
         /// Registration id of the counter.
         registration_id: i64,
-        /// Id of the client that owns the counter, -1 without one.
+        /// Id of the client that owns the counter; -1 if no client owns it.
         owner_id: i64,
-        /// Id of the object to which the counter belongs; the type says which.
+        /// Id of the object to which the counter belongs. The kind of object depends on the counter's type.
         reference_id: i64,
     }
 
@@ -262,7 +262,7 @@ impl From<CounterRecord> for PyCounterSnapshot {
 
 /// A reader of the counters of a driver and all its clients.
 ///
-/// Iterating over it gives a `CounterSnapshot` of each. Thread-safe.
+/// Iterating over the reader yields a `CounterSnapshot` of each allocated counter. Thread-safe.
 ///
 /// Example:
 ///     ```python
@@ -374,7 +374,7 @@ impl PyCountersReader {
         self.of(id, |reader| reader.label(id))
     }
 
-    /// Returns the key of a counter, which tells apart counters of one type.
+    /// Returns the key of a counter. The key distinguishes counters of the same type.
     ///
     /// Args:
     ///     id: Counter id.
@@ -413,7 +413,7 @@ impl PyCountersReader {
     ///     id: Counter id.
     ///
     /// Returns:
-    ///     The id of the client, or -1.
+    ///     The id of the client; -1 if no client owns the counter.
     ///
     /// Raises:
     ///     IndexRangeError: If there is no counter with this id.
@@ -421,7 +421,7 @@ impl PyCountersReader {
         self.of(id, |reader| Some(reader.counter(id)?.owner_id()))
     }
 
-    /// Returns the id of the object to which a counter belongs; the type says which.
+    /// Returns the id of the object to which a counter belongs. The kind of object depends on the counter's type.
     ///
     /// Args:
     ///     id: Counter id.
@@ -435,7 +435,7 @@ impl PyCountersReader {
         self.of(id, |reader| Some(reader.counter(id)?.reference_id()))
     }
 
-    /// Returns when a reclaimed record may be used again.
+    /// Returns the time from which on a reclaimed record may be used again.
     ///
     /// Args:
     ///     id: Counter id.
@@ -459,7 +459,7 @@ impl PyCountersReader {
     ///     registration_id: Registration id of the counter.
     ///
     /// Returns:
-    ///     The counter id, or -1.
+    ///     The counter id; -1 if there is no such counter.
     fn find_by_type_id_and_registration_id(
         &self,
         #[pyo3(from_py_with = argument::type_id)] type_id: i32,
@@ -478,7 +478,7 @@ impl PyCountersReader {
     ///     registration_id: Registration id of the counter.
     ///
     /// Returns:
-    ///     The counter id, or -1.
+    ///     The counter id; -1 if there is no such counter.
     fn find_by_registration_id(
         &self,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,

@@ -21,7 +21,7 @@ use crate::fork::OfProcess;
 use crate::program;
 use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, WaitPolicy, interruptible};
 
-/// Interval of the checks whether a drain is complete.
+/// Interval between two checks whether a drain is complete.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Maximum duration of a drain at the end of the interpreter, if the program did not close the driver. The interpreter
 /// waits for 2 s.
@@ -29,17 +29,18 @@ const EXIT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A media driver inside this process. Thread-safe.
 ///
-/// Every setting of Aeron's driver is a keyword, whose name ends in its unit; lengths are bytes. A setting
-/// without a keyword comes from its environment variable, else it is the default. The page of all settings
-/// names the variables. `MediaDriver.settings()` returns the defaults that hold in this process.
+/// Every setting of Aeron's driver is a keyword. The name of a time ends in its unit, and lengths are in
+/// bytes. A setting that is not passed comes from its environment variable, else it is the default. The page
+/// of all settings names the variables. `MediaDriver.settings()` returns the defaults of this process, with
+/// its environment variables.
 ///
 /// Some defaults differ from those of `aeronmd`: all agents share one thread (`threading_mode="SHARED"`),
 /// there is room for 16,384 counters (`counters_values_buffer_length`), and an idle driver parks longer
-/// (`max_idle_park_ns`). The directory is a fresh one, which is removed at the end. If the process is
-/// killed, the next embedded driver removes its directory.
+/// (`max_idle_park_ns`). The directory is a fresh one, which is removed when the driver closes. If the
+/// process is killed, the next embedded driver removes the directory.
 ///
-/// A client that gets the driver, and not its directory, runs the network itself while its polls find
-/// nothing. A context manager that closes the driver.
+/// `aeron.connect(driver)` creates a client that runs the driver's sender and receiver itself while its
+/// polls find nothing. `aeron.connect(driver.dir)` does not. A context manager that closes the driver.
 ///
 #[doc = include_str!("docs/driver_keywords.txt")]
 /// Raises:
@@ -58,9 +59,9 @@ pub struct PyMediaDriver {
     context: Context,
 }
 
-/// The driver.
+/// The driver, shared by its Python object, its clients and the close at exit.
 pub struct SharedDriver {
-    /// `None` once it is closed.
+    /// `None` after the close.
     driver: Mutex<Option<MediaDriver>>,
     network_turns: Option<AgentTurns>,
 }
@@ -75,7 +76,7 @@ impl SharedDriver {
         self.lock().take()
     }
 
-    /// One duty cycle in mode INVOKER; `None` when another thread is in one.
+    /// Runs one duty cycle in mode INVOKER. Returns `None` if another thread is inside a duty cycle.
     pub fn do_work(&self) -> Option<usize> {
         match self.driver.try_lock() {
             Ok(mut driver) => Some(driver.as_mut().map_or(0, MediaDriver::do_work)),
@@ -103,7 +104,7 @@ impl Closable for SharedDriver {
         if let Some(lost) = describe_unconsumed(drain.unconsumed()) {
             console::warn(format_args!("WARNING: {lost}"));
         }
-        // At the exit, no caller could handle the error of a directory that cannot be removed.
+        // If the directory cannot be removed, no caller could handle the error at the exit.
         let _ = driver.close();
     }
 }
@@ -123,26 +124,28 @@ impl PyMediaDriver {
     }
 }
 
-/// Launches an embedded driver that only this process uses, with default settings.
+/// Launches an embedded driver for this process. The settings are the defaults, changed by environment variables.
 pub fn launch_embedded() -> Result<MediaDriver, StartError> {
     let mut embedded = Embedded::new();
     embedded.context.apply(&Sources::environment());
     embedded.launch()
 }
 
-/// The settings of an embedded driver in an empty environment.
+/// Returns the settings of an embedded driver in an empty environment.
 pub fn embedded_defaults() -> Context {
     Embedded::new().context
 }
 
-/// Room for 16,384 counters of an embedded driver, about four for each stream. Their 10 MiB fit the 64 MiB of shared
-/// memory that containers have by default; the usual 8 MiB of values need 40 MiB.
+/// Length of the counters' values of an embedded driver, in bytes: room for 16,384 counters. A stream needs about four.
+///
+/// With their metadata, the counters need 10 MiB. Containers have 64 MiB of shared memory by default, and the usual 8
+/// MiB of values would need 40 MiB of it.
 const EMBEDDED_COUNTERS_VALUES_LENGTH: usize = 2 * 1024 * 1024;
 
 /// The settings of an embedded driver, before it is launched.
 struct Embedded {
     context: Context,
-    /// The directory with a generated name, used if the program names no directory.
+    /// A directory with a generated name. It is used if the program passes no directory.
     private_dir: PathBuf,
 }
 
@@ -163,7 +166,7 @@ impl Embedded {
         }
     }
 
-    /// The defaults, changed by the environment.
+    /// Returns the defaults, changed by environment variables.
     fn from_environment(py: Python<'_>) -> PyResult<Self> {
         let mut embedded = Self::new();
         let warnings = py.import("warnings")?;
@@ -173,7 +176,8 @@ impl Embedded {
         Ok(embedded)
     }
 
-    /// Starts the driver. A driver with a generated directory first removes the directories of killed embedded drivers.
+    /// Starts the driver. If the directory has a generated name, first removes the directories of killed embedded
+    /// drivers.
     fn launch(self) -> Result<MediaDriver, StartError> {
         let mut context = self.context;
         context.is_dir_private = context.dir == self.private_dir;
@@ -187,8 +191,8 @@ impl Embedded {
     }
 }
 
-/// A directory that no other driver has. Containers that share a file system have the same process ids, so part of it
-/// is random.
+/// Returns the path of a directory that no other driver uses. A part of the name is random, because containers that
+/// share a file system may have the same process ids.
 fn fresh_directory(default: &Path) -> PathBuf {
     let random = RandomState::new().hash_one(SystemTime::now()) as u32;
     let mut name = default.as_os_str().to_owned();
@@ -238,7 +242,7 @@ fn expected(setting: &Setting, context: &Context) -> String {
     format!("is not {kind}")
 }
 
-/// Stores the settings of one loss of `aeron.loss`, of several, or of `None`.
+/// Stores the settings of the argument `incoming_loss`: one loss of `aeron.loss`, an iterable of losses, or `None`.
 fn set_incoming_loss(context: &mut Context, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let kind = "a loss, such as aeron.RandomLoss, an iterable of losses, or None";
     let losses: Vec<Bound<'_, PyAny>> = if value.is_none() {
@@ -272,7 +276,7 @@ fn set_incoming_loss(context: &mut Context, value: &Bound<'_, PyAny>) -> PyResul
     Ok(())
 }
 
-/// The value of a setting, as its keyword has it.
+/// Converts the argument of a setting.
 pub fn value_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Ok(value) = value.cast::<PyBool>() {
         return Ok(Value::Boolean(value.is_true()));
@@ -284,7 +288,7 @@ pub fn value_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
         .extract()
         .map_err(|_| argument::wrong_type(value, name, "a bool, an int, a str or a path"))?;
     let text = text.display().to_string();
-    // Names of alternatives are upper case in Aeron.
+    // Aeron's names of threading modes are upper case. The keyword accepts lower case too.
     Ok(Value::Text(if name == "threading_mode" {
         text.to_uppercase()
     } else {
@@ -318,7 +322,8 @@ impl PyMediaDriver {
                 &value,
             )?;
         }
-        // If it is unclear whether a driver still uses the directory, starting waits for up to `driver_timeout_ms`.
+        // If another driver may still use the directory, the launch waits for up to `driver_timeout_ms`. So it runs on
+        // another thread, and a signal can end the wait.
         let driver = interruptible(py, "aeron-launch", move || embedded.launch())?
             .map_err(|error| start_error(&error))?;
         let context = driver.context().clone();
@@ -333,7 +338,7 @@ impl PyMediaDriver {
         })
     }
 
-    /// Returns the names of all settings, with the defaults that hold in this process.
+    /// Returns all settings with their defaults in this process, which depend on its environment variables.
     ///
     /// Returns:
     ///     A dictionary from names to values.
@@ -365,7 +370,7 @@ impl PyMediaDriver {
         self.context.threading_mode.name()
     }
 
-    /// Runs one duty cycle, in mode INVOKER. Call it often, from one thread at a time.
+    /// Runs one duty cycle of a driver in mode `INVOKER`. Call it often, from one thread at a time.
     ///
     /// Returns:
     ///     The amount of work, 0 if there was none.
@@ -379,9 +384,9 @@ impl PyMediaDriver {
             .ok_or_else(|| raise("ReentrantCallError", "another thread runs this driver"))
     }
 
-    /// Whether a client has ended the driver by a command that the termination validator permitted.
+    /// Whether the driver is to end: it has accepted a termination command, or is closed.
     ///
-    /// If it is `True`, close the driver.
+    /// The driver runs until the program closes it.
     #[getter]
     fn is_terminated(&self, py: Python<'_>) -> PyResult<bool> {
         let driver = self.driver.get()?;
@@ -400,12 +405,12 @@ impl PyMediaDriver {
         Ok(py.detach(|| driver.lock().is_none()))
     }
 
-    /// Ends the driver. Its clients notice the end by the driver's heartbeat. Idempotent.
+    /// Closes the driver. Clients detect the end by the driver's heartbeat. Idempotent.
     ///
     /// The driver first sends all messages that were published over UDP. Then it waits until each live receiver
-    /// has reported that it consumed the end of its stream, for at most the linger time of the publications;
-    /// without receivers it does not wait. A `RuntimeWarning` names the streams that were not consumed. An
-    /// interrupt (Ctrl-C) ends the wait.
+    /// has reported that it consumed its stream to the end. The wait lasts at most for the linger time of the
+    /// publications, and there is no wait without receivers. A `RuntimeWarning` names the streams that were not
+    /// consumed. An interrupt (Ctrl-C) ends the wait, and the driver closes.
     ///
     /// Raises:
     ///     DriverError: If the directory cannot be removed.
@@ -458,13 +463,14 @@ impl PyMediaDriver {
 impl Drop for PyMediaDriver {
     fn drop(&mut self) {
         if let Ok(driver) = self.driver.get() {
-            // Closing waits for the agents. Other Python threads can run in the meantime.
+            // The close waits for the agents' threads, so it releases the GIL.
             Python::attach(|py| py.detach(|| driver.close_at_exit()));
         }
     }
 }
 
-/// Waits until all data was sent, and the live receivers have consumed it. Returns a text about unconsumed data.
+/// Waits until all data was sent and live receivers have consumed it, or the linger time is over. Returns a text about
+/// unconsumed data.
 fn drain(py: Python<'_>, driver: &mut MediaDriver) -> PyResult<Option<String>> {
     let mut drain = driver.begin_drain();
     let patience = WaitPolicy::new(None, DRAIN_POLL_INTERVAL.as_nanos() as u64)?;
@@ -473,7 +479,7 @@ fn drain(py: Python<'_>, driver: &mut MediaDriver) -> PyResult<Option<String>> {
     Ok(describe_unconsumed(drain.unconsumed()))
 }
 
-/// The bytes that receivers did not consume, as one line; `None` if they consumed everything.
+/// Returns a line about the bytes that receivers did not consume; `None` if they consumed everything.
 fn describe_unconsumed(streams: &[UnconsumedStream]) -> Option<String> {
     let list: Vec<_> = streams.iter().map(UnconsumedStream::to_string).collect();
     (!list.is_empty()).then(|| {
@@ -498,8 +504,8 @@ fn dict_of<'py>(py: Python<'py>, context: &Context) -> PyResult<Bound<'py, PyDic
     Ok(dict)
 }
 
-/// The directories beside the default one that no living driver uses: path, bytes on disk, and whether the next
-/// embedded driver removes it.
+/// Returns the driver directories of this user that no live driver uses: path, bytes on disk, and whether the next
+/// embedded driver removes the directory.
 #[pyfunction]
 #[pyo3(name = "_left_directories")]
 pub fn left_directories(py: Python<'_>) -> Vec<(PathBuf, u64, bool)> {
@@ -511,8 +517,9 @@ pub fn left_directories(py: Python<'_>) -> Vec<(PathBuf, u64, bool)> {
     })
 }
 
-/// Runs a driver in the foreground, as the command `aeronmd`, until a signal or a termination command ends
-/// it.
+/// Runs a driver in the foreground, as the command `aeronmd` does.
+///
+/// The driver runs until a signal or a termination command ends it.
 ///
 /// Args:
 ///     arguments: Arguments after the program's name. `None` takes them from `sys.argv`.

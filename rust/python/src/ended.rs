@@ -49,7 +49,7 @@ impl Polled for Image {
     fn end_cause(&self) -> CloseCause {
         let cause = self.close_cause();
         match cause.0.as_deref() {
-            // A corrupt log ended this image alone, and the poll that found it has raised.
+            // A corrupt log ended only this image. The poll that found the corruption has already raised an error.
             Some(Error::CorruptLog { .. }) => CloseCause::default(),
             _ => cause,
         }

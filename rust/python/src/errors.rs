@@ -1,4 +1,4 @@
-//! Errors of client, driver and log as the exceptions of `aeron.exceptions`.
+//! Converts errors of client, driver and log to the exceptions of `aeron.exceptions`.
 
 use aeron_client::{CloseCause, Error, OfferError};
 use aeron_memory::log::AppendError;
@@ -17,7 +17,7 @@ fn exceptions(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     Ok(module.bind(py))
 }
 
-/// The exception of this name, with this message.
+/// Returns an exception of the class `name` of `aeron.exceptions`.
 #[cold]
 pub fn raise(name: &'static str, message: impl Into<String>) -> PyErr {
     let message = message.into();
@@ -28,7 +28,7 @@ pub fn raise(name: &'static str, message: impl Into<String>) -> PyErr {
     })
 }
 
-/// The exception for an error of the client.
+/// Returns the exception for an error of the client.
 #[cold]
 pub fn from_client(error: &Error) -> PyErr {
     let message = error.to_string();
@@ -75,8 +75,8 @@ pub fn from_client(error: &Error) -> PyErr {
     }
 }
 
-/// Returns the exception for a message that can never be sent. A failure that a later attempt may correct is not an
-/// error.
+/// Returns the exception for an error of a publication's log. If a later attempt may succeed, offers do not call this
+/// function: they return a constant or try again.
 #[cold]
 pub fn from_append(error: AppendError, cause: impl FnOnce() -> CloseCause) -> PyErr {
     match error {
@@ -94,7 +94,7 @@ pub fn from_append(error: AppendError, cause: impl FnOnce() -> CloseCause) -> Py
     }
 }
 
-/// As [`from_append`], for a publication with one writer.
+/// As [`from_append`], for an offer, which also fails if another thread uses an exclusive publication.
 #[cold]
 pub fn from_offer(error: OfferError, cause: impl FnOnce() -> CloseCause) -> PyErr {
     match error {

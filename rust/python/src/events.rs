@@ -1,7 +1,7 @@
-//! Python handlers of what the client's conductor reports.
+//! Python handlers for events of the client's conductor.
 //!
-//! The conductor only queues them; they run on the client's dispatcher thread, or in `do_work` of a client without
-//! threads. Exceptions of handlers go to the error handler.
+//! The conductor only queues the calls. They run on the client's dispatcher thread, or in `do_work` of a client without
+//! threads. An exception of a handler is passed to the client's error handler.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,8 +21,8 @@ use crate::errors::from_client;
 use crate::image::PyImage;
 use crate::snapshot::snapshot;
 
-/// A function of the application that native code calls. Python's garbage collector sees it through the objects that
-/// own the handler; a handler that was cleared is not called any more.
+/// A function of the application that native code calls. Python's garbage collector sees the function through the
+/// objects that own the handler. A handler that was cleared is no longer called.
 pub struct EventHandler {
     owned: Py<OwnedFunction>,
     weak: Arc<WeakHandler>,
@@ -42,7 +42,7 @@ impl EventHandler {
         })
     }
 
-    /// The same handler, for another owner.
+    /// Returns the same handler, for another owner.
     pub fn clone_ref(&self, py: Python<'_>) -> Self {
         Self {
             owned: self.owned.clone_ref(py),
@@ -55,7 +55,7 @@ impl EventHandler {
         self.weak.clear();
     }
 
-    /// The function, unless it was released.
+    /// Returns the function, unless it was released.
     pub fn function<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.weak.get(py)
     }
@@ -65,7 +65,7 @@ impl EventHandler {
         lock(&self.weak.function).is_some()
     }
 
-    /// The handler as native code holds it.
+    /// Returns the handler in the form for native code, which must not keep the function alive.
     pub fn weak(&self) -> Arc<WeakHandler> {
         Arc::clone(&self.weak)
     }
@@ -76,7 +76,7 @@ impl EventHandler {
     }
 }
 
-/// The same handlers, for another owner.
+/// Returns the same handlers, for another owner.
 pub fn clone_all(py: Python<'_>, handlers: &[EventHandler]) -> Vec<EventHandler> {
     handlers
         .iter()
@@ -104,7 +104,7 @@ struct OwnedFunction(Function);
 #[pymethods]
 impl OwnedFunction {
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
-        // A function that is in use just now counts as reachable.
+        // If another thread uses the function now, the function counts as reachable.
         match self.0.try_lock() {
             Ok(function) => visit.call(&*function),
             Err(_) => Ok(()),
@@ -118,16 +118,16 @@ impl OwnedFunction {
 
 impl Drop for OwnedFunction {
     fn drop(&mut self) {
-        // Native code may still refer to the function.
+        // Native code may still refer to the handler, so it is cleared.
         clear(&self.0);
     }
 }
 
-/// A handler as native code refers to it.
+/// A handler in the form for native code.
 ///
-/// The garbage collector clears garbage objects one after the other, and other threads run in between. A function that
-/// is garbage may have lost its globals already, and calling it would crash. The collector clears weak references to
-/// garbage first. So the function is called only if the weak reference is alive.
+/// The garbage collector clears garbage objects one after the other, and other threads may run in between. A garbage
+/// function may already have lost its globals, and calling it would crash. The collector first clears weak references
+/// to garbage. So the function is called only if the weak reference is alive.
 pub struct WeakHandler {
     owned: Py<PyWeakrefReference>,
     function: Function,
@@ -146,7 +146,7 @@ impl WeakHandler {
     }
 }
 
-/// A handler that the client owns. When the client drops it, the function is released.
+/// A handler that native code owns. When native code drops it, the function is released.
 struct Registered {
     handler: Arc<WeakHandler>,
     reporter: ErrorReporter,
@@ -179,7 +179,7 @@ impl ErrorReporter {
         Self(Some(Arc::clone(&handler.weak)))
     }
 
-    /// Passes the error to the handler.
+    /// Passes the error to the handler. Without a handler, `sys.unraisablehook` shows the error.
     pub fn report(&self, py: Python<'_>, error: PyErr) {
         let Some(handler) = self.0.as_ref().and_then(|handler| handler.get(py)) else {
             return show_unraisable(py, error, None);
@@ -204,13 +204,13 @@ impl ErrorReporter {
         }
     }
 
-    /// Errors of the conductor.
+    /// Returns a handler for errors of the conductor.
     pub fn error_handler(&self) -> ClientErrorHandler {
         let reporter = self.clone();
         Arc::new(move |error: &Error| attach(|py| reporter.report(py, from_client(error))))
     }
 
-    /// `handler(image)`.
+    /// Returns a native handler that calls `handler(image)`.
     pub fn image_handler(&self, handler: &EventHandler) -> ImageHandler {
         let registered = self.register(handler);
         Arc::new(move |image: &Image| {
@@ -218,7 +218,7 @@ impl ErrorReporter {
         })
     }
 
-    /// `handler(counters_reader, registration_id, counter_id)`.
+    /// Returns a native handler that calls `handler(counters_reader, registration_id, counter_id)`.
     pub fn counter_handler(&self, handler: &EventHandler) -> CounterHandler {
         let registered = self.register(handler);
         Arc::new(
@@ -231,7 +231,7 @@ impl ErrorReporter {
         )
     }
 
-    /// `handler(signal)`.
+    /// Returns a native handler that calls `handler(signal)`.
     pub fn signal_handler(
         &self,
         handler: &EventHandler,
@@ -240,13 +240,13 @@ impl ErrorReporter {
         move |signal| attach(|py| registered.call(py, (signal,)))
     }
 
-    /// `handler()`.
+    /// Returns a native handler that calls `handler()`.
     pub fn close_handler(&self, handler: &EventHandler) -> CloseHandler {
         let registered = self.register(handler);
         Arc::new(move || attach(|py| registered.call(py, ())))
     }
 
-    /// `handler(error_frame)`.
+    /// Returns a native handler that calls `handler(error_frame)`.
     pub fn publication_error_handler(&self, handler: &EventHandler) -> PublicationErrorHandler {
         let registered = self.register(handler);
         Arc::new(move |frame: &PublicationErrorFrame| {
@@ -255,7 +255,7 @@ impl ErrorReporter {
     }
 }
 
-/// Runs Python, on a dispatcher thread under the thread's name: `threading` would call it `Dummy-1`.
+/// Runs `f` with the GIL. A dispatcher thread first gets its name in `threading`, which would call it `Dummy-1`.
 pub fn attach(f: impl FnOnce(Python<'_>)) {
     thread_local! {
         static IS_NAMED: Cell<bool> = const { Cell::new(false) };
@@ -263,18 +263,20 @@ pub fn attach(f: impl FnOnce(Python<'_>)) {
     let run = |py: Python<'_>| {
         let is_dispatcher = std::thread::current().name() == Some(DISPATCHER_NAME);
         if is_dispatcher && !IS_NAMED.get() {
-            // A thread without its name works as well.
+            // If naming fails, the thread keeps the other name: only logs show the difference.
             IS_NAMED.set(name_thread(py).unwrap_or(true));
         }
         f(py);
     };
-    // Outside for what attaching itself drops, inside because the end of the attachment fails when the interpreter is
-    // gone.
+    // The outer guard is for objects that are dropped while the thread attaches. The inner guard stops the thread
+    // before the attachment ends, because that end fails after the interpreter has ended.
     stopping_on_unwind(|| Python::attach(|py| stopping_on_unwind(|| run(py))));
 }
 
-/// Names this thread if the program uses `threading`; returns whether it does. To import the module here would make
-/// this thread the main one, which the end of the interpreter waits for.
+/// Names this thread if the program has imported `threading`. Returns whether it has.
+///
+/// The module is not imported here: `threading` takes the importing thread as the main thread, and the interpreter
+/// waits for the main thread at its end.
 fn name_thread(py: Python<'_>) -> PyResult<bool> {
     let modules = py.import("sys")?.getattr("modules")?;
     let Ok(threading) = modules.get_item("threading") else {
@@ -290,7 +292,7 @@ snapshot! {
     PyPublicationErrorFrame("PublicationErrorFrame") {
         /// Original registration id of the publication.
         registration_id: i64,
-        /// Registration id of the destination, -1 without one.
+        /// Registration id of the destination that the report is from; -1 if it is from none.
         destination_registration_id: i64,
         /// Session id of the publication.
         session_id: i32,
@@ -298,11 +300,11 @@ snapshot! {
         stream_id: i32,
         /// Id of the receiver, -1 for IPC.
         receiver_id: i64,
-        /// Group tag of the receiver, -1 without one.
+        /// Group tag of the receiver; -1 if it has no tag.
         group_tag: i64,
         /// Error code; 13 if the image was rejected.
         error_code: i32,
-        /// Text of the receiver.
+        /// Error text from the receiver.
         error_message: String,
         /// Source address of the report, `None` if it is not known.
         source_address: Option<String>,

@@ -1,5 +1,5 @@
-//! Closes the open objects at the end of the interpreter, within two seconds: first clients, then archives, then
-//! drivers.
+//! Closes the open objects at the end of the interpreter: first clients, then archives, then drivers. The interpreter
+//! waits at most two seconds for it.
 
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::fork::Process;
 
-/// How long the end of the interpreter waits for everything to be closed.
+/// Maximum time for which the end of the interpreter waits for the close of all objects.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An object whose threads must end before the interpreter.
@@ -18,7 +18,7 @@ pub trait Closable: Send + Sync {
     fn close_at_exit(&self);
 }
 
-/// Open resources and the process that opened them: a forked child closes nothing of its parent.
+/// Open resources, each with the process that opened it. A forked child closes no resource of its parent.
 type Opened = Mutex<Vec<(Process, Weak<dyn Closable>)>>;
 
 static CLIENTS: Opened = Mutex::new(Vec::new());
@@ -46,7 +46,7 @@ pub fn add_driver(driver: &Arc<impl Closable + 'static>) {
     add(&DRIVERS, Arc::downgrade(driver) as _);
 }
 
-/// The open resources of this process, the latest first.
+/// Removes and returns the open resources of this process, the newest first.
 fn take_open(opened: &Opened) -> Vec<Arc<dyn Closable>> {
     // If another thread held the lock during a fork, the child can never lock it. The objects belong to the parent.
     let Ok(mut opened) = opened.try_lock() else {
@@ -60,7 +60,7 @@ fn take_open(opened: &Opened) -> Vec<Arc<dyn Closable>> {
         .collect()
 }
 
-/// Closes everything that is open, the latest first. Registered with `atexit`.
+/// Closes all open clients, then archives, then drivers; within each kind, the newest first. Registered with `atexit`.
 #[pyfunction]
 #[pyo3(name = "_close_all")]
 pub fn close_all(py: Python<'_>) {
@@ -74,7 +74,8 @@ pub fn close_all(py: Python<'_>) {
             .name("aeron-exit".to_owned())
             .spawn(move || {
                 open.iter().for_each(|closable| closable.close_at_exit());
-                // Dropped on this thread: these may be the last references, and dropping them needs no GIL.
+                // Dropped on this thread, because these may be the last references: the drop may take long, and needs
+                // no GIL.
                 drop(open);
                 let _ = done.send(());
             });

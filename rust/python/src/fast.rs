@@ -1,10 +1,10 @@
-//! Implements the methods that are called once for each message with the C API: `offer(message)` and `poll(handler,
-//! limit)`.
+//! Implements two methods with the C API, because programs call them once for each message: `offer(message)` and
+//! `poll(handler, limit)`.
 //!
-//! The code of PyO3 around the body of a method (thread-local state, argument parsing, looking for references that wait
-//! to be dropped) takes about 10 of the 60 ns of a call. This time limits the rate of a program that makes one call for
-//! each message. So these methods are attached to their classes without PyO3. A call in any other form, for instance
-//! with keywords, is passed to the method that PyO3 generated.
+//! PyO3's code around the body of a method takes about 10 of the 60 ns of a call: it changes thread-local state, parses
+//! arguments, and looks for references to drop. This time limits the rate of a program that makes one call for each
+//! message. So these methods are attached to their classes without PyO3. A call in any other form, for instance with
+//! keywords, is passed to the method that PyO3 generated.
 
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,16 +20,16 @@ use crate::calls::PyObject_Vectorcall;
 
 /// A class with a method that is attached without PyO3 and has one or two positional arguments.
 pub trait Method: PyClass<Frozen = True> + Sync {
-    /// Its name.
+    /// Name of the method.
     const METHOD: &'static CStr;
-    /// Signature and description.
+    /// Signature and docstring of the method.
     const DESCRIPTION: &'static CStr;
-    /// Name of the same method in its general form, made by PyO3.
+    /// Name of the method that PyO3 generated, which accepts calls in any form.
     const GENERAL: &'static CStr;
-    /// Whether there may be a second argument.
+    /// Whether the method accepts a second positional argument.
     const TAKES_TWO: bool;
 
-    /// Its body.
+    /// Body of the method.
     fn call(
         &self,
         first: &Bound<'_, PyAny>,
@@ -37,7 +37,7 @@ pub trait Method: PyClass<Frozen = True> + Sync {
     ) -> PyResult<Py<PyAny>>;
 }
 
-/// Gives the class its method.
+/// Attaches the method to the class.
 pub fn attach<C: Method>(py: Python<'_>) -> PyResult<()> {
     let class = py.get_type::<C>();
     let method = Box::leak(Box::new(ffi::PyMethodDef {
@@ -48,7 +48,7 @@ pub fn attach<C: Method>(py: Python<'_>) -> PyResult<()> {
         ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
         ml_doc: C::DESCRIPTION.as_ptr(),
     }));
-    // SAFETY: the class and, for ever, the definition are alive; the result is a new reference or null with an
+    // SAFETY: the class is alive, and the definition is never freed. The result is a new reference, or null with an
     // exception set.
     let descriptor = unsafe {
         Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(class.as_type_ptr(), method))?
@@ -57,8 +57,8 @@ pub fn attach<C: Method>(py: Python<'_>) -> PyResult<()> {
 }
 
 /// # Safety
-/// Called by Python: attached, `this` of the class that the method belongs to, `count` arguments and one more for each
-/// keyword.
+/// Only Python may call this function, from an attached thread. `this` must be an object of the method's class.
+/// `arguments` must contain `count` arguments, and one more for each keyword.
 unsafe extern "C" fn entry<C: Method>(
     this: *mut ffi::PyObject,
     arguments: *const *mut ffi::PyObject,
@@ -67,10 +67,10 @@ unsafe extern "C" fn entry<C: Method>(
 ) -> *mut ffi::PyObject {
     let has_two = count == 2 && C::TAKES_TWO;
     if !(count == 1 || has_two) || !keywords.is_null() {
-        // SAFETY: as Python promises.
+        // SAFETY: Python passes valid arguments.
         return unsafe { call_general::<C>(this, arguments, count, keywords) };
     }
-    // SAFETY: as Python promises; the method's descriptor has checked the class.
+    // SAFETY: Python passes valid arguments, and the method's descriptor has checked the class of `this`.
     let (py, this, first, second) = unsafe {
         let py = Python::assume_attached();
         let this = Borrowed::from_ptr(py, this).cast_unchecked::<C>();
@@ -102,7 +102,7 @@ unsafe fn call_general<C: Method>(
     count: ffi::Py_ssize_t,
     keywords: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: all are alive during the call; the bound method is given back after it.
+    // SAFETY: all objects are alive during the call. The reference to the bound method is released after the call.
     unsafe {
         let method = ffi::PyObject_GetAttrString(this, C::GENERAL.as_ptr());
         if method.is_null() {

@@ -1,7 +1,7 @@
-//! Forks: objects that the parent process opened belong to the parent process.
+//! Forks: in a child process, objects of the parent process cannot be used.
 //!
-//! A child inherits mappings but no threads. Every object remembers the process that created it. In a child, using the
-//! object raises `ForkedError`, and dropping it sends and deletes nothing.
+//! A child inherits memory mappings but no threads. Every object stores the process that created it. In a child, using
+//! the object raises `ForkedError`. Dropping the object in a child sends and deletes nothing.
 
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,9 +19,9 @@ extern "C" fn in_child() {
     aeron_memory::lock_file::close_in_forked_child();
 }
 
-/// Counts forks from now on.
+/// Starts to count forks.
 pub fn watch() {
-    // SAFETY: the handler only changes atomics and closes files, which is allowed between fork and exec.
+    // SAFETY: the handler only changes atomics and closes files. Both are permitted between fork and exec.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
@@ -34,7 +34,7 @@ impl Process {
         Self(FORKS.load(Ordering::Relaxed))
     }
 
-    /// Raises `ForkedError` in any other process.
+    /// Raises `ForkedError` if this process is another one.
     #[inline]
     pub fn check(self) -> PyResult<()> {
         if self == Self::current() {
@@ -63,7 +63,7 @@ impl<T> OfProcess<T> {
         self.process != Process::current()
     }
 
-    /// The value, in its own process.
+    /// Returns the value. Raises `ForkedError` in any other process than the one that created it.
     #[inline]
     pub fn get(&self) -> PyResult<&T> {
         self.process.check()?;
@@ -79,7 +79,7 @@ impl<T> OfProcess<T> {
 impl<T> Drop for OfProcess<T> {
     fn drop(&mut self) {
         if !self.is_foreign() {
-            // SAFETY: dropped once, here; the value is not used afterwards.
+            // SAFETY: the value is dropped only here, and is not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.value) }
         }
     }

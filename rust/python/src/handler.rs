@@ -14,7 +14,7 @@ use crate::errors::{from_client, raise};
 use crate::fork::Process;
 use crate::header::PyHeader;
 
-/// The result of a controlled handler: the next step of the poll. Immutable.
+/// The result of a controlled handler, which determines the next step of the poll. Immutable.
 #[pyclass(
     frozen,
     eq,
@@ -27,19 +27,19 @@ use crate::header::PyHeader;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(clippy::upper_case_acronyms, reason = "constants in Python")]
 pub enum PyAction {
-    /// The message is not consumed and is delivered again; this poll of the image ends.
+    /// The message is not consumed. The poll of this image ends, and a later poll delivers the message again.
     ABORT = 1,
-    /// The message is consumed; this poll of the image ends.
+    /// The message is consumed, and the poll of this image ends.
     BREAK = 2,
-    /// The message is consumed and the position published at once; the poll goes on.
+    /// The message is consumed, the position is published at once, and the poll continues.
     COMMIT = 3,
-    /// The message is consumed; the poll goes on.
+    /// The message is consumed, and the poll continues.
     CONTINUE = 4,
 }
 
 #[pymethods]
 impl PyAction {
-    /// Pickled by name, so that identity survives.
+    /// Pickles the action by its name, so that unpickling returns the same object.
     #[allow(clippy::type_complexity, reason = "a function and its arguments")]
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
@@ -66,11 +66,11 @@ impl From<PyAction> for Action {
     }
 }
 
-/// Joins the fragments of long messages: pass it to `poll` in place of the handler.
+/// Joins the fragments of long messages. Pass the assembler to `poll` in place of the handler.
 ///
-/// It keeps incomplete messages between polls, so use one assembler for all polls of a subscription. One
-/// thread at a time may use it. A poll raises `MemoryError` if there is no memory for the first fragment;
-/// the next poll delivers that fragment again.
+/// The assembler keeps incomplete messages between polls, so use one assembler for all polls of a
+/// subscription. One thread at a time may use it. If there is no memory for the first fragment of a poll,
+/// the poll raises `MemoryError`, and the next poll delivers that fragment again.
 ///
 /// Example:
 ///     ```python
@@ -119,7 +119,7 @@ impl PyFragmentAssembler {
         ))
     }
 
-    /// Frees the buffer of a session; its incomplete message is dropped.
+    /// Frees the buffer of a session. An incomplete message of the session is dropped.
     ///
     /// Args:
     ///     session_id: Session id of the publisher.
@@ -136,7 +136,7 @@ impl PyFragmentAssembler {
         self.with(|assembler| assembler.free_session_buffer(session_id))
     }
 
-    /// Frees all buffers; incomplete messages are dropped.
+    /// Frees all buffers. Incomplete messages are dropped.
     ///
     /// Raises:
     ///     ReentrantCallError: If a poll uses the assembler.
@@ -149,7 +149,7 @@ impl PyFragmentAssembler {
     }
 }
 
-/// How the payload is handed over.
+/// The form in which a handler gets the payload.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PayloadForm {
     /// As `bytes`.
@@ -171,7 +171,7 @@ impl PayloadForm {
 /// The function that a poll calls with each fragment.
 pub type OnFragment<'a> = dyn FnMut(Fragment<'_>) -> PyResult<Action> + 'a;
 
-/// Refuses a handler that cannot be called, for polls that may end before they call it.
+/// Raises if the handler is neither callable nor an assembler. For polls that may end before they use the handler.
 pub fn check_handler(handler: &Bound<'_, PyAny>) -> PyResult<()> {
     match handler.is_exact_instance_of::<PyFragmentAssembler>() {
         true => Ok(()),
@@ -184,16 +184,16 @@ pub struct PollHandler<'a, 'py> {
     function: &'a Bound<'py, PyAny>,
     header: &'a Bound<'py, PyHeader>,
     payload: PayloadForm,
-    /// Set if there is no memory for a message, which is then not consumed.
+    /// The error if there was no memory for a message. Such a message is not consumed.
     out_of_memory: RefCell<Option<PyErr>>,
 }
 
 impl<'a, 'py> PollHandler<'a, 'py> {
-    /// Calls `poll` with a function that passes each fragment to `handler`. If `handler` is an assembler, the function
-    /// passes it whole messages.
+    /// Calls `poll` with a function that passes each fragment to `handler`. If `handler` is an assembler, the
+    /// assembler's handler gets whole messages.
     ///
-    /// If there is no memory for a message, the poll ends before it. If no other message was consumed, the poll raises
-    /// `MemoryError`.
+    /// If there is no memory for a message, the poll ends before that message. If the poll has then consumed nothing,
+    /// it raises `MemoryError`.
     pub fn run(
         handler: &'a Bound<'py, PyAny>,
         header: &'a Bound<'py, PyHeader>,
@@ -231,8 +231,8 @@ impl<'a, 'py> PollHandler<'a, 'py> {
         })
     }
 
-    /// Collects a fragment; the handler is called if that completes a message. A message whose handler raises is
-    /// consumed.
+    /// Adds a fragment to its message, and calls the handler if the message is then complete. If the handler raises,
+    /// the message is consumed.
     fn assemble(
         &self,
         assembler: &mut FragmentAssembler,
@@ -270,7 +270,7 @@ impl<'a, 'py> PollHandler<'a, 'py> {
             },
             PayloadForm::Lent => self.call_with_view(fragment),
         };
-        // A handler may have forked: its child polls no further.
+        // The handler may have forked. The child must not continue the poll, because the log belongs to the parent.
         process.check()?;
         result.and_then(answer)
     }
@@ -288,16 +288,16 @@ impl<'a, 'py> PollHandler<'a, 'py> {
     }
 }
 
-/// The payload as `bytes`.
+/// Returns the payload as `bytes`.
 #[inline]
 fn copy<'py>(py: Python<'py>, fragment: &Fragment<'_>) -> PyResult<Bound<'py, PyAny>> {
     let (start, length) = (fragment.as_ptr().cast(), fragment.len() as ffi::Py_ssize_t);
-    // SAFETY: `length` bytes lie at `start` while the fragment is borrowed; Python copies them into an object that
-    // nobody else has seen yet, and returns a new reference or null with an exception set.
+    // SAFETY: `length` bytes at `start` are valid while the fragment is borrowed. Python copies them into a new object.
+    // The result is a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(start, length)) }
 }
 
-/// A payload that is lent to a handler: a part of a term or of an assembler's memory, which it keeps.
+/// A payload that is lent to a handler: a part of a term or of an assembler's memory. It keeps that memory alive.
 struct LentPayload {
     memory: SharedBuffer,
     offset: usize,
@@ -325,12 +325,12 @@ impl Lent for LentPayload {
     }
 }
 
-/// Ignores the result of a plain handler.
+/// Ignores the result of a plain handler, and continues the poll.
 pub fn always_continue(_result: Bound<'_, PyAny>) -> PyResult<Action> {
     Ok(Action::Continue)
 }
 
-/// The result of a controlled handler: an action, `None` for [`Action::Continue`].
+/// Converts the result of a controlled handler: an action, or `None`, which stands for [`Action::Continue`].
 pub fn action_of(result: Bound<'_, PyAny>) -> PyResult<Action> {
     if result.is_none() {
         return Ok(Action::Continue);

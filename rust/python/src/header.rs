@@ -1,7 +1,7 @@
 //! [`PyHeader`]: the header of the message that a handler gets.
 //!
-//! One header serves all messages of a poll. It contains copies of the values, so it cannot dangle. After the handler
-//! has returned, its attributes raise.
+//! All messages of a poll use the same header object. It contains copies of the values, so it cannot dangle. After the
+//! poll, the header's attributes raise.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -12,14 +12,14 @@ use crate::errors::raise;
 
 /// The header of the message that a handler gets.
 ///
-/// It is valid only until the handler returns; until then it is thread-safe.
+/// The header is valid only until the handler returns. Until then it is thread-safe.
 #[pyclass(frozen, module = "aeron", name = "Header")]
 #[derive(Default)]
 pub struct PyHeader {
     is_valid: AtomicBool,
     position: AtomicI64,
     reserved_value: AtomicI64,
-    /// Two 32-bit values each: the first in the low half.
+    /// This field and the next four contain two 32-bit values each. The first value is in the low half.
     session_and_stream: AtomicI64,
     term_id_and_offset: AtomicI64,
     lengths: AtomicI64,
@@ -32,7 +32,7 @@ fn pair(low: i32, high: i32) -> i64 {
 }
 
 impl PyHeader {
-    /// Shows the values of this header from now on.
+    /// Replaces the values by those of `header`, and makes them readable.
     #[inline]
     pub fn show(&self, header: &Header<'_>) {
         let store = |field: &AtomicI64, value| field.store(value, Ordering::Relaxed);
@@ -64,7 +64,7 @@ impl PyHeader {
         self.is_valid.store(true, Ordering::Release);
     }
 
-    /// The handler has returned.
+    /// Makes all attributes raise, because the poll is over.
     pub fn expire(&self) {
         self.is_valid.store(false, Ordering::Release);
     }
@@ -157,13 +157,13 @@ impl PyHeader {
         self.low(&self.lengths)
     }
 
-    /// Length of all fragments of an assembled message in the log, in bytes; -1 for a message of one fragment.
+    /// Length in the log of all fragments of an assembled message, in bytes; -1 if the message is one fragment.
     #[getter]
     fn fragmented_frame_length(&self) -> PyResult<i32> {
         self.high(&self.lengths)
     }
 
-    /// Flags: 0x80 marks the beginning and 0x40 the end of a message; a whole message has 0xC0.
+    /// Flags: 0x80 marks the first and 0x40 the last fragment of a message. A whole message has 0xC0.
     #[getter]
     fn flags(&self) -> PyResult<i32> {
         self.low(&self.flags_and_type)

@@ -11,7 +11,9 @@ use pyo3::prelude::*;
 use crate::argument;
 use crate::errors::raise;
 
-/// The behaviour of a loop that finds no work. Meant for one loop; thread-safe. Calling it is `idle`.
+/// The behaviour of a loop that finds no work.
+///
+/// Use one strategy for each loop. Calling the object is the same as calling `idle`. Thread-safe.
 ///
 /// Example:
 ///     ```python
@@ -22,7 +24,7 @@ use crate::errors::raise;
 #[pyclass(frozen, subclass, module = "aeron", name = "IdleStrategy")]
 pub struct PyIdleStrategy {
     strategy: Mutex<Box<dyn IdleStrategy>>,
-    /// Whether waiting gives other Python threads a chance to run.
+    /// Whether other Python threads can run during a wait.
     releases_gil: bool,
 }
 
@@ -46,7 +48,8 @@ impl PyIdleStrategy {
         py: Python<'_>,
         f: impl FnOnce(&mut Box<dyn IdleStrategy>) -> R + Send,
     ) -> R {
-        // The lock is taken without the GIL, so that two threads that share a strategy cannot wait for each other.
+        // A strategy that releases the GIL does so before it takes the lock. Otherwise two threads that share the
+        // strategy could wait for each other: one with the lock for the GIL, and the other with the GIL for the lock.
         let locked = || f(&mut self.strategy.lock().unwrap_or_else(PoisonError::into_inner));
         if self.releases_gil {
             py.detach(locked)
@@ -58,19 +61,19 @@ impl PyIdleStrategy {
 
 #[pymethods]
 impl PyIdleStrategy {
-    /// Makes an idle strategy from its name and arguments.
+    /// Creates an idle strategy from its name and arguments.
     ///
     /// Both are texts as in the driver's settings `AERON_*_IDLE_STRATEGY` and `AERON_*_IDLE_STRATEGY_INIT_ARGS`.
     ///
     /// Args:
     ///     name: `spin`, `yield`, `backoff`, `sleep-ns`, `sleep-ms` or `noop`.
-    ///     arguments: Arguments of the strategy.
+    ///     arguments: Arguments of the strategy. `None` stands for its defaults.
     ///
     /// Returns:
     ///     The strategy.
     ///
     /// Raises:
-    ///     ConfigurationError: If the name or the arguments are not known.
+    ///     ConfigurationError: If the name is not known, or the arguments are not valid.
     #[staticmethod]
     #[pyo3(signature = (name, arguments = None))]
     fn parse(
@@ -88,7 +91,7 @@ impl PyIdleStrategy {
     /// Waits if there was no work, else resets the strategy.
     ///
     /// Args:
-    ///     work_count: The amount of work of the last duty cycle. 0 or less waits.
+    ///     work_count: The amount of work of the last duty cycle. If it is 0 or less, the call waits.
     #[pyo3(signature = (work_count = 0))]
     fn idle(&self, py: Python<'_>, #[pyo3(from_py_with = argument::work_count)] work_count: i64) {
         if work_count > 0 {
@@ -103,7 +106,7 @@ impl PyIdleStrategy {
         self.with(py, |strategy| strategy.reset());
     }
 
-    /// `while not publication.offer(data): idle()`.
+    /// Calls `idle`, so that a loop can be written as `while not publication.offer(data): idle()`.
     #[pyo3(signature = (work_count = 0))]
     fn __call__(
         &self,
@@ -124,7 +127,7 @@ impl PyIdleStrategy {
     }
 }
 
-/// One Python class for each strategy.
+/// Defines one Python class for each strategy.
 macro_rules! strategies {
     ($($(#[$doc:meta])* $class:ident($python:literal) ($($argument:ident: $type:ty = $default:tt),*) $gil:ident $make:expr;)*) => {$(
         $(#[$doc])*
@@ -143,22 +146,23 @@ macro_rules! strategies {
 }
 
 strategies! {
-    /// Spins: the shortest wait, which occupies a core. Keeps the GIL. Use one for each loop. Thread-safe.
+    /// Spins: the shortest wait, which occupies a core and keeps the GIL. Use one for each loop. Thread-safe.
     PyBusySpin("BusySpinIdleStrategy") () holding_gil BusySpinIdleStrategy;
-    /// Lets other threads run, without sleeping. Use one for each loop. Thread-safe.
+    /// Yields to other threads, without sleeping. Use one for each loop. Thread-safe.
     PyYielding("YieldingIdleStrategy") () releasing_gil YieldingIdleStrategy;
-    /// Does nothing. Use one for each loop. Thread-safe.
+    /// Does nothing, and keeps the GIL. Use one for each loop. Thread-safe.
     PyNoOp("NoOpIdleStrategy") () holding_gil NoOpIdleStrategy;
-    /// Spins, then yields, then parks for longer and longer; starts over when there is work.
+    /// Spins, then yields, then parks for longer and longer times. Starts again with spins after work.
     ///
     /// Use one for each loop. Thread-safe.
     ///
     /// Args:
-    ///     max_spins: Number of spins.
-    ///     max_yields: Number of yields.
-    ///     min_park_ns: First park, in nanoseconds.
-    ///     max_park_ns: Longest park, in nanoseconds.
-    ///     max_idle_park_ns: Longest park after a second without work, in nanoseconds. 0 keeps `max_park_ns`.
+    ///     max_spins: Number of spins before the first yield.
+    ///     max_yields: Number of yields before the first park.
+    ///     min_park_ns: Length of the first park, in nanoseconds. Each park is twice as long as the one before.
+    ///     max_park_ns: Length of the longest park, in nanoseconds.
+    ///     max_idle_park_ns: Length of the longest park after a second without work, in nanoseconds. 0 stands
+    ///         for `max_park_ns`.
     PyBackoff("BackoffIdleStrategy") (
         max_spins: u64 = 10,
         max_yields: u64 = 5,
@@ -167,12 +171,12 @@ strategies! {
         max_idle_park_ns: u64 = 0
     ) releasing_gil
         BackoffIdleStrategy::new(max_spins, max_yields, min_park_ns, max_park_ns).with_max_idle_park(max_idle_park_ns);
-    /// Sleeps. Use one for each loop. Thread-safe.
+    /// Sleeps for nanoseconds. Use one for each loop. Thread-safe.
     ///
     /// Args:
     ///     period_ns: Length of a sleep, in nanoseconds.
     PySleeping("SleepingIdleStrategy") (period_ns: u64 = 1_000) releasing_gil SleepingIdleStrategy::new(period_ns);
-    /// Sleeps. Use one for each loop. Thread-safe.
+    /// Sleeps for milliseconds. Use one for each loop. Thread-safe.
     ///
     /// Args:
     ///     period_ms: Length of a sleep, in milliseconds.

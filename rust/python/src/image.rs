@@ -1,4 +1,4 @@
-//! [`PyImage`]: one publisher's stream as one subscription sees it.
+//! [`PyImage`]: one session, as one subscription reads it.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
 
 /// The stream of one publisher in one subscription.
 ///
-/// It is polled through its subscription, or directly, by one thread at a time; all other methods are
+/// One thread at a time may poll the image, directly or through its subscription. All other methods are
 /// thread-safe. A closed image keeps its last values, and polling it returns 0. If the driver or the client
 /// ended, every poll raises `SubscriptionClosedError`.
 #[pyclass(frozen, weakref, module = "aeron", name = "Image")]
@@ -44,7 +44,7 @@ impl PyImage {
     ///
     /// Args:
     ///     handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
-    ///     fragment_limit: Largest number of fragments.
+    ///     fragment_limit: Maximum number of fragments.
     ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
     ///         returns.
     ///
@@ -73,11 +73,11 @@ impl PyImage {
         unless_ended(self.get()?, count)
     }
 
-    /// Polls as `poll`, with a handler that controls the consumption.
+    /// Polls as `poll` does, with a handler that decides whether each fragment is consumed.
     ///
     /// Args:
     ///     handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
-    ///     fragment_limit: Largest number of fragments.
+    ///     fragment_limit: Maximum number of fragments.
     ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
     ///         returns.
     ///
@@ -100,12 +100,12 @@ impl PyImage {
         unless_ended(self.get()?, count)
     }
 
-    /// Polls as `poll`, up to a position.
+    /// Polls as `poll` does, up to a position.
     ///
     /// Args:
     ///     handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
     ///     limit_position: Position in bytes: only fragments that begin before it are polled.
-    ///     fragment_limit: Largest number of fragments.
+    ///     fragment_limit: Maximum number of fragments.
     ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
     ///         returns.
     ///
@@ -137,12 +137,12 @@ impl PyImage {
         unless_ended(self.get()?, count)
     }
 
-    /// Polls as `controlled_poll`, up to a position.
+    /// Polls as `controlled_poll` does, up to a position.
     ///
     /// Args:
     ///     handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
     ///     limit_position: Position in bytes: only fragments that begin before it are polled.
-    ///     fragment_limit: Largest number of fragments.
+    ///     fragment_limit: Maximum number of fragments.
     ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
     ///         returns.
     ///
@@ -168,15 +168,15 @@ impl PyImage {
         unless_ended(self.get()?, count)
     }
 
-    /// Calls a handler with a block of whole frames. Never blocks.
+    /// Calls a handler with one block of whole frames, if frames are available. Never blocks.
     ///
     /// Args:
     ///     handler: Called as `handler(block, session_id, term_id)`, where `block` is `bytes` of frames with
     ///         their headers.
-    ///     block_length_limit: Largest length of a block, in bytes.
+    ///     block_length_limit: Maximum length of a block, in bytes.
     ///
     /// Returns:
-    ///     The number of bytes.
+    ///     The number of bytes that the handler got.
     ///
     /// Raises:
     ///     SubscriptionClosedError: If the driver or the client ended.
@@ -195,15 +195,15 @@ impl PyImage {
         unless_ended(self.get()?, finish_block_poll(length, outcome)?)
     }
 
-    /// Calls a handler with a block of whole frames, and its place in the log file. Never blocks.
+    /// Calls a handler with one block of whole frames, and the block's offset in the log file. Never blocks.
     ///
     /// Args:
-    ///     handler: Called as `handler(file_offset, block, session_id, term_id)`. The offset is that of the
-    ///         block in the log file, in bytes.
-    ///     block_length_limit: Largest length of a block, in bytes.
+    ///     handler: Called as `handler(file_offset, block, session_id, term_id)`. `file_offset` is the offset
+    ///         of the block in the log file, in bytes.
+    ///     block_length_limit: Maximum length of a block, in bytes.
     ///
     /// Returns:
-    ///     The number of bytes.
+    ///     The number of bytes that the handler got.
     ///
     /// Raises:
     ///     SubscriptionClosedError: If the driver or the client ended.
@@ -231,6 +231,7 @@ impl PyImage {
     ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
     ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
     ///     ImageClosedError: If the image is closed.
+    ///     AeronError: If the subscription is a spy.
     fn reject(
         &self,
         py: Python<'_>,
@@ -257,6 +258,7 @@ impl PyImage {
     ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
     ///         timeout.
     ///     ImageClosedError: If the image is closed.
+    ///     AeronError: If the subscription is a spy.
     fn async_reject(
         &self,
         py: Python<'_>,
@@ -275,7 +277,7 @@ impl PyImage {
         ))
     }
 
-    /// Session id: tells apart the publishers of a channel and stream.
+    /// Session id, which distinguishes the publishers of a channel and stream.
     #[getter]
     fn session_id(&self) -> PyResult<i32> {
         Ok(self.get()?.session_id())
@@ -287,7 +289,7 @@ impl PyImage {
         Ok(self.get()?.stream_id())
     }
 
-    /// Id of the image: the registration id of the publication for IPC, else an id that the driver chose.
+    /// Id of the image: for IPC, the registration id of the publication; else an id that the driver chose.
     #[getter]
     fn correlation_id(&self) -> PyResult<i64> {
         Ok(self.get()?.correlation_id())
@@ -355,7 +357,7 @@ impl PyImage {
         Ok(self.get()?.is_closed())
     }
 
-    /// Whether the publisher ended the stream and everything it sent was consumed.
+    /// Whether the publisher ended the stream, and the subscription has consumed all of it.
     #[getter]
     fn is_end_of_stream(&self) -> PyResult<bool> {
         Ok(self.get()?.is_end_of_stream())
@@ -390,7 +392,7 @@ impl PyImage {
     }
 }
 
-/// The exception for a rejection that failed. One of a closed image names the image.
+/// Returns the exception for a rejection that failed. If the image is closed, the text names the image.
 fn rejection_error(image: &Image, error: &Error) -> PyErr {
     let Error::ResourceClosed { cause, .. } = error else {
         return from_client(error);
@@ -442,7 +444,7 @@ pub fn finish_block_poll(
     length.map_err(|error| from_client(&error))
 }
 
-/// Images as a list.
+/// Returns images as a list.
 pub fn list_of(py: Python<'_>, images: &Arc<[Image]>) -> PyResult<Vec<Py<PyImage>>> {
     images
         .iter()

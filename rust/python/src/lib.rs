@@ -1,8 +1,10 @@
 //! PyO3 bindings: the extension module `aeron._aeron`.
 //!
-//! Each concept has one file here, one stub file in `python/aeron/_stubs` and one test file in `tests/`. The bindings
-//! add no behaviour to the client and the driver; what they own is the border: buffers, exceptions, the GIL, forks and
-//! the end of the interpreter.
+//! The bindings add no behaviour to the client, the driver and the archive. They handle only the border to Python:
+//! buffers, exceptions, the GIL, forks and the end of the interpreter.
+//!
+//! The doc comments of Python classes and functions are the source of Python's `help()`. `make reference` copies them
+//! into the stub files in `python/aeron/_stubs`.
 
 mod archive;
 mod archive_process;
@@ -63,7 +65,7 @@ const PUBLIC_FUNCTIONS: [&str; 10] = [
     "request_driver_termination",
 ];
 
-/// The native half of the package `aeron`; import that one.
+/// The native half of the package `aeron`. Programs import `aeron`, not this module.
 #[pymodule(gil_used = false)]
 fn _aeron(module: &Bound<'_, PyModule>) -> PyResult<()> {
     interpreter::refuse_subinterpreter(module.py())?;

@@ -1,4 +1,4 @@
-//! `LogFile`: a log buffer file for `aeron inspect`, which reads it frame by frame and without writing to it.
+//! `LogFile`: a log buffer file, for `aeron inspect`, which reads the file frame by frame and does not write to it.
 
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
@@ -15,9 +15,9 @@ use crate::argument::{self, Instance};
 use crate::errors::raise;
 use crate::snapshot::snapshot;
 
-/// The log file of a publication or image, mapped read-only: nothing is written to it. Thread-safe.
+/// The log file of a publication or image.
 ///
-/// A context manager that closes the file.
+/// The file is mapped read-only. Thread-safe. A context manager that closes the file.
 ///
 /// Args:
 ///     path: Path of the log file.
@@ -32,7 +32,7 @@ pub struct PyLogFile {
 }
 
 snapshot! {
-    /// The place of a frame, and its header as text. Immutable; pickled and compared by its values.
+    /// The offset of a frame, and its header as text. Immutable; pickled and compared by its values.
     PyLogFrame("LogFrame") {
         /// Offset of the frame in its term, in bytes.
         term_offset: usize,
@@ -69,7 +69,7 @@ impl PyLogFile {
         self.with(|log| log.metadata().is_connected())
     }
 
-    /// Number of the active term, counted from the first.
+    /// Number of the active term; the first term of the stream has the number 0.
     #[getter]
     fn active_term_count(&self) -> PyResult<i32> {
         self.with(|log| log.metadata().active_term_count())
@@ -99,13 +99,13 @@ impl PyLogFile {
         self.description.mtu_length
     }
 
-    /// Page size to which the file's length is rounded up, in bytes.
+    /// Page size in bytes. The length of the file is a multiple of it.
     #[getter]
     fn page_size(&self) -> i32 {
         self.description.page_size
     }
 
-    /// The header from which padding frames are made, as text.
+    /// The header with which the driver creates padding frames, as text.
     #[getter]
     fn default_header(&self) -> PyResult<String> {
         self.with(|log| header_text(&log.metadata().default_header(), 0))
@@ -138,6 +138,9 @@ impl PyLogFile {
 
     /// Returns the frames of a term.
     ///
+    /// Without `scan_over_zeroes`, the list ends at the first gap or at the unused part of the term. The last
+    /// item then describes all bytes from there to the end of the term.
+    ///
     /// Args:
     ///     partition: Index of the term in the log: 0, 1 or 2.
     ///     scan_over_zeroes: Whether frames after a gap are included.
@@ -162,8 +165,8 @@ impl PyLogFile {
     ///
     /// Args:
     ///     partition: Index of the term in the log: 0, 1 or 2.
-    ///     frame: A frame of `frames`.
-    ///     limit: Largest number of bytes to copy.
+    ///     frame: A frame that `frames` returned.
+    ///     limit: Maximum number of bytes to copy.
     ///
     /// Returns:
     ///     The bytes, at most `limit`.
@@ -229,7 +232,8 @@ fn check_partition(partition: usize) -> PyResult<()> {
     }
 }
 
-/// All frames of a term; with `scan_over_zeroes` also those after gaps.
+/// Returns the frames of a term up to the first gap, and the rest of the term as one frame. With `scan_over_zeroes`,
+/// returns the frames after gaps instead of the rest.
 fn frames(term: &SharedBuffer, scan_over_zeroes: bool) -> Vec<PyLogFrame> {
     let mut frames = Vec::new();
     let mut offset = 0;
@@ -258,7 +262,7 @@ fn frames(term: &SharedBuffer, scan_over_zeroes: bool) -> Vec<PyLogFrame> {
     frames
 }
 
-/// A header as LogInspector prints it (reference 06, section 1.7).
+/// Returns a header in the form that Aeron's LogInspector prints (reference 06, section 1.7).
 fn header_text(words: &SharedBuffer, offset: usize) -> String {
     format!(
         "DATA Header{{frame-length={} version={} flags={:08b} type={} term-offset={} session-id={} stream-id={} term-id={} \

@@ -1,4 +1,4 @@
-//! `read_loss_report`: what the images of a driver have lost.
+//! `read_loss_report`: reads the losses of a driver's images.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,9 +18,9 @@ snapshot! {
         observation_count: i64,
         /// Length of all gaps, in bytes.
         total_bytes_lost: i64,
-        /// First gap, in milliseconds since the epoch.
+        /// Time of the first gap, in milliseconds since the epoch.
         first_observation_ms: i64,
-        /// Last gap, in milliseconds since the epoch.
+        /// Time of the last gap, in milliseconds since the epoch.
         last_observation_ms: i64,
         /// Session id of the stream.
         session_id: i32,
@@ -66,7 +66,7 @@ impl From<LossObservation> for PyLossObservation {
 ///     aeron_dir: Directory of the driver.
 ///
 /// Returns:
-///     A list, oldest first.
+///     A list with one item for each image, in the order of the first gap.
 ///
 /// Raises:
 ///     FileNotFoundError: If the directory has no loss report.

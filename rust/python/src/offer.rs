@@ -1,4 +1,4 @@
-//! Offers of messages from Python, for both kinds of publications.
+//! The sending methods of publications, for both kinds of publications.
 
 use aeron_client::{CloseCause, ExclusivePublication, OfferError, Publication};
 use aeron_memory::buffer::SharedBuffer;
@@ -109,7 +109,7 @@ macro_rules! outlets {
 }
 outlets!(Publication, ExclusivePublication);
 
-/// Converts the outcome of an offer: to the position, to a false constant, or to an exception.
+/// Converts the outcome of an offer to the position, to one of the false constants, or to an exception.
 #[inline]
 pub fn answer(
     py: Python<'_>,
@@ -142,7 +142,7 @@ pub fn is_temporary(error: OfferError) -> bool {
     )
 }
 
-/// Calls `f` without the GIL if it copies much.
+/// Calls `f`, which copies `length` bytes. Releases the GIL if the copy is large.
 fn copying<R: Send>(py: Python<'_>, length: usize, f: impl FnOnce() -> R + Send) -> R {
     if length > LARGE_COPY_LENGTH {
         py.detach(f)
@@ -163,7 +163,7 @@ pub fn offer(
     answer(py, outlet, outcome)
 }
 
-/// Offers with a reserved value: an integer, or a function that returns one for each fragment's payload.
+/// Offers a message with a reserved value: an integer, or a function that returns one for each fragment's payload.
 pub fn offer_reserved(
     py: Python<'_>,
     outlet: &impl Outlet,
@@ -185,9 +185,9 @@ pub fn offer_reserved(
     answer(py, outlet, outcome)
 }
 
-/// The reserved value of each fragment of a message.
+/// Returns the reserved value of each fragment of a message.
 ///
-/// The function is called before anything is claimed: once a frame is claimed it has to be sent, whatever the function
+/// The function is called before any frame is claimed, because a claimed frame must be sent even if the function
 /// raises.
 fn reserved_values(
     supplier: &Bound<'_, PyAny>,
@@ -197,7 +197,7 @@ fn reserved_values(
     let process = Process::current();
     let value_of = |fragment: &[u8]| {
         let value = call(supplier, (PyBytes::new(supplier.py(), fragment),))?;
-        // The function may have forked: the log belongs to the parent.
+        // The function may have forked. The child must not send, because the log belongs to the parent.
         process.check()?;
         argument::reserved_value(&value)
     };
@@ -252,7 +252,7 @@ pub fn try_claim(
     }
 }
 
-/// Claims until there is room.
+/// Claims a frame, and waits for a subscriber and for room.
 pub fn claim(
     py: Python<'_>,
     outlet: &impl Outlet,
@@ -293,7 +293,7 @@ pub fn wait_connected(py: Python<'_>, outlet: &impl Outlet, patience: WaitPolicy
     }
 }
 
-/// Waits until what was published so far has left the publisher; false if the time is up.
+/// Waits until all messages before the current position have left the publisher. Returns `false` if the time is up.
 pub fn flush(py: Python<'_>, outlet: &impl Outlet, patience: WaitPolicy) -> PyResult<bool> {
     let closed = |error: AppendError| from_offer(error.into(), || outlet.close_cause());
     let position = outlet.position().map_err(closed)?;
@@ -325,7 +325,7 @@ fn timed_out(outlet: &impl Outlet) -> PyErr {
     }
 }
 
-/// Appends messages from index `first` on, and returns their number.
+/// Appends the messages from index `first` on for which there is room, and returns their number.
 pub fn offer_batch<M: MessageBatch + Sync>(
     py: Python<'_>,
     outlet: &impl Outlet,

@@ -1,4 +1,4 @@
-//! [`PyPendingOperation`]: a request to the driver, and later its result.
+//! [`PyPendingOperation`]: a request to a driver or an archive, and later its result.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
@@ -17,16 +17,16 @@ use crate::events::EventHandler;
 use crate::fork::OfProcess;
 use crate::waiting::WaitPolicy;
 
-/// An operation that waits for a driver or an archive. The call that returned it has sent the request.
+/// A request to a driver or an archive. The call that returned the operation has sent the request.
 /// Thread-safe.
 ///
-/// `await operation` and `operation.result(timeout)` return the result, any number of times. A refusal
-/// because an endpoint is closing (code 10) is repeated within the driver timeout. In a program that runs
-/// the client's conductor itself, `await`, `result` and `done` run it.
+/// `await operation` and `operation.result(timeout)` return the result, any number of times. If the driver
+/// refuses the request because an endpoint is still closing (code 10), the client sends it again, for up to
+/// the driver timeout. If the client has no threads, `await`, `result` and `done` run its conductor.
 ///
-/// `cancel()`, cancelling the task that awaits, and dropping the operation before its end undo it: if the
-/// driver adds the object nevertheless, the client removes it. `asyncio.shield(operation)` protects the
-/// operation from the task's cancellation.
+/// An operation is cancelled by `cancel()`, by cancelling the task that awaits it, and by dropping it before
+/// its end. If the driver adds the object nevertheless, the client removes the object.
+/// `asyncio.shield(operation)` protects the operation from the task's cancellation.
 ///
 /// Example:
 ///     ```python
@@ -41,8 +41,10 @@ pub struct PyPendingOperation {
     owned: Owned,
 }
 
-/// The operation and its result. No Python object is made or dropped while the lock of `OperationState` is held: either
-/// may run the garbage collector and so any Python code, which would wait for the lock if it uses the same operation.
+/// The operation and its result.
+///
+/// While the lock of `OperationState` is held, no Python object is created or dropped. Both may run the garbage
+/// collector and so any Python code. Code that uses the same operation would then wait for the lock for ever.
 struct OperationState {
     operation: Box<dyn Operation>,
     outcome: OperationOutcome,
@@ -50,18 +52,18 @@ struct OperationState {
 
 /// The Python object of the result.
 enum OperationOutcome {
-    /// The operation is finished, and the program has not asked for its result.
+    /// The object does not exist yet: the operation is pending, or no thread has taken the result.
     NotMade,
-    /// This thread makes the object, without the lock.
+    /// This thread creates the object, without the lock.
     BeingMade(ThreadId),
     /// The exception is kept as an object, because a `PyErr` cannot be shown to the garbage collector.
     Made(Result<Py<PyAny>, Py<PyBaseException>>),
 }
 
-/// Makes the Python object of a result. Called once, without the lock.
+/// Creates the Python object of a result. Called once, without the lock.
 pub type ResultBuilder = Box<dyn FnOnce(Python<'_>, &Owned) -> PyResult<Py<PyAny>> + Send>;
 
-/// The Python objects that an operation owns, for its result.
+/// The Python objects that an operation keeps alive for its result.
 #[derive(Default)]
 pub struct Owned {
     /// Keeps the client open until the operation is gone.
@@ -81,7 +83,7 @@ impl Owned {
     }
 }
 
-/// A pending operation of any result.
+/// A pending operation with a result of any type.
 pub trait Operation: Send {
     /// Continues without waiting. Returns whether the operation is finished. Needs no GIL.
     fn poll(&mut self) -> bool;
@@ -109,7 +111,7 @@ where
         if !is_pending(&mut self.operation) {
             return true;
         }
-        // A driver without threads has not read the command before it is run.
+        // A driver without threads reads the command only when it is run.
         self.operation.run_driver() && !is_pending(&mut self.operation)
     }
 
@@ -136,8 +138,8 @@ where
 }
 
 impl PyPendingOperation {
-    /// An operation of an open client. `convert` makes the Python object of the result; it refers to no Python object,
-    /// which the garbage collector would not see.
+    /// Creates an operation of an open client. `convert` creates the Python object of the result. It must not own
+    /// Python objects, because the garbage collector would not see them.
     pub fn new<T: Clone + Send + 'static>(
         what: String,
         operation: PendingOperation<T>,
@@ -149,7 +151,7 @@ impl PyPendingOperation {
         Self::with_handlers(what, operation, max_idle_park_ns, Vec::new(), convert).of(client)
     }
 
-    /// An operation whose result has handlers, as [`new`](Self::new). `convert` finds them in [`Owned`].
+    /// As [`new`](Self::new), for a result with handlers. `convert` finds the handlers in [`Owned`].
     pub fn with_handlers<T: Clone + Send + 'static>(
         what: String,
         operation: PendingOperation<T>,
@@ -164,7 +166,7 @@ impl PyPendingOperation {
         Self::of_kind(what, operation, max_idle_park_ns, handlers)
     }
 
-    /// An operation of another kind, whose result has handlers.
+    /// As [`with_handlers`](Self::with_handlers), for an operation that is not one of the native client.
     pub fn of_kind(
         what: String,
         operation: Box<dyn Operation>,
@@ -186,7 +188,7 @@ impl PyPendingOperation {
         }
     }
 
-    /// Names the client of the operation.
+    /// Sets the client that the operation keeps open.
     pub fn of(mut self, client: &Bound<'_, PyAeron>) -> Self {
         self.owned.client = Some(client.clone().unbind());
         self
@@ -212,8 +214,8 @@ impl PyPendingOperation {
         self.take_object(py, inner)
     }
 
-    /// Returns the object of a finished operation's result. The first thread that asks makes it, the others wait for
-    /// that.
+    /// Returns the object of a finished operation's result. The first caller creates the object, and other threads wait
+    /// for it.
     fn take_object(&self, py: Python<'_>, inner: &Mutex<OperationState>) -> PyResult<Py<PyAny>> {
         loop {
             let next = lock_attached(py, inner).next(py);
@@ -236,7 +238,7 @@ impl PyPendingOperation {
         }
     }
 
-    /// Makes the object of the result without the lock, and stores it.
+    /// Creates the object of the result without the lock, and stores it.
     fn make(
         &self,
         py: Python<'_>,
@@ -250,11 +252,11 @@ impl PyPendingOperation {
     }
 }
 
-/// Returns the object of a result, or raises its exception once more.
+/// Returns the object of a result, or raises its exception again.
 fn again(py: Python<'_>, result: Result<Py<PyAny>, Py<PyBaseException>>) -> PyResult<Py<PyAny>> {
     result.map_err(|error| {
         let error = PyErr::from_value(error.into_bound(py).into_any());
-        // Each raise adds its frames to those of the raises before.
+        // Without this, each raise would add its frames to the traceback of the raises before.
         error.set_traceback(py, None);
         error
     })
@@ -275,13 +277,14 @@ pub fn nothing(client: &Bound<'_, PyAeron>, (): ()) -> PyResult<Py<PyAny>> {
     Ok(client.py().None())
 }
 
-/// Locks without the GIL; a panic of another thread that held the lock does not matter, because the data is always
+/// Locks without the GIL. A panic of another thread that held the lock is ignored, because the data is always
 /// consistent.
 fn lock(inner: &Mutex<OperationState>) -> MutexGuard<'_, OperationState> {
     inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks with the GIL, which is let go while another thread has the lock: that one may need the GIL to go on.
+/// Locks for a caller that has the GIL. Releases the GIL while another thread has the lock, because that thread may
+/// need the GIL to continue.
 fn lock_attached<'a>(
     py: Python<'_>,
     inner: &'a Mutex<OperationState>,
@@ -312,7 +315,7 @@ impl OperationState {
         !matches!(self.outcome, OperationOutcome::NotMade) || self.operation.poll()
     }
 
-    /// Returns the result of a finished operation, or has the caller make it.
+    /// Returns the next step for the caller of a finished operation.
     fn next(&mut self, py: Python<'_>) -> Next {
         match &self.outcome {
             OperationOutcome::Made(result) => Next::Made(clone_result(py, result)),
@@ -343,16 +346,16 @@ impl OperationState {
 
 #[pymethods]
 impl PyPendingOperation {
-    /// Correlation id of the command, -1 if the operation needs none.
+    /// Correlation id of the command; -1 if the operation has no command.
     ///
-    /// A command that is repeated after a temporary refusal has another id.
+    /// A command that is sent again after a temporary refusal has a new id.
     #[getter]
     fn correlation_id(&self, py: Python<'_>) -> PyResult<i64> {
         let inner = lock_attached(py, self.inner.get()?);
         Ok(inner.operation.correlation_id())
     }
 
-    /// Returns whether the operation succeeded, failed or was cancelled. Never blocks.
+    /// Returns whether the operation is over: it succeeded, failed or was cancelled. Never blocks.
     ///
     /// Returns:
     ///     `True` if the operation is over.
@@ -370,9 +373,9 @@ impl PyPendingOperation {
     ///     The result, the same at each call.
     ///
     /// Raises:
-    ///     OperationTimeoutError: If the operation is not over within `timeout`. The operation goes on.
+    ///     OperationTimeoutError: If the operation is not over within `timeout`. The operation continues.
     ///     OperationCancelledError: If the operation was cancelled.
-    ///     AeronError: If the operation failed, an error of the class that its waiting form raises.
+    ///     AeronError: If the operation failed. The class is the one that the method without `async_` raises.
     #[pyo3(signature = (timeout = None))]
     fn result(
         &self,
@@ -392,11 +395,11 @@ impl PyPendingOperation {
         Ok(py.detach(|| lock(inner).cancel()))
     }
 
-    /// Whether the operation is done, for a wait of an event loop.
+    /// A condition that holds if the operation is over, for the wait of an event loop.
     #[getter(_is_done)]
     fn is_done(&self) -> PyResult<Condition> {
         let inner = Arc::clone(self.inner.get()?);
-        // The event loop must not wait for the lock: it checks again soon.
+        // The event loop must not block on the lock. If the lock is taken, the loop checks again soon.
         let look = move || try_lock(&inner).is_some_and(|mut inner| inner.poll());
         Ok(Condition::new(look))
     }
@@ -408,7 +411,7 @@ impl PyPendingOperation {
             .call_method0("__await__")
     }
 
-    /// `async with`: the result, closed at the end of the block.
+    /// Starts `async with`: returns the result, which `__aexit__` closes at the end of the block.
     fn __aenter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py()
             .import("aeron.aio")?
@@ -426,7 +429,7 @@ impl PyPendingOperation {
             .call_method1("leave", (slf.get().wait(slf.py(), Some(0.0))?,))
     }
 
-    /// `PendingOperation[Publication]` in annotations.
+    /// Allows `PendingOperation[Publication]` in annotations.
     #[classmethod]
     fn __class_getitem__<'py>(
         class: &Bound<'py, PyType>,
@@ -456,7 +459,7 @@ impl PyPendingOperation {
         for handler in &self.owned.handlers {
             handler.visit(&visit)?;
         }
-        // An object that another thread uses just now counts as reachable.
+        // If another thread uses the operation now, its result counts as reachable.
         let Some(inner) = try_lock(self.inner.anywhere()) else {
             return Ok(());
         };

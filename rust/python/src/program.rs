@@ -1,11 +1,12 @@
-//! The first steps of a command whose program is native.
+//! The first steps of a native program that Python starts, such as `aeronmd`.
 
 use pyo3::prelude::*;
 
-/// Returns the arguments after the program's name, from `sys.argv` if there are none given, and leaves SIGINT to the
-/// program.
+/// Returns the arguments after the program's name, and removes Python's handler of SIGINT. `None` takes the arguments
+/// from `sys.argv`.
 ///
-/// The program has its own handler. Python's would raise `KeyboardInterrupt` after the program has ended in order.
+/// The program has its own handler. Python's handler would raise `KeyboardInterrupt` after the program has ended in
+/// order.
 pub fn begin(py: Python<'_>, arguments: Option<Vec<String>>) -> PyResult<Vec<String>> {
     let arguments = match arguments {
         Some(arguments) => arguments,

@@ -1,4 +1,4 @@
-//! [`PyPublication`] and [`PyExclusivePublication`]: what a program sends through.
+//! [`PyPublication`] and [`PyExclusivePublication`]: a program sends messages through them.
 
 use std::ffi::CStr;
 
@@ -23,7 +23,7 @@ use crate::pipeline::offer_arrow;
 use crate::source::{self, Sink};
 use crate::waiting::WaitPolicy;
 
-/// Sends batches into a publication.
+/// Appends batches of messages to a publication.
 struct BatchSink<'a, 'py, P> {
     py: Python<'py>,
     outlet: &'a P,
@@ -42,7 +42,7 @@ impl<P: Outlet> Sink for BatchSink<'_, '_, P> {
                 self.sent_any |= sent > 0;
                 Ok(sent)
             }
-            // Messages that were sent are counted first: the caller resumes after them and gets the error.
+            // If messages were sent, their number is returned first. The caller resumes after them and gets the error.
             Err(_) if self.sent_any => Ok(0),
             Err(error) => Err(error),
         }
@@ -70,12 +70,12 @@ Args:
 
 Returns:
     The stream position after the message in bytes, or one of the false constants `NOT_CONNECTED`,
-    `BACK_PRESSURED` and `ADMIN_ACTION`: then nothing was sent, and the call may be repeated.
+    `BACK_PRESSURED` and `ADMIN_ACTION`. After a constant nothing was sent, and the call may be repeated.
 
 Raises:
     PublicationClosedError: If the publication, its client or its driver is closed.
-    MessageTooLongError: If a message is longer than `max_message_length`.
-    MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+    MessageTooLongError: If the message is longer than `max_message_length`.
+    MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
         new one.
     ReentrantCallError: If the publication is exclusive and another thread is sending.
 
@@ -130,7 +130,7 @@ macro_rules! publication_class {
 
         #[pymethods]
         impl $class {
-            /// `offer` in its general form.
+            /// `offer` for calls in any form. The method `offer` passes calls with keywords to it.
             #[pyo3(name = "_offer", signature = (message, *, reserved_value = None))]
             fn offer_in_general(
                 &self,
@@ -149,24 +149,25 @@ macro_rules! publication_class {
             ///     parts: The parts in order: an iterable of objects with the buffer protocol.
             ///
             /// Returns:
-            ///     As `offer`.
+            ///     The stream position after the message in bytes, or one of the false constants that `offer` returns.
             ///
             /// Raises:
             ///     PublicationClosedError: If the publication, its client or its driver is closed.
-            ///     MessageTooLongError: If a message is longer than `max_message_length`.
-            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///     MessageTooLongError: If the message is longer than `max_message_length`.
+            ///     MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
             ///         new one.
             ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             fn offer_parts(&self, parts: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
                 offer::offer_parts(parts.py(), self.get()?, parts)
             }
 
-            /// Appends many messages, as many as there is room for. Never blocks.
+            /// Appends as many messages as there is room for. Never blocks.
             ///
             /// Args:
             ///     messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
             ///         buffer with `offsets`.
-            ///     offsets: Offsets of the messages in the buffer `messages`, and of the end of the last one, in bytes.
+            ///     offsets: Offsets of the messages in the buffer `messages`, and the offset of the last message's end,
+            ///         in bytes.
             ///     start: Index of the first message to send.
             ///
             /// Returns:
@@ -175,7 +176,7 @@ macro_rules! publication_class {
             /// Raises:
             ///     PublicationClosedError: If the publication, its client or its driver is closed.
             ///     MessageTooLongError: If a message is longer than `max_message_length`.
-            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///     MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
             ///         new one.
             ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             #[pyo3(signature = (messages, *, offsets = None, start = 0))]
@@ -196,7 +197,7 @@ macro_rules! publication_class {
             /// Args:
             ///     data: An object with the Arrow C data interface.
             ///     start: Index of the first message to send.
-            ///     timeout: Seconds to wait for room. `None` waits without a limit, 0 does not wait.
+            ///     timeout: Seconds to wait for room. `None` waits without a limit, and 0 does not wait.
             ///
             /// Returns:
             ///     The number of rows that were appended. Resume at `start` plus that number.
@@ -204,7 +205,7 @@ macro_rules! publication_class {
             /// Raises:
             ///     PublicationClosedError: If the publication, its client or its driver is closed.
             ///     MessageTooLongError: If a message is longer than `max_message_length`.
-            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///     MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
             ///         new one.
             ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             #[pyo3(
@@ -235,7 +236,7 @@ macro_rules! publication_class {
             ///     BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
             ///     PublicationClosedError: If the publication, its client or its driver is closed.
             ///     MessageTooLongError: If a message is longer than `max_message_length`.
-            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///     MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
             ///         new one.
             ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             #[pyo3(signature = (message, timeout = None))]
@@ -244,11 +245,12 @@ macro_rules! publication_class {
                 offer::publish(message.py(), self.get()?, message, patience)
             }
 
-            /// Claims a frame in the log, into which the program writes the message itself. Never blocks.
+            /// Claims a frame in the log, so that the program can write the message in place. Never blocks.
             ///
             /// Args:
             ///     length: Length of the payload, in bytes.
-            ///     direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+            ///     direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
+            ///         `BufferClaim`.
             ///
             /// Returns:
             ///     A `BufferClaim`, or one of the false constants that `offer` returns.
@@ -256,7 +258,7 @@ macro_rules! publication_class {
             /// Raises:
             ///     PublicationClosedError: If the publication, its client or its driver is closed.
             ///     MessageTooLongError: If `length` is greater than `max_payload_length`.
-            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///     MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
             ///         new one.
             ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             ///
@@ -282,7 +284,8 @@ macro_rules! publication_class {
             /// Args:
             ///     length: Length of the payload, in bytes.
             ///     timeout: Seconds to wait. `None` waits without a limit.
-            ///     direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+            ///     direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
+            ///         `BufferClaim`.
             ///
             /// Returns:
             ///     A `BufferClaim`.
@@ -292,7 +295,7 @@ macro_rules! publication_class {
             ///     BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
             ///     PublicationClosedError: If the publication, its client or its driver is closed.
             ///     MessageTooLongError: If `length` is greater than `max_payload_length`.
-            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///     MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
             ///         new one.
             ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             #[pyo3(signature = (length, timeout = None, *, direct = false))]
@@ -318,7 +321,7 @@ macro_rules! publication_class {
             /// Raises:
             ///     PublicationClosedError: If the publication, its client or its driver is closed.
             ///     MessageTooLongError: If a message is longer than `max_message_length`.
-            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///     MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
             ///         new one.
             ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             fn offer_async<'py>(
@@ -333,17 +336,18 @@ macro_rules! publication_class {
             /// Args:
             ///     messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
             ///         buffer with `offsets`.
-            ///     offsets: Offsets of the messages in the buffer `messages`, and of the end of the last one, in bytes.
+            ///     offsets: Offsets of the messages in the buffer `messages`, and the offset of the last message's end,
+            ///         in bytes.
             ///     start: Index of the first message to send.
             ///
             /// Returns:
-            ///     A coroutine that returns the number of messages. If it is cancelled or fails, the exception's
-            ///     attribute `sent` is the number of messages that were sent.
+            ///     A coroutine that returns the number of messages. If the coroutine is cancelled or fails, the
+            ///     attribute `sent` of the exception is the number of messages that were sent.
             ///
             /// Raises:
             ///     PublicationClosedError: If the publication, its client or its driver is closed.
             ///     MessageTooLongError: If a message is longer than `max_message_length`.
-            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///     MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
             ///         new one.
             ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             #[pyo3(signature = (messages, *, offsets = None, start = 0))]
@@ -358,7 +362,7 @@ macro_rules! publication_class {
                     .call_method1("offer_batch", (slf, messages, offsets, start))
             }
 
-            /// Whether an offer may succeed, or would raise.
+            /// A condition that holds if an offer may succeed, or would raise.
             #[getter(_is_ready)]
             fn is_ready(&self) -> PyResult<Condition> {
                 let publication = self.get()?.clone();
@@ -404,7 +408,8 @@ macro_rules! publication_class {
             /// Args:
             ///     length: Length of the payload, in bytes.
             ///     timeout: Seconds to wait. `None` waits without a limit.
-            ///     direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+            ///     direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
+            ///         `BufferClaim`.
             ///
             /// Returns:
             ///     A coroutine that returns a `BufferClaim`.
@@ -414,7 +419,7 @@ macro_rules! publication_class {
             ///     BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
             ///     PublicationClosedError: If the publication, its client or its driver is closed.
             ///     MessageTooLongError: If `length` is greater than `max_payload_length`.
-            ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            ///     MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
             ///         new one.
             ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
             #[pyo3(signature = (length, timeout = None, *, direct = false))]
@@ -429,7 +434,7 @@ macro_rules! publication_class {
                     .call_method1("claim", (slf, length, timeout, direct))
             }
 
-            /// Whether a subscriber is connected, or the publication is closed.
+            /// A condition that holds if a subscriber is connected, or the publication is closed.
             #[getter(_is_connected_or_closed)]
             fn is_connected_or_closed(&self) -> PyResult<Condition> {
                 let publication = self.get()?.clone();
@@ -438,8 +443,8 @@ macro_rules! publication_class {
 
             /// Waits until everything published before the call has left the publisher.
             ///
-            /// Over UDP this means that the driver has sent the data, not that a subscriber has received it. Over IPC
-            /// it means that every subscriber has consumed the data.
+            /// Over UDP, data has left the publisher when the driver has sent it. Subscribers may not have received it
+            /// yet. Over IPC, data has left the publisher when every subscriber has consumed it.
             ///
             /// Args:
             ///     timeout: Seconds to wait. `None` waits without a limit.
@@ -494,13 +499,13 @@ macro_rules! publication_class {
                 Ok(self.get()?.stream_id())
             }
 
-            /// Session id: tells apart the publishers of a channel and stream.
+            /// Session id, which distinguishes the publishers of a channel and stream.
             #[getter]
             fn session_id(&self) -> PyResult<i32> {
                 Ok(self.get()?.session_id())
             }
 
-            /// Registration id of the publication at the driver.
+            /// Registration id of the publication in the driver.
             #[getter]
             fn registration_id(&self) -> PyResult<i64> {
                 Ok(self.get()?.registration_id())
@@ -512,7 +517,7 @@ macro_rules! publication_class {
                 Ok(self.get()?.original_registration_id())
             }
 
-            /// Whether this publication created the log, and does not share one that existed.
+            /// Whether this publication created its log; `False` if it shares a log that existed before.
             #[getter]
             fn is_original(&self) -> PyResult<bool> {
                 Ok(self.get()?.is_original())
@@ -536,25 +541,25 @@ macro_rules! publication_class {
                 Ok(self.get()?.position_bits_to_shift())
             }
 
-            /// Length of the longest message, in bytes.
+            /// Maximum length of a message, in bytes.
             #[getter]
             fn max_message_length(&self) -> PyResult<usize> {
                 Ok(self.get()?.max_message_length())
             }
 
-            /// Length of the longest payload of one frame, in bytes: the limit of a claim.
+            /// Maximum length of the payload of one frame, in bytes. It is also the maximum length of a claim.
             #[getter]
             fn max_payload_length(&self) -> PyResult<usize> {
                 Ok(self.get()?.max_payload_length())
             }
 
-            /// Position at which the stream ends, in bytes.
+            /// Largest position that the stream can reach, in bytes.
             #[getter]
             fn max_possible_position(&self) -> PyResult<i64> {
                 Ok(self.get()?.max_possible_position())
             }
 
-            /// Position of the end of the stream, in bytes.
+            /// Stream position after the last message, in bytes.
             ///
             /// Raises `PublicationClosedError` if the publication is closed.
             #[getter]
@@ -562,7 +567,7 @@ macro_rules! publication_class {
                 self.open(self.get()?.position())
             }
 
-            /// Position up to which the driver permits the stream to grow, in bytes.
+            /// Position up to which the driver permits messages to be appended, in bytes.
             ///
             /// Raises `PublicationClosedError` if the publication is closed.
             #[getter]
@@ -576,7 +581,7 @@ macro_rules! publication_class {
                 Ok(self.get()?.position_limit_id())
             }
 
-            /// Bytes that fit before the position limit; 0 or less if there is no room.
+            /// Number of bytes between the position and the position limit; 0 or less if there is no room.
             ///
             /// Raises `PublicationClosedError` if the publication is closed.
             #[getter]
@@ -727,7 +732,7 @@ macro_rules! publication_class {
     };
 }
 
-/// How a destination is named for its removal.
+/// The destination to remove: its id or its channel.
 enum DestinationName {
     Id(i64),
     Channel(Channel),
@@ -743,7 +748,7 @@ impl Argument for DestinationName {
 }
 
 publication_class! {
-    /// A publication that clients of the same driver share, and into which any number of threads send at once.
+    /// A publication that clients of the same driver share. Any number of threads may send at the same time.
     ///
     /// Sending never blocks; only `publish`, `claim`, `flush` and the `wait_` methods wait. Thread-safe.
     ///
@@ -756,11 +761,11 @@ publication_class! {
 }
 
 publication_class! {
-    /// A publication that is the only writer of its log, which makes sending faster.
+    /// A publication that is the only writer of its log. Sending is faster than with `Publication`.
     ///
-    /// One thread at a time may be inside a sending method: a second one raises `ReentrantCallError`. All other
-    /// methods are thread-safe. Sending never blocks; only `publish`, `claim`, `flush` and the `wait_` methods
-    /// wait.
+    /// One thread at a time may be inside a sending method. In a second thread the method raises
+    /// `ReentrantCallError`. All other methods are thread-safe. Sending never blocks; only `publish`, `claim`,
+    /// `flush` and the `wait_` methods wait.
     ///
     /// Example:
     ///     ```python
@@ -778,17 +783,18 @@ publication_class! {
         ///
         /// Raises:
         ///     PublicationClosedError: If the publication, its client or its driver is closed.
-        ///     MessageTooLongError: If a message is longer than `max_message_length`.
-        ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+        ///     MessageTooLongError: If `length` is greater than `max_message_length`.
+        ///     MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
         ///         new one.
-        ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
+        ///     ReentrantCallError: If another thread is sending.
         fn append_padding(&self, py: Python<'_>, #[pyo3(from_py_with = argument::length)] length: usize) -> PyResult<Py<PyAny>> {
             let publication = self.get()?;
             offer::answer(py, publication, publication.append_padding(length))
         }
 
-        /// Appends complete frames that continue the stream, such as those that `block_poll` passes to its handler.
-        /// Never blocks.
+        /// Appends whole frames that continue the stream. Never blocks.
+        ///
+        /// `block_poll` passes such frames to its handler, for instance.
         ///
         /// Args:
         ///     block: The frames, with their headers: any object with the buffer protocol.
@@ -797,12 +803,11 @@ publication_class! {
         ///     The stream position after the frames in bytes, or one of the false constants that `offer` returns.
         ///
         /// Raises:
-        ///     InvalidArgumentError: If the frames do not continue the stream.
+        ///     InvalidArgumentError: If the frames do not continue the stream, or do not fit into the active term.
         ///     PublicationClosedError: If the publication, its client or its driver is closed.
-        ///     MessageTooLongError: If a message is longer than `max_message_length`.
-        ///     MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+        ///     MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
         ///         new one.
-        ///     ReentrantCallError: If the publication is exclusive and another thread is sending.
+        ///     ReentrantCallError: If another thread is sending.
         fn offer_block(&self, block: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
             let publication = self.get()?;
             let outcome = with_bytes(block, "block", |bytes| publication.offer_block(bytes))?;
@@ -810,12 +815,16 @@ publication_class! {
         }
 
         /// Id of the active term.
+        ///
+        /// Raises `ReentrantCallError` if another thread is sending.
         #[getter]
         fn term_id(&self) -> PyResult<i32> {
             self.get()?.term_id().map_err(|error| from_offer(error, aeron_client::CloseCause::default))
         }
 
         /// Offset of the next frame in the active term, in bytes.
+        ///
+        /// Raises `ReentrantCallError` if another thread is sending.
         #[getter]
         fn term_offset(&self) -> PyResult<usize> {
             self.get()?.term_offset().map_err(|error| from_offer(error, aeron_client::CloseCause::default))

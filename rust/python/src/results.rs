@@ -4,7 +4,7 @@ use aeron_memory::log::AppendError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-/// The constants of `aeron.results`, made once.
+/// The constants of `aeron.results`, looked up once.
 pub struct NotSent {
     not_connected: Py<PyAny>,
     back_pressured: Py<PyAny>,
@@ -26,7 +26,7 @@ impl NotSent {
         })
     }
 
-    /// Returns the constant for an error that a later attempt may correct; `None` for any other error.
+    /// Returns the constant for an error after which a later attempt may succeed, and `None` for any other error.
     pub fn constant(&self, error: AppendError) -> Option<&Py<PyAny>> {
         match error {
             AppendError::NotConnected => Some(&self.not_connected),

@@ -1,4 +1,4 @@
-//! The tables of settings and of channel parameters, from which `tools/reference.py` makes docstrings and pages.
+//! The tables of settings and of channel parameters. `tools/reference.py` makes docstrings and pages from them.
 
 use aeron_agent::setting::{Grammar, Value};
 use aeron_archive::server::context::ARCHIVE_SETTINGS;
@@ -24,7 +24,7 @@ type Row = (
     &'static str,
 );
 
-/// All settings of a driver that have an environment variable, with their defaults in the absence of one.
+/// Returns all settings of a driver that have an environment variable, with their defaults if no variable is set.
 #[pyfunction]
 #[pyo3(name = "_driver_settings")]
 pub fn driver_settings(py: Python<'_>) -> PyResult<Vec<Row>> {
@@ -46,7 +46,7 @@ pub fn driver_settings(py: Python<'_>) -> PyResult<Vec<Row>> {
     rows.collect()
 }
 
-/// All settings of an archive, with their defaults in the absence of a property.
+/// Returns all settings of an archive, with their defaults if no property is set.
 #[pyfunction]
 #[pyo3(name = "_archive_settings")]
 pub fn archive_settings(py: Python<'_>) -> PyResult<Vec<Row>> {
@@ -68,7 +68,7 @@ pub fn archive_settings(py: Python<'_>) -> PyResult<Vec<Row>> {
     rows.collect()
 }
 
-/// All parameters of a channel: name and meaning, in the order in which a builder prints them.
+/// Returns name and meaning of all parameters of a channel, in the order in which a builder prints them.
 #[pyfunction]
 #[pyo3(name = "_channel_parameters")]
 pub fn channel_parameters() -> Vec<(&'static str, &'static str)> {

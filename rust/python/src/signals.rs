@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 /// Interval at which a wait without the GIL checks for signals.
 pub const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The signals that a thread sees while it waits inside the client.
+/// One thread's check for signals while it waits inside the client.
 #[derive(Default)]
 struct Signals {
     last_look: Cell<Option<Instant>>,
@@ -20,8 +20,9 @@ thread_local! {
     static SIGNALS: Signals = Signals::default();
 }
 
-/// Whether a signal handler has raised an exception; [`interruption`] then returns it. Waits inside the client call
-/// this function without the GIL. It acquires the GIL at most every 50 ms.
+/// Whether a signal handler has raised an exception. [`interruption`] then returns that exception.
+///
+/// Waits inside the client call this function without the GIL. The function acquires the GIL at most every 50 ms.
 pub fn is_interrupted() -> bool {
     SIGNALS.with(|signals| {
         let now = Instant::now();
@@ -38,7 +39,7 @@ pub fn is_interrupted() -> bool {
     })
 }
 
-/// The exception that ended a wait of this thread.
+/// Returns the exception that ended a wait of this thread.
 pub fn interruption() -> PyErr {
     let raised = SIGNALS.with(|signals| signals.raised.take());
     raised.unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))

@@ -1,11 +1,12 @@
-//! Snapshots: values at one moment. They are immutable, are compared by their values, and can be pickled.
+//! Snapshots: Python objects with values at one moment. They are immutable, are compared by their values, and can be
+//! pickled.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::argument::Argument;
 
-/// Bytes of a snapshot, `bytes` in Python.
+/// A field of a snapshot that is `bytes` in Python.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Octets(pub Vec<u8>);
 
@@ -26,7 +27,8 @@ impl<'py> IntoPyObject<'py> for Octets {
     }
 }
 
-/// Defines a class of snapshots: its attributes, which are also the arguments of its constructor, and its methods.
+/// Defines a class of snapshots: its attributes and its methods. The attributes are also the arguments of the
+/// constructor.
 macro_rules! snapshot {
     (
         $(#[$doc:meta])* $class:ident($python:literal) {

@@ -1,4 +1,4 @@
-//! Arguments of `offer_batch`: the messages in a Python object, without a copy.
+//! Arguments of `offer_batch`: reads the messages in a Python object without a copy.
 
 use aeron_memory::log::append::{FixedLengthMessages, MessageBatch};
 use arrow_array::cast::AsArray;
@@ -14,12 +14,13 @@ use crate::arrow::array_of;
 use crate::buffers::{View, has_buffer, has_objects, holds_addresses};
 use crate::errors::raise;
 
-/// Messages of a list that are borrowed at a time.
+/// Maximum number of messages of a list that are borrowed at the same time.
 const CHUNK: usize = 512;
 
-/// Appends messages from index `first` on. Returns the number of appended messages, which is smaller if there is no
-/// room for more.
+/// A receiver of messages, such as a publication.
 pub trait Sink {
+    /// Appends the messages from index `first` on, `length` bytes in all. Returns the number of appended messages,
+    /// which is smaller if there is no room for all of them.
     fn take<M: MessageBatch + Sync>(
         &mut self,
         messages: &M,
@@ -42,7 +43,8 @@ pub fn send(
     if let Ok(list) = source.cast::<PyList>() {
         return send_list(list, start, sink);
     }
-    // A failed attribute lookup takes as long as appending a hundred rows, so it is avoided for numpy arrays.
+    // `array_of` looks up an attribute. A failed lookup takes as long as appending a hundred rows, so it is avoided for
+    // numpy arrays.
     if has_buffer(source) {
         return send_rows(source, start, sink);
     }
@@ -57,6 +59,7 @@ pub fn send(
     }
 }
 
+/// Returns whether there are messages from index `start` on. Raises if `start` is greater than `count`.
 fn check_start(start: usize, count: usize) -> PyResult<bool> {
     if start > count {
         return Err(raise(
@@ -67,7 +70,7 @@ fn check_start(start: usize, count: usize) -> PyResult<bool> {
     Ok(start < count)
 }
 
-/// Rows of an array of two dimensions, or records of a structured one.
+/// Sends the rows of a two-dimensional array, or the records of a structured array.
 fn send_rows(source: &Bound<'_, PyAny>, start: usize, sink: &mut impl Sink) -> PyResult<usize> {
     let view = match View::shape_of(source) {
         Ok(view) => view,
@@ -75,7 +78,7 @@ fn send_rows(source: &Bound<'_, PyAny>, start: usize, sink: &mut impl Sink) -> P
         Err(error) => View::shape_of(&as_opaque_records(source).map_err(|_| error)?)?,
     };
     let rows = Rows::of(&view).ok_or_else(|| unsuitable(source))?;
-    // SAFETY: the exporter promises `count` rows of `length` bytes, `stride` apart; the view keeps them.
+    // SAFETY: the object has `count` rows of `length` bytes at a distance of `stride`. The view keeps them alive.
     let bytes = unsafe { std::slice::from_raw_parts(rows.start, rows.extent) };
     let records = FixedLengthMessages::new(bytes, rows.length, rows.stride, rows.count)
         .ok_or_else(|| unsuitable(source))?;
@@ -85,8 +88,8 @@ fn send_rows(source: &Bound<'_, PyAny>, start: usize, sink: &mut impl Sink) -> P
     sink.take(&records, start, (rows.count - start) * rows.length)
 }
 
-/// A structured numpy array whose fields have no format in the buffer protocol, such as dates, as records of plain
-/// bytes.
+/// Returns a structured numpy array as records of plain bytes. For arrays with fields that have no format in the buffer
+/// protocol, such as dates.
 fn as_opaque_records<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = source.py();
     let item_size: usize = source
@@ -96,7 +99,7 @@ fn as_opaque_records<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyA
     source.call_method1(intern!(py, "view"), (format!("V{item_size}"),))
 }
 
-/// Messages of one length at a fixed distance.
+/// Messages of equal length at a fixed distance.
 struct Rows {
     start: *const u8,
     length: usize,
@@ -106,7 +109,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// The rows of a view; `None` if its memory does not hold messages in ascending order.
+    /// Returns the rows of a view; `None` if the rows are not contiguous, or not in ascending order.
     fn of(view: &View<'_>) -> Option<Self> {
         let (shape, strides) = (view.shape(), view.strides());
         let (count, length, stride) = match (shape, strides) {
@@ -142,7 +145,7 @@ impl Rows {
     }
 }
 
-/// Whether the items are records: structures, or texts or bytes of a fixed length.
+/// Whether the items of the view are records: structures, or texts or bytes of a fixed length.
 fn is_record(view: &View<'_>) -> bool {
     let format = view.format().trim_start_matches(['@', '=', '<', '>', '!']);
     let is_sized = format.len() > 1 && format.ends_with(['s', 'x', 'w', 'p']);
@@ -157,7 +160,7 @@ fn unsuitable(source: &Bound<'_, PyAny>) -> PyErr {
     wrong_type(source, "messages", kind)
 }
 
-/// A list of bytes-like objects, a chunk at a time.
+/// Sends a list of bytes-like objects in chunks.
 fn send_list(list: &Bound<'_, PyList>, start: usize, sink: &mut impl Sink) -> PyResult<usize> {
     let mut index = start;
     check_start(start, list.len())?;
@@ -165,7 +168,7 @@ fn send_list(list: &Bound<'_, PyList>, start: usize, sink: &mut impl Sink) -> Py
         let end = list.len().min(index + CHUNK);
         let count = end - index;
         let sent = match send_chunk(list, index, end, sink) {
-            // The number of sent items is returned first; the caller resumes there and gets the error.
+            // If messages were sent, their number is returned first. The caller resumes after them and gets the error.
             Err(_) if index > start => 0,
             sent => sent?,
         };
@@ -192,7 +195,7 @@ fn send_chunk(
     give(&views, View::bytes, sink)
 }
 
-/// A part of the list, if it holds nothing but `bytes`.
+/// Returns a part of the list if all its items are `bytes`, else `None`.
 fn borrow_bytes<'py>(
     list: &Bound<'py, PyList>,
     first: usize,
@@ -227,7 +230,7 @@ impl MessageBatch for List<'_> {
     }
 }
 
-/// Messages in one buffer, each ending where the next one begins.
+/// Messages in one buffer. Each message ends at the offset of the next one.
 struct Slices<'a, O> {
     data: &'a [u8],
     offsets: &'a [O],
@@ -235,7 +238,7 @@ struct Slices<'a, O> {
 
 impl<O: Copy + TryInto<usize>> Slices<'_, O> {
     fn offset(&self, index: usize) -> usize {
-        // Checked before: every offset lies within the data.
+        // The caller has checked that every offset is within the data.
         self.offsets[index].try_into().unwrap_or_default()
     }
 }
@@ -278,7 +281,7 @@ fn send_slices(
     sink.take(&slices, start, offsets[offsets.len() - 1] - offsets[start])
 }
 
-/// Offsets from a buffer of 32- or 64-bit integers, else from any iterable.
+/// Reads offsets from a buffer of 32- or 64-bit integers, or from any iterable.
 fn offsets_of(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     let Ok(view) = View::bytes_of(offsets) else {
         let kind = "a buffer or an iterable of integers";

@@ -1,4 +1,4 @@
-//! [`PySubscription`]: what a program receives through.
+//! [`PySubscription`]: a program receives messages through it.
 
 use std::ffi::CStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,15 +29,15 @@ use crate::waiting::WaitPolicy;
 const DEFAULT_FRAGMENT_LIMIT: usize = 10;
 /// Default maximum number of messages in a batch.
 const DEFAULT_BATCH_LIMIT: usize = 4096;
-/// Default limit of the payload bytes in a batch: a batch that has reached it gets no further message.
+/// Default limit of the payload in a batch, in bytes. A batch that has reached the limit gets no further message.
 const DEFAULT_MAX_BYTES: usize = 16 << 20;
 
 /// A subscription to a channel and stream, with an image for each publisher.
 ///
-/// One thread at a time may poll it: a second poll meanwhile, also from inside a handler, raises
+/// One thread at a time may poll the subscription. A second poll at the same time, even in a handler, raises
 /// `ReentrantCallError`. All other methods are thread-safe. A closed subscription has no images, and
-/// polling it returns 0. If the driver or the client ended, every poll raises `SubscriptionClosedError`,
-/// whose text contains the last position of each image.
+/// polling it returns 0. If the driver or the client ended, every poll raises `SubscriptionClosedError`.
+/// The text of the error contains the last position of each image.
 ///
 /// Example:
 ///     ```python
@@ -54,16 +54,16 @@ pub struct PySubscription {
     max_idle_park_ns: u64,
     /// Keeps the client open as long as the subscription is in use.
     client: Py<PyAeron>,
-    /// Its handlers, for the garbage collector.
+    /// The handlers of the subscription. `__traverse__` shows them to the garbage collector.
     handlers: Vec<EventHandler>,
-    /// The replay of an archive that the subscription receives, if it receives one; the inner is `None` once it was
-    /// closed.
+    /// The replay of an archive that the subscription receives, if there is one. The inner value is `None` after the
+    /// close.
     replay: Option<OfProcess<Mutex<Option<Arc<Replay>>>>>,
 }
 
 impl Drop for PySubscription {
     fn drop(&mut self) {
-        // The program did not close the subscription. Native code no longer calls its handlers.
+        // If the program did not close the subscription, this makes sure that native code no longer calls its handlers.
         self.handlers.iter().for_each(EventHandler::clear);
     }
 }
@@ -85,7 +85,7 @@ impl PySubscription {
         })
     }
 
-    /// A subscription that receives a replay: it ends when the replay does, and stops the replay when it is closed.
+    /// Creates a subscription that receives a replay. It ends when the replay ends, and its close stops the replay.
     pub fn of_replay(
         subscription: Subscription,
         client: &Bound<'_, PyAeron>,
@@ -96,12 +96,12 @@ impl PySubscription {
         Ok(this)
     }
 
-    /// The native subscription.
+    /// Returns the native subscription.
     pub fn inner(&self) -> PyResult<&Subscription> {
         self.get()
     }
 
-    /// The replay that the subscription receives.
+    /// Returns the replay that the subscription receives, if there is one.
     fn replay(&self) -> Option<Arc<Replay>> {
         self.lock_replay()?.clone()
     }
@@ -116,8 +116,8 @@ impl PySubscription {
         self.inner.get()
     }
 
-    /// Returns a batch of the messages that are available. If there are none, waits for the first ones according to
-    /// `patience`.
+    /// Returns a batch of the available messages. If there are none, waits for the first message as `patience` says; if
+    /// `patience` is `None`, does not wait.
     fn next_batch(
         &self,
         py: Python<'_>,
@@ -129,7 +129,8 @@ impl PySubscription {
         let is_ended =
             || subscription.is_closed() || replay.as_deref().is_some_and(Replay::is_ended);
         let mut messages = self.pool.take();
-        // With the GIL, copies at most the length from which on releasing the GIL is worth its cost.
+        // The first poll may run with the GIL, so it copies only a limited number of bytes. If there are more messages,
+        // a second poll below copies them without the GIL.
         let small = BatchLimits {
             bytes: limits.bytes.min(LARGE_COPY_LENGTH),
             ..limits
@@ -157,7 +158,7 @@ impl PySubscription {
             }
             outcome => outcome.map(drop),
         };
-        // Messages that were read before the error are returned: the error comes with the next poll.
+        // If messages were read before the error, they are returned, and the next poll raises the error.
         match rest {
             Err(error) if messages.is_empty() => Err(from_client(&error)),
             _ => {
@@ -176,11 +177,11 @@ impl Method for PySubscription {
     const DESCRIPTION: &'static CStr = c"poll($self, handler, fragment_limit=10, *, copy=True)
 --
 
-Calls a handler for the fragments that are available now, of all images. Never blocks.
+Calls a handler for the fragments of all images that are available now. Never blocks.
 
 Args:
     handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
-    fragment_limit: Largest number of fragments.
+    fragment_limit: Maximum number of fragments.
     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
         returns.
 
@@ -210,7 +211,7 @@ Example:
     }
 }
 
-/// Limits of a batch, which takes at least one message.
+/// Returns the limits of a batch. Raises if a limit is 0, because a batch takes at least one message.
 pub fn batch_limits(messages: usize, bytes: usize) -> PyResult<BatchLimits> {
     if messages == 0 || bytes == 0 {
         return Err(raise(
@@ -223,7 +224,7 @@ pub fn batch_limits(messages: usize, bytes: usize) -> PyResult<BatchLimits> {
 
 #[pymethods]
 impl PySubscription {
-    /// `poll` in its general form.
+    /// `poll` for calls in any form. The method `poll` passes calls with keywords to it.
     #[pyo3(name = "_poll", signature = (handler, fragment_limit = DEFAULT_FRAGMENT_LIMIT, *, copy = true))]
     fn poll(
         &self,
@@ -243,11 +244,11 @@ impl PySubscription {
         unless_ended(self.get()?, count)
     }
 
-    /// Polls as `poll`, with a handler that controls the consumption.
+    /// Polls as `poll` does, with a handler that decides whether each fragment is consumed.
     ///
     /// Args:
     ///     handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
-    ///     fragment_limit: Largest number of fragments.
+    ///     fragment_limit: Maximum number of fragments.
     ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
     ///         returns.
     ///
@@ -270,15 +271,15 @@ impl PySubscription {
         unless_ended(self.get()?, count)
     }
 
-    /// Calls a handler with a block of whole frames of each image. Never blocks.
+    /// Calls a handler with one block of whole frames of each image that has frames. Never blocks.
     ///
     /// Args:
     ///     handler: Called as `handler(block, session_id, term_id)`, where `block` is `bytes` of frames with
     ///         their headers.
-    ///     block_length_limit: Largest length of a block, in bytes.
+    ///     block_length_limit: Maximum length of a block, in bytes.
     ///
     /// Returns:
-    ///     The number of bytes.
+    ///     The number of bytes that the handler got.
     ///
     /// Raises:
     ///     SubscriptionClosedError: If the driver or the client ended.
@@ -299,15 +300,15 @@ impl PySubscription {
         unless_ended(self.get()?, finish_block_poll(length, outcome)?)
     }
 
-    /// Calls a handler with a block of whole frames of each image, and its place in the log file. Never blocks.
+    /// Calls a handler with one block of whole frames of each image, and its offset in the log file. Never blocks.
     ///
     /// Args:
-    ///     handler: Called as `handler(file_offset, block, session_id, term_id)`. The offset is that of the
-    ///         block in the log file, in bytes.
-    ///     block_length_limit: Largest length of a block, in bytes.
+    ///     handler: Called as `handler(file_offset, block, session_id, term_id)`. `file_offset` is the offset
+    ///         of the block in the log file, in bytes.
+    ///     block_length_limit: Maximum length of a block, in bytes.
     ///
     /// Returns:
-    ///     The number of bytes.
+    ///     The number of bytes that the handler got.
     ///
     /// Raises:
     ///     SubscriptionClosedError: If the driver or the client ended.
@@ -331,8 +332,8 @@ impl PySubscription {
     /// Copies the whole messages that are available now into a batch, which may be empty. Never blocks.
     ///
     /// Args:
-    ///     limit: Largest number of messages in a batch.
-    ///     max_bytes: Bytes of payload after which no other message is added to a batch.
+    ///     limit: Maximum number of messages in a batch.
+    ///     max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
     ///
     /// Returns:
     ///     The batch.
@@ -340,8 +341,8 @@ impl PySubscription {
     /// Raises:
     ///     SubscriptionClosedError: If the driver or the client ended.
     ///     ReentrantCallError: If another poll is under way.
-    ///     MemoryError: If there is no memory for the first message. Then nothing was consumed. If memory ends
-    ///         later, the batch has the messages before.
+    ///     MemoryError: If there is no memory for the first message. Then nothing was consumed. If there is no
+    ///         memory for a later message, the batch ends before that message.
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
     fn poll_batch(
         &self,
@@ -358,9 +359,9 @@ impl PySubscription {
     /// an archive is complete.
     ///
     /// Args:
-    ///     limit: Largest number of messages in a batch.
-    ///     timeout: Seconds to wait. `None` waits without a limit.
-    ///     max_bytes: Bytes of payload after which no other message is added to a batch.
+    ///     limit: Maximum number of messages in a batch.
+    ///     timeout: Seconds to wait for a next batch. `None` waits without a limit.
+    ///     max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
     ///
     /// Returns:
     ///     An iterator of batches that are not empty.
@@ -382,7 +383,8 @@ impl PySubscription {
         })
     }
 
-    /// As `poll_batch`, looking for `spin_ns` nanoseconds; `None` when there is nothing.
+    /// Polls as `poll_batch` does, and first spins for up to `spin_ns` nanoseconds until there is a message. Returns
+    /// `None` if there is no message.
     #[pyo3(name = "_look", signature = (limit = 4096, max_bytes = 16_777_216, spin_ns = 0))]
     fn look(
         &self,
@@ -407,7 +409,8 @@ impl PySubscription {
         Ok((!batch.is_empty()).then_some(batch))
     }
 
-    /// Whether the owner closed the subscription, so that an iterator ends; raises if it ended with its client.
+    /// Whether iterators must end, because the program closed the subscription or its replay has ended. Raises if the
+    /// subscription ended with its client.
     #[getter(_is_over)]
     fn is_over(&self) -> PyResult<bool> {
         let is_closed = self.get()?.is_closed();
@@ -419,7 +422,7 @@ impl PySubscription {
         Ok(is_closed || replay.is_ended())
     }
 
-    /// Whether a poll would find anything, or the subscription is closed. Consumes nothing.
+    /// A condition that holds if a poll would find something, or the subscription is closed. Consumes nothing.
     #[getter(_is_ready)]
     fn is_ready(&self) -> PyResult<Condition> {
         let (subscription, replay) = (self.get()?.clone(), self.replay());
@@ -437,8 +440,8 @@ impl PySubscription {
     /// wait loses no message and does not end the iterator.
     ///
     /// Args:
-    ///     limit: Largest number of messages in a batch.
-    ///     max_bytes: Bytes of payload after which no other message is added to a batch.
+    ///     limit: Maximum number of messages in a batch.
+    ///     max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
     ///
     /// Returns:
     ///     An asynchronous iterator of batches that are not empty.
@@ -457,7 +460,7 @@ impl PySubscription {
             .call_method1("AsyncBatches", (slf, limit, max_bytes))
     }
 
-    /// `async for batch in subscription`.
+    /// Allows `async for batch in subscription`.
     fn __aiter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::batches_async(slf, DEFAULT_BATCH_LIMIT, DEFAULT_MAX_BYTES)
     }
@@ -496,11 +499,11 @@ impl PySubscription {
 
     /// Closes the subscription and its images without waiting for the driver.
     ///
-    /// Any thread and handler may call it. Idempotent.
+    /// Any thread may call it, also in a handler. Idempotent.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let subscription = self.get()?;
         py.detach(|| {
-            // Dropped without the lock: dropping it stops the replay.
+            // The lock is released first, because dropping the replay stops it, which may take long.
             let replay = self.lock_replay().and_then(|mut replay| replay.take());
             drop(replay);
             subscription.close();
@@ -534,7 +537,7 @@ impl PySubscription {
         Ok(self.get()?.stream_id())
     }
 
-    /// Registration id of the subscription at the driver.
+    /// Registration id of the subscription in the driver.
     #[getter]
     fn registration_id(&self) -> PyResult<i64> {
         Ok(self.get()?.registration_id())
@@ -570,7 +573,7 @@ impl PySubscription {
         list_of(py, &self.get()?.images())
     }
 
-    /// Returns an image by its place in the list.
+    /// Returns an image by its index in `images`.
     ///
     /// Args:
     ///     index: Index of the image, from 0.
@@ -641,10 +644,10 @@ impl PySubscription {
         Ok(self.get()?.resolved_endpoint())
     }
 
-    /// Returns the channel with the bound port in place of port 0.
+    /// Returns the channel, with the bound port in place of an endpoint's port 0.
     ///
     /// Returns:
-    ///     The channel, or `None` until the port is known.
+    ///     The channel; `None` if its port is 0 and no port is bound yet.
     fn try_resolve_channel_endpoint_port(&self) -> PyResult<Option<String>> {
         Ok(self.get()?.try_resolve_channel_endpoint_port())
     }
@@ -762,7 +765,7 @@ impl PySubscription {
             .call_method1("connected", (slf, timeout))
     }
 
-    /// Whether a publisher is connected, or the subscription is closed.
+    /// A condition that holds if a publisher is connected, or the subscription is closed.
     #[getter(_is_connected_or_closed)]
     fn is_connected_or_closed(&self) -> PyResult<Condition> {
         let subscription = self.get()?.clone();
@@ -804,7 +807,7 @@ impl PySubscription {
     }
 }
 
-/// An iterator of batches, which `Subscription.batches` returns.
+/// An iterator over batches, which `Subscription.batches` returns.
 ///
 /// One thread at a time may use it: it is not thread-safe.
 #[pyclass(frozen, module = "aeron", name = "Batches")]

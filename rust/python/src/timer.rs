@@ -1,7 +1,7 @@
-//! [`Timer`]: a timer that an event loop can wait for, finer than the loop's own milliseconds.
+//! [`Timer`]: a timer for event loops, with a finer resolution than the milliseconds of the loop's own timers.
 //!
-//! On Linux, a timer is a file descriptor. On other systems there is no `Timer`, and `aeron.aio` uses the event loop's
-//! timers.
+//! On Linux, such a timer is a file descriptor. Other systems have no `Timer`, and `aeron.aio` uses the timers of the
+//! event loop.
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -21,23 +21,24 @@ mod linux {
 
     use crate::condition::{Condition, ReadinessCheck};
 
-    /// A one-shot timer whose file becomes readable when it is due.
+    /// A one-shot timer with a file that becomes readable when the timer is due.
     ///
-    /// It can watch conditions instead: a thread checks them without the GIL. A check by the event loop would cost
-    /// several times as much. Thread-safe.
+    /// The timer can instead watch conditions: a thread checks them without the GIL, and makes the file readable when
+    /// one of them holds. A check by the event loop would cost several times as much. Thread-safe.
     #[pyclass(frozen, module = "aeron._aeron", name = "_Timer")]
     pub struct Timer {
         file: Arc<OwnedFd>,
         watch: Mutex<Option<Watch>>,
     }
 
-    /// A thread that checks conditions. After this is dropped, the thread ends at its next check.
+    /// A thread that checks conditions. After the `Watch` is dropped, the thread ends before its next check.
     struct Watch {
         is_over: Arc<AtomicBool>,
     }
 
     impl Watch {
-        /// Checks the conditions every `interval`. When one of them holds, makes the file readable.
+        /// Starts a thread that checks the conditions every `interval`. When a condition holds, the thread makes the
+        /// file readable and ends.
         fn start(
             looks: Vec<ReadinessCheck>,
             interval: Duration,
@@ -50,7 +51,7 @@ mod linux {
             let look = move || {
                 while !is_over.load(Ordering::Relaxed) {
                     if looks.iter().any(|look| look()) {
-                        // Setting the timer fails only for an invalid time, and this time is valid.
+                        // Arming the timer fails only for an invalid time, and this time is valid.
                         let _ = arm(
                             &file,
                             Timespec {
@@ -74,11 +75,13 @@ mod linux {
         }
     }
 
+    /// The time that disarms a timer.
     const NEVER: Timespec = Timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
 
+    /// Makes the file unreadable now, and readable after the time `at`.
     fn arm(file: &OwnedFd, at: Timespec) -> std::io::Result<()> {
         let spec = Itimerspec {
             it_interval: NEVER,
@@ -89,8 +92,8 @@ mod linux {
     }
 
     impl Timer {
-        /// Ends a watch and sets the timer. A thread that is just finding a condition true may still make the file
-        /// readable.
+        /// Ends the watch and arms the timer. If the thread of the watch finds a condition at the same moment, it may
+        /// still make the file readable. The event loop then makes one unnecessary check.
         fn start_over(&self, at: Timespec) -> PyResult<()> {
             self.replace_watch(None);
             arm(&self.file, at)?;

@@ -1,4 +1,4 @@
-//! Sizes and durations as texts, as the driver's settings and channel URIs have them.
+//! Parses sizes and durations in the form of the driver's settings and channel URIs.
 
 use aeron_agent::value;
 use pyo3::prelude::*;
@@ -9,10 +9,10 @@ use crate::errors::raise;
 /// Parses a size.
 ///
 /// Args:
-///     text: A number with the suffix `k`, `m` or `g`; without a suffix it is bytes.
+///     text: A number of bytes, or a number with the suffix `k`, `m` or `g`.
 ///
 /// Returns:
-///     Bytes.
+///     The size in bytes.
 ///
 /// Raises:
 ///     InvalidArgumentError: If the text is not a size.
@@ -29,10 +29,10 @@ pub fn parse_size(#[pyo3(from_py_with = argument::text)] text: String) -> PyResu
 /// Parses a duration.
 ///
 /// Args:
-///     text: A number with the suffix `ns`, `us`, `ms` or `s`; without a suffix it is nanoseconds.
+///     text: A number of nanoseconds, or a number with the suffix `ns`, `us`, `ms` or `s`.
 ///
 /// Returns:
-///     Nanoseconds.
+///     The duration in nanoseconds.
 ///
 /// Raises:
 ///     InvalidArgumentError: If the text is not a duration.

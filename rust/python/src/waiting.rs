@@ -1,4 +1,4 @@
-//! Waits for Python: spins for a short time with the GIL, then waits without the GIL, and checks for signals.
+//! Waits of Python calls: they spin for a short time with the GIL, then wait without the GIL, and check for signals.
 
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
@@ -9,22 +9,22 @@ use pyo3::prelude::*;
 use crate::errors::raise;
 use crate::signals::SIGNAL_INTERVAL;
 
-/// How long a wait spins before it releases the GIL: about the time that a release and a new acquisition need if other
-/// threads wait for the GIL.
+/// Time for which a wait spins before it releases the GIL. It is about the time to release and acquire the GIL again if
+/// other threads wait for the GIL.
 const SPIN: Duration = Duration::from_micros(10);
-/// After a second without success, a wait parks for up to this time, unless the client has another setting.
+/// Default of the longest park of a wait after a second without success, in nanoseconds.
 pub const DEFAULT_MAX_IDLE_PARK_NS: u64 = 10_000_000;
 
 /// How a wait idles, and when it times out.
 #[derive(Clone, Copy)]
 pub struct WaitPolicy {
-    /// `None` is for ever.
+    /// Maximum duration of the wait; `None` for no limit.
     timeout: Option<Duration>,
     max_idle_park_ns: u64,
 }
 
 impl WaitPolicy {
-    /// `timeout` in seconds; `None` and infinity wait for ever.
+    /// `timeout` is in seconds. `None` and infinity wait without a limit.
     pub fn new(timeout: Option<f64>, max_idle_park_ns: u64) -> PyResult<Self> {
         let timeout = timeout
             .filter(|timeout| *timeout != f64::INFINITY)
@@ -59,7 +59,7 @@ impl WaitPolicy {
         self.wait_detached(py, start, poll)
     }
 
-    /// As [`wait`](Self::wait), for a `poll` that runs for a long time: releases the GIL at once.
+    /// As [`wait`](Self::wait), but releases the GIL at once. For a `poll` that takes long or waits for locks.
     pub fn wait_without_gil<T: Send>(
         self,
         py: Python<'_>,
@@ -94,8 +94,8 @@ impl WaitPolicy {
                 }
             });
             if let Some(outcome) = outcome {
-                // The messages are consumed, so they are returned. If a signal arrived, the interpreter handles it
-                // directly after the call.
+                // A successful poll may have consumed messages, so its result is returned even if a signal arrived. The
+                // interpreter handles the signal directly after the call.
                 return Ok(outcome);
             }
             py.check_signals()?;
@@ -113,7 +113,7 @@ pub fn interruptible<T: Send + 'static>(
     interruptible_with(py, name, f, SIGNAL_INTERVAL, || {})
 }
 
-/// As [`interruptible`], calling `work` after each `interval` of the wait.
+/// As [`interruptible`], but checks for signals every `interval`, and calls `work` before each check.
 pub fn interruptible_with<T: Send + 'static>(
     py: Python<'_>,
     name: &str,
@@ -144,7 +144,7 @@ pub fn interruptible_with<T: Send + 'static>(
     }
 }
 
-/// Seconds as a duration.
+/// Converts seconds to a duration. Raises for negative and infinite numbers and NaN.
 pub fn duration(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| {
         raise(

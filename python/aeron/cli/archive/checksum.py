@@ -26,10 +26,10 @@ from aeron.cli.text import printable_lines
 @all_option
 @json_option
 def checksum(*, directory: str, name: str, recording_id: int | None, all_segments: bool, as_json: bool) -> None:
-    """Store the CHECKSUM of each frame and entry, for all recordings or for one: CRC-32, CRC-32C or a class name.
+    """Store a checksum in each frame and entry of all recordings, or of the recording RECORDING_ID.
 
-    The checksum of a frame replaces the session id in the segment file. The exit status is 1 if a recording cannot be
-    read. The other recordings get their checksums.
+    CHECKSUM is CRC-32, CRC-32C or the name of Aeron's class. The checksum of a frame replaces the session id in the
+    segment file. If a recording cannot be read, the other recordings get their checksums, and the exit status is 1.
     """
     results = []
     with open_files(directory, write=True) as files, explained():

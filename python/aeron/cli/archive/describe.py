@@ -106,7 +106,7 @@ def print_heading(mark: _ArchiveMark, capacity: int) -> None:
 
 
 def descriptor_line(entry: _CatalogEntry) -> str:
-    """The entry as ArchiveTool prints it."""
+    """Returns the entry in the form that ArchiveTool prints."""
     recording = entry.recording
     fields = {
         "controlSessionId": entry.control_session_id,
@@ -183,7 +183,7 @@ def _archive_as_json(mark: _ArchiveMark, capacity: int, entries: list[_CatalogEn
 
 
 def _table(recordings: list[aeron.Recording]) -> Iterator[str]:
-    """Lines with aligned columns. (A table of rich would take a millisecond per line.)"""
+    """Yields lines with aligned columns. A table of rich would take a millisecond for each line."""
     rows = [_COLUMNS, *map(_cells, recordings)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:

@@ -43,7 +43,7 @@ def dump(*, directory: str, limit: int | None, as_json: bool) -> None:
 
 
 def _dump(files: _ArchiveFiles, entry: _CatalogEntry, limit: int) -> bool:
-    """Prints a recording. Returns whether all frames that its entry promises could be read."""
+    """Prints a recording. Returns ``False`` if the recording is valid and a frame of it cannot be read."""
     recording = entry.recording
     stop = recording.stop_position
     length = -1 if stop is None else stop - recording.start_position
@@ -112,7 +112,7 @@ def _frame_as_json(recording_id: int, frame: _RecordedFrame) -> dict[str, object
 
 
 def hex_dump(data: bytes) -> str:
-    """The bytes, 16 in a row, in hexadecimal digits and as ASCII."""
+    """Returns a table of the bytes, with 16 bytes in a row, in hexadecimal digits and as ASCII."""
     rule = "+--------+-------------------------------------------------+----------------+"
     lines = [
         "         +-------------------------------------------------+",

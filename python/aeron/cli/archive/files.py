@@ -22,7 +22,7 @@ MISUSED = 255
 """Exit status of Aeron's ArchiveTool if the command or the directory is wrong, and if a recording is broken."""
 
 MARK_TIMEOUT_S = 5.0
-"""How long Aeron's ArchiveTool waits for a mark file."""
+"""Time for which Aeron's ArchiveTool waits for a mark file, in seconds."""
 
 _REFRESH_INTERVAL_S = 0.2
 
@@ -38,29 +38,29 @@ class MissingDirectoryError(click.ClickException):
 
 
 def archive_argument(function: F) -> F:
-    """``DIRECTORY``: the directory with the archive's catalog and recordings."""
+    """Adds the argument ``DIRECTORY``: the directory with the archive's catalog and recordings."""
     return click.argument("directory", type=click.Path(path_type=str))(function)
 
 
 def recording_argument(function: F) -> F:
-    """``[RECORDING_ID]``: one recording instead of all."""
+    """Adds the optional argument ``RECORDING_ID``: one recording instead of all."""
     return click.argument("recording_id", type=RECORDING_ID, required=False)(function)
 
 
 def json_option(function: F) -> F:
-    """``--json``."""
+    """Adds the option ``--json``."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
 
 
 def all_option(function: F) -> F:
-    """``-a``, ``--all``: all segment files instead of the last one."""
+    """Adds the option ``--all``: all segment files instead of the last one."""
     return click.option(
         "-a", "--all", "all_segments", is_flag=True, help="Read all segment files, not just the last one."
     )(function)
 
 
 def yes_option(function: F) -> F:
-    """``-y``, ``--yes``: do not ask."""
+    """Adds the option ``--yes``: do not ask."""
     return click.option("-y", "--yes", is_flag=True, help="Do not ask.")(function)
 
 
@@ -80,10 +80,10 @@ def explained() -> Iterator[None]:
 
 
 def open_files(directory: str, *, write: bool = False) -> _ArchiveFiles:
-    """Opens the files of the archive in a directory. They can only be changed while no archive uses the directory.
+    """Opens the files of the archive in a directory. They can be changed only if no archive uses the directory.
 
     Raises:
-        click.ClickException: the directory is missing (status 255), in use, or its catalog cannot be used.
+        click.ClickException: the directory is missing (status 255) or in use, or its catalog cannot be used.
     """
     check_directory(directory)
     with explained():
@@ -101,16 +101,16 @@ def check_directory(directory: str) -> None:
 
 
 def entries_of(files: _ArchiveFiles, recording_id: int | None) -> list[_CatalogEntry]:
-    """The entry of a recording in any state, or all entries."""
+    """Returns the entry of a recording in any state. Without a recording id, returns all entries."""
     with explained():
         return files.entries() if recording_id is None else [files.entry(recording_id)]
 
 
 def mark_file(directory: str) -> _ArchiveMark:
-    """The mark file, once its archive is ready.
+    """Waits until the archive is ready, and returns its mark file.
 
     Raises:
-        click.ClickException: no mark file was ready within 5 s, or it cannot be used.
+        click.ClickException: no mark file was ready within 5 s, or the mark file cannot be used.
     """
     check_directory(directory)
     deadline = time.monotonic() + MARK_TIMEOUT_S
@@ -131,7 +131,7 @@ def print_json(value: object) -> None:
 
 
 class Bar:
-    """A progress bar on stderr if it is a terminal. It appears if nothing was printed for a moment."""
+    """A progress bar on stderr. It appears if the command has printed nothing for a moment."""
 
     def __init__(self, progress: Progress | None, total_bytes: int) -> None:
         self._progress = progress
@@ -141,11 +141,11 @@ class Bar:
         self._shown_at = time.monotonic()
 
     def advance(self, done_bytes: int) -> None:
-        """Adds to the amount of work that is done."""
+        """Adds to the number of bytes that are done."""
         self.reach(self._done_bytes + done_bytes)
 
     def reach(self, done_bytes: int) -> None:
-        """Sets the amount of work that is done."""
+        """Sets the number of bytes that are done."""
         self._done_bytes = done_bytes
         now = time.monotonic()
         if self._progress is None or self._task is None or now - self._shown_at < _REFRESH_INTERVAL_S:
@@ -173,10 +173,10 @@ class Bar:
 
 @contextlib.contextmanager
 def progress_bar(title: str, total_bytes: int, *, hidden: bool) -> Iterator[Bar]:
-    """A progress bar on stderr, or `None` if stderr is not a terminal."""
+    """Yields a progress bar. It stays invisible if `hidden` is set or stderr is not a terminal."""
     progress = None
     if not hidden and sys.stderr.isatty():
-        # Standard output is not redirected: it may be a file.
+        # Rich must not redirect standard output to the terminal, because it may be a file.
         progress = Progress(
             TextColumn(title),
             BarColumn(),
@@ -196,5 +196,5 @@ def progress_bar(title: str, total_bytes: int, *, hidden: bool) -> Iterator[Bar]
 
 
 def confirmed(warning: str, yes: bool) -> bool:
-    """Whether the user agrees. With ``yes`` the user is not asked."""
+    """Returns whether the user agrees. With ``yes``, the user is not asked."""
     return yes or click.confirm(f"WARNING: {warning}\nContinue?", err=True)

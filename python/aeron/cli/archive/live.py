@@ -20,7 +20,7 @@ from aeron.cli.text import printable_lines
 F = TypeVar("F", bound=Callable[..., object])
 
 SIGNAL_TIMEOUT_S = 0.1
-"""Seconds between two checks whether a command that waits for signals has to end."""
+"""Seconds between two checks whether a command that waits for signals must end."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class ArchiveSession:
             raise click.ClickException(printable_lines(str(self.errors[0])).rstrip())
 
     def signals(self) -> Iterator[aeron.RecordingSignal]:
-        """Signals of recordings, until the command has to end.
+        """Yields signals of recordings until the command must end.
 
         Raises:
             click.ClickException: the archive reports an error, or the session has ended.
@@ -55,7 +55,7 @@ class ArchiveSession:
 
 @dataclass
 class Target:
-    """The archive that a command uses, and the driver between them."""
+    """The archive that a command uses, and the driver through which the command reaches the archive."""
 
     directory: str
     embedded: bool
@@ -67,26 +67,28 @@ class Target:
 
 
 def archive_options(function: F) -> F:
-    """The options of a :class:`Target`, which the command gets as ``target``."""
+    """Adds the options of a :class:`Target`. The command gets the target as the argument ``target``."""
     options = [
         client_options,
         click.option(
             "--control-channel",
             metavar="URI",
-            show_default="AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL, else aeron:ipc",
+            show_default="AERON_ARCHIVE_CONTROL_CHANNEL, else aeron:ipc",
             help="Channel for requests to the archive.",
         ),
         click.option(
             "--control-stream", "control_stream_id", type=STREAM_ID, help="Stream id for requests.  [default: 10]"
         ),
         click.option(
-            "--response-channel", metavar="URI", help="Channel for responses.  [default: the channel for requests]"
+            "--response-channel",
+            metavar="URI",
+            help="Channel for responses. Required for an archive on another host.  [default: IPC or a free local port]",
         ),
         click.option(
             "--credentials",
             envvar="AERON_ARCHIVE_CREDENTIALS",
             show_envvar=True,
-            help="Credentials, NAME:SECRET for our archive. Better in the environment: other users cannot see it.",
+            help="Credentials: NAME:SECRET for our archive. Prefer the variable: other users can see the command line.",
         ),
     ]
 
@@ -103,7 +105,7 @@ def archive_options(function: F) -> F:
 
 @contextlib.contextmanager
 def archive_session(target: Target) -> Iterator[ArchiveSession]:
-    """A session with the archive. On SIGINT and SIGTERM the command closes everything and ends.
+    """Yields a session with the archive. After SIGINT or SIGTERM the command closes the session and ends.
 
     Raises:
         click.ClickException: an error of the driver or the archive.
@@ -124,7 +126,7 @@ def archive_session(target: Target) -> Iterator[ArchiveSession]:
 
 
 def signal_as_json(signal: aeron.RecordingSignal) -> str:
-    """The signal as a JSON object in one line."""
+    """Returns the signal as a JSON object in one line."""
     return json.dumps(
         {
             "signal": signal.signal,
@@ -137,5 +139,5 @@ def signal_as_json(signal: aeron.RecordingSignal) -> str:
 
 
 def signal_line(signal: aeron.RecordingSignal) -> str:
-    """The signal in words."""
+    """Returns the signal as a line of text."""
     return f"{signal.signal} recordingId={signal.recording_id} position={signal.position}"

@@ -46,7 +46,7 @@ def pid(*, directory: str, as_json: bool) -> None:
 @archive_argument
 @json_option
 def errors(*, directory: str, as_json: bool) -> None:
-    """Show the distinct errors of the archive, then those of its driver if the driver's directory exists."""
+    """Show the distinct errors of the archive, then the errors of its driver if the driver's directory exists."""
     mark = mark_file(directory)
     of_driver, reason = _driver_errors(mark.aeron_directory)
     if as_json:
@@ -79,7 +79,7 @@ def capacity(*, directory: str, capacity_bytes: int | None, as_json: bool) -> No
 
 
 def _driver_errors(directory: str) -> tuple[list[aeron.ErrorObservation] | None, str]:
-    """The errors of the driver, or the reason why they cannot be read."""
+    """Returns the errors of the driver, or ``None`` and the reason why they cannot be read."""
     try:
         with aeron.CncFile(directory, timeout_ms=0) as cnc:
             return cnc.errors(), ""

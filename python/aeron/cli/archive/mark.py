@@ -1,4 +1,4 @@
-"""``aeron archive mark-valid`` and ``mark-invalid``: the state of a recording, as ArchiveTool changes it."""
+"""``aeron archive mark-valid`` and ``mark-invalid``: change the state of a recording, as ArchiveTool does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aeron.cli.archive.files import RECORDING_ID, archive_argument, explained, j
 @click.argument("recording_id", type=RECORDING_ID)
 @json_option
 def mark_valid(*, directory: str, recording_id: int, as_json: bool) -> None:
-    """Mark a recording as VALID that was marked as INVALID."""
+    """Mark an INVALID recording as VALID again."""
     _mark(directory, recording_id, is_valid=True, as_json=as_json)
 
 
@@ -21,7 +21,7 @@ def mark_valid(*, directory: str, recording_id: int, as_json: bool) -> None:
 @click.argument("recording_id", type=RECORDING_ID)
 @json_option
 def mark_invalid(*, directory: str, recording_id: int, as_json: bool) -> None:
-    """Mark a recording as INVALID: requests do not find it any more."""
+    """Mark a recording as INVALID. Requests to the archive then no longer find it."""
     _mark(directory, recording_id, is_valid=False, as_json=as_json)
 
 

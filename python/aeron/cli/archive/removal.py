@@ -1,5 +1,5 @@
-"""``aeron archive compact`` and ``delete-orphans``: delete entries and files that no recording needs, as
-ArchiveTool."""
+"""``aeron archive compact`` and ``delete-orphans``: delete entries and files that no recording needs, as ArchiveTool
+does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``aeron archive replay`` and ``follow``: print messages of a recording, to its end or while it is recorded."""
+"""``aeron archive replay`` and ``follow``: print the messages of a recording, to its end or while it is active."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ F = TypeVar("F", bound=Callable[..., object])
 
 _BATCH_LIMIT = 4096
 _BATCH_TIMEOUT_S = 0.1
-"""Seconds between two checks whether a command without messages has to end."""
+"""Seconds between two checks whether a command that waits for messages must end."""
 
 POSITION = click.IntRange(0, 2**63 - 1)
 
 
 def _replay_options(function: F) -> F:
-    """The options of both commands."""
+    """Adds the options that both commands have."""
     options = [
         click.argument("recording_id", type=RECORDING_ID),
         archive_options,
@@ -145,7 +145,7 @@ def _print(
 
 
 def _batches(session: ArchiveSession, recording_id: int, replayed: aeron.Subscription) -> Iterator[aeron.Batch]:
-    """Batches until the end of the replay, or until the command has to end.
+    """Yields batches until the end of the replay, or until the command must end.
 
     Raises:
         click.ClickException: the archive reports an error, for example that it cannot reach the channel of the replay.
@@ -158,8 +158,8 @@ def _batches(session: ArchiveSession, recording_id: int, replayed: aeron.Subscri
                 return
         session.check()
         if replayed._is_over:
-            # To the driver, the stream of a killed archive ends like a complete one. Only a live archive still
-            # responds.
+            # For the driver, the stream of a killed archive ends like a complete stream. So this request checks that
+            # the archive is alive.
             session.archive.get_stop_position(recording_id)
             return
 

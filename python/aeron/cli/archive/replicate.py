@@ -14,7 +14,7 @@ from aeron.cli.options import STREAM_ID
 from aeron.cli.text import printable_lines
 
 NO_RECORDING = -1
-"""Recording id of a replication before it has a recording."""
+"""Recording id in the signal of a replication that has no recording yet."""
 
 _ERROR_TIMEOUT_S = 1.0
 
@@ -41,7 +41,7 @@ _ERROR_TIMEOUT_S = 1.0
 @click.option("--into", "dst_recording_id", type=RECORDING_ID, help="Continue this recording.  [default: a new one]")
 @click.option("--to", "stop_position", type=click.IntRange(0, 2**63 - 1), help="Position to end at.")
 @click.option(
-    "--live-destination", metavar="URI", help="Channel of the live stream to merge with and to continue with."
+    "--live-destination", metavar="URI", help="Channel of the live stream. The copy follows it after catching up."
 )
 @click.option("--replication-channel", metavar="URI", help="Channel for the replay of the other archive.")
 @click.option("--detach", is_flag=True, help="End at once. The archive continues to replicate.")
@@ -61,7 +61,7 @@ def replicate(
     detach: bool,
     as_json: bool,
 ) -> None:
-    """Have a running archive copy a recording of another archive, with SRC_CONTROL_CHANNEL as its request channel.
+    """Have a running archive copy a recording of another archive. SRC_CONTROL_CHANNEL is its channel for requests.
 
     The command ends when the replication ends. Interrupting the command stops the replication.
     """
@@ -94,7 +94,7 @@ def replicate(
 
 
 def _check(session: ArchiveSession, end: aeron.RecordingSignal) -> None:
-    """Raises the error that ended a replication. The error may arrive after the signal."""
+    """Raises the error that ended a replication. The error may arrive after the signal ``REPLICATE_END``."""
     deadline = time.monotonic() + (_ERROR_TIMEOUT_S if end.recording_id == NO_RECORDING else 0)
     while not session.errors and time.monotonic() < deadline:
         session.archive.poll()

@@ -76,7 +76,7 @@ def verify(
 
 
 def _keeps_torn(directory: str, found: _Verification, on_torn_fragment: str, bar: Bar) -> bool:
-    """Whether a last fragment that may be torn stays."""
+    """Returns whether to keep a last fragment that may be torn. May ask the user."""
     if found.torn_file is None or on_torn_fragment != "ask":
         return on_torn_fragment == "keep"
     question = (
@@ -106,7 +106,7 @@ def _result(found: _Verification, entry: _CatalogEntry, state: str, *, keep: boo
 
 
 def _failure(entry: _CatalogEntry, problem: str) -> dict[str, object]:
-    """The result for a recording with files that cannot be read. Its entry does not change."""
+    """Returns the result for a recording with files that cannot be read. Its entry does not change."""
     recording = entry.recording
     return {
         "recording_id": recording.recording_id,
@@ -131,7 +131,7 @@ def _line(result: dict[str, object], *, is_repaired: bool) -> str:
     if isinstance(torn, dict) and not is_repaired:
         notes.append(f"the last fragment may not be whole: {torn['file']}, position {torn['position']}")
     if stop != result["recorded_stop_position"]:
-        # An active recording has no stop position either.
+        # This also applies to an active recording, because its entry has no stop position.
         what = "its stop position is now" if is_repaired else "its segment files end at position"
         notes.append(f"{what} {stop}")
     if result["state"] == "INVALID":

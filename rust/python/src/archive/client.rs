@@ -38,13 +38,13 @@ use crate::waiting::WaitPolicy;
 
 /// A client of an archive, which `connect_archive` returns. Thread-safe.
 ///
-/// A method that sends a request waits for the response, up to the message timeout. Its `async_` form
-/// returns a `PendingOperation` instead, for `await` or `result(timeout)`. If the archive refuses a
-/// request, the method raises an `ArchiveError` with a `code` and a `correlation_id`.
+/// A method that sends a request waits for the response, up to the message timeout. The method with the
+/// prefix `async_` returns a `PendingOperation` instead, for `await` or `result(timeout)`. If the archive
+/// refuses a request, the method raises an `ArchiveError` with a `code` and a `correlation_id`.
 ///
-/// A thread of the client keeps the session alive while the program makes no calls. In a program that runs
-/// the client's conductor itself (`use_conductor_agent_invoker`, or a driver in mode INVOKER) there is no
-/// such thread: call `poll` every few seconds.
+/// A thread of the client keeps the session alive while the program makes no calls. A client without threads
+/// (`use_conductor_agent_invoker`, or a driver in mode `INVOKER`) has no such thread. Then call `poll` every
+/// few seconds.
 ///
 /// A context manager that closes the session. Recordings, replays and replications of the archive continue.
 ///
@@ -59,7 +59,7 @@ use crate::waiting::WaitPolicy;
 pub struct PyAeronArchive {
     link: OfProcess<Arc<Link>>,
     client: Py<PyAeron>,
-    /// Its handlers, for the garbage collector.
+    /// The handlers of the program. `__traverse__` shows them to the garbage collector.
     handlers: Vec<EventHandler>,
     credentials: Arc<Credentials>,
     has_signal_handler: bool,
@@ -68,7 +68,7 @@ pub struct PyAeronArchive {
 
 impl Drop for PyAeronArchive {
     fn drop(&mut self) {
-        // The program did not close the client. Native code no longer calls its handlers.
+        // If the program did not close the client, this makes sure that native code no longer calls its handlers.
         self.handlers.iter().for_each(EventHandler::clear);
     }
 }
@@ -91,7 +91,7 @@ impl PyAeronArchive {
         }
     }
 
-    /// Returns the session. It is open as long as the link exists.
+    /// Returns the link, which keeps the session open.
     pub fn link(&self) -> PyResult<&Arc<Link>> {
         self.link.get()
     }
@@ -100,7 +100,7 @@ impl PyAeronArchive {
         self.link.get().map(|link| &link.archive)
     }
 
-    /// Starts an operation of the archive. `convert` creates the Python object of its result.
+    /// Starts an operation of the archive. `convert` creates the Python object of the result.
     fn pending<T: Send + 'static, K: Task<T> + 'static>(
         slf: &Bound<'_, Self>,
         what: &str,
@@ -129,7 +129,7 @@ impl PyAeronArchive {
     }
 }
 
-/// Where a stream that is recorded comes from: `LOCAL` or `REMOTE`.
+/// The source of a stream to record: `LOCAL` or `REMOTE`.
 struct Source(SourceLocation);
 
 impl Argument for Source {
@@ -147,12 +147,12 @@ impl Argument for Source {
 }
 
 const LOCAL: Source = Source(SourceLocation::Local);
-/// Default channel of replays: for an archive on the client's driver.
+/// Default channel of replays. It fits an archive on the client's driver.
 pub const REPLAY_CHANNEL: &str = "aeron:ipc";
-/// Default stream of replays. Each replay has its own session id.
+/// Default stream id of all replays. Each replay has its own session id.
 pub const REPLAY_STREAM_ID: i32 = 100;
 
-/// The name of a recording to stop: a publication, a channel, or the id of the archive's subscription.
+/// The recording to stop: the id of the archive's subscription, or a channel and stream id.
 enum RecordingToStop {
     Subscription(i64),
     Stream(String, i32),
@@ -190,7 +190,7 @@ struct PublishedStream {
     session_id: i32,
 }
 
-/// The stream of a publication of either kind; `None` for another object.
+/// Returns the stream of a publication of either kind; `None` for any other object.
 fn session_of(publication: &Bound<'_, PyAny>) -> PyResult<Option<PublishedStream>> {
     if !publication.is_instance_of::<PyPublication>()
         && !publication.is_instance_of::<PyExclusivePublication>()
@@ -263,7 +263,8 @@ fn replay_subscription(
     PySubscription::of_replay(started.subscription, client, replay)?.into_py_any(py)
 }
 
-/// Methods in pairs: one that waits, and its `async_` form. Methods without a result have `-> None`.
+/// Defines methods in pairs: a method that waits, and a method with the prefix `async_` that does not. Methods without
+/// a result have `-> None`.
 macro_rules! archive_methods {
     (
         $(
@@ -288,7 +289,7 @@ macro_rules! archive_methods {
 
                 #[doc = concat!("Starts `", stringify!($name), "` without waiting for the archive.")]
                 #[doc = ""]
-                #[doc = "Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:"]
+                #[doc = "Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:"]
                 #[doc = ""]
                 $(#[doc = $doc])+
                 $(
@@ -310,7 +311,7 @@ macro_rules! archive_methods {
 }
 
 archive_methods! {
-    /// Adds a publication, and records it from its first byte on.
+    /// Adds a publication, and records it from the first byte on.
     ///
     /// Args:
     ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
@@ -333,7 +334,7 @@ archive_methods! {
         })
     }
 
-    /// Adds an exclusive publication, and records it from its first byte on.
+    /// Adds an exclusive publication, and records it from the first byte on.
     ///
     /// Args:
     ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
@@ -357,16 +358,16 @@ archive_methods! {
         })
     }
 
-    /// Records a channel and stream. Each image of it becomes a recording.
+    /// Starts to record a channel and stream. Each image of the stream becomes a recording.
     ///
     /// Args:
     ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
     ///     stream_id: Stream id.
     ///     source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
-    ///     auto_stop: Whether the archive closes its subscription when the first of its recordings ends.
+    ///     auto_stop: Whether the archive closes the subscription when the first recording of it ends.
     ///
     /// Returns:
-    ///     The id of the archive's subscription, for `stop_recording`.
+    ///     The id of the archive's subscription. `stop_recording` accepts it.
     ///
     /// Raises:
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -379,17 +380,17 @@ archive_methods! {
         Self::request(slf, ArchiveCall::start_recording(&channel.0, stream_id, source.0, auto_stop))
     }
 
-    /// Continues a recording with a stream that begins where the recording ends.
+    /// Extends a recording with a stream that begins where the recording ends.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
     ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
     ///     stream_id: Stream id.
     ///     source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
-    ///     auto_stop: Whether the archive closes its subscription when the first of its recordings ends.
+    ///     auto_stop: Whether the archive closes the subscription when the first recording of it ends.
     ///
     /// Returns:
-    ///     The id of the archive's subscription, for `stop_recording`.
+    ///     The id of the archive's subscription. `stop_recording` accepts it.
     ///
     /// Raises:
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -406,8 +407,8 @@ archive_methods! {
     /// Stops the recording of a stream.
     ///
     /// Args:
-    ///     recorded: A recorded publication, the id of the archive's subscription, or a channel.
-    ///     stream_id: Stream id. Required with a channel.
+    ///     recorded: A recorded publication, the id of the archive's subscription, or the channel of the request.
+    ///     stream_id: Stream id. Required if `recorded` is a channel.
     ///
     /// Raises:
     ///     InvalidArgumentError: If `recorded` is a channel and `stream_id` is missing.
@@ -430,8 +431,8 @@ archive_methods! {
     /// Stops the recording of a stream, if there is one.
     ///
     /// Args:
-    ///     recorded: A recorded publication, the id of the archive's subscription, or a channel.
-    ///     stream_id: Stream id. Required with a channel.
+    ///     recorded: A recorded publication, the id of the archive's subscription, or the channel of the request.
+    ///     stream_id: Stream id. Required if `recorded` is a channel.
     ///
     /// Returns:
     ///     `True` if there was a recording to stop.
@@ -454,7 +455,7 @@ archive_methods! {
         }
     }
 
-    /// Stops one recording, if it is active.
+    /// Stops one recording, if the recording is active.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
@@ -474,18 +475,20 @@ archive_methods! {
 
     /// Replays a recording to a new subscription.
     ///
-    /// The batches of the subscription end at the end of the replay. Closing the subscription stops the replay.
-    /// A replay that ends too early raises `ArchiveError` from the subscription. An archive on another host
-    /// replays to `channel`, an address of this machine.
+    /// An iteration over the subscription's batches ends at the end of the replay. If the replay ends too early,
+    /// the iteration raises `ArchiveError`. Closing the subscription stops the replay.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
-    ///     channel: Channel of the replay; its port may be 0.
+    ///     channel: Channel of the replay. Its port may be 0. For an archive on another host, the channel must
+    ///         have an address of this machine.
     ///     stream_id: Stream id of the replay.
-    ///     position: Position of the first message in bytes. `None` is the start of the recording.
-    ///     length: Bytes to replay, `REPLAY_ALL_AND_FOLLOW` or `REPLAY_ALL_AND_STOP`.
-    ///     bounding_limit_counter_id: Id of a counter whose value limits the position of the replay.
-    ///     file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
+    ///     position: Position of the first message, in bytes. `None` stands for the start of the recording.
+    ///     length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
+    ///         recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+    ///     bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
+    ///     file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
+    ///         setting.
     ///
     /// Returns:
     ///     The `Subscription`.
@@ -517,19 +520,21 @@ archive_methods! {
         Self::pending(slf, "replay", begin, replay_subscription)
     }
 
-    /// Replays a recording to a channel and stream to which the program subscribes.
+    /// Replays a recording to a channel and stream. The program adds the subscription itself.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
     ///     channel: Channel of the replay.
     ///     stream_id: Stream id of the replay.
-    ///     position: Position of the first message in bytes. `None` is the start of the recording.
-    ///     length: Bytes to replay, `REPLAY_ALL_AND_FOLLOW` or `REPLAY_ALL_AND_STOP`.
-    ///     bounding_limit_counter_id: Id of a counter whose value limits the position of the replay.
-    ///     file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
+    ///     position: Position of the first message, in bytes. `None` stands for the start of the recording.
+    ///     length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
+    ///         recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+    ///     bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
+    ///     file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
+    ///         setting.
     ///
     /// Returns:
-    ///     The id of the replay, whose low 32 bits are the session id of its stream.
+    ///     The id of the replay. Its low 32 bits are the session id of the replayed stream.
     ///
     /// Raises:
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -552,10 +557,10 @@ archive_methods! {
         Self::pending(slf, "start replay", begin, |py, _, _, id: i64| id.into_py_any(py))
     }
 
-    /// Stops a replay. An unknown id is no error.
+    /// Stops a replay. An unknown id is not an error.
     ///
     /// Args:
-    ///     replay_session_id: Id of the replay.
+    ///     replay_session_id: Id of the replay, which `start_replay` returned.
     ///
     /// Raises:
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -566,7 +571,7 @@ archive_methods! {
         Self::request(slf, ArchiveCall::stop_replay(replay_session_id))
     }
 
-    /// Stops all replays of a recording, those of other clients too.
+    /// Stops all replays of a recording, also those of other clients.
     ///
     /// Args:
     ///     recording_id: Id of the recording. `None` stops the replays of all recordings.
@@ -585,8 +590,8 @@ archive_methods! {
     /// Args:
     ///     channel: Text that the stripped channel of a recording contains. `None` lists all channels.
     ///     stream_id: Stream id of the recordings. `None` lists all streams.
-    ///     from_recording_id: First recording id.
-    ///     limit: Largest number of results. `None` is no limit.
+    ///     from_recording_id: Lowest recording id to list.
+    ///     limit: Maximum number of results. `None` stands for no limit.
     ///
     /// Returns:
     ///     `Recordings`, a tuple with `to_arrow()`.
@@ -608,7 +613,7 @@ archive_methods! {
         Self::pending(slf, "list recordings", begin, |py, _, _, listed| wanted.recordings(py, listed))
     }
 
-    /// Looks up one recording.
+    /// Looks up one recording by its id.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
@@ -632,7 +637,7 @@ archive_methods! {
     ///     channel: Text that the channel of a subscription contains. `None` lists all channels.
     ///     stream_id: Stream id of the subscriptions. `None` lists all streams.
     ///     from_index: Index of the first subscription.
-    ///     limit: Largest number of results. `None` is no limit.
+    ///     limit: Maximum number of results. `None` stands for no limit.
     ///
     /// Returns:
     ///     A list of `RecordingSubscription`.
@@ -662,10 +667,10 @@ archive_methods! {
     ///     channel: Text that the stripped channel of the recording contains.
     ///     stream_id: Stream id.
     ///     session_id: Session id of the publisher.
-    ///     min_recording_id: Lowest recording id.
+    ///     min_recording_id: Lowest recording id to consider.
     ///
     /// Returns:
-    ///     The recording id, or `None`.
+    ///     The recording id, or `None` if there is no such recording.
     ///
     /// Raises:
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -695,13 +700,13 @@ archive_methods! {
         Self::request(slf, ArchiveCall::start_position(recording_id))
     }
 
-    /// Returns the position up to which an active recording has advanced.
+    /// Returns the recorded position of an active recording.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
     ///
     /// Returns:
-    ///     The position in bytes, `None` if the recording is not active.
+    ///     The position in bytes; `None` if the recording is not active.
     ///
     /// Raises:
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -718,7 +723,7 @@ archive_methods! {
     ///     recording_id: Id of the recording.
     ///
     /// Returns:
-    ///     The position in bytes, `None` if the recording is active.
+    ///     The position in bytes; `None` if the recording is active.
     ///
     /// Raises:
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -729,7 +734,7 @@ archive_methods! {
         Self::request(slf, ArchiveCall::stop_position(recording_id))
     }
 
-    /// Returns the position up to which a recording has advanced, active or not.
+    /// Returns the recorded position of an active recording, or the stop position of any other recording.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
@@ -746,11 +751,13 @@ archive_methods! {
         Self::request(slf, ArchiveCall::max_recorded_position(recording_id))
     }
 
-    /// Truncates a recording that is not active. A signal `DELETE` follows the deletion of its files.
+    /// Truncates a recording that is not active.
+    ///
+    /// The archive sends the signal `DELETE` after it has deleted the files.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
-    ///     position: New stop position in bytes, at which a frame begins.
+    ///     position: New stop position, in bytes. A frame must begin there.
     ///
     /// Returns:
     ///     The number of files to delete.
@@ -764,9 +771,9 @@ archive_methods! {
         Self::request(slf, ArchiveCall::truncate_recording(recording_id, position))
     }
 
-    /// Deletes a recording that is neither recorded nor replayed.
+    /// Deletes a recording that is neither active nor being replayed.
     ///
-    /// A signal `DELETE` follows the deletion of its files.
+    /// The archive sends the signal `DELETE` after it has deleted the files.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
@@ -783,11 +790,11 @@ archive_methods! {
         Self::request(slf, ArchiveCall::purge_recording(recording_id))
     }
 
-    /// Moves the start of a recording to the base of a segment, and keeps the files before it.
+    /// Moves the start of a recording to the start of a segment, and keeps the files before the new start.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
-    ///     new_start_position: New start position in bytes: the base of a segment.
+    ///     new_start_position: New start position, in bytes. A segment must begin there.
     ///
     /// Raises:
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -799,7 +806,9 @@ archive_methods! {
         Self::request(slf, ArchiveCall::detach_segments(recording_id, new_start_position))
     }
 
-    /// Deletes the files before the start of a recording. A signal `DELETE` follows the deletion.
+    /// Deletes the files before the start of a recording.
+    ///
+    /// The archive sends the signal `DELETE` after it has deleted the files.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
@@ -816,13 +825,13 @@ archive_methods! {
         Self::request(slf, ArchiveCall::delete_detached_segments(recording_id))
     }
 
-    /// Moves the start of a recording to the base of a segment, and deletes the files before it.
+    /// Moves the start of a recording to the start of a segment, and deletes the files before the new start.
     ///
-    /// A signal `DELETE` follows the deletion.
+    /// The archive sends the signal `DELETE` after it has deleted the files.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
-    ///     new_start_position: New start position in bytes: the base of a segment.
+    ///     new_start_position: New start position, in bytes. A segment must begin there.
     ///
     /// Returns:
     ///     The number of files to delete.
@@ -837,13 +846,13 @@ archive_methods! {
         Self::request(slf, ArchiveCall::purge_segments(recording_id, new_start_position))
     }
 
-    /// Moves the start of a recording back to the first of the files before it.
+    /// Moves the start of a recording back over the detached files before it.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
     ///
     /// Returns:
-    ///     The number of files.
+    ///     The number of attached files.
     ///
     /// Raises:
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -854,14 +863,17 @@ archive_methods! {
         Self::request(slf, ArchiveCall::attach_segments(recording_id))
     }
 
-    /// Moves all segments of one recording to another recording that it continues, or that continues it.
+    /// Moves all segments of one recording to an adjacent recording of the same stream.
+    ///
+    /// Two recordings are adjacent if one begins where the other ends, at the start of a segment. The first
+    /// recording is empty afterwards.
     ///
     /// Args:
-    ///     src_recording_id: Id of the recording to read from.
-    ///     dst_recording_id: Id of the recording to write to. `None` makes a new recording.
+    ///     src_recording_id: Id of the recording that loses its segments.
+    ///     dst_recording_id: Id of the recording that gets the segments.
     ///
     /// Returns:
-    ///     The number of segments.
+    ///     The number of moved segments.
     ///
     /// Raises:
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -890,25 +902,29 @@ archive_methods! {
 
     /// Copies a recording of another archive to this one.
     ///
-    /// The copy is a new recording, or extends `dst_recording_id`.
+    /// The copy is a new recording, or extends the recording `dst_recording_id`.
     ///
     /// Args:
-    ///     src_recording_id: Id of the recording to read from.
+    ///     src_recording_id: Id of the recording in the other archive.
     ///     src_control_channel: Control channel of the other archive.
     ///     src_control_stream_id: Control stream id of the other archive.
-    ///     stop_position: Position in bytes at which the copy ends. `None` is the end of the recording.
-    ///     dst_recording_id: Id of the recording to write to. `None` makes a new recording.
-    ///     live_destination: Destination of the live stream, with which the copy merges.
-    ///     replication_channel: Channel of the replay from the other archive. `None` is the archive's setting.
-    ///     src_response_channel: Channel of the responses of the other archive.
-    ///     channel_tag_id: Channel tag of the copy's subscription.
-    ///     subscription_tag_id: Subscription tag of the copy's subscription.
-    ///     file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
-    ///     replication_session_id: Session id of the replay.
+    ///     stop_position: Position at which the copy ends, in bytes. `None` stands for the end of the recording.
+    ///     dst_recording_id: Id of the recording to extend. `None` creates a new recording.
+    ///     live_destination: Destination for the live stream. If it is set, the copy follows the live stream after
+    ///         it has caught up.
+    ///     replication_channel: Channel of the replay from the other archive. `None` stands for the archive's
+    ///         setting.
+    ///     src_response_channel: Channel of the responses of the other archive. `None` stands for the archive's
+    ///         setting.
+    ///     channel_tag_id: Channel tag of the copy's subscription. `None` stands for no tag.
+    ///     subscription_tag_id: Subscription tag of the copy's subscription. `None` stands for no tag.
+    ///     file_io_max_length: Maximum length of a read of the other archive, in bytes. `None` stands for the
+    ///         other archive's setting.
+    ///     replication_session_id: Session id of the replay. `None` stands for the session id of the recording.
     ///     encoded_credentials: Credentials for the other archive.
     ///
     /// Returns:
-    ///     The id of the replication, which is the correlation id of its signals and errors.
+    ///     The id of the replication. Signals and errors of the replication have it as their correlation id.
     ///
     /// Raises:
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -977,24 +993,24 @@ archive_methods! {
     }
     ---
 
-    /// Adds a `PersistentSubscription` to a recording of this archive: replayed first, and then live.
+    /// Adds a `PersistentSubscription` that replays a recording of this archive, and then joins its live stream.
     ///
-    /// The subscription has its own session with the archive, with the settings of this client. A function that
-    /// returns credentials is called for each connection of the subscription too.
+    /// The subscription has its own session with the archive, with the settings of this client. If the
+    /// credentials are a function, each connection of the subscription calls it.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
     ///     live_channel: Channel of the live stream: IPC, unicast, multicast, `control-mode=dynamic` or a spy.
-    ///     live_stream_id: Stream id of the live stream, which is that of the recording.
-    ///     replay_channel: Channel of replays, on an address of this machine; its port may be 0, and it may
+    ///     live_stream_id: Stream id of the live stream, which must be the stream id of the recording.
+    ///     replay_channel: Channel of replays, with an address of this machine. Its port may be 0, and it may
     ///         have `control-mode=response`.
     ///     replay_stream_id: Stream id of replays.
-    ///     start_position: Position of the first message in bytes, `FROM_START`, or `FROM_LIVE`, which replays
-    ///         nothing at first.
-    ///     on_live_joined: Called without arguments in a poll after which messages come from the live stream.
-    ///     on_live_left: Called without arguments in a poll that found that the live stream was lost.
+    ///     start_position: Position of the first message in bytes, `FROM_START`, or `FROM_LIVE`. With
+    ///         `FROM_LIVE` the subscription begins with the live stream.
+    ///     on_live_joined: Called without arguments in a poll, when the subscription has joined the live stream.
+    ///     on_live_left: Called without arguments in a poll, when the subscription has lost the live stream.
     ///     on_error: Called in a poll as `on_error(error)` with each `PersistentSubscriptionError`. If
-    ///         `has_failed` is then set, the error has ended the subscription.
+    ///         `has_failed` is then `True`, the error has ended the subscription.
     ///
     /// Returns:
     ///     The subscription.
@@ -1028,8 +1044,8 @@ archive_methods! {
     }
     /// Waits until the archive has recorded a publication up to a position.
     ///
-    /// The archive has then written the data to its file. Whether the data survives a power failure depends on
-    /// `file_sync_level`.
+    /// The archive has then written the data to the recording's files. Whether the data survives a power failure
+    /// depends on the archive's setting `file_sync_level`.
     ///
     /// Args:
     ///     publication: A recorded publication of this client.
@@ -1103,12 +1119,12 @@ archive_methods! {
     ///
     /// Args:
     ///     start_position: Start position of the recording, in bytes.
-    ///     position: Position in bytes.
+    ///     position: Position in the segment file, in bytes.
     ///     term_buffer_length: Length of a term, in bytes.
     ///     segment_file_length: Length of a segment file, in bytes.
     ///
     /// Returns:
-    ///     The position, in bytes.
+    ///     The position of the segment file's first byte, in bytes.
     #[staticmethod]
     fn segment_file_base_position(
         #[pyo3(from_py_with = argument::start_position)] start_position: i64,
@@ -1126,12 +1142,12 @@ archive_methods! {
 
     /// Iterates over signals of recordings as they arrive.
     ///
-    /// Up to 1024 signals wait; if more arrive, the oldest is lost.
+    /// The client keeps up to 1024 signals. If more arrive, the oldest signal is lost.
     ///
     /// The iterator ends if no signal arrives for `timeout` seconds, or the client is closed.
     ///
     /// Args:
-    ///     timeout: Seconds to wait. `None` waits without a limit.
+    ///     timeout: Seconds to wait for each signal. `None` waits without a limit.
     ///
     /// Returns:
     ///     An iterator of `RecordingSignal`.
@@ -1148,7 +1164,7 @@ archive_methods! {
         Ok(PyRecordingSignals::new(self.link.get()?, patience))
     }
 
-    /// Polls the session once. Only a program that runs the client's conductor itself needs it.
+    /// Polls the session once. Only a program whose client has no threads must call it.
     ///
     /// Raises:
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -1161,10 +1177,10 @@ archive_methods! {
         polled.map(drop).map_err(|error| from_archive(&error))
     }
 
-    /// Polls the session once, and returns an error for which no call waits, such as one of a replay.
+    /// Polls the session once, and returns an error for which no call waits, such as an error of a replay.
     ///
     /// Returns:
-    ///     The error, or `None`.
+    ///     The error, or `None` if there is no such error.
     ///
     /// Raises:
     ///     ArchiveClosedError: If the client of the archive is closed.
@@ -1175,13 +1191,13 @@ archive_methods! {
         Ok(error.map(|error| from_archive(&error).into_value(py).into_any()))
     }
 
-    /// Id of the archive, -1 if the archive is too old to report it.
+    /// Id of the archive; -1 if the archive is too old to report it.
     #[getter]
     fn archive_id(&self) -> PyResult<i64> {
         Ok(self.get()?.archive_id())
     }
 
-    /// Correlation id of the last request, -1 before the first.
+    /// Correlation id of the last request; -1 before the first request.
     #[getter]
     fn last_correlation_id(&self, py: Python<'_>) -> PyResult<i64> {
         let archive = self.get()?;
@@ -1195,13 +1211,13 @@ archive_methods! {
         Ok(self.get()?.control_session_id())
     }
 
-    /// The Aeron client.
+    /// The Aeron client that the archive's client uses.
     #[getter]
     fn client(&self, py: Python<'_>) -> Py<PyAeron> {
         self.client.clone_ref(py)
     }
 
-    /// `CONNECTED`, `DISCONNECTED` if the archive has ended the session, or `CLOSED`.
+    /// State of the session: `CONNECTED`, `DISCONNECTED` if the archive has ended the session, or `CLOSED`.
     #[getter]
     fn state(&self, py: Python<'_>) -> PyResult<&'static str> {
         let archive = self.get()?;
@@ -1220,8 +1236,9 @@ archive_methods! {
         Ok(py.detach(|| link.is_closed()))
     }
 
-    /// Closes the session, and fails outstanding requests. Recordings, replays and replications continue.
-    /// Idempotent.
+    /// Closes the session. Idempotent.
+    ///
+    /// Outstanding requests fail. Recordings, replays and replications of the archive continue.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let link = self.link.get()?;
         py.detach(|| link.close());
@@ -1260,7 +1277,7 @@ archive_methods! {
     }
 }
 
-/// Whether an operation was not finished within its time.
+/// Whether the error says that an operation was not over within the timeout.
 fn is_timeout(py: Python<'_>, error: &PyErr) -> bool {
     let name = error.get_type(py).name();
     name.is_ok_and(|name| name == "OperationTimeoutError")

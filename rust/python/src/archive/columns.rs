@@ -1,4 +1,4 @@
-//! Recordings as columns.
+//! Converts recordings to Arrow columns, for `Recordings.to_arrow`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use pyo3::types::PyIterator;
 use super::recording::PyRecording;
 use crate::pipeline::PyColumnBatch;
 
-/// Makes a row of each recording, and a column of each of its attributes.
+/// Returns a record batch with a row for each recording and a column for each attribute of a recording.
 #[pyfunction]
 pub fn _recording_columns(recordings: &Bound<'_, PyAny>) -> PyResult<PyColumnBatch> {
     let recordings: Vec<Py<PyRecording>> = PyIterator::from_object(recordings)?

@@ -1,4 +1,4 @@
-//! `connect_archive`: arguments, credentials, and the connection that is being made.
+//! `connect_archive`: its arguments, the credentials, and the pending connection.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,8 @@ use crate::operations::{Operation, Owned, PyPendingOperation, ResultBuilder};
 use crate::waiting::duration;
 
 const IPC: &str = "aeron:ipc";
-/// Term length of control streams. With Aeron's 64 KiB a listing waits for the driver after each 32 KiB.
+/// Default term length of control streams, in bytes. With Aeron's default of 64 KiB, a listing would wait for the
+/// driver after each 32 KiB.
 const CONTROL_TERM_LENGTH: u32 = 1 << 20;
 const CONTROL_TERM_LENGTH_VARIABLE: &str = "AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH";
 const ANY_LOCAL_PORT: &str = "aeron:udp?endpoint=localhost:0";
@@ -38,7 +39,8 @@ pub struct ArchiveClientSettings {
 }
 
 impl ArchiveClientSettings {
-    /// Reads the keywords of `owner`. A setting without a keyword comes from the environment.
+    /// Reads the keywords of the function or class `owner`. A setting that is not passed comes from its environment
+    /// variable, else it is the default.
     pub fn read(
         py: Python<'_>,
         owner: &str,
@@ -69,7 +71,7 @@ impl ArchiveClientSettings {
         Ok(this)
     }
 
-    /// The settings for an owner that has other handlers.
+    /// Returns the settings for a class without `on_signal` and `error_handler`. Raises if one of them is set.
     pub fn without_handlers(self) -> PyResult<(ArchiveClientContext, GivenCredentials)> {
         if self.on_signal.is_some() || self.error_handler.is_some() {
             let reason =
@@ -79,7 +81,7 @@ impl ArchiveClientSettings {
         Ok((self.context, self.credentials))
     }
 
-    /// Sets the setting of a keyword. Returns whether there is such a setting.
+    /// Sets the setting with this keyword. Returns `false` if there is no such setting.
     fn set(&mut self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let context = &mut self.context;
         let handler = || EventHandler::new(py, Callable::convert(value, name)?.0);
@@ -114,7 +116,8 @@ impl ArchiveClientSettings {
         Ok(true)
     }
 
-    /// Sets the channels that the program did not set: IPC, or a local port for an archive on this machine.
+    /// Sets the channels that are not set. The default is IPC; for an archive on a loopback address, the response
+    /// channel is a local port.
     fn complete_channels(&mut self) -> PyResult<()> {
         let context = &mut self.context;
         if context.control_request_channel.is_empty() {
@@ -191,9 +194,9 @@ fn is_local(channel: &str) -> bool {
     })
 }
 
-/// A connection that is being made.
+/// A pending connection.
 struct Connecting {
-    /// `None` once there is an outcome.
+    /// `None` when there is an outcome.
     connecting: Option<AsyncConnect>,
     aeron: Aeron,
     outcome: Option<Result<AeronArchive, ArchiveClientError>>,
@@ -261,18 +264,20 @@ fn link_of(
     Link::open(archive, is_invoked, notices.unwrap_or_default())
 }
 
-/// Credentials: bytes, or a function that is called with `None` at first and with the archive's challenge later.
+/// Credentials: bytes, or a function. The function is first called with `None`, and later with the archive's challenge.
 #[derive(Default)]
 pub struct Credentials {
     /// Credentials of the first connection. If there is no function, every connection uses them.
     encoded: Vec<u8>,
+    /// Whether a connection has used `encoded`.
     is_used: AtomicBool,
     function: Option<Arc<WeakHandler>>,
-    /// The exception of the function.
+    /// The exception that the function raised, until it is taken.
     error: Mutex<Option<PyErr>>,
 }
 
-/// Credentials, and the function that returns them; its owner shows the function to the garbage collector.
+/// Credentials, and the function that returns them. The owner of this value shows the function to the garbage
+/// collector.
 #[derive(Default)]
 pub struct GivenCredentials {
     pub supplier: Arc<Credentials>,
@@ -301,7 +306,7 @@ impl GivenCredentials {
         Self::of(value)
     }
 
-    /// Calls the function for the first time.
+    /// Calls the function for the first time, on the thread of the program. An exception is raised at once.
     fn of(function: &Bound<'_, PyAny>) -> PyResult<Self> {
         let encoded = call_for_bytes(function, None)?;
         let handler = EventHandler::new(function.py(), function.clone().unbind())?;
@@ -331,7 +336,7 @@ fn call_for_bytes(function: &Bound<'_, PyAny>, challenge: Option<&[u8]>) -> PyRe
 }
 
 impl Credentials {
-    /// Returns credentials that another owner gets from the same function; `None` if there is no function.
+    /// Calls the function for another owner, and returns new credentials. Returns `None` if there is no function.
     pub fn for_another(&self, py: Python<'_>) -> PyResult<Option<GivenCredentials>> {
         let function = self.function.as_ref().and_then(|it| it.get(py));
         function.map(|it| GivenCredentials::of(&it)).transpose()
@@ -382,27 +387,35 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Connects an Aeron client to an archive, and waits for the connection.
 ///
-/// Without `control_channel` the archive is the one on the client's driver. For an archive elsewhere,
-/// `control_channel` is the channel on which the archive receives requests, and `response_channel` is an
-/// address of this machine that the archive reaches.
+/// Without `control_channel`, the archive is the one on the client's driver. For any other archive,
+/// `control_channel` is the channel on which the archive receives requests, and `response_channel` has an
+/// address of this machine that the archive can reach.
 ///
 /// Args:
-///     client: An Aeron client, which the archive's client does not close.
-///     control_channel: Channel of the requests. `None` is `aeron:ipc`.
-///     control_stream_id: Stream id of the requests. `None` is the archive's default.
-///     response_channel: Channel of the responses, on which the archive publishes.
-///     response_stream_id: Stream id of the responses.
+///     client: An Aeron client. Closing the archive's client does not close it.
+///     control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
+///     control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
+///     response_channel: Channel on which the archive publishes its responses. Default:
+///         `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`; or IPC if `control_channel` is IPC, or a free port if it
+///         has a loopback address. There is no default for an archive on another host.
+///     response_stream_id: Stream id of the responses. Default:
+///         `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, or `20`.
 ///     credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
-///         called with `None` at first, and with the archive's challenge if there is one.
-///     message_timeout: Seconds to wait for the connection, and for each response.
-///     client_name: Name of the client in the archive's counters.
-///     control_term_buffer_length: Term length of the control streams in bytes. `None` is 1 MiB.
-///     control_term_buffer_sparse: Whether the log files of the control streams are sparse.
-///     control_mtu_length: Longest frame of the control streams, in bytes.
+///         first called with `None`, and again with the archive's challenge if there is one.
+///     message_timeout: Seconds to wait for the connection, and for each response. Default:
+///         `AERON_ARCHIVE_MESSAGE_TIMEOUT`, or `10`.
+///     client_name: Name of the client in the archive's counters. Default: `AERON_ARCHIVE_CLIENT_NAME`, or
+///         no name.
+///     control_term_buffer_length: Term length of the control streams, in bytes. Default:
+///         `AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH`, or 1 MiB.
+///     control_term_buffer_sparse: Whether the log files of the control streams are sparse. Default:
+///         `AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE`, or `True`.
+///     control_mtu_length: Maximum length of a frame of the control streams, in bytes. Default:
+///         `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
 ///     on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client.
-///         Without it `signals()` returns them.
+///         Without this handler, `signals()` returns the signals.
 ///     error_handler: Called as `error_handler(error)` with each error for which no call waits, on a thread
-///         of the client.
+///         of the client. If the Aeron client has no threads, both handlers are never called.
 ///
 /// Returns:
 ///     An `AeronArchive`.
@@ -432,25 +445,33 @@ pub fn connect_archive(
 /// Starts `connect_archive` without waiting for the archive.
 ///
 /// Args:
-///     client: An Aeron client, which the archive's client does not close.
-///     control_channel: Channel of the requests. `None` is `aeron:ipc`.
-///     control_stream_id: Stream id of the requests. `None` is the archive's default.
-///     response_channel: Channel of the responses, on which the archive publishes.
-///     response_stream_id: Stream id of the responses.
+///     client: An Aeron client. Closing the archive's client does not close it.
+///     control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
+///     control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
+///     response_channel: Channel on which the archive publishes its responses. Default:
+///         `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`; or IPC if `control_channel` is IPC, or a free port if it
+///         has a loopback address. There is no default for an archive on another host.
+///     response_stream_id: Stream id of the responses. Default:
+///         `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, or `20`.
 ///     credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
-///         called with `None` at first, and with the archive's challenge if there is one.
-///     message_timeout: Seconds to wait for the connection, and for each response.
-///     client_name: Name of the client in the archive's counters.
-///     control_term_buffer_length: Term length of the control streams in bytes. `None` is 1 MiB.
-///     control_term_buffer_sparse: Whether the log files of the control streams are sparse.
-///     control_mtu_length: Longest frame of the control streams, in bytes.
+///         first called with `None`, and again with the archive's challenge if there is one.
+///     message_timeout: Seconds to wait for the connection, and for each response. Default:
+///         `AERON_ARCHIVE_MESSAGE_TIMEOUT`, or `10`.
+///     client_name: Name of the client in the archive's counters. Default: `AERON_ARCHIVE_CLIENT_NAME`, or
+///         no name.
+///     control_term_buffer_length: Term length of the control streams, in bytes. Default:
+///         `AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH`, or 1 MiB.
+///     control_term_buffer_sparse: Whether the log files of the control streams are sparse. Default:
+///         `AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE`, or `True`.
+///     control_mtu_length: Maximum length of a frame of the control streams, in bytes. Default:
+///         `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
 ///     on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client.
-///         Without it `signals()` returns them.
+///         Without this handler, `signals()` returns the signals.
 ///     error_handler: Called as `error_handler(error)` with each error for which no call waits, on a thread
-///         of the client.
+///         of the client. If the Aeron client has no threads, both handlers are never called.
 ///
 /// Returns:
-///     A `PendingOperation` whose result is an `AeronArchive`. `async with` closes it.
+///     A `PendingOperation` whose result is an `AeronArchive`. `async with` closes the `AeronArchive`.
 ///
 /// Raises:
 ///     ConfigurationError: If a setting is not valid.

@@ -1,4 +1,4 @@
-//! Errors of an archive and its client as the exceptions of `aeron.exceptions`.
+//! Converts errors of an archive and its client to the exceptions of `aeron.exceptions`.
 
 use aeron_archive::client::{ArchiveClientError, PersistentSubscriptionError, ReplayMergeError};
 use aeron_archive::ownership::OwnershipError;
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{from_client, raise};
 
-/// The exception for an error of an archive's client.
+/// Returns the exception for an error of an archive's client.
 #[cold]
 pub fn from_archive(error: &ArchiveClientError) -> PyErr {
     let message = error.to_string();
@@ -35,8 +35,8 @@ pub fn from_archive(error: &ArchiveClientError) -> PyErr {
     }
 }
 
-/// The exception for an error of a persistent subscription: its cause is the error of the archive or the client, if
-/// there is one.
+/// Returns the exception for an error of a persistent subscription. If an error of the archive or the client led to it,
+/// that error is the `__cause__`.
 #[cold]
 pub fn from_persistent(error: &PersistentSubscriptionError) -> PyErr {
     let (cause, code) = match error {
@@ -59,7 +59,7 @@ pub fn from_persistent(error: &PersistentSubscriptionError) -> PyErr {
     })
 }
 
-/// The archive's code, if the archive refused a request.
+/// Returns the archive's error code, if the archive refused a request.
 const fn code_of(error: &ArchiveClientError) -> Option<i64> {
     match error {
         ArchiveClientError::Refused { code, .. } => Some(*code),
@@ -67,7 +67,7 @@ const fn code_of(error: &ArchiveClientError) -> Option<i64> {
     }
 }
 
-/// The exception for a merge that was refused or has failed.
+/// Returns the exception for a merge that was refused or has failed.
 #[cold]
 pub fn from_merge(error: &ReplayMergeError) -> PyErr {
     let message = error.to_string();
@@ -87,7 +87,7 @@ pub fn from_merge(error: &ReplayMergeError) -> PyErr {
     }
 }
 
-/// The exception for an archive that does not start.
+/// Returns the exception for an archive that does not start.
 #[cold]
 pub fn from_start(error: &ArchiveStartError) -> PyErr {
     let message = error.to_string();
@@ -103,7 +103,7 @@ pub fn from_start(error: &ArchiveStartError) -> PyErr {
     }
 }
 
-/// The exception for a directory of which an archive cannot take ownership.
+/// Returns the exception for a directory that an archive cannot use.
 #[cold]
 pub fn from_ownership(error: &OwnershipError) -> PyErr {
     let class = match error {
@@ -113,11 +113,11 @@ pub fn from_ownership(error: &OwnershipError) -> PyErr {
     raise(class, error.to_string())
 }
 
-/// The text of a refused setting with the keywords of `Archive` in place of properties, and the property of the setting
-/// at its end.
+/// Replaces property names by the keywords of `Archive` in the text about a refused setting, and appends the property
+/// of the setting.
 fn in_keywords(property: &str, message: &str) -> String {
     let mut settings: Vec<&ArchiveSetting> = ARCHIVE_SETTINGS.iter().collect();
-    // Some properties begin with another one.
+    // Longer properties are replaced first, because some properties begin with the name of another property.
     settings.sort_by_key(|setting| std::cmp::Reverse(setting.property.len()));
     let text = settings.iter().fold(message.to_owned(), |text, setting| {
         text.replace(setting.property, setting.name)

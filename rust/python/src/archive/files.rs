@@ -1,4 +1,4 @@
-//! The files of an archive for the commands of `aeron archive`: `_ArchiveFiles` and what it returns. Not public.
+//! `_ArchiveFiles`: the files of an archive, for the commands of `aeron archive`. This module is not public.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -54,7 +54,7 @@ pub struct PyArchiveMark {
     errors: Vec<Py<PyErrorObservation>>,
 }
 
-/// An entry of the catalog, in whatever state.
+/// An entry of the catalog. It may be valid, invalid or deleted.
 #[pyclass(frozen, get_all, module = "aeron._pipeline", name = "_CatalogEntry")]
 pub struct PyCatalogEntry {
     state: &'static str,
@@ -91,20 +91,22 @@ pub struct PyRecordedFrame {
     payload: Octets,
 }
 
-/// The frames of a recording, an iterator.
+/// An iterator over the frames of a recording.
 #[pyclass(frozen, module = "aeron._pipeline", name = "_RecordedFrames")]
 pub struct PyRecordedFrames {
     frames: Mutex<RecordedFrames<Directory>>,
 }
 
-/// The files of an archive. With `write` no archive may use the directory, until the object is closed.
+/// The files of an archive. With `write`, no archive can use the directory until the end of the `with` block.
 #[pyclass(frozen, module = "aeron._pipeline", name = "_ArchiveFiles")]
 pub struct PyArchiveFiles {
     files: Mutex<ArchiveFiles<Directory>>,
     maintenance: Mutex<Option<Maintenance>>,
 }
 
-/// Reads the mark file of the archive in `directory`, where its link file says; `None` if there is none.
+/// Reads the mark file of the archive in `directory`. Returns `None` if there is no mark file.
+///
+/// The mark file may be in another directory. A link file in `directory` then contains the path of that directory.
 #[pyfunction]
 #[pyo3(name = "_read_archive_mark")]
 fn read_archive_mark(py: Python<'_>, directory: PathBuf) -> PyResult<Option<PyArchiveMark>> {
@@ -181,7 +183,7 @@ impl PyVerification {
         self.verification.recorded_stop_position
     }
 
-    /// Name of the segment file with a last fragment that may not be whole, if there is one.
+    /// Name of the segment file whose last fragment may be torn; `None` if there is no such fragment.
     #[getter]
     fn torn_file(&self) -> Option<&str> {
         self.verification
@@ -190,18 +192,19 @@ impl PyVerification {
             .map(|torn| torn.name.as_str())
     }
 
-    /// Position at which that fragment begins.
+    /// Position at which the fragment that may be torn begins.
     #[getter]
     fn torn_position(&self) -> Option<i64> {
         self.verification.torn.as_ref().map(|torn| torn.position)
     }
 
-    /// Stop position that the files have, without or with that fragment.
+    /// Returns the stop position in the files. A fragment that may be torn counts if `keep_torn` is set.
     fn stop_position(&self, keep_torn: bool) -> i64 {
         self.verification.stop_position_by(decision(keep_torn))
     }
 
-    /// Why the recording is broken without or with that fragment, `None` if it is sound.
+    /// Returns the reason why the recording is broken; `None` if it is not. A fragment that may be torn counts as
+    /// recorded if `keep_torn` is set.
     fn problem(&self, keep_torn: bool) -> Option<String> {
         self.verification.problem_by(decision(keep_torn))
     }
@@ -254,7 +257,7 @@ impl PyArchiveFiles {
         slf
     }
 
-    /// Lets archives use the directory again.
+    /// Permits archives to use the directory again.
     fn __exit__(
         &self,
         _type: &Bound<'_, PyAny>,
@@ -332,7 +335,7 @@ impl PyArchiveFiles {
         })
     }
 
-    /// Corrects the catalog; returns the state of the recording from now on.
+    /// Corrects the catalog entry of the recording. Returns its new state.
     fn repair(&self, verification: &PyVerification, keep_torn: bool) -> PyResult<&'static str> {
         let PyVerification {
             verification,
@@ -346,7 +349,7 @@ impl PyArchiveFiles {
             .map_err(|error| from_tool(&error))
     }
 
-    /// Returns the number of frames that have checksums now.
+    /// Writes the checksums of frames. Returns the number of these frames.
     fn write_checksums(
         &self,
         py: Python<'_>,
@@ -391,8 +394,8 @@ impl PyArchiveFiles {
     }
 }
 
-/// Runs `work` without the GIL. `on_progress` is called with the number of bytes after each segment; its exception ends
-/// the work.
+/// Runs `work` without the GIL. After each segment, `on_progress` is called with the number of its bytes. An exception
+/// of `on_progress` ends the work.
 fn with_progress<T: Send>(
     py: Python<'_>,
     on_progress: &Py<PyAny>,
@@ -445,7 +448,7 @@ fn unusable(message: String) -> PyErr {
     raise("ArchiveDirectoryError", message)
 }
 
-/// Epoch milliseconds; 0 on a machine whose clock is before 1970.
+/// Returns milliseconds since the epoch; 0 if the clock is before 1970.
 fn now_ms() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -13,12 +13,12 @@ use super::recording::PyRecordingSignal;
 use crate::events::{ErrorReporter, attach};
 use crate::exit::Closable;
 
-/// Interval at which the session is polled if no call waits for it. The archive sends a ping once per second.
+/// Interval at which the thread polls the session. The archive sends a ping once per second, and a poll replies to it.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_millis(100);
-/// Interval of these polls if there is a handler for signals or errors.
+/// Interval at which the thread polls the session if there is a handler for signals or errors.
 const HANDLER_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Maximum number of consecutive polls. After them, other threads and the handlers can run.
+/// Maximum number of consecutive polls, so that the handlers and the other threads do not wait too long.
 const MAX_POLLS: usize = 100;
 
 /// Calls the program's handler of signals.
@@ -37,12 +37,12 @@ pub struct Notices {
 pub struct Link {
     pub archive: AeronArchive,
     is_stopped: Arc<AtomicBool>,
-    /// `None` in a program that runs the client's conductor itself.
+    /// The thread that polls the session; `None` if the client has no threads.
     pump: Option<Thread>,
 }
 
 impl Link {
-    /// Starts the thread, unless the program runs the client's conductor.
+    /// Starts the thread, unless the client has no threads. Then the handlers are never called.
     pub fn open(archive: AeronArchive, is_invoked: bool, notices: Notices) -> PyResult<Arc<Self>> {
         let is_stopped = Arc::new(AtomicBool::new(false));
         let pump = match is_invoked {
@@ -58,13 +58,14 @@ impl Link {
         Ok(link)
     }
 
-    /// Closes the session. No handler is called afterwards, though one may still run. Call it without the GIL.
+    /// Closes the session. No call of a handler begins after the close, but an earlier call may still run. Call this
+    /// method without the GIL.
     pub fn close(&self) {
         self.is_stopped.store(true, Ordering::Release);
         if let Some(pump) = &self.pump {
             pump.unpark();
         }
-        // Fails in a handler that runs under the lock alone, and there are none.
+        // The close fails only in a native handler of the session, and this session has none.
         let _ = self.archive.close();
     }
 
@@ -73,7 +74,7 @@ impl Link {
         matches!(self.archive.state(), Ok(ArchiveSessionState::Connected))
     }
 
-    /// Whether the program, or the end of the session, closed it.
+    /// Whether the session was closed, by the program or because it ended.
     pub fn is_closed(&self) -> bool {
         matches!(self.archive.state(), Ok(ArchiveSessionState::Closed))
     }

@@ -1,4 +1,4 @@
-//! The archive: `Archive`, which runs one in this process, and `AeronArchive`, a client of any.
+//! Bindings of the archive: `Archive` runs an archive in this process, and `AeronArchive` is a client of any archive.
 
 mod client;
 mod columns;
@@ -24,7 +24,7 @@ pub use self::recording::PyRecordingSignal;
 pub use self::replay::Replay;
 pub use self::server::embedded_defaults;
 
-/// Adds the classes of the archive to the module.
+/// Adds the classes, functions and constants of the archive to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::PyAeronArchive>()?;
     module.add_class::<persistent::PyPersistentBatches>()?;

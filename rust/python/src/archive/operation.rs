@@ -1,4 +1,4 @@
-//! Operations of an archive's client as `PendingOperation`.
+//! Runs operations of an archive's client as `PendingOperation`.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::link::Link;
 use crate::errors::raise;
 use crate::operations::{Operation, Owned, ResultBuilder};
 
-/// A task for which the bindings wait: one operation of the archive's client, or several in a row.
+/// A task of a `PendingOperation`: one operation of the archive's client, or several in sequence.
 pub trait Task<T>: Send {
-    /// Continues without waiting. Returns the result; `None` while there is none. After the end, returns the same
-    /// result again.
+    /// Continues without waiting. Returns the result, or `None` if the task is not finished. Later calls return the
+    /// same result.
     fn poll(&mut self) -> Result<Option<T>>;
-    /// Cancels the task; returns whether that took effect.
+    /// Cancels the task. Returns `false` if the task is already finished.
     fn cancel(&mut self) -> bool;
-    /// Id of the request that was sent last, -1 before the first.
+    /// Correlation id of the latest request; -1 before the first request.
     fn correlation_id(&self) -> i64;
 }
 
@@ -35,12 +35,12 @@ impl<T: Clone + Send + 'static> Task<T> for ArchiveOperation<T> {
     }
 }
 
-/// A task, and what makes the Python object of its result.
+/// A task, and the function that creates the Python object of its result.
 pub struct ArchiveTask<K, F> {
     task: K,
-    /// Keeps the session alive until the operation is gone.
+    /// Keeps the session alive until the operation is dropped.
     link: Arc<Link>,
-    /// `None` once the result is taken.
+    /// `None` after the result was taken.
     convert: Option<F>,
 }
 
@@ -90,7 +90,7 @@ where
     }
 }
 
-/// A function that makes the Python object of a `T`.
+/// A function that creates the Python object for a `T`.
 pub struct ConvertOf<T, F>(F, std::marker::PhantomData<fn(T)>);
 
 impl<T, F> ConvertOf<T, F> {

@@ -1,4 +1,4 @@
-//! [`PyPersistentSubscription`]: a recorded stream without gaps, replayed first and then live.
+//! [`PyPersistentSubscription`]: reads a recorded stream without gaps, first from a replay and then live.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,46 +33,54 @@ use crate::waiting::WaitPolicy;
 /// Maximum number of queued events for the program. If it is exceeded, the oldest event is lost.
 const MAX_EVENTS: usize = 1024;
 
-/// A recorded stream without gaps: replayed from the archive first, and then live.
+/// A subscription to a recorded stream, without gaps: it replays the recording, and then joins the live stream.
 ///
 /// Each message of the recording arrives once and in order. If the live stream is lost, a replay continues
-/// where it ended, until the subscription joins the live stream again. If the archive is lost during a
-/// replay, the replay continues when the archive is back. The subscription fails before it leaves out a
-/// message.
+/// from the last position until the subscription joins the live stream again. If the archive is lost during
+/// a replay, the replay continues when the archive is back. If a message cannot be delivered, the
+/// subscription fails and does not skip the message.
 ///
-/// Nothing happens between polls: poll it, or iterate over its batches, all the time. Messages are whole.
-/// If the live stream has several publishers, only the messages of the first one arrive: give the live
-/// channel a `session-id` to choose.
+/// The subscription works only during polls: poll it, or iterate over its batches, all the time. Handlers
+/// and batches get whole messages. If the live stream has several publishers, only the messages of the first
+/// publisher arrive. To choose a publisher, set `session-id` in the live channel.
 ///
-/// A context manager that closes the subscription. One thread at a time may poll it: a second poll
-/// meanwhile, also from inside a handler, raises `ReentrantCallError`. All other methods are thread-safe.
-/// After a failure every poll raises `PersistentSubscriptionError`.
+/// A context manager that closes the subscription. One thread at a time may poll it. A second poll at the
+/// same time, even in a handler, raises `ReentrantCallError`. All other methods are thread-safe. After a
+/// failure every poll raises `PersistentSubscriptionError`.
 ///
 /// Args:
-///     client: An Aeron client, which the subscription does not close.
+///     client: An Aeron client. Closing the subscription does not close it.
 ///     recording_id: Id of the stream's recording.
 ///     live_channel: Channel of the live stream: IPC, unicast, multicast, `control-mode=dynamic` or a spy.
-///     live_stream_id: Stream id of the live stream, which is that of the recording.
-///     replay_channel: Channel of replays, on an address of this machine; its port may be 0, and it may
+///     live_stream_id: Stream id of the live stream, which must be the stream id of the recording.
+///     replay_channel: Channel of replays, with an address of this machine. Its port may be 0, and it may
 ///         have `control-mode=response`.
 ///     replay_stream_id: Stream id of replays.
-///     start_position: Position of the first message in bytes, `FROM_START`, or `FROM_LIVE`, which replays
-///         nothing at first.
-///     on_live_joined: Called without arguments in a poll after which messages come from the live stream.
-///     on_live_left: Called without arguments in a poll that found that the live stream was lost.
+///     start_position: Position of the first message in bytes, `FROM_START`, or `FROM_LIVE`. With
+///         `FROM_LIVE` the subscription begins with the live stream.
+///     on_live_joined: Called without arguments in a poll, when the subscription has joined the live stream.
+///     on_live_left: Called without arguments in a poll, when the subscription has lost the live stream.
 ///     on_error: Called in a poll as `on_error(error)` with each `PersistentSubscriptionError`. If
-///         `has_failed` is then set, the error has ended the subscription.
-///     control_channel: Channel of the requests. `None` is `aeron:ipc`.
-///     control_stream_id: Stream id of the requests. `None` is the archive's default.
-///     response_channel: Channel of the responses, on which the archive publishes.
-///     response_stream_id: Stream id of the responses.
+///         `has_failed` is then `True`, the error has ended the subscription.
+///     control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
+///     control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
+///     response_channel: Channel on which the archive publishes its responses. Default:
+///         `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`; or IPC if `control_channel` is IPC, or a free port if it
+///         has a loopback address. There is no default for an archive on another host.
+///     response_stream_id: Stream id of the responses. Default:
+///         `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, or `20`.
 ///     credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
-///         called with `None` at first, and with the archive's challenge if there is one.
-///     message_timeout: Seconds to wait for the connection, for each response, and for images.
-///     client_name: Name of the client in the archive's counters.
-///     control_term_buffer_length: Term length of the control streams in bytes. `None` is 1 MiB.
-///     control_term_buffer_sparse: Whether the log files of the control streams are sparse.
-///     control_mtu_length: Longest frame of the control streams, in bytes.
+///         first called with `None`, and again with the archive's challenge if there is one.
+///     message_timeout: Seconds to wait for the connection, for each response, and for images. Default:
+///         `AERON_ARCHIVE_MESSAGE_TIMEOUT`, or `10`.
+///     client_name: Name of the client in the archive's counters. Default: `AERON_ARCHIVE_CLIENT_NAME`, or
+///         no name.
+///     control_term_buffer_length: Term length of the control streams, in bytes. Default:
+///         `AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH`, or 1 MiB.
+///     control_term_buffer_sparse: Whether the log files of the control streams are sparse. Default:
+///         `AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE`, or `True`.
+///     control_mtu_length: Maximum length of a frame of the control streams, in bytes. Default:
+///         `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
 ///
 /// Raises:
 ///     ConfigurationError: If a setting is missing or contradicts another one.
@@ -89,7 +97,8 @@ pub struct PyPersistentSubscription {
     handlers: Handlers,
 }
 
-/// The subscription, for Python and for native threads that check whether a poll would find anything.
+/// The state that the Python object shares with native threads. Such a thread checks whether a poll would find
+/// something.
 struct SharedPersistentSubscription {
     subscription: Mutex<PersistentSubscription>,
     status: PersistentSubscriptionStatus,
@@ -110,7 +119,7 @@ enum Event {
 #[derive(Default)]
 struct Events(Mutex<VecDeque<Event>>);
 
-/// Keeps the events of a subscription until the program polls, because the listener runs without the GIL.
+/// Listener of a native subscription. It queues the events until the program polls, because it runs without the GIL.
 struct EventQueue(Arc<Events>);
 
 impl Events {
@@ -149,7 +158,7 @@ impl PersistentSubscriptionListener for EventQueue {
     }
 }
 
-/// Another thread is polling the subscription.
+/// Error: another thread is polling the subscription.
 struct PollInProgress;
 
 impl SharedPersistentSubscription {
@@ -184,7 +193,7 @@ impl SharedPersistentSubscription {
         })
     }
 
-    /// Closes the subscription at once, or after the current poll.
+    /// Closes the subscription at once, or after the current poll if a poll runs.
     fn close(&self) {
         self.is_closing.store(true, Ordering::SeqCst);
         self.close_if_asked();
@@ -209,15 +218,15 @@ impl SharedPersistentSubscription {
         self.is_closed() || self.status.has_failed()
     }
 
-    /// Takes one step. Returns whether there is something for the program.
+    /// Takes one step. Returns whether a poll would find a message, an event or the end.
     fn look(&self) -> bool {
         let has_new_messages = || self.is_over() || !self.events.is_empty();
-        // The next poll returns an error of this call again.
+        // An error of this call counts as a result, because the next poll returns the same error.
         let look = |subscription: &mut PersistentSubscription| subscription.look().unwrap_or(true);
         has_new_messages() || matches!(self.with(look), Ok(Some(true))) || has_new_messages()
     }
 
-    /// Takes one step. Returns `None` if there is nothing for the program.
+    /// Takes one step, and copies messages to `messages`. Returns `None` if there is no message, no event and no end.
     fn poll_batch(
         &self,
         messages: &mut Messages,
@@ -239,7 +248,7 @@ impl Closable for SharedPersistentSubscription {
 
 impl Drop for PyPersistentSubscription {
     fn drop(&mut self) {
-        // The program did not close the subscription.
+        // Closes the subscription if the program did not. A forked child must not close its parent's subscription.
         if !self.shared.is_foreign() {
             self.shared.anywhere().close();
         }
@@ -248,7 +257,7 @@ impl Drop for PyPersistentSubscription {
 }
 
 impl PyPersistentSubscription {
-    /// Adds a subscription to the archive of these settings.
+    /// Adds a subscription with these settings of the archive's client.
     pub fn open(
         client: &Bound<'_, PyAeron>,
         mut options: Options,
@@ -289,8 +298,8 @@ impl PyPersistentSubscription {
         self.shared.get()
     }
 
-    /// Calls the program's handlers with the queued events. If a handler raises, the next poll handles the other
-    /// events.
+    /// Calls the program's handlers for the queued events. If a handler raises, the other events stay queued for the
+    /// next poll.
     fn tell(&self, py: Python<'_>) -> PyResult<()> {
         let shared = self.get()?;
         if let Some(error) = shared.credentials.take_error() {
@@ -313,13 +322,13 @@ impl PyPersistentSubscription {
         Ok(())
     }
 
-    /// Raises what has ended the subscription.
+    /// Raises the error that ended the subscription, if there is one.
     fn check(&self) -> PyResult<()> {
         let failure = self.get()?.status.failure_reason().map(from_persistent);
         failure.map_or(Ok(()), Err)
     }
 
-    /// Calls `handler` with messages. Returns their number.
+    /// Calls `handler` with the available messages. Returns the number of consumed messages.
     fn poll_with<'py>(
         &self,
         handler: &Bound<'py, PyAny>,
@@ -350,8 +359,8 @@ impl PyPersistentSubscription {
         Ok(count)
     }
 
-    /// Returns a batch of the messages that are available. If there are none, waits for the first ones until `timeout`.
-    /// The batch is empty if the subscription is closed.
+    /// Returns a batch of the available messages. If there are none, waits for the first message up to `timeout`; if
+    /// `timeout` is `None`, does not wait. The batch is empty if the subscription is closed.
     fn next_batch(
         &self,
         py: Python<'_>,
@@ -360,7 +369,7 @@ impl PyPersistentSubscription {
     ) -> PyResult<PyBatch> {
         let shared = self.get()?;
         let mut messages = self.pool.take();
-        // With the GIL, copies at most the length from which on releasing the GIL is worth its cost.
+        // A poll may run with the GIL, so it copies only a limited number of bytes.
         let limits = BatchLimits {
             bytes: limits.bytes.min(LARGE_COPY_LENGTH),
             ..limits
@@ -395,10 +404,10 @@ impl PyPersistentSubscription {
     }
 }
 
-/// How long to wait for a batch.
+/// The timeout of a wait for a batch.
 #[derive(Clone, Copy)]
 struct Wait {
-    /// `None` is for ever.
+    /// Maximum duration of the wait; `None` for no limit.
     timeout: Option<Duration>,
 }
 
@@ -440,14 +449,14 @@ impl PyPersistentSubscription {
 
     /// Takes one step, and calls a handler with the messages that are available now.
     ///
-    /// The handlers of the subscription are called too.
+    /// The poll also calls the handlers of the subscription, such as `on_live_joined`.
     ///
-    /// The position in the header is that of the recording. The session id is that of the replay for messages
-    /// that began in a replay.
+    /// The position in the header is the position in the recording. For messages that began in a replay, the
+    /// session id is the session id of the replay.
     ///
     /// Args:
     ///     handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
-    ///     fragment_limit: Largest number of fragments.
+    ///     fragment_limit: Maximum number of fragments.
     ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
     ///         returns.
     ///
@@ -472,13 +481,13 @@ impl PyPersistentSubscription {
         )
     }
 
-    /// Polls as `poll`, with a handler that controls the consumption.
+    /// Polls as `poll` does, with a handler that decides whether each message is consumed.
     ///
-    /// After `Action.ABORT` the whole message is delivered again.
+    /// After `Action.ABORT`, a later poll delivers the whole message again.
     ///
     /// Args:
     ///     handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
-    ///     fragment_limit: Largest number of fragments.
+    ///     fragment_limit: Maximum number of fragments.
     ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
     ///         returns.
     ///
@@ -500,12 +509,12 @@ impl PyPersistentSubscription {
 
     /// Takes one step, and copies the messages that are available now into a batch, which may be empty.
     ///
-    /// The stream id of the batch is that of the live stream, also for messages of a replay. A batch ends after
-    /// 1 MiB.
+    /// The stream id of the batch is the stream id of the live stream, even if its messages are from a replay.
     ///
     /// Args:
-    ///     limit: Largest number of messages in a batch.
-    ///     max_bytes: Bytes of payload after which no other message is added to a batch.
+    ///     limit: Maximum number of messages in a batch.
+    ///     max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch. More
+    ///         than 1 MiB has the effect of 1 MiB.
     ///
     /// Returns:
     ///     The batch.
@@ -528,9 +537,10 @@ impl PyPersistentSubscription {
     /// The iterator ends if the subscription is closed, or nothing arrives for `timeout` seconds.
     ///
     /// Args:
-    ///     limit: Largest number of messages in a batch.
-    ///     timeout: Seconds to wait. `None` waits without a limit.
-    ///     max_bytes: Bytes of payload after which no other message is added to a batch.
+    ///     limit: Maximum number of messages in a batch.
+    ///     timeout: Seconds to wait for a next batch. `None` waits without a limit.
+    ///     max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch. More
+    ///         than 1 MiB has the effect of 1 MiB.
     ///
     /// Returns:
     ///     An iterator of batches that are not empty.
@@ -556,8 +566,9 @@ impl PyPersistentSubscription {
     /// A cancelled wait loses no message and does not end the iterator.
     ///
     /// Args:
-    ///     limit: Largest number of messages in a batch.
-    ///     max_bytes: Bytes of payload after which no other message is added to a batch.
+    ///     limit: Maximum number of messages in a batch.
+    ///     max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch. More
+    ///         than 1 MiB has the effect of 1 MiB.
     ///
     /// Returns:
     ///     An asynchronous iterator of batches that are not empty.
@@ -576,12 +587,13 @@ impl PyPersistentSubscription {
             .call_method1("AsyncBatches", (slf, limit, max_bytes))
     }
 
-    /// `async for batch in subscription`.
+    /// Allows `async for batch in subscription`.
     fn __aiter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::batches_async(slf, 4096, 16 << 20)
     }
 
-    /// As `poll_batch`, looking for `spin_ns` nanoseconds; `None` when there is nothing.
+    /// Polls as `poll_batch` does, and spins for up to `spin_ns` nanoseconds until there is a message. Returns `None`
+    /// if there is no message.
     #[pyo3(name = "_look", signature = (limit = 4096, max_bytes = 16_777_216, spin_ns = 0))]
     fn look(
         &self,
@@ -604,14 +616,15 @@ impl PyPersistentSubscription {
         }
     }
 
-    /// Whether the subscription is closed, so that an iterator ends; raises if it has failed.
+    /// Whether iterators must end, because the subscription is closed. Raises if the subscription has failed.
     #[getter(_is_over)]
     fn is_over(&self) -> PyResult<bool> {
         self.check()?;
         Ok(self.get()?.is_closed())
     }
 
-    /// Whether a poll would find anything, or the subscription is closed. Takes a step, and consumes nothing.
+    /// A condition that holds if a poll would find something, or the subscription is closed. Each check takes one step,
+    /// and consumes nothing.
     #[getter(_is_ready)]
     fn is_ready(&self) -> PyResult<Condition> {
         let shared = Arc::clone(self.get()?);
@@ -643,16 +656,16 @@ impl PyPersistentSubscription {
         Ok(failure.map(|error| error.into_value(py).into_any()))
     }
 
-    /// Name of the state in Aeron: `AWAIT_LIVE`, `REPLAY`, `LIVE`, `FAILED` and others.
+    /// Aeron's name of the subscription's state: `AWAIT_LIVE`, `REPLAY`, `LIVE`, `FAILED` and others.
     #[getter]
     fn state(&self) -> PyResult<&'static str> {
         Ok(self.get()?.status.state().name())
     }
 
-    /// Distance from the replay to the live stream when the live stream was found, in bytes.
+    /// Distance from the replay to the live stream at the time when the live stream was found, in bytes.
     ///
-    /// It is the position of the live stream minus the position of the replay. `None` before there is a live
-    /// stream.
+    /// The distance is the position of the live stream minus the position of the replay. `None` before the live
+    /// stream is found.
     #[getter]
     fn join_difference(&self) -> PyResult<Option<i64>> {
         let difference = self.get()?.status.join_difference();
@@ -667,7 +680,7 @@ impl PyPersistentSubscription {
 
     /// Stops a replay, and closes the streams, the session with the archive and the counters. Idempotent.
     ///
-    /// Any thread and handler may call it. A poll that is under way ends first.
+    /// Any thread may call it, also in a handler. If a poll runs, the subscription closes at the end of the poll.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let shared = self.get()?;
         py.detach(|| shared.close());
@@ -710,8 +723,9 @@ impl PyPersistentSubscription {
     }
 }
 
-/// An iterator of batches, which `PersistentSubscription.batches` returns. One thread at a time may use it:
-/// it is not thread-safe.
+/// An iterator over batches, which `PersistentSubscription.batches` returns.
+///
+/// One thread at a time may use it: it is not thread-safe.
 #[pyclass(frozen, module = "aeron", name = "PersistentBatches")]
 pub struct PyPersistentBatches {
     subscription: Py<PyPersistentSubscription>,

@@ -1,4 +1,4 @@
-//! Keywords of a persistent subscription.
+//! The keywords of a persistent subscription that are not settings of the archive's client.
 
 use aeron_archive::client::{
     ArchiveClientContext, FROM_LIVE, PersistentSubscriptionContext, StartPosition,
@@ -12,7 +12,7 @@ use crate::channel::Channel;
 use crate::errors::raise;
 use crate::events::EventHandler;
 
-/// Keywords of a persistent subscription.
+/// The keywords of a persistent subscription. `None` in a field means that a required keyword is missing.
 pub struct Options {
     recording_id: Option<i64>,
     live_channel: Option<String>,
@@ -47,7 +47,7 @@ impl Handlers {
 }
 
 impl Options {
-    /// Reads the keywords. Also returns the unknown keywords.
+    /// Reads the keywords. Also returns the keywords that belong to the archive's client.
     pub fn read<'py>(
         py: Python<'py>,
         keywords: Option<&Bound<'py, PyDict>>,
@@ -73,7 +73,7 @@ impl Options {
         Ok((this, others))
     }
 
-    /// Sets the option of a keyword. Returns whether a persistent subscription has this option.
+    /// Sets the option with this keyword. Returns `false` if a persistent subscription has no such option.
     fn set(&mut self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let handler = || EventHandler::new(py, Callable::convert(value, name)?.0).map(Some);
         let handlers = &mut self.handlers;
@@ -92,7 +92,7 @@ impl Options {
         Ok(true)
     }
 
-    /// Makes the settings.
+    /// Returns the native settings. Raises if a required keyword is missing.
     pub fn context(
         &self,
         archive: ArchiveClientContext,

@@ -11,18 +11,18 @@ use aeron_archive::client::{
 use super::link::Link;
 use super::operation::Task;
 
-/// How often an archive on another driver, whose counters are not visible, is asked.
+/// Interval between two requests to an archive on another driver. The counters of that driver are not visible here.
 const QUERY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The stream that is recorded.
+/// The recorded stream.
 pub struct PublicationStream {
     pub session_id: i32,
     pub stream_id: i32,
 }
 
-/// Waits until a recording of a stream has come to a position. The result is the recording.
+/// Waits until a recording of a stream has reached a position. The result is the recording.
 ///
-/// An archive on the client's driver has a counter for each active recording. Other archives are asked.
+/// An archive on the client's driver has a counter for each active recording. Any other archive gets requests.
 pub struct WaitRecorded {
     link: Arc<Link>,
     stream: PublicationStream,
@@ -32,12 +32,12 @@ pub struct WaitRecorded {
 }
 
 enum RecordedStep {
-    /// Looks for the counter; asks for the recording from this time on.
+    /// Looks for the counter of the recording. From this time on, requests the recording id from the archive.
     Find(Instant),
     AwaitId(ArchiveOperation<Option<i64>>),
-    /// The counter of a recording.
+    /// Reads the counter with this counter id, of the recording with this recording id.
     Watch(i32, i64),
-    /// Asks for the position of a recording at this time.
+    /// Waits until this time, and then requests the position of the recording with this id.
     Pause(Instant, i64),
     AwaitPosition(ArchiveOperation<i64>, i64),
     AwaitDescriptor(ArchiveOperation<Option<RecordingDescriptor>>),
@@ -55,7 +55,7 @@ impl WaitRecorded {
         }
     }
 
-    /// The next step, `None` while the step has to wait.
+    /// Returns the next step; `None` if the current step must wait.
     fn advance(&mut self) -> Result<Option<RecordedStep>> {
         let counters = self.link.archive.aeron().counters_reader();
         match &mut self.step {
@@ -82,7 +82,7 @@ impl WaitRecorded {
                 }
                 match reached.is_some_and(|reached| reached >= self.position) {
                     true => self.describe(recording_id).map(Some),
-                    // The end of the session ends the wait.
+                    // The poll fails after the end of the session. The failure ends this wait.
                     false => self.link.archive.poll().map(|_| None),
                 }
             }

@@ -1,4 +1,4 @@
-//! Descriptions of recordings by their archive: `Recording`, `RecordingSubscription` and `RecordingSignal`.
+//! Objects that describe recordings: `Recording`, `RecordingSubscription` and `RecordingSignal`.
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::client::RecordingSubscription;
@@ -8,15 +8,15 @@ use pyo3::prelude::*;
 use crate::snapshot::snapshot;
 
 snapshot! {
-    /// A recording as its archive described it.
+    /// An archive's description of a recording.
     ///
-    /// Positions are bytes. Immutable; pickled and compared by its values.
+    /// Positions are in bytes. Immutable; pickled and compared by its values.
     PyRecording("Recording") {
         /// Id of the recording in its archive.
         recording_id: i64,
-        /// Position of the first byte that the archive has.
+        /// Position of the first byte of the recording.
         start_position: i64,
-        /// Position after the last byte, `None` if the recording is active.
+        /// Position after the last byte; `None` if the recording is active.
         stop_position: Option<i64>,
         /// Start of the recording, in milliseconds since the epoch.
         start_timestamp_ms: i64,
@@ -26,11 +26,11 @@ snapshot! {
         session_id: i32,
         /// Stream id.
         stream_id: i32,
-        /// Channel without the parameters that do not identify it.
+        /// Channel, without the parameters that do not identify the stream.
         stripped_channel: String,
-        /// Channel of the request to record.
+        /// Channel in the request that started the recording.
         original_channel: String,
-        /// Source of the image: `aeron:ipc`, or address and port.
+        /// Source of the image: `aeron:ipc`, or the address and port of the sender.
         source_identity: String,
         /// Id of the stream's first term.
         initial_term_id: i32,
@@ -38,11 +38,11 @@ snapshot! {
         term_buffer_length: i32,
         /// Length of a segment file, in bytes.
         segment_file_length: i32,
-        /// Length of the longest frame, in bytes.
+        /// Maximum length of a frame, in bytes.
         mtu_length: i32,
     }
 
-    /// Whether the archive was recording when it described the recording.
+    /// Whether the recording was active when the archive described it.
     #[getter]
     fn is_active(&self) -> bool {
         self.stop_position.is_none()
@@ -58,13 +58,13 @@ snapshot! {
 }
 
 snapshot! {
-    /// A subscription with which an archive records. Immutable; pickled and compared by its values.
+    /// An archive's subscription to streams that it records. Immutable; pickled and compared by its values.
     PyRecordingSubscription("RecordingSubscription") {
-        /// Id of the subscription, for `stop_recording`.
+        /// Id of the subscription. `AeronArchive.stop_recording` accepts it.
         subscription_id: i64,
         /// Stream id.
         stream_id: i32,
-        /// Channel of the subscription, with the prefix `aeron-spy:` if the archive spies.
+        /// Channel of the subscription; it has the prefix `aeron-spy:` if the subscription is a spy.
         stripped_channel: String,
     }
 
@@ -81,11 +81,11 @@ snapshot! {
     PyRecordingSignal("RecordingSignal") {
         /// `START`, `STOP`, `EXTEND`, `REPLICATE`, `MERGE`, `SYNC`, `DELETE` or `REPLICATE_END`.
         signal: String,
-        /// Id of the recording, -1 if a replication ended before it had one.
+        /// Id of the recording; -1 if a replication ended before it had a recording.
         recording_id: i64,
-        /// Id of the archive's subscription, -1 without one.
+        /// Id of the archive's subscription; -1 if the signal belongs to none.
         subscription_id: i64,
-        /// Position of the recording, -1 with `DELETE` and `REPLICATE_END`.
+        /// Position of the recording, in bytes; -1 with `DELETE` and `REPLICATE_END`.
         position: i64,
         /// Correlation id of the request, or the id of the replication.
         correlation_id: i64,

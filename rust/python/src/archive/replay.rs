@@ -1,4 +1,4 @@
-//! [`Replay`]: the end of a replay, seen from the subscription that receives it.
+//! [`Replay`]: the progress of a replay, for the subscription that receives it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,18 +14,18 @@ pub struct Replay {
     link: Arc<Link>,
     replay_session_id: i64,
     subscription: Subscription,
-    /// The image of the replay, once there was one.
+    /// The image of the replay; `None` before there is an image.
     image: Mutex<Option<Image>>,
 }
 
 /// The progress of a replay.
 enum ReplayProgress {
     Running,
-    /// The program has received everything.
+    /// The program has received the whole replay.
     Complete,
-    /// The image went away before its end, or the archive cut the replay short, at this position.
+    /// The replay ended too early, at this position: its image was lost, or the archive ended the replay.
     Broken(i64),
-    /// The archive is gone, and there never was an image.
+    /// The session with the archive ended before there was an image.
     NeverBegan,
 }
 
@@ -39,7 +39,7 @@ impl Replay {
         }
     }
 
-    /// Whether no further message comes.
+    /// Whether the replay is over: no further message comes.
     pub fn is_ended(&self) -> bool {
         !matches!(self.progress(), ReplayProgress::Running)
     }
@@ -85,8 +85,8 @@ impl Replay {
     }
 }
 
-/// Returns the progress of a replay whose stream ended and was received completely. The archive closes the publication
-/// of a finished replay, and revokes the publication of a replay that it ends early.
+/// Returns the progress of a replay with a stream that ended and was received completely. The archive closes the
+/// publication of a finished replay. If it ends a replay early, it revokes the publication.
 fn end_of_stream(position: i64, is_revoked: bool) -> ReplayProgress {
     match is_revoked {
         true => ReplayProgress::Broken(position),
@@ -97,7 +97,7 @@ fn end_of_stream(position: i64, is_revoked: bool) -> ReplayProgress {
 impl Drop for Replay {
     fn drop(&mut self) {
         if matches!(self.progress(), ReplayProgress::Running) {
-            // The response is of no interest: the archive ends a replay without a subscriber anyway.
+            // The response is ignored: if the request fails, the archive ends the replay because it has no subscriber.
             let _ = self
                 .link
                 .archive

@@ -1,4 +1,4 @@
-//! [`PyReplayMerge`]: a replay that merges with the live stream.
+//! [`PyReplayMerge`]: replays a recording, and then joins its live stream.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -24,27 +24,27 @@ use crate::header::PyHeader;
 use crate::image::PyImage;
 use crate::subscription::{PySubscription, batch_limits};
 
-/// A replay of a recording that merges with the live stream: every message once, in order, without a gap.
+/// A replay of a recording that then joins the live stream: each message arrives once and in order.
 ///
-/// The subscription has `control-mode=manual` and the `session-id` of the recorded stream, and so has
-/// `replay_channel`: replay and live stream arrive as one image. The merge adds the replay destination
-/// first and the live destination later. It removes the replay when the live stream has joined. IPC is not
-/// supported.
+/// The channel of the subscription needs `control-mode=manual` and the `session-id` of the recorded stream.
+/// `replay_channel` needs the same `session-id`, so that replay and live stream arrive as one image. The
+/// merge adds the replay destination first, and the live destination later. When the live stream arrives,
+/// the merge removes the replay destination. IPC is not supported.
 ///
-/// Poll the merge until `is_merged`; then the program may poll the subscription itself. After an error
-/// `has_failed` is `True`, and further polls return the rest of the image.
+/// Poll the merge until `is_merged` is `True`. Then the program may poll the subscription itself. After an
+/// error `has_failed` is `True`, and further polls return the remaining messages of the image.
 ///
-/// A context manager that ends the merge. If the merge is not complete, its replay is stopped; subscription
-/// and archive stay open. One thread at a time may poll it.
+/// A context manager that ends the merge. If the merge is not complete, its replay is stopped. Subscription
+/// and archive stay open. One thread at a time may poll the merge.
 ///
 /// Args:
 ///     subscription: Subscription that receives the stream.
 ///     archive: Client of the archive.
 ///     replay_channel: Channel of the replay, with the `session-id` of the recorded stream.
-///     replay_destination: Destination of the subscription for the replay; its port may be 0.
+///     replay_destination: Destination of the subscription for the replay. Its port may be 0.
 ///     live_destination: Destination of the subscription for the live stream.
 ///     recording_id: Id of the recording.
-///     start_position: Position of the first message in bytes. `None` is the start of the recording.
+///     start_position: Position of the first message, in bytes. `None` stands for the start of the recording.
 ///     progress_timeout: Seconds without progress after which the merge fails.
 ///
 /// Raises:
@@ -75,7 +75,7 @@ struct SharedReplayMerge {
 }
 
 impl SharedReplayMerge {
-    /// Makes progress. Call it without the GIL: handlers of the client may run.
+    /// Takes one step of the merge. Call it without the GIL, because handlers of the client may run.
     fn do_work(&self) -> PyResult<usize> {
         let mut merge = self.lock()?;
         let outcome = merge.do_work();
@@ -84,7 +84,7 @@ impl SharedReplayMerge {
         self.is_live_added
             .store(merge.is_live_added(), Ordering::Release);
         if let Some(image) = merge.image() {
-            // The lock is not held while an exception is created, because that needs the GIL.
+            // The lock is released before an exception is created, because creating it needs the GIL.
             lock(&self.image).get_or_insert_with(|| image.clone());
         }
         outcome.map_err(|error| from_merge(&error))
@@ -108,7 +108,7 @@ impl SharedReplayMerge {
         }
     }
 
-    /// Whether there is nothing left to do but to poll the image.
+    /// Whether the merge is over, so that only its image is left to poll.
     fn is_over(&self) -> bool {
         [&self.is_merged, &self.has_failed, &self.is_closed]
             .iter()
@@ -132,7 +132,7 @@ fn timeout_of(seconds: f64) -> PyResult<Duration> {
 }
 
 impl PyReplayMerge {
-    /// Makes progress. Returns the image, if the merge has one.
+    /// Takes one step, unless the merge is over. Returns the image, if the merge has one.
     fn advance(&self, py: Python<'_>) -> PyResult<Option<Image>> {
         let shared = self.shared.get()?;
         if !shared.is_over() {
@@ -210,10 +210,10 @@ impl PyReplayMerge {
         })
     }
 
-    /// Makes progress without waiting.
+    /// Takes one step of the merge. Never blocks.
     ///
     /// Returns:
-    ///     The amount of work, 0 if the merge is complete, has failed or is closed.
+    ///     The amount of work; 0 if the merge is complete, has failed or is closed.
     ///
     /// Raises:
     ///     ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
@@ -227,18 +227,19 @@ impl PyReplayMerge {
         }
     }
 
-    /// Makes progress, then calls a handler for the fragments that are available now. Never blocks.
+    /// Takes one step, then calls a handler for the fragments that are available now. Never blocks.
     ///
-    /// Messages of several fragments are not joined: pass a `FragmentAssembler`, or use `poll_batch`.
+    /// The handler gets the fragments of long messages one by one. For whole messages pass a `FragmentAssembler`,
+    /// or use `poll_batch`.
     ///
     /// Args:
     ///     handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
-    ///     fragment_limit: Largest number of fragments.
+    ///     fragment_limit: Maximum number of fragments.
     ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
     ///         returns.
     ///
     /// Returns:
-    ///     The number of fragments, 0 before there is an image.
+    ///     The number of fragments; 0 before there is an image.
     ///
     /// Raises:
     ///     ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
@@ -259,11 +260,11 @@ impl PyReplayMerge {
         )
     }
 
-    /// Polls as `poll`, with a handler that controls the consumption.
+    /// Polls as `poll` does, with a handler that decides whether each fragment is consumed.
     ///
     /// Args:
     ///     handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
-    ///     fragment_limit: Largest number of fragments.
+    ///     fragment_limit: Maximum number of fragments.
     ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
     ///         returns.
     ///
@@ -284,12 +285,13 @@ impl PyReplayMerge {
         self.poll_fragments(handler, fragment_limit, PayloadForm::new(copy), action_of)
     }
 
-    /// Makes progress, then copies the whole messages that are available now into a batch, which may be empty.
-    /// Never blocks.
+    /// Takes one step, then copies the whole messages that are available now into a batch. Never blocks.
+    ///
+    /// The batch may be empty.
     ///
     /// Args:
-    ///     limit: Largest number of messages in a batch.
-    ///     max_bytes: Bytes of payload after which no other message is added to a batch.
+    ///     limit: Maximum number of messages in a batch.
+    ///     max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
     ///
     /// Returns:
     ///     The batch.
@@ -313,14 +315,14 @@ impl PyReplayMerge {
             let polled = py.detach(|| subscription.poll_image_batch(image, &mut messages, limits));
             match polled {
                 Err(error) if messages.is_empty() => return Err(from_client(&error)),
-                // Messages that were read before the error are returned: the error comes with the next poll.
+                // If messages were read before the error, they are returned, and the next poll raises the error.
                 _ => {}
             }
         }
         Ok(PyBatch::new(messages, &self.pool, subscription.stream_id()))
     }
 
-    /// The image, or `None` before there is one. The same image continues with the live stream.
+    /// The image of replay and live stream; `None` before there is an image.
     #[getter]
     fn image(&self) -> PyResult<Option<PyImage>> {
         Ok(self.shared.get()?.image().map(PyImage::new))
@@ -358,7 +360,8 @@ impl PyReplayMerge {
 
     /// Ends the merge.
     ///
-    /// If it is not complete, its replay is removed and stopped. Subscription and archive stay open. Idempotent.
+    /// If the merge is not complete, its replay destination is removed and the replay is stopped. Subscription and
+    /// archive stay open. Idempotent.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let shared = self.shared.get()?;
         py.detach(|| shared.close())
@@ -400,7 +403,7 @@ impl PyReplayMerge {
 impl Drop for PyReplayMerge {
     fn drop(&mut self) {
         if let Ok(shared) = self.shared.get() {
-            // A merge that is under way in another thread has an owner there, so it is not dropped.
+            // The close cannot fail: if another thread polled the merge, that thread would keep the merge alive.
             let _ = Python::attach(|py| py.detach(|| shared.close()));
         }
     }

@@ -24,25 +24,23 @@ use crate::fork::OfProcess;
 use crate::signals::SIGNAL_INTERVAL;
 use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, interruptible_with};
 
-/// Interval at which a driver without threads is run while an archive waits for it.
+/// Interval at which a driver without threads is run while an archive that starts waits for the driver.
 const DRIVER_INTERVAL: Duration = Duration::from_micros(100);
-/// Default replication channel: where other archives send their replies.
+/// Default channel on which other archives send their replies.
 const DEFAULT_REPLICATION_CHANNEL: &str = "aeron:udp?endpoint=localhost:0";
-/// Settings that are separate arguments.
+/// Settings that are arguments with other names: `driver` and `directory`.
 const ARGUMENTS: [&str; 2] = ["aeron_dir", "archive_dir"];
 
 /// An archive inside this process: it records streams of a media driver in a directory, and replays them.
-/// Thread-safe.
 ///
-/// The archive makes the directory if it is missing, and keeps the recordings in it. Every setting of
-/// Aeron's archive is a keyword, whose name ends in its unit; lengths are bytes. A setting without a
-/// keyword comes from its environment variable, else it is the default. The page of all settings names the
-/// variables.
+/// The archive creates the directory if it is missing. Every setting of Aeron's archive is a keyword. The
+/// name of a time ends in its unit, and lengths are in bytes. A setting that is not passed comes from its
+/// environment variable, else it is the default. The page of all settings names the variables.
 ///
 /// Some defaults differ from Aeron's: all agents share one thread (`threading_mode="SHARED"`), an idle
 /// archive parks longer (`max_idle_park_ns`), requests over the network are received only if
 /// `control_channel` is set, and `replication_channel` is `aeron:udp?endpoint=localhost:0`. A context
-/// manager that closes the archive.
+/// manager that closes the archive. Thread-safe.
 ///
 #[doc = include_str!("../docs/archive_keywords.txt")]
 /// Raises:
@@ -61,11 +59,11 @@ pub struct PyArchive {
     archive: OfProcess<Arc<SharedArchive>>,
     archive_id: i64,
     context: ArchiveContext,
-    /// Keeps an embedded driver alive for as long as its archive.
+    /// Keeps an embedded driver alive as long as its archive.
     _driver: Option<Py<PyMediaDriver>>,
 }
 
-/// The archive; `None` once it is closed.
+/// The archive; `None` after the close.
 struct SharedArchive(Mutex<Option<Archive>>);
 
 impl SharedArchive {
@@ -88,7 +86,7 @@ impl Closable for SharedArchive {
     }
 }
 
-/// The settings of an embedded archive in an empty environment.
+/// Returns the settings of an embedded archive in an empty environment.
 pub fn embedded_defaults() -> ArchiveContext {
     ArchiveContext {
         threading_mode: ArchiveThreadingMode::Shared,
@@ -98,7 +96,7 @@ pub fn embedded_defaults() -> ArchiveContext {
     }
 }
 
-/// The defaults of an embedded archive, changed by the environment.
+/// Returns the defaults of an embedded archive, changed by environment variables.
 fn embedded_context() -> PyResult<ArchiveContext> {
     let mut context = embedded_defaults();
     context
@@ -107,7 +105,7 @@ fn embedded_context() -> PyResult<ArchiveContext> {
     Ok(context)
 }
 
-/// Settings that are keywords.
+/// Returns the settings that are keywords.
 fn keywords() -> impl Iterator<Item = &'static ArchiveSetting> {
     ARCHIVE_SETTINGS
         .iter()
@@ -169,7 +167,7 @@ fn dict_of<'py>(py: Python<'py>, context: &ArchiveContext) -> PyResult<Bound<'py
     Ok(dict)
 }
 
-/// A driver without threads, which has to be run while an archive waits for it.
+/// Returns the driver if it has no threads. Then it must be run while the archive that starts waits for it.
 fn driver_to_run(
     driver: Option<&Bound<'_, PyMediaDriver>>,
 ) -> PyResult<Option<Arc<driver::SharedDriver>>> {
@@ -228,7 +226,7 @@ impl PyArchive {
             }
         };
         let to_launch = context.clone();
-        // Another archive that was killed in this directory makes the start wait for up to ten seconds.
+        // If an archive was killed in this directory, the start may wait for up to ten seconds.
         let launching = move || launch(to_launch);
         let archive = interruptible_with(py, "aeron-archive-launch", launching, interval, work)?
             .map_err(|error| from_start(&error))?;
@@ -243,7 +241,7 @@ impl PyArchive {
         })
     }
 
-    /// Returns the names of all settings, with the defaults that hold in this process.
+    /// Returns all settings with their defaults in this process, which depend on its environment variables.
     ///
     /// Returns:
     ///     A dictionary from names to values.
@@ -279,7 +277,7 @@ impl PyArchive {
         self.context.threading_mode.name()
     }
 
-    /// Runs one duty cycle, in mode INVOKER. Call it often, from one thread at a time.
+    /// Runs one duty cycle of an archive in mode `INVOKER`. Call it often, from one thread at a time.
     ///
     /// Returns:
     ///     The amount of work, 0 if there was none.
@@ -298,9 +296,9 @@ impl PyArchive {
         done.ok_or_else(|| raise("ReentrantCallError", "another thread runs this archive"))
     }
 
-    /// Whether the archive ended because its driver is gone, or was closed.
+    /// Whether the archive ended because its driver ended, or was closed by the program.
     ///
-    /// If the driver is gone, close the archive.
+    /// If the driver ended, close the archive.
     #[getter]
     fn is_terminated(&self, py: Python<'_>) -> PyResult<bool> {
         let shared = self.archive.get()?;

@@ -1,4 +1,4 @@
-//! [`PyRecordingSignals`]: signals of recordings as they arrive.
+//! [`PyRecordingSignals`]: an iterator over signals of recordings.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use super::recording::PyRecordingSignal;
 use crate::fork::OfProcess;
 use crate::waiting::WaitPolicy;
 
-/// An iterator of recording signals, which `AeronArchive.signals` returns.
+/// An iterator over recording signals, which `AeronArchive.signals` returns.
 ///
-/// Thread-safe: each signal goes to one thread.
+/// Thread-safe: if several threads use it, each signal goes to one of them.
 #[pyclass(frozen, module = "aeron", name = "RecordingSignals")]
 pub struct PyRecordingSignals {
     link: OfProcess<Arc<Link>>,
@@ -37,7 +37,7 @@ impl PyRecordingSignals {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyRecordingSignal>> {
         let link = self.link.get()?;
         let poll = || {
-            // Signals that arrived before the end of the session are not lost.
+            // Signals are taken before an error is raised, so signals before the end of the session are not lost.
             let polled = link.archive.poll_for_recording_signals();
             match (link.archive.take_recording_signal(), polled) {
                 (Ok(Some(signal)), _) => Some(Ok(Some(signal))),

@@ -1,4 +1,4 @@
-//! `offer_arrow` of publications: the rows of a record batch, or the values of a column, without Spark.
+//! `offer_arrow` of publications: sends the rows of a record batch, or the values of an array. It does not need Spark.
 
 use aeron_columns::write::{ArrowMessages, Payloads, Reserved, Rows};
 use arrow_array::cast::AsArray;
@@ -11,8 +11,10 @@ use crate::errors::{from_offer, raise};
 use crate::offer::{Outlet, is_temporary};
 use crate::waiting::WaitPolicy;
 
-/// Sends the rows of a record batch with a column `value` and perhaps `reserved_value`, or the values of an array, from
-/// `start` on. Returns the number of rows that were appended in time. The GIL is released.
+/// Sends the rows of a record batch or the values of an array, from index `start` on. A record batch has the column
+/// `value` and may have the column `reserved_value`.
+///
+/// Returns the number of rows that were appended before the timeout. Releases the GIL.
 pub fn offer_arrow(
     outlet: &impl Outlet,
     data: &Bound<'_, PyAny>,
@@ -82,7 +84,7 @@ fn offer(
         Some(Ok(()))
     })?;
     match offered {
-        // Rows that were sent are counted first: the caller resumes after them and gets the error.
+        // If rows were sent, their number is returned first. The caller resumes after them and gets the error.
         Some(Err(error)) if next == start => Err(from_offer(error, || outlet.close_cause())),
         _ => Ok(next - start),
     }

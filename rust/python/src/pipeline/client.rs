@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use aeron_client::Context;
 use pyo3::prelude::*;
 
-/// Settings of a client. The key `aeron_dir` is required; a missing setting has its default.
+/// Settings of a client, read from a Python dictionary. The key `aeron_dir` is required, but its value may be `None`.
+/// All other keys are optional.
 #[derive(Clone, Default, FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct ClientSettings {
@@ -23,7 +24,8 @@ pub struct ClientSettings {
 }
 
 impl ClientSettings {
-    /// Returns a context with these settings. The environment sets the settings that are not given.
+    /// Returns a context with these settings. A setting that is missing comes from its environment variable, else it is
+    /// the default.
     pub fn to_context(&self) -> Result<Context, aeron_client::Error> {
         fn replace<T: Clone>(setting: &mut T, value: &Option<T>) {
             if let Some(value) = value {

@@ -1,4 +1,4 @@
-//! Record batches for Python.
+//! [`PyColumnBatch`]: a record batch for Python.
 
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::types::{PyCapsule, PyTuple};
 
 use crate::arrow::{batch_capsules, schema_capsule_of};
 
-/// Rows in columns, for pyarrow: ``pyarrow.record_batch(batch)`` shares their memory. Immutable, thread-safe.
+/// A record batch. ``pyarrow.record_batch(batch)`` shares its memory. Immutable, so thread-safe.
 #[pyclass(frozen, module = "aeron._pipeline", name = "ColumnBatch")]
 pub struct PyColumnBatch {
     batch: RecordBatch,
@@ -20,7 +20,7 @@ impl PyColumnBatch {
 
 #[pymethods]
 impl PyColumnBatch {
-    /// The columns through the Arrow C data interface. They cannot be had in another schema.
+    /// Returns the columns through the Arrow C data interface. A requested schema is ignored.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -31,12 +31,12 @@ impl PyColumnBatch {
         batch_capsules(py, &self.batch)
     }
 
-    /// Their schema.
+    /// Returns the schema of the columns.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule_of(py, self.batch.schema_ref())
     }
 
-    /// Rows.
+    /// Returns the number of rows.
     fn __len__(&self) -> usize {
         self.batch.num_rows()
     }

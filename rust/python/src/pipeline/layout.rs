@@ -1,4 +1,4 @@
-//! Layouts of fixed records, as Python knows them.
+//! [`PyLayout`]: a record layout for Python.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::arrow::{array_of, schema_capsule_of, value_error};
 use crate::buffers::View;
 use crate::errors::raise;
 
-/// A layout of fixed records: a text like ``"ts ts_ns, px f64, @24 sym char[8] =32"``, parsed.
+/// The layout of fixed-length records, parsed from a text such as ``"ts ts_ns, px f64, @24 sym char[8] =32"``.
 ///
-/// To Arrow it is the schema of the columns that records become. The constructor raises ``AeronOptionError``, which
-/// names field and offset. Immutable, thread-safe.
+/// Arrow libraries read the layout as the schema of the columns for these records. If the text is not valid, the
+/// constructor raises ``AeronOptionError``, which names the field and the offset. Immutable, so thread-safe.
 #[pyclass(frozen, module = "aeron._pipeline", name = "Layout")]
 pub struct PyLayout {
     layout: RecordLayout,
@@ -32,7 +32,7 @@ impl PyLayout {
         Ok(Self { layout })
     }
 
-    /// Bytes of a record.
+    /// Length of a record, in bytes.
     #[getter]
     fn record_length(&self) -> usize {
         self.layout.record_length()
@@ -50,10 +50,11 @@ impl PyLayout {
         field.collect()
     }
 
-    /// The columns of `records`, which are bytes of any number of records: a batch for pyarrow.
-    ///
-    /// Raises ``AeronRecordError`` for a value that no column can hold, and ``ValueError`` for bytes that are no whole
+    /// Converts records to columns, and returns them as a record batch. `records` are the bytes of any number of
     /// records.
+    ///
+    /// Raises ``AeronRecordError`` for a value that its column cannot represent. Raises ``ValueError`` if the number of
+    /// bytes is not a multiple of the record length, or is 2 GiB or more.
     fn decode(&self, records: &Bound<'_, PyAny>) -> PyResult<PyColumnBatch> {
         let view = View::bytes_of(records)?;
         let records = view.bytes();
@@ -80,9 +81,10 @@ impl PyLayout {
         Ok(PyColumnBatch::new(batch))
     }
 
-    /// The records of a record batch, which has a column for each field.
+    /// Converts a record batch with a column for each field to records, and returns their bytes.
     ///
-    /// Raises ``AeronRecordError`` for a missing column, one of another type, a null, and a value that does not fit.
+    /// Raises ``AeronRecordError`` for a missing column, a column of another type, a null, and a value that does not
+    /// fit into its field.
     fn encode<'py>(
         &self,
         py: Python<'py>,
@@ -106,7 +108,7 @@ impl PyLayout {
         Ok(PyBytes::new(py, &records))
     }
 
-    /// The schema of the columns that records become.
+    /// Returns the schema of the columns for these records.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule_of(py, &Schema::new(self.layout.columns()))
     }
@@ -120,7 +122,7 @@ impl PyLayout {
     }
 }
 
-/// The layout of a text, which is an option.
+/// Parses the text of the option `valueSchema`.
 pub fn parse(text: &str) -> PyResult<RecordLayout> {
     RecordLayout::parse(text).map_err(|error| {
         let text = format!(

@@ -1,4 +1,4 @@
-//! [`PyLiveSource`]: the hooks of a live source, for Python.
+//! [`PyLiveSource`]: the hooks of Spark's streaming source, for Python.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,10 +18,10 @@ use crate::errors::from_client;
 use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
 
-/// A live stream as a streaming query sees it: offsets and partitions as JSON text, recorded into a private archive.
+/// The live source of a streaming query, which records its streams into a private archive.
 ///
-/// Opens nothing before a batch is logged. The hooks are for one thread at a time; `close` may be called at any time,
-/// also by a signal handler while a hook waits.
+/// Offsets and partitions are JSON texts. The source opens nothing before Spark has logged a batch. One thread at a
+/// time may call the hooks. `close` may be called at any time, even by a signal handler while a hook waits.
 #[pyclass(frozen, module = "aeron._pipeline", name = "LiveSource")]
 pub struct PyLiveSource {
     live: OfProcess<Arc<Live>>,
@@ -32,7 +32,7 @@ struct Live {
     driver: Arc<EmbeddedDriver>,
 }
 
-/// The embedded driver of one source, launched by the first connection.
+/// The embedded driver of one source. The first connection launches the driver.
 #[derive(Default)]
 struct EmbeddedDriver(Mutex<Option<MediaDriver>>);
 
@@ -40,7 +40,7 @@ impl Live {
     fn close(&self) {
         self.source.close();
         if let Some(mut driver) = self.driver.lock().take() {
-            // Ignores an error: files that remain in the directory do no harm.
+            // An error is ignored, because files that remain in the directory do no harm.
             let _ = driver.close();
         }
     }
@@ -57,7 +57,7 @@ impl EmbeddedDriver {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The directory of the driver, which is started if it does not run.
+    /// Returns the directory of the driver. Starts the driver if it does not run.
     fn directory(&self) -> Result<PathBuf, LiveError> {
         let mut driver = self.lock();
         let running = match driver.take() {
@@ -71,7 +71,7 @@ impl EmbeddedDriver {
     }
 }
 
-/// How the receiver finds its driver.
+/// Returns a function that creates the settings of the stream recorder's client.
 fn make_context(client: ClientSettings, embedded: Option<Arc<EmbeddedDriver>>) -> MakeContext {
     Box::new(move || -> Result<Context, LiveError> {
         let mut context = client
@@ -86,9 +86,10 @@ fn make_context(client: ClientSettings, embedded: Option<Arc<EmbeddedDriver>>) -
 
 #[pymethods]
 impl PyLiveSource {
-    /// A source that has opened nothing. `client` has settings of the receiver's client; `record_length` is that of a
-    /// typed row in bytes, `None` where each message is a row; `needs_timestamp` says whether rows have their arrival
-    /// time.
+    /// Creates a source that has opened nothing.
+    ///
+    /// `client` has the settings of the stream recorder's client. `record_length` is the length of a record in bytes,
+    /// or `None` if each message is a row. `needs_timestamp` says whether rows contain their arrival time.
     #[new]
     #[pyo3(signature = (
         channel, stream_ids, *, client = None, embedded_driver = false, archive_dir = None, max_retained_bytes = 1 << 30,
@@ -143,12 +144,13 @@ impl PyLiveSource {
         })
     }
 
-    /// The empty set of a new private archive, which is not made; the same one whenever it is asked for.
+    /// Returns the offset of a new, empty private archive, without creating the archive. Each call returns the same
+    /// offset.
     fn initial_offset(&self, py: Python<'_>) -> PyResult<String> {
         self.call(py, |source, _| source.initial_offset())
     }
 
-    /// From now on no batch goes beyond what is there when the first one is asked for.
+    /// Fixes the end of the query: no batch goes beyond the data that exists when the first batch is requested.
     fn prepare_for_available_now(&self, py: Python<'_>) -> PyResult<()> {
         self.call(py, |source, _| {
             source.prepare_for_available_now();
@@ -156,8 +158,9 @@ impl PyLiveSource {
         })
     }
 
-    /// The end of the batch that begins at `start`; `start` itself if nothing comes within 100 ms. `limited` says
-    /// whether the limits of a trigger hold.
+    /// Returns the end of the batch that begins at `start`. If no data comes within 100 ms, returns `start` itself.
+    ///
+    /// `limited` says whether the limits of a trigger apply.
     #[pyo3(signature = (start, *, limited = true))]
     fn latest_offset(&self, py: Python<'_>, start: &str, limited: bool) -> PyResult<String> {
         self.call(py, |source, interrupt| {
@@ -165,31 +168,32 @@ impl PyLiveSource {
         })
     }
 
-    /// The partitions of the batch from `start` to `end`, both logged by now. Opens the private archive that `end`
-    /// names.
+    /// Returns the partitions of the batch from `start` to `end`. Spark must have logged both offsets.
+    ///
+    /// Opens the private archive of `end`.
     fn partitions(&self, py: Python<'_>, start: &str, end: &str) -> PyResult<Vec<String>> {
         self.call(py, |source, interrupt| {
             source.partitions(start, end, interrupt)
         })
     }
 
-    /// Lets go what lies before `end`.
+    /// Permits the deletion of the data before `end`.
     fn commit(&self, py: Python<'_>, end: &str) -> PyResult<()> {
         self.call(py, |source, _| source.commit(end))
     }
 
-    /// The report that the user sees while the query runs.
+    /// Returns the progress report that the user sees while the query runs, as JSON.
     fn report(&self, py: Python<'_>) -> PyResult<String> {
         self.call(py, |source, _| source.report())
     }
 
-    /// Lines for the log that were not taken yet.
+    /// Removes and returns the lines for the log.
     fn take_lines(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let live = self.live.get()?;
         Ok(py.detach(|| live.source.take_lines()))
     }
 
-    /// Stops the recordings, removes the subscriptions and gives the archive free. Idempotent.
+    /// Stops the recordings, removes the subscriptions and unlocks the private archive. Idempotent.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let live = self.live.get()?;
         py.detach(|| live.close());
@@ -221,7 +225,7 @@ impl PyLiveSource {
 impl Drop for PyLiveSource {
     fn drop(&mut self) {
         if let Ok(live) = self.live.get() {
-            // Closing waits for the thread of the source. Other Python threads can run in the meantime.
+            // The close waits for the thread of the source, so it releases the GIL.
             Python::attach(|py| py.detach(|| live.close()));
         }
     }

@@ -1,4 +1,4 @@
-//! The data pipeline: what `aeron.spark` is made of.
+//! Bindings of the crate `aeron-pipeline`, on which `aeron.spark` is built.
 
 mod arrow_offer;
 mod client;
@@ -26,7 +26,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sink::PySinkTask>()
 }
 
-/// The exception of `aeron.spark.errors` for this code, with this message.
+/// Returns the exception of `aeron.spark.errors` for this code, with this message.
 #[cold]
 pub fn spark_error(code: &str, message: &str) -> PyErr {
     Python::attach(|py| {

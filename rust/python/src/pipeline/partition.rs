@@ -1,4 +1,4 @@
-//! Partitions of recordings as record batches.
+//! [`PyPartitionReader`]: reads a partition of a recording as record batches.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,13 +14,17 @@ use super::{layout, spark_error};
 use crate::arrow::schema_of;
 use crate::errors::raise;
 
-/// An iterator over the rows of a partition, as batches of the schema that it is given, to the letter.
+/// An iterator over the rows of a partition, as record batches with exactly the given schema.
 ///
-/// `partition` is the text that planning gave, `schema` any object that is a schema to Arrow, `value_format` is
-/// ``"binary"``, ``"string"`` or ``"struct"`` (then with a layout as `value_schema`), `mode` is ``"FAILFAST"`` or
-/// ``"DROPMALFORMED"``, and `channel` what rows show when the recording does not name its own. The archive has to be on
-/// this machine. The same partition always gives the same batches. Errors are those of ``aeron.spark.errors``.
-/// Thread-safe; a batch is decoded without the GIL.
+/// * `partition` is a text that `LiveSource.partitions` or `plan_recordings` returned.
+/// * `schema` is any object with the method ``__arrow_c_schema__``.
+/// * `value_format` is ``"binary"``, ``"string"`` or ``"struct"``. With ``"struct"``, `value_schema` is the record
+///   layout.
+/// * `mode` is ``"FAILFAST"`` or ``"DROPMALFORMED"``.
+/// * `channel` is shown in rows of a recording that does not contain its channel.
+///
+/// The archive must be on this machine. The same partition always yields the same batches. Errors are those of
+/// ``aeron.spark.errors``. Thread-safe. Batches are decoded without the GIL.
 #[pyclass(frozen, module = "aeron._pipeline", name = "PartitionReader")]
 pub struct PyPartitionReader {
     reader: Mutex<PartitionRowReader<Directory>>,
@@ -60,14 +64,14 @@ impl PyPartitionReader {
         })
     }
 
-    /// Messages and records that were dropped so far because they are malformed.
+    /// Number of malformed messages and records that were dropped so far.
     #[getter]
     fn malformed(&self, py: Python<'_>) -> u64 {
         py.detach(|| self.lock().malformed())
     }
 
-    /// Leaves a note in the archive of how many were dropped, for the live source that planned the partition. Raises
-    /// ``OSError``.
+    /// Writes the number of dropped messages and records into the archive, for the live source that planned the
+    /// partition. Raises ``OSError`` if the file cannot be created.
     fn report_malformed(&self, py: Python<'_>) -> PyResult<()> {
         let note = MalformedNote {
             recording_id: self.partition.recording.id,

@@ -1,4 +1,4 @@
-//! `plan_recordings`: the pieces in which recordings of a directory are read.
+//! `plan_recordings`: plans the partitions in which the recordings of a directory are read.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -11,18 +11,17 @@ use crate::argument;
 
 use super::{layout, spark_error};
 
-/// The private archives in `directory` whose query has ended, each with its bytes on disk.
+/// Returns the private archives in `directory` with an ended query, each with its bytes on disk.
 #[pyfunction]
 #[pyo3(name = "_ended_archives")]
 pub fn ended_archives(py: Python<'_>, directory: PathBuf) -> Vec<(PathBuf, u64)> {
     py.detach(|| aeron_pipeline::private::ended_archives(&directory))
 }
 
-/// The partitions of the recordings of an archive directory, as texts for `PartitionReader`; each message is in one of
-/// them.
+/// Returns the partitions of the recordings in an archive directory, as texts for `PartitionReader`.
 ///
-/// `recording_ids` are pairs of first and last, `value_schema` is the layout of records if rows are those. Nothing is
-/// written to the directory. Raises ``AeronSparkError``.
+/// Each message is in exactly one partition. `recording_ids` are pairs of the first and the last id. `value_schema` is
+/// the record layout if each record is a row. Nothing is written to the directory. Raises ``AeronSparkError``.
 #[pyfunction]
 #[pyo3(signature = (
     directory, *, stream_ids = None, recording_ids = None, min_partitions = None, max_rows_per_partition = None,

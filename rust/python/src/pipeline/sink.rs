@@ -1,4 +1,4 @@
-//! The sink: tasks of Spark, and the publications of their process.
+//! The sink for Python: tasks that publish rows, and the publications that the tasks of a process share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,10 @@ use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
 use crate::signals::{interruption, is_interrupted};
 
-/// Clients and publications of this process, which outlive the tasks that publish through them. Thread-safe.
+/// Clients and publications that the tasks of this process share. Thread-safe.
 ///
-/// They are closed when unused for `idle_ms`, and at the end of the interpreter.
+/// They stay open after the end of a task. They are closed after `idle_ms` milliseconds without use, and at the end of
+/// the interpreter.
 #[pyclass(frozen, module = "aeron._pipeline", name = "SharedPublications")]
 pub struct PySharedPublications {
     inner: OfProcess<Arc<ClosedAtExit>>,
@@ -57,9 +58,10 @@ impl PySharedPublications {
         }
     }
 
-    /// A task that publishes the rows of one partition on a channel. Opens nothing before the first row.
+    /// Creates a task that publishes the rows of one partition on a channel. The task opens nothing before the first
+    /// row.
     ///
-    /// `client` has the client's settings, should none be connected to the driver yet.
+    /// `client` has the settings of a new client. It is not used if a client is already connected to the driver.
     #[pyo3(signature = (
         channel,
         stream_id,
@@ -116,26 +118,26 @@ impl PySharedPublications {
         })
     }
 
-    /// Closes all clients and publications, in use or not. Idempotent.
+    /// Closes all clients and publications, even if tasks use them. Idempotent.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let publications = self.get()?;
         py.detach(|| publications.close());
         Ok(())
     }
 
-    /// Number of publications that are open.
+    /// Returns the number of open publications.
     fn __len__(&self) -> PyResult<usize> {
         Ok(self.get()?.count())
     }
 
-    /// Whether they belong to this process, and not to one that it was forked from.
+    /// Whether the publications belong to this process, and not to the parent process of a fork.
     #[getter]
     fn is_usable(&self) -> bool {
         !self.inner.is_foreign()
     }
 }
 
-/// Publishes the rows of one partition. Serves one thread at a time.
+/// Publishes the rows of one partition. One thread at a time may use it.
 #[pyclass(frozen, module = "aeron._pipeline", name = "SinkTask")]
 pub struct PySinkTask {
     inner: OfProcess<std::sync::Mutex<SinkTask>>,
@@ -161,22 +163,25 @@ impl PySinkTask {
 
 #[pymethods]
 impl PySinkTask {
-    /// Publishes the rows of a record batch; waits for subscribers and for room, without the GIL.
+    /// Publishes the rows of a record batch. Waits for subscribers and for room, without the GIL.
     fn write(&self, batch: &Bound<'_, PyAny>) -> PyResult<()> {
         let rows = record_batch(batch)?;
         self.with(batch.py(), |task| task.write(&rows))
     }
 
-    /// Publishes what was kept back to fill a message, waits with `drain` until subscribers have read everything.
-    /// Returns the published counts: `rows`, `messages`, `bytes`, and `streams` with (stream id, session id, first
-    /// position, last position, rows) of each.
+    /// Publishes the remaining rows, which wait in messages that are not full.
+    ///
+    /// With `drain`, waits until the subscribers have read all messages.
+    ///
+    /// Returns the numbers of published `rows`, `messages` and `bytes`, and the published `streams`: stream id, session
+    /// id, first position, last position and number of rows of each stream.
     #[pyo3(signature = (*, drain = false))]
     fn finish<'py>(&self, py: Python<'py>, drain: bool) -> PyResult<Bound<'py, PyDict>> {
         let receipt = self.with(py, |task| task.finish(drain))?;
         to_dict(py, &receipt)
     }
 
-    /// The counts that were published so far, in the form of `finish`.
+    /// The counts that were published so far, in the form that `finish` returns.
     #[getter]
     fn published<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let receipt = self.with(py, |task| Ok(task.receipt()))?;
@@ -221,7 +226,7 @@ fn typed(value_schema: &str, records_per_message: usize) -> PyResult<RecordRows>
     })
 }
 
-/// The record batch of an object with `__arrow_c_array__`.
+/// Returns the record batch of an object with `__arrow_c_array__`.
 fn record_batch(object: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     let array = array_of(object)?;
     let rows = array.as_ref().and_then(|array| array.as_struct_opt());
