@@ -554,6 +554,17 @@ def test_signals_and_errors_go_to_handlers_that_may_call_the_archive(
             archive.signals()
 
 
+@pytest.mark.parametrize("handler", ["on_signal", "error_handler"])
+def test_a_client_without_threads_refuses_handlers_that_no_thread_would_call(
+    driver: aeron.MediaDriver, server: aeron.Archive, handler: str
+) -> None:
+    with aeron.connect(driver, use_conductor_agent_invoker=True) as client:
+        with pytest.raises(aeron.ConfigurationError, match=r"this client has none .*: iterate over signals\(\)"):
+            aeron.connect_archive(client, **{handler: print})  # type: ignore[arg-type]
+        with aeron.connect_archive(client) as archive:
+            assert archive.signals() is not None
+
+
 def test_a_session_stays_alive_while_the_program_makes_no_calls(
     driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path
 ) -> None:
@@ -570,7 +581,7 @@ def test_a_session_stays_alive_while_the_program_makes_no_calls(
         assert archive.state == "CONNECTED"
         assert archive.list_recordings() == ()
         # For comparison: a client without the thread, which the program has to poll.
-        eventually(lambda: [invoked.do_work(), unpolled.state][1] == "DISCONNECTED")
+        eventually(lambda: [invoked.do_work(), unpolled.state][1] == "DISCONNECTED", timeout=30)
 
 
 def test_threads_share_a_client_of_an_archive(archive: aeron.AeronArchive, stream_id: int) -> None:

@@ -140,7 +140,17 @@ impl ArchiveClientSettings {
         Ok(())
     }
 
+    /// Checks that a thread can call the handlers.
+    fn check_handlers(&self, client: &PyAeron) -> PyResult<()> {
+        if client.is_invoked() && (self.on_signal.is_some() || self.error_handler.is_some()) {
+            let reason = "on_signal and error_handler need a thread, and this client has none (use_conductor_agent_invoker): iterate over signals(), or use another client";
+            return Err(raise("ConfigurationError", reason));
+        }
+        Ok(())
+    }
+
     fn connect(self, client: &Bound<'_, PyAeron>) -> PyResult<PyPendingOperation> {
+        self.check_handlers(client.get())?;
         let what = format!(
             "connecting to the archive on {}",
             self.context.control_request_channel
@@ -415,7 +425,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///     on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client.
 ///         Without this handler, `signals()` returns the signals.
 ///     error_handler: Called as `error_handler(error)` with each error for which no call waits, on a thread
-///         of the client. If the Aeron client has no threads, both handlers are never called.
+///         of the client. A client without threads refuses both handlers.
 ///
 /// Returns:
 ///     An `AeronArchive`.
@@ -423,7 +433,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Raises:
 ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
 ///     ArchiveError: If the archive refuses the connection.
-///     ConfigurationError: If a setting is not valid.
+///     ConfigurationError: If a setting is not valid, or a handler is given for a client without threads.
 ///
 /// Example:
 ///     ```python
@@ -468,13 +478,13 @@ pub fn connect_archive(
 ///     on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client.
 ///         Without this handler, `signals()` returns the signals.
 ///     error_handler: Called as `error_handler(error)` with each error for which no call waits, on a thread
-///         of the client. If the Aeron client has no threads, both handlers are never called.
+///         of the client. A client without threads refuses both handlers.
 ///
 /// Returns:
 ///     A `PendingOperation` whose result is an `AeronArchive`. `async with` closes the `AeronArchive`.
 ///
 /// Raises:
-///     ConfigurationError: If a setting is not valid.
+///     ConfigurationError: If a setting is not valid, or a handler is given for a client without threads.
 #[pyfunction]
 #[pyo3(
     signature = (client, **settings),

@@ -42,7 +42,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Starts the thread, unless the client has no threads. Then the handlers are never called.
+    /// Starts the thread, unless the client has no threads. Such a client has no handlers.
     pub fn open(archive: AeronArchive, is_invoked: bool, notices: Notices) -> PyResult<Arc<Self>> {
         let is_stopped = Arc::new(AtomicBool::new(false));
         let pump = match is_invoked {
