@@ -32,6 +32,8 @@ pub struct RecorderSession<S: Storage> {
     appended_position: i64,
     checksums: Option<StampedBlock>,
     index: Option<SessionIndex<S>>,
+    /// Reason why the session has no index any more, until the owner takes it.
+    index_error: Option<RecorderError>,
 }
 
 /// The index of a session, and the frames that are appended and not published.
@@ -240,7 +242,13 @@ impl<S: Storage> RecorderSession<S> {
             appended_position: position,
             checksums: None,
             index: None,
+            index_error: None,
         }
+    }
+
+    /// Returns why the recording goes on without an index, once.
+    pub fn take_index_error(&mut self) -> Option<RecorderError> {
+        self.index_error.take()
     }
 
     /// Returns the description of the recorded stream.
@@ -314,8 +322,10 @@ impl<S: Storage> RecorderSession<S> {
     /// # Errors
     /// [`RecorderError::Sync`] of the segment, or the index entry of a frame that may look torn cannot be written: the
     /// recorded position has not moved.
-    /// [`RecorderError::Create`], or [`RecorderError::Write`] or [`RecorderError::Full`] of the next index, or
-    /// [`RecorderError::Sync`] of the directory: the recorded position has moved.
+    /// [`RecorderError::Create`], or [`RecorderError::Sync`] of the directory: the recorded position has moved.
+    /// [`RecorderError::Write`] or [`RecorderError::Full`] of the next index, if the incomplete index cannot be deleted
+    /// either: the recorded position has moved. If it is deleted, the recording goes on without an index, and
+    /// [`take_index_error`](Self::take_index_error) returns the reason.
     pub fn publish(&mut self) -> Result<i64, RecorderError> {
         if self.appended_position > self.recorded_position
             && let Err(source) = self.segment.sync(self.sync_level)
@@ -337,11 +347,23 @@ impl<S: Storage> RecorderSession<S> {
             if let Some(SessionIndex { index, .. }) = &mut self.index
                 && let Err(source) = index.begin_segment(base)
             {
-                let name = index.name();
-                return Err(self.write_error(name, ENTRY_LENGTH, source));
+                self.discard_index(source)?;
             }
         }
         Ok(self.recorded_position)
+    }
+
+    /// Lets the recording go on without an index, because the next one cannot be created.
+    fn discard_index(&mut self, source: io::Error) -> Result<(), RecorderError> {
+        let Some(SessionIndex { index, .. }) = self.index.take() else {
+            return Ok(());
+        };
+        let error = self.write_error(index.name(), ENTRY_LENGTH, source);
+        if index.discard().is_err() {
+            return Err(error);
+        }
+        self.index_error = Some(error);
+        Ok(())
     }
 
     /// Writes the index entries that are due. If a proof is missing then, undoes the appended blocks, because they must

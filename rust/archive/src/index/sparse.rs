@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use aeron_agent::EpochClock;
 
+use super::moves::remove_index;
 use super::repair::{State, repair_last};
 use super::{
     HeadTracker, INDEX_EXTENSION, IndexEntry, IndexError, IndexFile, IndexForm, IndexHeader,
@@ -223,6 +224,21 @@ impl<S: Storage> SparseIndex<S> {
             &self.recorder,
         )?;
         Ok(())
+    }
+
+    /// Deletes the index of the segment for which [`begin_segment`](Self::begin_segment) has failed.
+    ///
+    /// An index without entries would prove that frames of the segment were never acknowledged. So the recording may
+    /// only go on if the deletion survives a loss of power.
+    ///
+    /// # Errors
+    /// The file system returns an error.
+    pub fn discard(self) -> io::Result<()> {
+        remove_index(&self.storage, self.stream.recording_id(), self.base)?;
+        match self.recorder.sync_level {
+            SyncLevel::None => Ok(()),
+            _ => self.storage.sync(),
+        }
     }
 
     /// Writes the entry of the last blocks, at the end of the recording.

@@ -227,6 +227,9 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         work +=
             self.recordings
                 .do_work(&self.aeron, &mut self.store, self.now_ms, &mut self.outbox);
+        for error in self.recordings.take_index_errors() {
+            self.report(&error);
+        }
         work += self.poll_requests();
         work += self.begin_held_replays() + self.run_replications();
         work += self.poll_replays() + self.delete_files();

@@ -1,5 +1,6 @@
 //! Indexes beside segments: their entries, how they move with their segments, and their proof after a kill.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -725,6 +726,43 @@ fn a_proof_that_cannot_be_written_ends_the_recording_and_nothing_of_the_block_is
     assert_eq!(session.recorded_position(), 1_056);
     let rest = &storage.bytes("0-0.rec").unwrap()[1_056..];
     assert!(rest.iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn a_recording_goes_on_without_an_index_if_the_next_one_cannot_be_created_but_never_with_an_empty_one()
+ {
+    let mut without_index = 0;
+    for step in 0..12 {
+        let (storage, mut store, _) = new_store(StoreOptions {
+            file_sync_level: SyncLevel::Data,
+            ..indexed()
+        });
+        let mut session = store.start_recording(image(0)).unwrap();
+        while session.recorded_position() + 1_056 < SEGMENT_LENGTH {
+            record(&mut session, 1);
+        }
+        let rest = (SEGMENT_LENGTH - session.recorded_position()) as usize;
+        let block = Publisher::new(session.recorded_position()).data(0xC0, &payload(rest - 32));
+        storage.fail_at(
+            storage.steps() + step,
+            StorageFault::Error(io::ErrorKind::StorageFull),
+        );
+        let published = session
+            .append(&block, |_| {})
+            .and_then(|_| session.publish());
+        let Some(error) = session.take_index_error() else {
+            continue;
+        };
+        without_index += 1;
+        assert_eq!(published.unwrap(), SEGMENT_LENGTH);
+        let name = format!("0-{SEGMENT_LENGTH}.idx");
+        assert!(error.to_string().contains(&name), "{error}");
+        assert!(session.take_index_error().is_none());
+        record(&mut session, 5);
+        assert_eq!(session.recorded_position(), SEGMENT_LENGTH + 5 * 1_056);
+        assert_eq!(index_names(&storage), ["0-0.idx"]);
+    }
+    assert!(without_index >= 3, "{without_index}");
 }
 
 /// Returns an index with some changed bytes. With `sealed`, its checksums are correct.

@@ -4,6 +4,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use super::events::RecordingEvents;
 use super::session::{RecordingSession, SessionProgress};
+use crate::recorder::RecorderError;
 use crate::server::ArchiveError;
 use crate::server::counters::TransferMeter;
 use crate::storage::Storage;
@@ -24,6 +25,13 @@ pub(in crate::server) enum RecorderCommand<S: Storage> {
 pub(in crate::server) enum RecorderEvent {
     /// A recording ended; its files are closed.
     Ended(EndedRecording),
+    /// A recording goes on without an index.
+    IndexLost {
+        /// Recording id.
+        recording_id: i64,
+        /// Reason.
+        error: RecorderError,
+    },
 }
 
 /// A recording that ended.
@@ -77,7 +85,16 @@ impl<S: Storage> Recorder<S> {
             });
             match progress {
                 SessionProgress::Recorded(bytes) => {
-                    self.sessions[at].report_progress(&mut self.recording_events);
+                    let session = &mut self.sessions[at];
+                    session.report_progress(&mut self.recording_events);
+                    if let Some(error) = session.take_index_error() {
+                        let recording_id = session.recording_id();
+                        let event = RecorderEvent::IndexLost {
+                            recording_id,
+                            error,
+                        };
+                        let _ = self.events.send(event);
+                    }
                     work += bytes;
                 }
                 SessionProgress::EndOfImage => self.end(at, None),

@@ -68,6 +68,8 @@ pub(in crate::server) struct Recordings<S: Storage> {
     starting: Vec<Starting<S>>,
     active: BTreeMap<i64, Active>,
     unnoted: UnnotedStops,
+    /// Reasons why recordings go on without an index, until they are taken.
+    index_errors: Vec<String>,
     recorder: Sender<RecorderCommand<S>>,
     events: Receiver<RecorderEvent>,
 }
@@ -113,6 +115,7 @@ impl<S: Storage + Clone> Recordings<S> {
             starting: Vec::new(),
             active: BTreeMap::new(),
             unnoted: UnnotedStops::default(),
+            index_errors: Vec::new(),
             recorder,
             events,
         }
@@ -291,6 +294,11 @@ impl<S: Storage + Clone> Recordings<S> {
         }
         work += self.unnoted.note(store, now_ms);
         work + self.poll_starting(store, now_ms, outbox) + self.take_events(store, now_ms, outbox)
+    }
+
+    /// Returns why recordings go on without an index, each reason once.
+    pub fn take_index_errors(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.index_errors)
     }
 
     /// Stores the stop positions of recordings that the recorder has ended, or never started. To be called after the
@@ -505,9 +513,17 @@ impl<S: Storage + Clone> Recordings<S> {
         outbox: &mut Outbox,
     ) -> usize {
         let mut work = 0;
-        while let Ok(RecorderEvent::Ended(ended)) = self.events.try_recv() {
+        while let Ok(event) = self.events.try_recv() {
             work += 1;
-            self.end(store, ended, now_ms, outbox);
+            match event {
+                RecorderEvent::Ended(ended) => self.end(store, ended, now_ms, outbox),
+                RecorderEvent::IndexLost {
+                    recording_id,
+                    error,
+                } => self.index_errors.push(format!(
+                    "recording {recording_id} goes on without an index until it is extended: {error}"
+                )),
+            }
         }
         work
     }

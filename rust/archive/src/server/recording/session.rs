@@ -92,6 +92,11 @@ impl<S: Storage> RecordingSession<S> {
         let _ = self.recorder.finish_index();
     }
 
+    /// Returns why the recording goes on without an index, once.
+    pub(super) fn take_index_error(&mut self) -> Option<RecorderError> {
+        self.recorder.take_index_error()
+    }
+
     pub fn recording_id(&self) -> i64 {
         self.recorder.stream().recording_id()
     }
