@@ -40,7 +40,11 @@ pub(crate) fn remove_lonely<S: Storage>(
         })
         .try_for_each(|file| {
             let name = sidecar_name(file.recording_id, file.base, file.extension);
-            remove(storage, &name)
+            match remove(storage, &name) {
+                // Not an index, and not a reason to refuse the start.
+                Err(error) if error.kind() == io::ErrorKind::IsADirectory => Ok(()),
+                removed => removed,
+            }
         })
 }
 

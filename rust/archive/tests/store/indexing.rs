@@ -11,7 +11,7 @@ use aeron_archive::index::{ArrivalClock, IndexEntry, IndexFile, IndexForm};
 use aeron_archive::memory_storage::{MemoryStorage, PAGE_LENGTH, StorageFault};
 use aeron_archive::ownership::BootId;
 use aeron_archive::recovery::OnTornFragment;
-use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
+use aeron_archive::storage::{Access, Directory, Storage, StorageFile, SyncLevel};
 use aeron_archive::store::{ArchiveStore, RecoveredRecording, StoreOptions};
 use aeron_archive::tool::{ArchiveFiles, TornDecision, VerifyOptions};
 
@@ -440,6 +440,16 @@ fn an_index_without_its_segment_is_removed_when_the_archive_is_opened() {
     storage.put("0-0.idx.new", b"left by a repair that was killed");
     open_with(&storage, indexed()).unwrap();
     assert_eq!(index_names(&storage), ["0-0.idx"]);
+}
+
+#[test]
+fn a_directory_with_the_name_of_an_index_does_not_stop_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("7-0.idx");
+    std::fs::create_dir(&path).unwrap();
+    let storage = Directory::new(directory.path().to_owned());
+    ArchiveStore::open(storage, indexed(), OPENED_MS).unwrap();
+    assert!(path.is_dir());
 }
 
 #[test]
