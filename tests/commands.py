@@ -28,21 +28,24 @@ def run(*arguments: object, input: str | None = None, **environment: str | None)
 
 @contextmanager
 def driver_directory() -> Iterator[Path]:
-    """A directory for a driver's files. At the end it must contain no other files."""
+    """Yields the path of a directory for a driver, and deletes the directory at the end of the block.
+
+    The driver must not leave files beside the directory.
+    """
     with tempfile.TemporaryDirectory(prefix="aeron-test-cli-", dir=SHARED_MEMORY) as parent:
         directory = Path(parent) / "aeron"
         yield directory
         if directory.exists():
             shutil.rmtree(directory)
-        # A driver saves the errors of a dead predecessor next to its directory.
+        # The one exception: a driver saves the error log of a killed predecessor in a file beside the directory.
         assert all(path.name.endswith("-error.log") for path in Path(parent).iterdir())
 
 
 class Command:
     """An ``aeron`` command as a process. Every wait has a limit, and leaving the block kills the process.
 
-    Its standard output goes to the file descriptor `output`, by default to a file that :meth:`output` reads. If
-    `namespace` is given, the process runs in that network namespace.
+    The process writes its standard output to the file descriptor `output`. The default is a file that
+    :meth:`output` reads. If `namespace` is given, the process runs in that network namespace.
     """
 
     def __init__(
@@ -61,18 +64,18 @@ class Command:
         self.pid = self._process.pid
 
     def output(self) -> str:
-        """Standard output so far, also after the block."""
+        """Returns the standard output so far. After the block it returns the whole output."""
         return self._output.text()
 
     def errors(self) -> str:
-        """Standard error so far, also after the block."""
+        """Returns the standard error so far. After the block it returns the whole output."""
         return self._errors.text()
 
     def wait_for(self, text: str, timeout: float = 15) -> None:
         """Waits until the process has printed `text`."""
         deadline = time.monotonic() + timeout
         while True:
-            # The status is read before the output: the output of a process that has ended is complete.
+            # The status is read first. If it says that the process has ended, the output read next is complete.
             status = self._process.poll()
             if text in self.output():
                 return
@@ -102,7 +105,7 @@ class Command:
 
 
 class _Output:
-    """Output of a process: a file while the process runs, then the text."""
+    """Output of a process: a temporary file until `close`, which keeps its text in memory."""
 
     def __init__(self) -> None:
         self.file = tempfile.TemporaryFile()  # noqa: SIM115
@@ -120,7 +123,7 @@ class _Output:
 def running_driver(
     directory: Path, *arguments: object, namespace: str | None = None, **environment: str
 ) -> Iterator[Command]:
-    """A driver in a process of its own, ready for clients."""
+    """Starts a driver in its own process, and waits until clients can connect."""
     with Command("driver", "--dir", directory, *arguments, namespace=namespace, **environment) as driver:
         deadline = time.monotonic() + 15
         while run("info", "--dir", directory, "-t", 100, "-P").stdout.strip() != str(driver.pid):

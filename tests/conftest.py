@@ -16,13 +16,16 @@ _stream_ids = itertools.count(1000)
 
 
 def pytest_configure() -> None:
-    """Restores SIGINT: background jobs of a shell ignore it, and processes started by tests would inherit that."""
+    """Restores the default handler of SIGINT.
+
+    A shell starts background jobs with SIGINT ignored. Without this, processes that tests start would ignore it too.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def eventually(condition: Callable[[], object], timeout: float = 10.0) -> None:
-    """Waits until `condition` holds."""
+    """Waits until `condition` returns a true value, and fails after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, f"not within {timeout} s: {condition}"
@@ -31,7 +34,7 @@ def eventually(condition: Callable[[], object], timeout: float = 10.0) -> None:
 
 @dataclass(frozen=True)
 class Stream:
-    """A publisher and its subscriber."""
+    """A stream with a publication and a subscription of the same client."""
 
     client: aeron.Aeron
     stream_id: int
@@ -39,7 +42,7 @@ class Stream:
     subscription: aeron.Subscription
 
     def receive(self, count: int = 1) -> list[bytes]:
-        """The next `count` messages."""
+        """Waits for the next `count` messages and returns them."""
         got: list[bytes] = []
         eventually(lambda: got.extend(self.subscription.poll_batch(count - len(got)).to_list()) or len(got) >= count)
         return got

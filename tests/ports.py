@@ -7,10 +7,12 @@ import os
 import random
 import socket
 
-# These ports are below the system's range for sockets without a port of their own. Drivers open such sockets too.
+# These ports are below the ephemeral range, from which the system chooses a port for a socket that is bound to port 0.
+# Drivers open such sockets too, and must not get a port that a test is going to use.
 _FIRST, _WORKERS, _PORTS_OF_A_WORKER = 12_000, 8, 2_500
 
-# Tests in different processes use different ranges: a port stays free until the driver of the test binds it.
+# Tests in different processes use different ranges. Otherwise another process could take a port after `free_port` has
+# returned it and before the driver of the test binds it.
 _worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _WORKERS
 _low = _FIRST + _worker * _PORTS_OF_A_WORKER
 _ports = random.Random(os.getpid()).sample(range(_low, _low + _PORTS_OF_A_WORKER), _PORTS_OF_A_WORKER)
@@ -18,7 +20,7 @@ _next = itertools.cycle(_ports)
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Returns a port that no socket uses now. Thousands of calls return different ports."""
+    """Returns a port that no socket uses now. A port is returned again only after all ports of the range were tried."""
     for port in itertools.islice(_next, len(_ports)):
         if _is_free(host, port):
             return port
@@ -26,7 +28,7 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 
 def two_free_ports() -> int:
-    """Returns the first of two successive ports that no socket uses now."""
+    """Returns a port such that no socket uses this port and the next one now."""
     while True:
         low = free_port()
         if _is_free("127.0.0.1", low + 1):

@@ -1,8 +1,8 @@
 """Searches for crashes: random calls of the whole package from several threads that share all objects.
 
 ``python tests/random_calls.py SEED SECONDS [THREADS]`` prints ``survived`` and the number of calls. The seed fixes
-the calls that each thread attempts. The results differ, because threads interleave differently in each run.
-``PYTHONMALLOC=debug`` finds more and is slower.
+the random numbers of each thread. The calls still differ between runs, because they depend on the objects that other
+threads have made. With ``PYTHONMALLOC=debug`` the search is slower, and finds more errors in the use of memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import pyarrow as pa
 import aeron
 
 LONG = "aeron:ipc?term-length=16m"
-"""Channel for messages up to 2 MiB. Copies of that length release the GIL."""
+"""Channel for messages of up to 2 MiB. Copying more than 1 MiB releases the GIL."""
 CHANNELS = ["aeron:ipc", "aeron:ipc", "aeron:ipc", LONG, "aeron:ipc?alias=other"]
 EXPECTED = (
     aeron.AeronError,
@@ -46,7 +46,7 @@ EXPECTED = (
     TypeError,
     ValueError,
 )
-"""Expected exceptions of calls with wrong arguments or at a wrong time."""
+"""Exceptions that a call may raise if its arguments are wrong or its object is closed."""
 
 NOT_CALLED = {"aeronarchive_main", "aeronmd_main", "do_work"}
 """Methods that would end the program or never return."""
@@ -63,14 +63,14 @@ WAITING = {
     for name in dir(kind)
     if "timeout=" in (getattr(getattr(kind, name), "__text_signature__", None) or "")
 }
-"""Methods that wait without a limit unless they get one."""
+"""Methods with a parameter `timeout`. Without an argument for it, some of them wait without a limit."""
 DEEPEST = 6
 """Maximum depth of calls inside handlers."""
 MOST_KEPT = 300
 
 
 class World:
-    """The objects that all threads share, and random calls of them."""
+    """The objects that all threads share, the end of the run, and the number of calls."""
 
     def __init__(self, seconds: float) -> None:
         self.driver = aeron.MediaDriver(
@@ -267,7 +267,7 @@ def look_at_a_batch(world: World, dice: random.Random) -> None:
 
 
 def use_kept_memory(world: World, dice: random.Random) -> None:
-    """Reads and writes views and arrays after their claim, batch or handler may have ended."""
+    """Reads and writes kept views and arrays. Their claim, batch or handler may have ended."""
     kept = world.pick(dice, memoryview, np.ndarray, pa.Array, aeron.Header)
     if isinstance(kept, memoryview):
         if kept.readonly or dice.random() < 0.5:
@@ -285,7 +285,7 @@ def use_kept_memory(world: World, dice: random.Random) -> None:
 
 
 def read_persistently(world: World, dice: random.Random) -> None:
-    """Reads recordings that may exist, and may be lost meanwhile."""
+    """Reads a recording, which may not exist or may be purged meanwhile."""
     subscription = world.pick(dice, aeron.PersistentSubscription)
     handle = handlers(world, dice)
     if subscription is None or dice.random() < 0.1:
@@ -331,7 +331,7 @@ def wait_for_an_operation(world: World, dice: random.Random) -> None:
 
 
 def use_the_archive(world: World, dice: random.Random) -> None:
-    """Records, replays and lists. Sometimes the archive ends and starts again."""
+    """Records, replays or lists. Sometimes this function also restarts the archive."""
     archive = world.pick(dice, aeron.AeronArchive)
     handle = handlers(world, dice)
     if archive is None or dice.random() < 0.05:
@@ -462,7 +462,7 @@ async def act_async(world: World, dice: random.Random) -> None:
 
 
 def run_loop(world: World, seed: int) -> None:
-    """A thread with an event loop. Its waits end by a timeout or a cancellation."""
+    """Runs an event loop with random asynchronous calls. A timeout or a cancellation ends each call that waits."""
     dice = random.Random(seed)
 
     async def one() -> None:
@@ -491,7 +491,7 @@ def run_thread(world: World, seed: int, body: Callable[[World, random.Random], N
 
 
 def main(seed: int, seconds: float, thread_count: int) -> None:
-    """Runs the threads. Meanwhile signal handlers on the main thread make calls too."""
+    """Runs the threads. Meanwhile the main thread makes calls too, some of them inside its signal handler."""
     faulthandler.enable()
     faulthandler.dump_traceback_later(seconds + 60, exit=True)
     gc.set_threshold(200, 2, 2)

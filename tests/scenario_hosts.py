@@ -1,4 +1,4 @@
-"""Two hosts for scenarios: network namespaces, which only root can make. They share the file system."""
+"""Two simulated hosts for scenarios. They are network namespaces, which only root can make, and share the files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def ip(*arguments: str) -> None:
 
 @contextmanager
 def two_namespaces() -> Iterator[tuple[str, str]]:
-    """Two connected hosts, 10.77.1.1 and 10.77.1.2."""
+    """Yields the names of two connected namespaces with the addresses 10.77.1.1 and 10.77.1.2."""
     if os.geteuid() != 0 or not shutil.which("ip"):
         pytest.skip("network namespaces need root and the command `ip`")
     names = [f"aeron-test-{os.getpid()}-{side}" for side in "ab"]

@@ -1,4 +1,4 @@
-"""An archive with responses scripted by a test. It records each request, and can respond unlike any real archive."""
+"""A simulated archive that records each request. A test decides each response, also one that no real archive sends."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import aeron
 
 _SCHEMA, _VERSION = 101, 13
-# 1.10.0: an older version than the first one in which a client requests the archive's id.
+# 1.10.0. From version 1.11.0 on, a client would also request the archive id, which this archive does not support.
 _PROTOCOL_VERSION = 1 << 16 | 10 << 8
 _SESSION = 77
 _RESPONSE, _DESCRIPTOR = 1, 22
 _OK, RECORDING_UNKNOWN = 0, 2
-# Name and block of each request that tests can see.
+# Template id of each supported request, with the request's name and the format of its fixed-length block.
 _REQUESTS = {
     58: ("connect", "<qii"),
     61: ("keep alive", "<qq"),
@@ -31,9 +31,9 @@ class Request:
     """A request of the client."""
 
     name: str
-    # Fields of the request's block.
+    # Fields of the fixed-length block.
     block: tuple[int, ...]
-    # First text after the block.
+    # First variable-length text after the block.
     text: str
 
     @property
@@ -43,10 +43,13 @@ class Request:
 
 @dataclass
 class ScriptedArchive:
-    """Responds to requests with a function for each request name. A request without a function is only recorded."""
+    """Calls the function in `answers` for the name of each request. A request without a function gets no response.
+
+    The connect request is the exception: the archive always accepts it.
+    """
 
     client: aeron.Aeron
-    # Stream id for requests, which no other archive of this driver uses.
+    # Stream id of the requests. Another archive on the same driver must not use it.
     control_stream_id: int
     answers: dict[str, Callable[[Request], None]] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
@@ -56,11 +59,11 @@ class ScriptedArchive:
         self._responses: aeron.ExclusivePublication | None = None
 
     def step(self) -> None:
-        """Handles all waiting requests."""
+        """Handles the requests that have arrived."""
         self._requests.poll(lambda payload, _: self._on_request(bytes(payload)))
 
     def names(self) -> list[str]:
-        """The names of the requests so far, without keep-alive requests."""
+        """Returns the names of the requests so far, without connect and keep-alive requests."""
         return [request.name for request in self.requests if request.name not in ("connect", "keep alive")]
 
     def last(self, name: str) -> Request:
@@ -71,7 +74,7 @@ class ScriptedArchive:
         self._send(_RESPONSE, block, b"")
 
     def describe(self, request: Request, source: aeron.ExclusivePublication, stop_position: int = -1) -> None:
-        """A recording of a publication from its start. It is active if it has no stop position."""
+        """Sends the descriptor of a recording of `source` from position 0. An active one has stop position -1."""
         positions = struct.pack("<qqqq", 0, -1, 0, stop_position)
         term = source.term_buffer_length
         stream = struct.pack("<6i", source.initial_term_id, term, term, 1408, source.session_id, source.stream_id)

@@ -1,4 +1,4 @@
-"""Builds segments of recordings frame by frame."""
+"""Builds a segment file of a recording frame by frame, without an archive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Segment:
-    """The first segment of a recording, frame by frame."""
+    """The first segment file of recording 0. `position` is the end of the frames written so far."""
 
     def __init__(self, directory: Path, length: int = MIB) -> None:
         self.directory = directory
@@ -47,7 +47,7 @@ class Segment:
             file.write(data)
 
     def partition(self, start: int = 0, **location: Any) -> str:
-        """The text for all messages that begin at `start` or later."""
+        """Returns the JSON text of a partition with all messages from position `start` on."""
         archive = {
             "path": str(self.directory),
             "nonce": None,

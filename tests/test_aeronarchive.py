@@ -1,4 +1,4 @@
-"""The `aeronarchive` command: start and end, with another process's driver and with its own."""
+"""The `aeronarchive` command: start and end, with a driver in another process and with an embedded driver."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def aeronarchive() -> Iterator[Start]:
-    """`aeronarchive(*arguments, **environment)`: the command as a process, which ends with the test."""
+    """Returns a function that starts the command as a process. After the test the fixture kills the process."""
     started = []
 
     def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
@@ -39,7 +39,7 @@ def aeronarchive() -> Iterator[Start]:
 
 
 def settings(path: Path, *more: str) -> list[str]:
-    """Arguments of an archive with its directories below `path`."""
+    """Returns arguments for an archive whose directories are below `path`."""
     return [
         "--dir",
         str(path / "md"),
@@ -52,7 +52,7 @@ def settings(path: Path, *more: str) -> list[str]:
 
 
 def mark(path: Path) -> tuple[int, int]:
-    """Version and activity timestamp in the mark file; (0, 0) without one."""
+    """Returns version and activity timestamp of the mark file, or (0, 0) if no complete mark file exists."""
     try:
         data = (path / "archive" / "archive-mark.dat").read_bytes()
         (version,) = struct.unpack_from("<i", data, 8)
@@ -84,7 +84,7 @@ def test_an_archive_with_a_driver_of_its_own_ends_in_order_at_a_signal(
 
 
 def test_an_archive_ends_with_status_0_when_its_driver_dies(aeronarchive: Start, tmp_path: Path) -> None:
-    """Section 1.5"""
+    """07, section 1.5"""
     with aeron.MediaDriver(dir=tmp_path / "md"):
         process = aeronarchive(*settings(tmp_path, "-Daeron.driver.timeout=500"))
         eventually(lambda: is_ready(tmp_path))
@@ -94,7 +94,7 @@ def test_an_archive_ends_with_status_0_when_its_driver_dies(aeronarchive: Start,
 
 
 def test_an_archive_waits_for_its_driver_until_a_signal_comes(aeronarchive: Start, tmp_path: Path) -> None:
-    """Section 1.4, step 5"""
+    """07, section 1.4, step 5"""
     process = aeronarchive(*settings(tmp_path))
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(timeout=0.5)

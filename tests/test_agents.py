@@ -1,4 +1,4 @@
-"""Agents, runners, invokers, composites, idle strategies, the shutdown barrier."""
+"""Agents, and the classes that run them: runners, invokers, composites, idle strategies, the shutdown barrier."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import aeron
 
 
 class Recorder(aeron.Agent):
-    """Records calls. `do_work` returns the results in a list."""
+    """Agent that records its calls. Each call of `do_work` returns or raises the next entry of `work`, at last 0."""
 
     def __init__(self, *work: object, start: Exception | None = None, close: Exception | None = None) -> None:
         self.calls: list[str] = []
@@ -58,7 +58,7 @@ def test_a_runner_starts_works_and_closes_once() -> None:
     assert agent.calls.count("start") == agent.calls.count("close") == 1
     before = list(agent.calls)
     runner.run()
-    assert agent.calls == before, "a runner is used once"
+    assert agent.calls == before, "a closed runner does not run its agent again"
 
 
 def test_errors_are_counted_and_survived_and_termination_ends_without_counting(client: aeron.Aeron) -> None:
@@ -102,7 +102,7 @@ def test_an_agent_that_does_not_end_is_reported() -> None:
     def report(thread: threading.Thread) -> None:
         reported.append(thread.name)
         go_on.set()
-        # Otherwise an end that takes longer than the report interval would be reported again.
+        # Otherwise `close` would report the thread again if its end takes longer than the report interval.
         thread.join(30)
 
     runner = aeron.AgentRunner(Stuck(), IDLE).start()
@@ -240,7 +240,7 @@ def test_a_barrier_is_woken_once() -> None:
         assert barrier.wait(30)
         barrier.signal()
         assert barrier.is_signalled
-        # The thread that wakes the barrier calls the handler, after it has woken the waiting threads.
+        # The timer's thread wakes the waiting threads first and calls the handler after that.
         timer.join(30)
     assert calls == [1]
 

@@ -1,4 +1,4 @@
-"""The dependencies in docs/architecture.md are those of the Cargo manifests."""
+"""Checks that the arrows in docs/architecture.md show the dependencies in the Cargo manifests."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ def test_the_arrows_between_rooms_are_those_of_the_cargo_manifests() -> None:
 
 
 def arrows() -> str:
-    """Returns a line for each crate: its folder, and the crates that it uses. Crates with fewer dependencies come
-    first."""
+    """Returns a line for each crate: its folder, and the folders of the crates that it uses.
+
+    The crate with the fewest direct and indirect dependencies comes first.
+    """
     uses: dict[str, set[str]] = {}
     for folder in workspace()["members"]:
         manifest = tomllib.loads((PROJECT / folder / "Cargo.toml").read_text())
@@ -48,4 +50,5 @@ def folders() -> dict[str, str]:
 
 
 def room(folder: str) -> str:
+    """Returns the name of a crate in the arrows: its folder without ``rust/``."""
     return folder.removeprefix("rust/")

@@ -1,4 +1,7 @@
-"""The archive: `Archive` in this process and `AeronArchive`, its client. Line numbers are those of the checklist."""
+"""The archive server `Archive` in this process, and its client `AeronArchive`.
+
+A number such as 07-26 is line 26 of the checklist in document 07 of the specification (`docs/spec`).
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ def record(archive: aeron.AeronArchive, stream_id: int, messages: list[bytes]) -
 
 
 def replayed(archive: aeron.AeronArchive, recording_id: int, **options: Any) -> list[bytes]:
-    """All messages of a stopped recording, or of a part of it."""
+    """Returns all messages of a stopped recording, or of a part of it."""
     with archive.replay(recording_id, length=options.pop("length", aeron.REPLAY_ALL_AND_STOP), **options) as replay:
         return [message for batch in replay.batches(timeout=10) for message in batch.to_list()]
 
@@ -204,7 +207,7 @@ def test_a_replay_without_a_segment_that_it_needs_raises(
 
 
 def purged(archive: aeron.AeronArchive, recording_id: int) -> bool:
-    """Purges a recording. Returns whether that worked: it fails while a replay of the recording runs."""
+    """Purges a recording. Returns `False` if the archive refuses, as it does while a replay of the recording runs."""
     try:
         archive.purge_recording(recording_id)
     except aeron.ActiveRecordingError:
@@ -259,7 +262,7 @@ def test_a_thousand_recordings_are_listed_to_arrow(
 def test_a_long_listing_to_a_slow_client_does_not_end_the_session(
     driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path, stream_id: int
 ) -> None:
-    """07-38: pings that find no room between two parts of the listing do not end the client"""
+    """07-34: pings that do not fit into the log between two parts of a listing do not end the control session"""
     timeout_s, count = 0.5, 50
     settings = {"connect_timeout_ns": int(timeout_s * 1e9), "session_liveness_check_interval_ns": 1_000_000}
     settings["max_concurrent_recordings"] = count
@@ -568,8 +571,7 @@ def test_a_client_without_threads_refuses_handlers_that_no_thread_would_call(
 def test_a_session_stays_alive_while_the_program_makes_no_calls(
     driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path
 ) -> None:
-    """The archive pings every millisecond. Without a reader, the pings would fill the 64 KiB of responses within a
-    second."""
+    """The archive pings every millisecond. Pings that nothing reads would fill the log of the responses in a second."""
     pings = {"session_liveness_check_interval_ns": 1_000_000, "connect_timeout_ns": 200_000_000}
     with (
         aeron.Archive(tmp_path, driver=driver, **SMALL, **pings) as _,
@@ -643,7 +645,7 @@ def test_an_archive_that_is_closed_first_ends_sessions_and_replays(
 def test_everything_closes_in_any_order(tmp_path: Path, order: str) -> None:
     driver = aeron.MediaDriver()
     server = aeron.Archive(tmp_path, driver=driver, **SMALL)
-    client = aeron.connect(driver, error_handler=lambda error: None)  # this may raise that the driver is lost
+    client = aeron.connect(driver, error_handler=lambda error: None)  # ignores the error that the driver is lost
     archive = aeron.connect_archive(client)
     publication = archive.add_recorded_publication(IPC, 1001)
     position = publication.publish(b"x", timeout=5)
@@ -757,7 +759,7 @@ with aeron.Archive({str(tmp_path)!r}, {driver.dir!r}, segment_file_length=131072
 
 
 def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
-    """A recording of a killed process has all messages for which `wait_recorded` returned."""
+    """After a kill of the process, the recording has all messages for which `wait_recorded` had returned."""
     program = f"""
 import itertools, aeron
 driver = aeron.MediaDriver(dir={str(tmp_path / "driver")!r})

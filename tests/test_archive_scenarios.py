@@ -1,4 +1,4 @@
-"""The archive's scenarios of `docs/archive.md`, with its commands: on one host, and across two with three drivers.
+"""Runs the scenarios of `docs/archive.md` with the commands given there: on one host, and on two with three drivers.
 
 The two hosts are network namespaces, which only root can make.
 """
@@ -22,7 +22,7 @@ from scenario_hosts import two_namespaces
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "archive"
 SETTINGS = {"AERON_THREADING_MODE": "SHARED", "AERON_TERM_BUFFER_LENGTH": "64k", "AERON_IPC_TERM_BUFFER_LENGTH": "64k"}
-# Clients reach the archive only over IPC. It replicates over local ports.
+# Clients can reach the archive only over IPC. The archive would replicate over a port of this host.
 LOCAL = (
     "-Daeron.archive.control.channel.enabled=false",
     "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
@@ -34,7 +34,7 @@ MESSAGES = [f"Hello World! {number}" for number in range(COUNT)]
 
 @contextmanager
 def running_archive(driver: Path, archive: Path, *options: str, namespace: str | None = None) -> Iterator[Command]:
-    """`aeron archive run --with-driver`, ready for clients."""
+    """Starts `aeron archive run --with-driver`, and waits until clients can connect."""
     arguments = ("--dir", driver, "--archive-dir", archive, "--with-driver", SEGMENTS, *options)
     with Command("archive", "run", *arguments, namespace=namespace, **SETTINGS) as process:
         deadline = time.monotonic() + 20
@@ -45,7 +45,7 @@ def running_archive(driver: Path, archive: Path, *options: str, namespace: str |
 
 
 def is_ready(archive: Path, pid: int) -> bool:
-    """Whether the mark file has a version, and the process id of the archive."""
+    """Returns whether the mark file has a version and the process id of the archive."""
     try:
         mark = (archive / "archive-mark.dat").read_bytes()
     except OSError:
@@ -63,7 +63,7 @@ def example(name: str, *arguments: object, namespace: str | None = None) -> str:
 
 
 def content(archive: Path) -> list[str]:
-    """Names of the files in the archive's directory."""
+    """Returns the names of the files in the archive's directory."""
     return sorted(path.name for path in archive.iterdir())
 
 
@@ -75,7 +75,7 @@ OWN = ["archive-mark.dat", "archive.catalog", "archive.lock"]
 
 
 def test_an_archive_on_the_host_of_publisher_and_subscriber(tmp_path: Path) -> None:
-    """07 sections 1.2, 6.5: one process has driver and archive; its recordings remain after its end"""
+    """07, sections 1.2 and 6.5: one process runs driver and archive; the recordings remain after its end"""
     archive = tmp_path / "archive"
     with driver_directory() as driver:
         with running_archive(driver, archive, *LOCAL) as process:
@@ -98,7 +98,7 @@ def test_an_archive_on_the_host_of_publisher_and_subscriber(tmp_path: Path) -> N
 
 @pytest.fixture(params=["one host", "two hosts"])
 def places(request: pytest.FixtureRequest) -> Iterator[tuple[tuple[str | None, str], tuple[str | None, str]]]:
-    """Namespace and address of the archive's host, and of the host of publisher and subscriber."""
+    """Namespace and address of the archive's host, and of the host on which publisher and subscriber run."""
     if request.param == "one host":
         yield (None, "127.0.0.1"), (None, "127.0.0.1")
         return
@@ -110,7 +110,7 @@ def places(request: pytest.FixtureRequest) -> Iterator[tuple[tuple[str | None, s
 def test_an_archive_on_another_host(
     tmp_path: Path, places: tuple[tuple[str | None, str], tuple[str | None, str]]
 ) -> None:
-    """07 section 1.2: publisher, archive and subscriber have a driver each; they communicate over UDP"""
+    """07, section 1.2: publisher, archive and subscriber each have their own driver, and communicate over UDP"""
     (there, archive_address), (here, address) = places
     archive, any_port = tmp_path / "archive", f"aeron:udp?endpoint={address}:0"
     control = f"aeron:udp?endpoint={archive_address}:{free_port()}"

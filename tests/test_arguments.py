@@ -1,4 +1,4 @@
-"""Wrong arguments: every parameter of every public call refuses them with its name, the value and the valid values."""
+"""Wrong arguments: the error of every public call names the parameter, the wrong value and the valid values."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ VALID: dict[str, Any] = {
     "type_id": 1001,
     "value": 1,
 }
-"""Arguments for the other parameters that a call needs."""
+"""Valid arguments by parameter name. A call gets them for its required parameters, except for the wrong one."""
 NEEDED = {
     "archive": "AeronArchive",
     "client": "Aeron",
@@ -86,7 +86,7 @@ NEEDED = {
     "recorded": "Publication",
     "subscription": "Subscription",
 }
-"""The same for parameters that take an object of the test."""
+"""For parameters that take an object: its class, by which the test finds a valid one in the fixture `objects`."""
 VALID_BY_TYPE: dict[str, Any] = {"int": 1, "str": "a text", "bytes": b"", "LogFrame": aeron.LogFrame(0, 0, "")}
 
 
@@ -96,7 +96,7 @@ def stub() -> list[ast.stmt]:
 
 
 def parameters(function: ast.FunctionDef) -> dict[str, tuple[str, bool]]:
-    """The annotation of each parameter that a caller names, and whether it needs an argument."""
+    """Returns the annotation of each parameter except `self` and `cls`, and whether the parameter is required."""
     arguments = function.args
     positional = arguments.args
     required = len(positional) - len(arguments.defaults)
@@ -112,7 +112,7 @@ def parameters(function: ast.FunctionDef) -> dict[str, tuple[str, bool]]:
 
 
 def calls() -> Iterator[tuple[str, str, str]]:
-    """Class (empty for a function), method and parameter of all public calls."""
+    """Yields class (empty for a function), method and parameter of all public calls."""
     for node in stub():
         if isinstance(node, ast.FunctionDef) and node.name in aeron.__all__:
             yield from ((("", node.name, parameter)) for parameter in checked(node))
@@ -207,7 +207,7 @@ def test_every_parameter_names_itself_when_its_value_has_a_wrong_type(objects: d
         except Exception as error:
             silent.append(f"{kind}.{method}({parameter}): {type(error).__name__}: {error}")
         else:
-            silent.append(f"{kind}.{method}({parameter}) took it")
+            silent.append(f"{kind}.{method}({parameter}) accepted a wrong value")
     objects["BufferClaim"].abort()
     assert not silent, "\n".join(silent)
     assert count > 250

@@ -1,4 +1,4 @@
-"""asyncio: batches, offers and adds that wait without blocking the loop."""
+"""asyncio: batches, offers and added subscriptions that wait without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_two_loops_one_after_the_other_and_one_in_a_thread(stream: Stream) -> No
 
 
 def test_an_idle_wait_costs_next_to_nothing(stream: Stream) -> None:
-    """The goal is less than 1 % of a core. The limit is 5 % here, for busy machines."""
+    """The goal is less than 1 % of a core. The limit of this test is 5 %, so that it also passes on a busy machine."""
 
     async def main() -> None:
         reader = asyncio.create_task(anext(stream.subscription.batches_async()))
@@ -217,18 +217,18 @@ def test_an_idle_wait_costs_next_to_nothing(stream: Stream) -> None:
 
 @pytest.fixture
 def idle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After its first poll the loop leaves polling to the native thread."""
+    """Makes an event loop leave polling to the native thread after its first poll, and not after a second."""
     monkeypatch.setattr(aio, "_IDLE_AFTER_NS", 0)
 
 
-needs_watcher = pytest.mark.skipif(not hasattr(_aeron, "_Timer"), reason="only Linux has timers that are files")
+needs_watcher = pytest.mark.skipif(not hasattr(_aeron, "_Timer"), reason="only Linux has timers with a file descriptor")
 
 
 def watchers() -> int:
-    """Native threads of this process that poll."""
+    """Returns the number of native threads of this process that poll for an idle event loop."""
     names = []
     for task in Path("/proc/self/task").iterdir():
-        # A thread may end before its file is opened or read.
+        # A thread may end before this line opens or reads its file.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             names.append(task.joinpath("comm").read_text())
     return names.count("aeron-watch\n")

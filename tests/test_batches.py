@@ -1,4 +1,4 @@
-"""Batches: many messages with one call, in every form that calls accept and return."""
+"""Batches: many messages with one call, in every form that `offer_batch` accepts and `poll_batch` returns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def trades(count: int) -> np.ndarray:
 
 
 def batch_of(stream: Stream, count: int) -> aeron.Batch:
-    """The next `count` messages, which fit into one batch."""
+    """Polls until a batch has `count` messages, and returns that batch."""
     batches = []
     eventually(lambda: batches.append(stream.subscription.poll_batch(count)) or len(batches[-1]) == count)
     return batches[-1]
@@ -208,7 +208,7 @@ def test_records_are_views_of_the_batch(stream: Stream) -> None:
     assert not records.flags.writeable
     assert np.array_equal(records, rows[: len(batch)])
     payload = np.frombuffer(batch.payload, "u1")
-    assert records.ctypes.data == payload.ctypes.data, "no copy"
+    assert records.ctypes.data == payload.ctypes.data, "the records are a view of the payload, and not a copy"
 
 
 def test_several_records_in_a_message_are_that_many_rows(stream: Stream) -> None:
@@ -350,7 +350,7 @@ SLICES = [
 
 
 def ten_messages(stream: Stream) -> tuple[aeron.Batch, list[bytes]]:
-    """A batch of messages that differ in length, content, position and reserved value."""
+    """Returns a batch of ten messages and their bytes. They differ in length, content, position and reserved value."""
     messages = [bytes([i]) * i for i in range(10)]
     for i, message in enumerate(messages):
         assert stream.publication.offer(message, reserved_value=100 + i)

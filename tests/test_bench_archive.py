@@ -14,7 +14,7 @@ PROGRAMS = Path(sys.executable).parent
 
 @pytest.fixture(autouse=True)
 def our_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Uses the programs of this environment. The benchmarks would build release programs."""
+    """Makes the benchmarks use the installed programs. Otherwise they would build a release wheel first."""
     monkeypatch.setattr(environments, "aeronarchive", lambda: PROGRAMS / "aeronarchive")
     for module in (environments, measure):
         monkeypatch.setattr(module, "aeronmd", lambda: PROGRAMS / "aeronmd")

@@ -64,7 +64,7 @@ def test_flow_control_is_built_from_its_parts() -> None:
 
 
 def test_network_settings_of_a_channel_are_checked_when_they_are_set() -> None:
-    """05-29, 05-30, 05-31: and printed in the builder's order"""
+    """05-29, 05-30, 05-31: the builder also prints the parameters in its own order"""
     channel = aeron.ChannelUriBuilder(
         "udp",
         endpoint="224.10.9.7:40123",

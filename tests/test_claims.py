@@ -1,4 +1,4 @@
-"""Claims: messages written in place."""
+"""Claims: a program reserves a range of the log, fills it, and commits or aborts it."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_nothing_of_a_claim_that_is_kept_changes_the_log(stream: Stream, end: st
     assert stream.publication.offer(b"next")
     expected = [bytes(range(32))] if end == "commit" else []
     assert stream.receive(len(expected) + 1) == [*expected, b"next"]
-    assert kept[1].sum() == -4, "the array keeps working"
+    assert kept[1].sum() == -4, "the array is still usable, with its own memory"
 
 
 def test_an_array_that_is_alive_at_the_end_of_the_block_is_sent_once(stream: Stream) -> None:
@@ -132,7 +132,7 @@ def test_a_direct_claim_lends_the_log_itself(stream: Stream) -> None:
         view[:] = b"1234"
         kept = view[:1]
     kept[:] = b"x"
-    assert stream.receive() == [b"x234"], "as the documentation of BufferClaim warns"
+    assert stream.receive() == [b"x234"], "a kept view of a direct claim changes the log even after the commit"
     claim = stream.publication.try_claim(4, direct=True)
     claim.view[:] = b"abcd"
     claim.commit()
@@ -183,5 +183,5 @@ def test_a_signal_during_a_wait_leaves_no_claim_that_stops_the_stream(client: ae
         reader.join()
     publication.publish(b"after", timeout=5)
     received: list[bytes] = []
-    # The driver unblocks an abandoned claim after 15 s.
+    # `eventually` waits for 10 s. An abandoned claim would block the stream longer: the driver unblocks it after 15 s.
     eventually(lambda: received.extend(subscription.poll_batch().to_list()) or received[-1:] == [b"after"])

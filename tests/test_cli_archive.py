@@ -28,7 +28,7 @@ STOP_POSITION_OF_FIRST = 112
 
 @dataclass(frozen=True)
 class Scene:
-    """An archive on a driver, with a stopped recording of 200 messages of 1000 bytes."""
+    """An archive on a driver, with a stopped recording of 200 messages of 989 to 991 bytes."""
 
     driver: aeron.MediaDriver
     client: aeron.Aeron
@@ -38,13 +38,13 @@ class Scene:
     control_channel: str
 
     def run(self, command: str, *arguments: object) -> str:
-        """Runs a command on the running archive, which must end with status 0; returns its output."""
+        """Runs a command on the running archive and returns its output. The command must end with status 0."""
         result = run("archive", command, "--dir", self.driver.dir, *arguments)
         assert result.exit_code == 0, result.output
         return result.stdout
 
     def record(self, stream_id: int, count: int) -> aeron.Recording:
-        """Makes a stopped recording."""
+        """Records `count` messages, stops the recording and returns it."""
         publication = self.archive.add_recorded_exclusive_publication(CHANNEL, stream_id)
         for number in range(count):
             position = publication.publish(message(number), timeout=5)
@@ -208,7 +208,7 @@ def test_follow_live_begins_at_the_recorded_position(scene: Scene) -> None:
 
 
 def is_replayed(scene: Scene) -> bool:
-    """Whether a replay on stream 100 has a subscriber: then there is a counter of the subscriber's position."""
+    """Returns whether a replay on stream 100 has a subscriber. Only then the driver has a counter of its position."""
     with aeron.CncFile(scene.driver.dir) as cnc:
         keys = [stream_key(counter) for counter in cnc.counters() if counter.type_id == SUBSCRIBER_POSITION]
     return any(key.stream_id == REPLAY_STREAM for key in keys)
@@ -368,7 +368,7 @@ def test_what_deletes_files_asks_first(torn: Path, command: str) -> None:
     assert asked.exit_code == 0
     assert "WARNING" in asked.stderr
     assert sorted(path.name for path in torn.iterdir()) == before
-    # The user gives no response, so nothing is deleted.
+    # Without an answer on standard input the command fails and deletes nothing.
     assert run("archive", command, torn).exit_code == 1
     assert sorted(path.name for path in torn.iterdir()) == before
     assert run("archive", command, torn, input="y\n").exit_code == 0

@@ -30,7 +30,7 @@ def driver() -> Iterator[aeron.MediaDriver]:
         aeron.MediaDriver(
             dir=directory,
             timer_interval_ns=50_000_000,
-            # Clients write their heartbeat every half second.
+            # Much longer than half a second, the interval at which clients write their heartbeat.
             client_liveness_timeout_ns=3_000_000_000,
             publication_unblock_timeout_ns=4_000_000_000,
             publication_linger_timeout_ns=10_000_000,
@@ -146,7 +146,7 @@ def test_a_value_out_of_range_is_refused(arguments: list[object], says: str) -> 
 
 
 def test_messages_are_numbered_and_sent_once_a_second(driver: aeron.MediaDriver) -> None:
-    """06-14: without a subscriber each offer is reported as failed, and the status is 0 all the same"""
+    """06-14: without a subscriber each offer is reported as failed, but the exit status is 0"""
     start = time.monotonic()
     result = run("pub", "--dir", driver.dir, "-c", "aeron:ipc", "-s", 77, "-m", 2)
     assert 1 <= time.monotonic() - start < 2.5
@@ -165,7 +165,7 @@ def test_messages_are_numbered_and_sent_once_a_second(driver: aeron.MediaDriver)
 
 @pytest.mark.parametrize("kind", [[], ["--exclusive"]])
 def test_a_subscriber_gets_every_message_as_long_as_asked_for(driver: aeron.MediaDriver, kind: list[str]) -> None:
-    """06-13, 06-14: every option in use"""
+    """06-13, 06-14: with options for stream, count, length, interval, linger and driver timeout"""
     with aeron.connect(driver) as client:
         subscription = client.add_subscription(CHANNEL, -5)
         options = ["-s", "-5", "-m", 3, "-L", 100, "--interval", 0.01, "--linger", 0.15, "--driver-timeout", 5]
@@ -183,7 +183,7 @@ def test_a_subscriber_gets_every_message_as_long_as_asked_for(driver: aeron.Medi
 
 
 def test_back_pressure_is_said(driver: aeron.MediaDriver) -> None:
-    """06-14: no subscriber polls, and the window is 32 KiB"""
+    """06-14: the subscriber does not poll, and the publisher's window is 32 KiB"""
     with aeron.connect(driver) as client:
         subscription = client.add_subscription(CHANNEL, 78)
         result = run("pub", "--dir", driver.dir, "-c", CHANNEL, "-s", 78, "-m", 50, "-L", "1k", "--interval", 0)
@@ -209,7 +209,7 @@ def test_a_message_fills_the_mtu_or_more_or_is_refused(driver: aeron.MediaDriver
 
 
 def test_a_refused_channel_ends_with_the_words_of_the_driver(driver: aeron.MediaDriver) -> None:
-    """06-9: a bad channel is one distinct error, counted each time (reference 06, section 9.10)"""
+    """06-9: a bad channel is one distinct error, counted at each attempt (document 06, section 9.10)"""
     for times in (1, 2):
         result = run("pub", "--dir", driver.dir, "-c", "aeron:ipc?mtu=100", "-m", 1)
         assert result.exit_code == 1
@@ -259,7 +259,7 @@ def test_a_subscriber_prints_images_and_messages_until_interrupted(driver: aeron
 
 
 def test_fragmented_messages_are_assembled(driver: aeron.MediaDriver) -> None:
-    """06-15: bytes that are not text are escaped, and long messages are cut"""
+    """06-15: bytes that are not text are escaped, and `-L` limits the printed bytes of a message"""
     with subscriber(driver, "-m", 3, "-L", 20) as sub, aeron.connect(driver) as client:
         sub.wait_for("Subscription channel status")
         publication = client.add_publication(CHANNEL, 1001)
@@ -281,7 +281,7 @@ def test_a_subscriber_ends_after_so_many_messages_and_lingers(driver: aeron.Medi
         publication = client.add_publication(CHANNEL, 1001)
         publication.wait_connected(timeout=5)
         start = time.monotonic()
-        # One call for both: after the second message the subscriber may end.
+        # One call for all five messages, because the subscriber may end after the second one.
         assert publication.offer_batch([b"%d" % number for number in range(5)]) == 5
         sub.wait_for("<<1>>")
         assert sub.end() == 0
@@ -344,7 +344,7 @@ def test_the_environment_configures_clients_and_options_win(driver: aeron.MediaD
 
 
 def test_the_environment_names_the_client(driver: aeron.MediaDriver) -> None:
-    """05-55: in the label of its heartbeat"""
+    """05-55: the label of the client's heartbeat counter has the name"""
     with Command("sub", "-c", "aeron:ipc", AERON_DIR=driver.dir, AERON_CLIENT_NAME="pricing") as sub:
         sub.wait_for("Subscription channel status")
         deadline = time.monotonic() + 5
@@ -377,8 +377,9 @@ def _counter(driver: aeron.MediaDriver, id: int) -> int:
 
 
 def test_a_killed_driver_ends_its_clients_with_its_age() -> None:
-    """06-25, 06-27: publisher and subscriber end by themselves within the timeout and a second"""
-    # By default a driver writes its heartbeat once per second, and a client may read it just before that.
+    """06-25, 06-27: publisher and subscriber end by themselves at most one second after the driver timeout"""
+    # By default a driver writes its heartbeat once per second. With a driver timeout of 1 s, a client could then take
+    # the live driver for dead.
     with driver_directory() as directory, running_driver(directory, AERON_TIMER_INTERVAL="100ms") as driver:
         options = ["--dir", directory, "-c", CHANNEL, "--driver-timeout", 1]
         with Command("sub", *options) as sub, Command("pub", *options, "--interval", 0.05) as pub:
@@ -397,12 +398,12 @@ def test_a_killed_driver_ends_its_clients_with_its_age() -> None:
 KEEPALIVE = r"^ERROR: .*MediaDriver.* keepalive: age=(\d+)ms > timeout=(\d+)ms"
 
 _SLACK_S = 1.0
-"""Limit for a busy machine. The exact time is taken from the heartbeat age that the clients print."""
+"""Seconds that are added to a time limit, for a busy machine. The heartbeat age in the error text has no such slack."""
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 2), (signal.SIGTERM, 15)])
 def test_a_driver_that_ends_in_order_ends_its_clients_at_once(number: signal.Signals, status: int) -> None:
-    """06-26, 06-27: long before their timeout"""
+    """06-26, 06-27: the clients end long before their driver timeout"""
     with driver_directory() as directory, running_driver(directory) as driver:
         options = ["--dir", directory, "-c", CHANNEL]
         with Command("sub", *options) as sub, Command("pub", *options, "--interval", 0.05) as pub:

@@ -29,7 +29,7 @@ def driver() -> Iterator[aeron.MediaDriver]:
 
 
 def _rows(text: str) -> list[tuple[float, float, int]]:
-    """Value, percentile and count of each line of a histogram."""
+    """Returns value, percentile and count of each line of a printed histogram."""
     rows = re.findall(r"^ *(\d+\.\d{3}) +([01]\.\d{6}) +(\d+) +(?:\d+\.\d\d|inf)$", text, re.MULTILINE)
     return [(float(value), float(percentile), int(count)) for value, percentile, count in rows]
 
@@ -72,7 +72,7 @@ def test_ping_waits_for_its_pong_and_measures_all_round_trips_but_those_of_the_w
 
 @pytest.mark.parametrize("length", [8, 5000])
 def test_pings_of_any_length_come_back(driver: aeron.MediaDriver, length: int) -> None:
-    """06-18: also messages of several frames"""
+    """06-18: also a message of several frames"""
     with Command("pong", "--dir", driver.dir, *BOTH, "--exclusive") as pong:
         pong.wait_for("Publication channel status")
         result = run("ping", "--dir", driver.dir, *BOTH, "-m", 20, "-w", 0, "-L", length, "--exclusive")

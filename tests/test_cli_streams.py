@@ -1,4 +1,4 @@
-"""``aeron streams`` and ``aeron loss``: their output for given counters and a given loss report."""
+"""``aeron streams`` and ``aeron loss``: their output for counters and a loss report that the test has made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHANNEL = "aeron:udp?endpoint=localhost:45121"
 LONG_CHANNEL = f"aeron:udp?endpoint=localhost:45122|alias={'a' * 100}"
 KEY_ROOM = 92
 
-# A driver's counters of streams: type, name, registration, session, stream, channel, value.
+# Counters of streams: type id, name, registration id, session id, stream id, channel, value.
 STREAM_COUNTERS = [
     (12, "pub-pos (concurrent)", 6, 369433184, 1001, CHANNEL, 384),
     (1, "pub-lmt", 6, 369433184, 1001, CHANNEL, 8388992),
@@ -55,7 +55,7 @@ def directory() -> Iterator[str]:
 
 
 def test_streams_joins_the_counters_of_each_stream(directory: str) -> None:
-    """06-7: sorted, with the longest channel that a label can have, in the form of StreamStat"""
+    """06-7: sorted, in the form of Aeron's StreamStat; a channel too long for the key is taken from the label"""
     result = run("streams", "--dir", directory)
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
@@ -69,7 +69,7 @@ def test_streams_joins_the_counters_of_each_stream(directory: str) -> None:
 
 
 def test_the_backlog_says_how_far_all_are_behind_each_other(directory: str) -> None:
-    """06-7: without a sender; without a publisher and receiver; with all of them"""
+    """06-7: a stream without a sender, a stream with only a sender, and a stream with publisher, sender and receiver"""
     assert run("streams", "--backlog", "--dir", directory).stdout.splitlines()[1:] == [
         "sessionId=-5 streamId=1002 channel=aeron:ipc : ",
         "┌─for publisher 9 the last sampled position is 64 (~100 bytes before back-pressure)",
@@ -121,7 +121,7 @@ def _entry(count: int, lost: int, first_ms: int, last_ms: int, session_id: int, 
 
 @pytest.fixture
 def report(tmp_path: Path) -> Path:
-    """A directory with a report of two images."""
+    """Returns a directory with a loss report of two images."""
     entries = [
         _entry(158, 275456, 1_700_000_000_123, 1_700_000_001_456, -423187462, (CHANNEL, "127.0.0.1:52661")),
         _entry(1, 1408, 1_700_000_002_000, 1_700_000_002_000, 7, ("aeron:udp?endpoint=[::1]:1", "[::1]:5")),

@@ -17,7 +17,7 @@ _EVIL = "\x1b]0;title\x07\x1b[2J\rforged\x9b31m\u202egpj.exe"
 _ESCAPED = r"\x1b]0;title\x07\x1b[2J\rforged\x9b31m\u202egpj.exe"
 
 
-# Channels are ASCII.
+# A channel must be ASCII, so these texts have only the ASCII control characters.
 _EVIL_ASCII, _ESCAPED_ASCII = "\x1b[2J\x07forged\r", r"\x1b[2J\x07forged\r"
 
 

@@ -67,7 +67,8 @@ def scene() -> Iterator[Scene]:
         for wrong in ("mtu=100", "mtu=100", "term-length=100"):
             with pytest.raises(aeron.RegistrationError):
                 client.add_publication(f"aeron:ipc?{wrong}", 1001)
-        # With its first heartbeat the client extends the label of its counter. After that, labels do not change.
+        # With the first heartbeat a client appends its version to the label of its heartbeat counter. Tests compare
+        # labels, so they must start after this change.
         eventually(lambda: any(c.type_id == 11 and " version=" in c.label for c in client.counters_reader))
         yield Scene(driver, client, publication, rotated)
         assert all(subscription.is_connected for subscription in subscriptions)
@@ -98,7 +99,7 @@ def test_stat_goes_on_with_its_period_until_interrupted(scene: Scene) -> None:
     """06-1"""
     start = time.monotonic()
     with Command("stat", "--dir", scene.directory, "-u", 100, "type=0") as stat:
-        # With the default period of a second, this number of rounds would take longer.
+        # With the default period of one second, 16 rounds would take longer than the timeout.
         eventually(lambda: stat.output().count("Aeron Stat") > 15, timeout=15)
         stat.send(signal.SIGINT)
         assert stat.end() == 0
@@ -129,7 +130,7 @@ def test_stat_on_a_terminal_shows_what_fits_and_leaves_the_screen_as_it_was(scen
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # Linux's error if the other side is closed
+    except OSError:  # Linux returns an error if the other side is closed
         return b""
 
 
@@ -226,7 +227,7 @@ def test_without_errors_there_are_none() -> None:
 
 
 def test_errors_of_a_file_of_their_own_begin_at_an_offset(scene: Scene) -> None:
-    """06-4: the same log, found in the CnC file by hand"""
+    """06-4: the test computes the offset of the error log in the CnC file"""
     cnc = Path(scene.directory) / "cnc.dat"
     _, to_driver, to_clients, metadata, values, _ = struct.unpack_from("<6i", cnc.read_bytes())
     offset = 128 + to_driver + to_clients + metadata + values
@@ -258,7 +259,7 @@ def test_info_shows_version_process_and_times(scene: Scene) -> None:
 
 
 def test_info_ends_a_driver_that_allows_it() -> None:
-    """06-6: with the status of a requested end, within the time that an idle driver needs"""
+    """06-6: the driver ends with status 0 within 5 s"""
     with (
         driver_directory() as directory,
         running_driver(directory, AERON_DRIVER_TERMINATION_VALIDATOR="allow") as driver,
@@ -285,7 +286,7 @@ def test_info_does_not_end_a_driver_that_denies_it(scene: Scene) -> None:
 
 
 def test_inspect_prints_metadata_and_every_frame_with_padding(scene: Scene) -> None:
-    """06-8: a message of three frames, a message of one frame, an aborted claim, one more message, and the end"""
+    """06-8: a message of three frames, a message of one frame, an aborted claim, one more message, and a zero length"""
     log = scene.log(scene.publication)
     text = run("inspect", log).stdout
     assert re.match(rf"={{70}}\n{TIME} Inspection dump for {re.escape(str(log))}\n={{70}}\n", text)
@@ -375,7 +376,7 @@ def test_inspect_refuses_what_is_no_log(tmp_path: Path, content: bytes) -> None:
 
 
 def _frames(text: str, index: int) -> list[dict[str, int | str]]:
-    """The frames of a term as dictionaries of the header's fields."""
+    """Returns the printed frames of a term: the fields of each header by name."""
     term = re.split(r"^Index \d Term Data\n", text, flags=re.MULTILINE)[1 + index]
     frames = []
     for offset, header in re.findall(r"^(\d+): DATA Header\{(.*)\}$", term, re.MULTILINE):
@@ -386,7 +387,7 @@ def _frames(text: str, index: int) -> list[dict[str, int | str]]:
 
 
 def _payload(text: str) -> str:
-    """The payload of the first frame."""
+    """Returns the printed payload of the first frame."""
     return re.search(r"^0: DATA Header\{.*\}\n(.*)$", text, re.MULTILINE)[1]
 
 
@@ -400,7 +401,7 @@ def test_without_a_driver_a_tool_says_so_after_the_timeout(tmp_path: Path, tool:
     """06-9"""
     start = time.monotonic()
     result = run(*tool, "--dir", tmp_path / "none", "--timeout", 1100)
-    # Longer than the default, a second.
+    # The option sets more than the default of one second, so a command that ignores the option ends too early.
     assert 1.1 <= time.monotonic() - start < 10
     assert result.exit_code == 1
     assert result.stdout == ""
@@ -433,7 +434,7 @@ def test_tools_take_the_directory_from_the_environment_unless_an_option_names_it
 
 
 def test_tools_leave_the_files_of_a_dead_driver_untouched(scene: Scene, tmp_path: Path) -> None:
-    """06-12: on a copy of the files, which no other process writes"""
+    """06-12: the tools read a copy of the files, to which no process writes"""
     directory = tmp_path / "aeron"
     shutil.copytree(scene.directory, directory)
     log = directory / "publications" / scene.log(scene.publication).name

@@ -113,7 +113,7 @@ def test_closing_a_client_closes_everything_it_opened(driver: aeron.MediaDriver,
     counter = client.add_counter(1001, "counter")
     client.close()
     client.close()
-    assert sorted(closed) == ["added", "context"], "handlers have run when close returns"
+    assert sorted(closed) == ["added", "context"], "the handlers have run before close returns"
     assert client.is_closed
     assert client.close_cause is None
     assert publication.is_closed
@@ -173,7 +173,7 @@ def test_without_an_error_handler_such_errors_are_shown(
 def test_a_handler_may_close_its_own_client(driver: aeron.MediaDriver, stream_id: int) -> None:
     client = aeron.connect(driver, on_available_image=lambda _: client.close())
     subscription = client.add_subscription("aeron:ipc", stream_id)
-    # The image may be available, and the client closed, before the client has read the driver's response.
+    # The handler may close the client before `add_publication` has read the driver's response.
     with contextlib.suppress(aeron.ClientClosedError):
         client.add_publication("aeron:ipc", stream_id)
     eventually(lambda: client.is_closed)
@@ -199,7 +199,7 @@ def test_a_client_without_threads_does_everything_in_do_work(driver: aeron.Media
 
 @pytest.mark.slow
 def test_a_client_lives_while_a_handler_or_another_thread_holds_the_gil() -> None:
-    """A client with a liveness timeout of 2 s survives while its program holds the GIL for 5 s."""
+    """A client with a liveness timeout of 2 s is not closed although its program holds the GIL for 5 s."""
     with (
         aeron.MediaDriver(
             client_liveness_timeout_ns=2_000_000_000, publication_unblock_timeout_ns=3_000_000_000
@@ -231,7 +231,7 @@ def test_control_c_ends_the_wait_for_a_driver(tmp_path: Path) -> None:
 
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        # Inside the block: the signal may arrive before the wait starts.
+        # The thread starts inside the block, because the signal may arrive before `connect` waits.
         threading.Thread(target=interrupt).start()
         aeron.connect(tmp_path, driver_timeout_ms=20_000)
     assert time.monotonic() - start < 10

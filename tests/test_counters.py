@@ -1,4 +1,4 @@
-"""Counters: those of this client, and all counters of the driver."""
+"""Counters: those that a client adds, and the reader for all counters of the driver."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def test_a_counter_counts(client: aeron.Aeron) -> None:
 
 def test_the_reader_sees_every_counter(client: aeron.Aeron) -> None:
     """03-114"""
-    # The registration ids of the driver's own counters start at 0. A new driver may give the same ids to clients.
+    # Registration ids of the driver's own counters start at 0, and the ids that a new driver gives to clients are
+    # small too. Ids from 1000 on are unique, so `find_by_registration_id` finds only the counter of the test.
     while client.next_correlation_id() < 1000:
         pass
     counter = client.add_counter(1001, "seen", b"the key")
@@ -71,7 +72,7 @@ def test_a_snapshot_has_every_counter_in_order_of_ids() -> None:
 
 
 def test_keys_and_labels_have_limits(client: aeron.Aeron) -> None:
-    """03-43, with the check in the client."""
+    """03-43: the client checks the limits."""
     with pytest.raises(ValueError, match="112"):
         client.add_counter(1001, "label", bytes(113))
     with pytest.raises(ValueError, match="380"):

@@ -1,4 +1,4 @@
-"""``aeron demo``: both example files and generated trades, from one process to another, on terminals of any width."""
+"""``aeron demo`` with both example files and with generated trades, and its tables on terminals of any width."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from commands import SHARED_MEMORY, Command, run
 DATA = Path(__file__).parent.parent / "examples" / "data"
 BRIEF = ["--repeat", 1, "--seconds", 0.2]
 SUBSCRIBER_POSITION = 4
-"""Type of the counter."""
+"""Type id of the counter with a subscriber's position."""
 
 
 @pytest.fixture(autouse=True)
@@ -55,11 +55,12 @@ def test_real_trades_go_from_one_process_to_another() -> None:
     assert "2,001 trades of BTCUSDT, replayed 1 times to another process over aeron:ipc" in _one_line(result.stdout)
     assert "as fast as it goes" in result.stdout
     assert "paced, 100,000/s" in result.stdout
-    # 2,001 trades of phase one and 20,000 of phase two, which ends in the tenth round of the file.
+    # Phase one publishes the 2,001 trades of the file once. Phase two publishes 20,000 trades, so it ends within the
+    # tenth repetition of the file.
     [row] = [row for row in rows(result.stdout) if row[0] == "BTCUSDT"]
     assert row[1] == "22,001"
     assert (row[3], row[4]) == ("39,550.00", "39,430.30")
-    # On one line, wide enough for latencies of seconds.
+    # The rate and all five latencies are on the same line.
     assert re.search(r"\d M/s( +[\d,]+\.\d [um]s){5}", result.stdout)
 
 
@@ -198,7 +199,8 @@ def test_a_publisher_that_dies_ends_the_demo() -> None:
 def test_an_interrupted_demo_ends_in_order(number: signal.Signals) -> None:
     with Command("demo", "--generate", "--repeat", 100_000) as demo:
         [publisher] = _wait(lambda: _publishers(demo.pid))
-        # A signal directly after the fork would interrupt the standard library before it returns the process id.
+        # A signal directly after the fork could interrupt `Popen` before it returns, and the demo could then not end
+        # the publisher.
         _wait(lambda: _has_received(demo.pid))
         demo.send(number)
         assert demo.end() == 1
@@ -214,7 +216,7 @@ def _publishers(pid: int) -> list[psutil.Process]:
 
 
 def _has_received(pid: int) -> bool:
-    """Whether the demo's subscriber has read anything."""
+    """Returns whether the demo's subscriber has read at least one message."""
     [name] = directories_of(pid)
     with aeron.CncFile(Path(SHARED_MEMORY or tempfile.gettempdir()) / name / "aeron") as cnc:
         return any(counter.type_id == SUBSCRIBER_POSITION and counter.value > 0 for counter in cnc.counters())
@@ -223,7 +225,7 @@ def _has_received(pid: int) -> bool:
 def _has_ended(process: psutil.Process) -> bool:
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:  # it was reaped in between
+    except psutil.NoSuchProcess:  # the process was reaped between the two calls
         return True
 
 

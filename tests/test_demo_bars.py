@@ -1,4 +1,7 @@
-"""The parts of ``aeron demo --spark`` that need no Spark: lengths of bars, lines, the page, replays, comparisons."""
+"""The parts of ``aeron demo --spark`` that need no Spark.
+
+These are the length of a bar, the printed lines, the page of charts, the replay, and the comparison of bars.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,7 @@ def test_the_page_has_an_interactive_chart_of_each_symbol_and_needs_nothing_from
     assert text.count("Plotly.newPlot(") == 2
     assert 'id="chart-0"' in text
     assert 'id="chart-1"' in text
-    # The page contains the library once.
+    # Between one and two copies of plotly's library: both charts share one copy.
     assert 3_000_000 < len(text) < 8_000_000
     assert "<h2>A&lt;B</h2>" in text
     assert "bars &amp; more" in text
@@ -108,7 +111,7 @@ def test_windows_without_trades_stay_empty_in_the_picture() -> None:
     bars = some_bars()[[0, 1, 4]]
     drawn = figure(Chart("X", "", bars, SECOND_US))
     assert [text[-9:] for text in drawn.data[0].x] == ["00.000000", "01.000000", "04.000000"]
-    # A time axis, unlike an axis of labels, keeps the room for empty windows.
+    # Unlike an axis of labels, a time axis leaves space for windows without trades.
     assert drawn.layout.xaxis.type == "date"
 
 
@@ -154,7 +157,7 @@ def test_of_an_error_of_spark_our_own_line_is_told() -> None:
 
 
 def test_without_a_jdk_it_says_what_to_install_and_runs_the_demo_without_spark(tmp_path: Path) -> None:
-    """08-82: a part of it, on a machine without Java."""
+    """08-82, on a machine without Java"""
     os.mkdir(tmp_path / "empty")
     options = ["--repeat", 1, "--seconds", 0.1, "--output", tmp_path / "bars"]
     result = run("demo", "--spark", "-i", DATA / "usdjpy-ticks.csv", *options, JAVA_HOME=str(tmp_path / "empty"))

@@ -30,13 +30,13 @@ class Function(NamedTuple):
 
 
 def sections(docstring: str) -> dict[str, str]:
-    """The text of each section."""
+    """Returns the text of each section by the name of the section."""
     parts = SECTION.split(inspect.cleandoc(docstring))
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def definitions() -> Iterator[ast.stmt]:
-    """The definitions of public names: statements of the stub files and of the Python modules."""
+    """Yields the top-level statements of the stub files and of the Python modules, which define all public names."""
     files = [*(PACKAGE / "_stubs").glob("*.pyi"), *PACKAGE.glob("*.py")]
     for file in sorted(files):
         yield from ast.parse(file.read_text()).body
@@ -69,7 +69,7 @@ def attributes_of(node: ast.ClassDef) -> set[str]:
 
 
 def fields_of(node: ast.ClassDef) -> list[str]:
-    """The parameters of a dataclass."""
+    """Returns the constructor parameters of a dataclass. For any other class the list is empty."""
     decorators = [ast.unparse(each) for each in node.decorator_list]
     if not any("dataclass" in each for each in decorators):
         return []
@@ -78,7 +78,7 @@ def fields_of(node: ast.ClassDef) -> list[str]:
 
 
 def functions() -> list[Function]:
-    """Public functions, methods, and classes with the parameters of their constructors."""
+    """Returns all public functions and methods, and the constructors of public classes."""
     found = []
     for node in definitions():
         if isinstance(node, ast.FunctionDef) and node.name in aeron.__all__:
@@ -89,7 +89,7 @@ def functions() -> list[Function]:
         for method in methods:
             if method.name in ("__new__", "__init__"):
                 made = of_node(name, method, kind.__doc__)
-                # A snapshot is made of its attributes, which have texts of their own.
+                # If every parameter of a constructor is an attribute, the attributes have the texts.
                 if not set(made.parameters) <= attributes_of(node):
                     found.append(made._replace(returns="None"))
             elif not method.name.startswith("_") and not (isinstance(method, ast.FunctionDef) and is_property(method)):
@@ -161,7 +161,7 @@ def test_every_public_class_says_that_it_is_of_the_package() -> None:
 
 
 def test_both_publications_have_what_the_protocol_says() -> None:
-    """Names, parameters, annotations and texts: a program that takes `AnyPublication` reads the same about each."""
+    """Methods of the protocol have the same parameters, annotations and texts in both classes."""
 
     def members(name: str) -> dict[str, str]:
         methods = [each for each in public_classes()[name].body if isinstance(each, ast.FunctionDef)]

@@ -1,8 +1,9 @@
-"""The code and the commands in README and docs work.
+"""Checks that the code and the commands in README and docs work.
 
-All Python blocks of a page are one program, which runs as a process of its own. A block that cannot run has a comment
-before it that says why: `<!-- not run: needs a second host -->`. Command lines of `aeron` go through its parser.
-`tests/spark/test_guide.py` runs the blocks of docs/spark.md. The specification has no programs, only quotations.
+All Python blocks of a page are one program, which runs in its own process. A comment before a block that cannot run
+gives the reason: `<!-- not run: needs a second host -->`. The parser of `aeron` checks command lines without running
+them. `tests/spark/test_guide.py` runs the blocks of docs/spark.md. The specification is left out: its blocks are
+quotations and not programs.
 """
 
 from __future__ import annotations
@@ -27,17 +28,18 @@ PAGES += [path for path in sorted(DOCUMENTS.rglob("*.md")) if path.parent.name !
 LANGUAGES = {"", "console", "python", "rust", "sh", "text", "toml"}
 RUN_ELSEWHERE = {"docs/spark.md"}
 
-# A block that shows a fence has a longer fence.
+# A block that contains a fence has a longer fence, so a block ends only at the fence with which it began.
 _BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>.*?) -->\n+)?(?P<fence>```+)(?P<language>\w*)\n(?P<code>.*?)^(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
 _INLINE = re.compile(r"`(aeron [^`]+)`")
-# A prompt, which may name a host, and what may stand before a command.
+# A prompt, which may begin with the address of the host.
 _PROMPT = re.compile(r"^(?:[\d.]+ +)?\$ ")
+# Words before a command: the network namespace in which it runs, and environment variables.
 _PREFIX = re.compile(r"^(?:sudo ip netns exec \w+ |[A-Z_]+=\S+ )*")
 
-# A group, and the native programs: their parser is not click's.
+# The native programs, whose parser is not click's, and `aeron archive` alone, which is a group of commands.
 _NOT_PARSED = re.compile(r"aeron (?:driver\b|archive run\b|archive$|archive \.\.\.$)")
 
 
@@ -67,7 +69,7 @@ def is_run(block: Block) -> bool:
 
 
 def program_of(page: Path) -> str:
-    """Returns the blocks of a page, each at its line in the page: a traceback names that line."""
+    """Returns the Python blocks of a page as one program. Each block keeps its line number for tracebacks."""
     lines: list[str] = []
     for block in filter(is_run, blocks_of(page)):
         lines += [""] * (block.line - len(lines)) + block.code.splitlines()
@@ -96,7 +98,7 @@ def test_most_blocks_run() -> None:
 def test_a_page_says_in_which_language_its_blocks_are(page: Path) -> None:
     text = page.read_text()
     assert {block.language for block in blocks_of(page)} <= LANGUAGES
-    # Each fence belongs to a block.
+    # Without its blocks, the page has no fence.
     assert "```" not in _BLOCK.sub("", text)
 
 
@@ -120,7 +122,8 @@ WITH_COMMANDS = [(page, command) for page in PAGES for command in dict.fromkeys(
 def test_a_command_line_is_valid(page: Path, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[click.Command] = []
     monkeypatch.setattr(click.Command, "invoke", lambda self, context: called.append(self))
-    # A parser opens files that a command writes, and looks for those that it reads, which are not there.
+    # The parser creates files to which a command writes, so it runs in a temporary directory. Files that a command
+    # reads do not exist there, so the parser must not check that they exist.
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(click.Path, "convert", lambda self, value, parameter, context: self.coerce_path_result(value))
     words = shlex.split(command.removesuffix("&"), comments=True)[1:]

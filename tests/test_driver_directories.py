@@ -1,4 +1,4 @@
-"""The driver's directory: takeover, refusal, and the remains of killed drivers."""
+"""The driver's directory: takeover, refusal, and the directories that killed drivers leave behind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ sys.stdin.read()
 
 
 def start(default: Path, *, prefix: tuple[str, ...] = (), **settings: object) -> tuple[subprocess.Popen[str], Path]:
-    """A process with a driver, and the driver's directory. `default` is the default directory."""
+    """Starts a process with a driver. Returns the process and the driver's directory.
+
+    The process gets the user name for which `default` is the default directory.
+    """
     process = subprocess.Popen(
         [*prefix, sys.executable, "-c", _RUN, repr(settings)],
         env={**os.environ, "USER": default.name.removeprefix("aeron-")},
@@ -45,7 +48,7 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 @pytest.fixture
 def default(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The default directory of a user that only this test has."""
+    """Yields the default directory of a user name that only this test uses."""
     monkeypatch.delenv("AERON_DIR", raising=False)
     monkeypatch.setenv("USER", f"test{os.getpid()}")
     default = aeron.default_directory()
@@ -142,7 +145,7 @@ def test_an_embedded_driver_removes_what_killed_ones_left_and_leaves_live_ones(d
     aeron.MediaDriver().close()
     assert not killed_directory.exists()
     assert (live_directory / "cnc.dat").exists()
-    assert (named_directory / "cnc.dat").exists(), "the user named this one"
+    assert (named_directory / "cnc.dat").exists(), "a directory that the user has named is not removed"
     live.communicate()
     assert live.returncode == 0
     eventually(lambda: not live_directory.exists())
@@ -163,7 +166,7 @@ def test_only_the_lock_says_that_an_embedded_driver_of_another_pid_namespace_liv
     assert (first_directory / "cnc.dat").exists()
     assert (second_directory / "cnc.dat").exists()
     kill(first)
-    # The kernel ends the processes of the namespace after the parent.
+    # The kernel ends the driver in the namespace some time after the killed parent `unshare`.
     eventually(lambda: not is_held(first_directory))
     third, third_directory = start(default, prefix=namespace)
     assert not first_directory.exists()

@@ -1,5 +1,4 @@
-"""Errors: each names the wrong thing, and is both an `AeronError` and the built-in exception for its kind of
-failure."""
+"""Errors: each text names the wrong argument or object, and each class is an `AeronError` and a built-in exception."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ def test_every_exception_is_an_aeron_error_and_a_built_in_one(kind: type[Excepti
     assert issubclass(kind, aeron.AeronError)
     builtins = [base for base in kind.__mro__ if base.__module__ == "builtins"]
     if kind is not aeron.AeronError:
-        assert builtins[0] is not Exception, "a more specific built-in exception than Exception"
+        assert builtins[0] is not Exception, "the class derives from a more specific built-in class than Exception"
     assert str(kind("what happened")) == "what happened"
 
 
@@ -140,7 +139,7 @@ def test_a_port_that_is_none_makes_the_channel_invalid(client: aeron.Aeron, key:
     for add in (client.add_publication, client.add_exclusive_publication, client.add_subscription):
         with pytest.raises(aeron.InvalidChannelError, match="port") as caught:
             add(channel, 1)
-        assert caught.value.code == 11, "the code of the driver's response"
+        assert caught.value.code == 11, "the exception has the code of the driver's response"
     with pytest.raises(aeron.InvalidChannelError, match="port"):
         aeron.ChannelUriBuilder("udp", **{key: f"localhost:{port}"})
     with pytest.raises(aeron.InvalidChannelError, match="port"):

@@ -1,4 +1,4 @@
-"""Each program in the folder ``examples`` runs to its end and prints what it is meant to show."""
+"""Each program in the folder ``examples`` runs to its end and prints the expected text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ports import free_port
 
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py"))
 
-# A regular expression for what each example prints.
+# A regular expression for the output of each example.
 PRINTED = {
     "agents.py": r"example: errors = 0\n.* received = 1000\n.* sent = 1000\n",
     "arrow_batches.py": r"1,000 messages; the last position is 64000\n",
@@ -34,7 +34,7 @@ PRINTED = {
 
 ARGUMENTS: dict[str, Callable[[], object]] = {"fan_out.py": free_port, "multicast_records.py": free_port}
 
-# These need more than Python: the tests in these files run them.
+# These examples need Java or Spark. The named test files run them.
 ELSEWHERE = {"java_subscriber.py": "interop/test_java_example.py", "spark_bars.py": "spark/test_bars_example.py"}
 
 

@@ -118,7 +118,7 @@ def test_a_client_whose_publication_is_in_use_keeps_its_handlers(driver: aeron.M
 
 
 class Cycle:
-    """Garbage that only the collector finds."""
+    """An object that refers to itself, so that only the garbage collector can free it."""
 
     def __init__(self, operation: aeron.PendingOperation[Any]) -> None:
         self.operation = operation
@@ -134,7 +134,7 @@ def test_a_handler_that_is_in_use_outlives_the_operation_that_added_it(client: a
     Cycle(operation)
     del operation
     gc.collect()
-    assert on_image.__defaults__ == ("whole",), "the collector cleared the function"
+    assert on_image.__defaults__ == ("whole",), "the collector must not clear a function that the subscription uses"
 
 
 @pytest.mark.parametrize("what", ["subscription", "client"])

@@ -1,4 +1,4 @@
-"""Layouts of fixed records, compared with numpy."""
+"""Record layouts (fixed-length records in messages), compared with structured types of numpy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RECORDS = 20
 
 @st.composite
 def layouts(draw: st.DrawFn) -> tuple[str, np.dtype[np.void]]:
-    """A layout, and the numpy type of the same records."""
+    """Draws a layout, and the numpy type of the same records."""
     kinds = draw(st.lists(st.sampled_from(list(TYPES)), min_size=1, max_size=10))
     parts, formats, offsets, end = [], [], [], 0
     for number, kind in enumerate(kinds):
@@ -59,7 +59,7 @@ def layouts(draw: st.DrawFn) -> tuple[str, np.dtype[np.void]]:
 
 
 def expected_column(kind: str, values: np.ndarray) -> list[Any]:
-    """The expected column for the values of a field."""
+    """Returns the values of the expected column for a field of the records."""
     if kind == "ts_ns":
         return np.floor_divide(values.astype("i8"), 1000).tolist()
     if kind.startswith("bytes"):

@@ -1,4 +1,4 @@
-"""Reliable streams with simulated loss, which test suites can switch on."""
+"""Streams with simulated loss. Users have the same settings, to test their own programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATUS_MESSAGES = "0x8"
 
 TERM_LENGTH = 64 * 1024
 MESSAGE_LENGTH = 1000
-# A frame of 1032 bytes occupies 1056.
+# A frame of 1032 bytes, aligned to 32 bytes.
 DATAGRAM_LENGTH = 1056
 
 

@@ -22,7 +22,7 @@ _ENDED = r"the subscription ended with its client; last positions: session -?\d+
 
 
 class Scene:
-    """A subscriber on a driver that can be killed, and its publication."""
+    """A publication and its subscription, on a driver that a test can kill."""
 
     def __init__(self, client: aeron.Aeron, driver: Command) -> None:
         self.client = client
@@ -143,7 +143,7 @@ def test_what_the_owner_closed_ends_in_silence(scene: Scene) -> None:
         assert not subscription.poll_batch()
         assert list(subscription.batches()) == []
     assert scene.image.poll(ignore) == 0
-    # The same if the client dies later: its owner had already closed the subscription.
+    # The loss of the client changes nothing, because its owner had already closed the subscriptions.
     scene.kill_driver()
     assert scene.subscription.poll(ignore) == 0
     assert list(other.batches()) == []

@@ -147,9 +147,9 @@ def test_aeronmd_prints_its_version_and_refuses_what_it_does_not_know(tmp_path: 
 
 
 def test_aeronmd_is_ready_in_no_time(tmp_path: Path) -> None:
-    """The goal is 60 ms on a quiet machine. This test only finds heavy imports.
+    """The goal is 60 ms on a quiet machine. This test only finds an import that takes long.
 
-    Heavy imports cost processor time, which depends less on the load of the machine than elapsed time.
+    The test measures processor time, because elapsed time depends more on the load of the machine.
     """
     best = 10.0
     for i in range(3):
