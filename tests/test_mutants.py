@@ -14,4 +14,4 @@ def test_each_mutant_changes_a_text_that_its_file_has_once() -> None:
     for mutant in mutants:
         file = RUST / mutant.get("crate", "driver") / "src" / mutant["file"]
         place = mutant.get("before", "") + mutant["from"]
-        assert file.read_text().count(place) == 1, f"{mutant['bug']}: {file} does not have its text once"
+        assert file.read_text().count(place) == 1, f"{mutant['bug']}: {file} must contain the replaced text once"

@@ -1,4 +1,4 @@
-"""Names and ports of an embedded driver: resolvers, their settings, and ranges for port 0."""
+"""Names and ports of an embedded driver: name resolvers, their settings, and the range from which port 0 is chosen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ports import free_port, two_free_ports
 
 
 def arrives(client: aeron.Aeron, sending: str, receiving: str, stream_id: int) -> None:
-    """Sends a message on one channel, and receives it from the other."""
+    """Sends a message to the channel `sending`, and receives it from the channel `receiving`."""
     with (
         client.add_subscription(receiving, stream_id) as subscription,
         client.add_publication(sending, stream_id) as publication,
@@ -39,7 +39,7 @@ def test_names_of_a_table_are_addresses(stream_id: int) -> None:
 
 @pytest.fixture
 def neighbours() -> Iterator[tuple[aeron.MediaDriver, aeron.MediaDriver]]:
-    """Two drivers that exchange their names."""
+    """Yields two drivers that exchange their names."""
     first_port, second_port = free_port(), free_port()
 
     def driver(name: str, port: int, **settings: str) -> aeron.MediaDriver:

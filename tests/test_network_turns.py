@@ -1,4 +1,4 @@
-"""A client of a driver in its own process runs the driver's sender and receiver while it waits."""
+"""A client in the same process as its driver runs the driver's sender and receiver while the client waits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ COUNT = 20
 
 @pytest.fixture
 def asleep() -> Iterator[aeron.MediaDriver]:
-    """A driver with a sender and receiver that sleep for an hour when they have nothing to do."""
+    """Yields a driver whose sender and receiver sleep for an hour after a duty cycle without work.
+
+    Messages arrive in time only if a waiting client runs the sender and the receiver.
+    """
     with aeron.MediaDriver(
         threading_mode="SHARED_NETWORK",
         shared_network_idle_strategy="sleep-ms",
@@ -30,7 +33,7 @@ def asleep() -> Iterator[aeron.MediaDriver]:
 
 
 def stream_of(client: aeron.Aeron, stream_id: int) -> Stream:
-    """A stream over UDP, connected by polls."""
+    """Returns a connected stream over UDP. It polls until then, so that the client runs the sender and the receiver."""
     channel = unicast()
     subscription = client.add_subscription(channel, stream_id)
     publication = client.add_exclusive_publication(channel, stream_id)

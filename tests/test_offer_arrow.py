@@ -18,7 +18,7 @@ def publication(request: pytest.FixtureRequest, stream: Stream) -> aeron.Publica
         return stream.publication
     shared = stream.client.add_publication("aeron:ipc", stream.stream_id)
     shared.wait_connected(timeout=5)
-    # The publication is connected before the client knows of the second image.
+    # The publication may be connected before the client has read the event of the second image.
     eventually(lambda: stream.subscription.image_count == 2)
     return shared
 
@@ -67,7 +67,8 @@ def test_with_a_timeout_the_call_waits_for_room(publication: Publication, stream
     assert publication.offer_arrow(pa.record_batch({"value": values}), timeout=10) == 500
     reading.join()
     assert received == values
-    # The driver raises the limit some time after all messages were read, perhaps after the timeout of the call.
+    # The driver raises the limit some time after the subscriber has read all messages. That may take longer than the
+    # timeout of the next call.
     eventually(lambda: publication.available_window > publication.term_buffer_length // 4)
     sent = publication.offer_arrow(pa.record_batch({"value": values}), timeout=0.1)
     assert 0 < sent < 500

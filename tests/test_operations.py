@@ -1,4 +1,4 @@
-"""Pending operations: one type for all waits for the driver. An abandoned operation leaves no resources."""
+"""Pending operations: one class for all requests to the driver. An abandoned operation leaves no resource behind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def adds(client: aeron.Aeron, stream_id: int) -> dict[str, Callable[[], aeron.Pe
 
 
 def counters_of(client: aeron.Aeron) -> list[str]:
-    """The driver's counters for this client, without its heartbeat."""
+    """Returns the labels of the counters that belong to this client, except its heartbeat counter."""
     return [
         counter.label
         for counter in client.counters_reader
@@ -59,7 +59,7 @@ def test_an_add_is_pending_then_done_and_its_result_is_one_object(
     resource = operation.result()
     assert resource.registration_id == operation.correlation_id
     assert operation.result(0) is resource
-    assert not operation.cancel(), "too late"
+    assert not operation.cancel(), "a finished operation cannot be cancelled"
     assert not resource.is_closed
     assert "finished" in repr(operation)
     assert not client.is_command_active(operation.correlation_id)
@@ -100,7 +100,7 @@ def test_a_result_that_is_not_there_in_time_does_not_cancel(stream_id: int) -> N
 
 
 def _unserved(driver: aeron.MediaDriver) -> aeron.Aeron:
-    """A client of a driver that only works when the test invokes it."""
+    """Connects a client by the driver's directory, so that the client does not run the driver. Only the test does."""
     connecting = aeron.async_connect(driver.dir)
 
     def is_connected() -> bool:
@@ -141,7 +141,7 @@ def test_nothing_is_left_of_what_is_given_up(
             await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
-        # An add is done at the first step of its task if the driver has responded by then.
+        # If the driver has responded before the first step of a task, the operation is done and is not cancelled.
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         assert how == "task cancelled" or all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
 
@@ -158,7 +158,7 @@ def test_nothing_is_left_of_what_is_given_up(
         run(cancel_tasks())
     gc.collect()
     eventually(lambda: not counters_of(client))
-    # Logs of other tests may be deleted meanwhile.
+    # The driver may delete logs of other tests meanwhile, so fewer logs than before are allowed.
     eventually(lambda: logs(driver) <= before)
     eventually(lambda: not client.has_active_commands())
 

@@ -80,7 +80,7 @@ def channel() -> str:
 
 
 def publish_and_close(channel: str, count: int = _COUNT, **settings: object) -> float:
-    """Returns the seconds from the last message until the end of the `with` block."""
+    """Publishes `count` messages, then closes client and driver. Returns the duration of the close in seconds."""
     with aeron.MediaDriver(**settings) as driver, aeron.connect(driver) as client:
         publication = client.add_publication(channel, 1)
         publication.wait_connected(timeout=5)
@@ -97,7 +97,7 @@ def test_all_that_was_published_arrives_though_the_driver_ends_right_after_it(
     with receiver(channel) as process:
         seconds = publish_and_close(channel, threading_mode=threading_mode)
         assert line(process) == str(_COUNT)
-        assert seconds < 4, "the receiver has reported the end"
+        assert seconds < 4, "the receiver reports the end, so the driver does not wait for its linger timeout of 5 s"
 
 
 def test_what_was_lost_on_the_way_is_sent_again_before_the_driver_ends(channel: str) -> None:
@@ -146,7 +146,7 @@ def test_a_receiver_that_ends_in_order_tells_the_publisher_at_once(channel: str)
             publication.publish(_MESSAGE, timeout=5)
             assert line(process) == "1"
             process.communicate()
-            # Otherwise this would happen after the connection timeout of 5 s.
+            # Without a notice of the receiver, the publication would stay connected until the timeout of 5 s.
             eventually(lambda: not publication.is_connected, timeout=2)
 
 
@@ -217,18 +217,18 @@ def test_flush_is_true_when_the_sender_has_sent_everything(driver: aeron.MediaDr
         while publication.offer(_MESSAGE):
             sent += 1
         assert sent > 100
-        # No subscriber polls, and the receiver's window is smaller than the published messages.
+        # No subscriber polls, and the published messages are longer than the receiver's window.
         assert not publication.flush(timeout=0.2)
         received = 0
         while received < sent:
             received += len(subscription.poll_batch())
-        assert publication.flush(timeout=0), "consumed messages were sent"
+        assert publication.flush(timeout=0), "all messages are sent, because the subscriber has consumed them"
 
 
 def test_flush_over_ipc_is_true_when_every_subscriber_has_consumed_everything(driver: aeron.MediaDriver) -> None:
     with aeron.connect(driver) as client:
         publication = client.add_exclusive_publication("aeron:ipc?alias=flushed", 77)
-        assert publication.flush(timeout=0), "no message has to be consumed"
+        assert publication.flush(timeout=0), "flush is true if nothing was published"
         subscriptions = [client.add_subscription("aeron:ipc", 77) for _ in range(2)]
         publication.wait_connected(timeout=5)
         eventually(lambda: all(subscription.image_count == 1 for subscription in subscriptions))
@@ -241,7 +241,7 @@ def test_flush_over_ipc_is_true_when_every_subscriber_has_consumed_everything(dr
         publication.publish(_MESSAGE, timeout=5)
         subscriptions[0].close()
         subscriptions[1].close()
-        assert publication.flush(timeout=5), "a subscriber that has left consumes nothing more"
+        assert publication.flush(timeout=5), "flush does not wait for closed subscriptions"
         publication.close()
         with pytest.raises(aeron.PublicationClosedError):
             publication.flush(timeout=0)
@@ -259,7 +259,7 @@ def test_flush_over_udp_does_not_wait_for_consumption(driver: aeron.MediaDriver,
 
 
 def test_warnings_of_a_close_are_not_errors_of_what_it_closed() -> None:
-    """If warnings are errors, the driver is closed all the same."""
+    """If a warning filter turns the warning into an exception, `close` has still closed the driver."""
     channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}|linger=100ms"
     with receiver(channel) as process, warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,5 +1,4 @@
-"""A subscriber without memory: the poll raises MemoryError and consumes nothing; the next poll gets the same
-messages."""
+"""A subscriber without memory: a poll raises MemoryError and consumes nothing; the next poll gets the same messages."""
 
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import aeron
 
 CHANNEL = "aeron:ipc?term-length=32m"
 Publish = Callable[[Iterable[bytes]], None]
-LONG = 3 << 20  # almost the longest message for these terms
+LONG = 3 << 20  # length of a message in bytes; the longest for this term length has 4 MiB
 RECORD, RECORDS = 8192, 1200
 
 _PRELUDE = f"""
@@ -22,7 +21,7 @@ import aeron
 LONG, RECORD, RECORDS = {LONG}, {RECORD}, {RECORDS}
 
 def leave(bytes_left):
-    # Memory that is mapped already does not count: allocations of this size are mapped anew.
+    # Memory that is already mapped does not help: the tested allocations are so long that each needs a new mapping.
     with open("/proc/self/statm") as statm:
         used = int(statm.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + bytes_left, resource.RLIM_INFINITY))
@@ -41,7 +40,7 @@ while not subscription.images:
 
 
 def run_subscriber(directory: str, stream_id: int, body: str, publish: Callable[[], None]) -> str:
-    """Runs `body` in a process of its own after `publish` has published. Returns its output."""
+    """Runs `body` in a separate process after `publish` has published. Returns the output of the process."""
     program = _PRELUDE + textwrap.dedent(body)
     with subprocess.Popen(
         [sys.executable, "-c", program, directory, str(stream_id)],
@@ -61,7 +60,7 @@ def run_subscriber(directory: str, stream_id: int, body: str, publish: Callable[
 
 @pytest.fixture
 def publish(client: aeron.Aeron, stream_id: int) -> Iterator[Publish]:
-    """`publish(messages)`: publishes the messages on the stream."""
+    """Yields a function that publishes messages on the stream."""
     with client.add_exclusive_publication(CHANNEL, stream_id) as publication:
 
         def publish(messages: Iterable[bytes]) -> None:
@@ -98,10 +97,10 @@ def test_a_batch_without_memory_consumes_nothing_that_it_does_not_hold(
         else:
             kept.append(batch)
     leave_all()
-    for batch in kept:  # not before: reading takes memory too
+    for batch in kept:  # only after `leave_all`, because reading a batch takes memory too
         take(batch)
     assert "could not be allocated" in text, text
-    assert len(numbers) < RECORDS, "the limit was felt"
+    assert len(numbers) < RECORDS, "the limit of memory must stop the polls before the last record"
     while len(numbers) < RECORDS:
         take(subscription.poll_batch(4096, max_bytes=1 << 30))
     assert numbers == list(range(RECORDS))
@@ -167,13 +166,14 @@ def test_an_assembler_without_memory_gets_the_same_fragments_again(
 def test_a_message_that_python_has_no_memory_for_comes_again(
     driver: aeron.MediaDriver, stream_id: int, publish: Publish
 ) -> None:
-    """The copy of the payload in `bytes` needs as much memory as the message in the assembler."""
+    """The `bytes` object for the handler is a second copy of the message. Here only this copy has no memory."""
     body = """
     received = []
     assembler = aeron.FragmentAssembler(lambda message, header: received.append(message))
     while image.position < LONG // 2:
         subscription.poll(assembler, 10)
-    # The assembler grows by half, so it has the memory now or needs less than the message.
+    # The assembler's buffer is now longer than half of the message, and grows by half of its length. So the buffer
+    # never grows by more than the limit.
     leave(LONG - (64 << 10))
     failures = 0
     while failures < 3:

@@ -1,4 +1,4 @@
-"""Partitions of recordings: the rows of segment files as record batches."""
+"""Partitions of recordings: messages in segment files are read as rows of record batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.segments import BEGIN, BOOT_ID, END, MIB, Segment
 from aeron import _aeron
 from aeron.spark import AeronDataLossError, AeronOptionError, AeronRecordError, AeronSparkError
 
-pytestmark = pytest.mark.skipif(not BOOT_ID.exists(), reason="the boot id is looked up as Linux has it")
+pytestmark = pytest.mark.skipif(not BOOT_ID.exists(), reason="only Linux has the file with the boot id")
 
 VALUE = pa.schema({"value": pa.binary()})
 

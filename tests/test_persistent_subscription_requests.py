@@ -1,4 +1,7 @@
-"""The requests of a `PersistentSubscription` to an archive with scripted responses. Line numbers: document 11."""
+"""The requests of a `PersistentSubscription` to an archive with scripted responses.
+
+A number such as 11-20 is line 20 of the checklist in document 11 of the specification (`docs/spec`).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ def source(client: aeron.Aeron, stream_id: int) -> aeron.ExclusivePublication:
 
 @pytest.fixture
 def archive(client: aeron.Aeron, source: aeron.ExclusivePublication) -> ScriptedArchive:
-    """An archive with an active recording of the source."""
+    """A scripted archive that lists an active recording of the source."""
     archive = ScriptedArchive(client, control_stream_id=source.stream_id + 100_000)
     archive.answers["list"] = lambda request: archive.describe(request, source)
     return archive
@@ -47,7 +50,7 @@ def subscription(client: aeron.Aeron, archive: ScriptedArchive, source: aeron.Ex
 
 
 class Program:
-    """Polls the subscription while the archive handles requests."""
+    """Polls the subscription and lets the archive handle requests, until a condition is true."""
 
     def __init__(self, archive: ScriptedArchive, subscription: aeron.PersistentSubscription) -> None:
         self.archive, self.subscription = archive, subscription
@@ -62,7 +65,7 @@ class Program:
         eventually(step)
 
     def until_asked(self, *names: str) -> Request:
-        """Polls until all requests have these names. Returns the last request."""
+        """Polls until the archive has received exactly the requests with these names. Returns the last of them."""
         self.until(lambda: len(self.archive.names()) >= len(names))
         assert self.archive.names() == list(names)
         return self.archive.last(names[-1])
@@ -76,7 +79,7 @@ def program(archive: ScriptedArchive, subscription: aeron.PersistentSubscription
 def replay(
     client: aeron.Aeron, source: aeron.ExclusivePublication, position: int = 0, session_id: int = 12345
 ) -> aeron.ExclusivePublication:
-    """A publication that looks like a replay of the source from a position."""
+    """Adds a publication that looks like a replay of the source from a position."""
     uri = aeron.ChannelUriBuilder("ipc")
     uri.initial_position(position, source.initial_term_id, source.term_buffer_length)
     return client.add_exclusive_publication(f"{uri}|session-id={session_id}", REPLAY_STREAM)

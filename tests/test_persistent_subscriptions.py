@@ -1,4 +1,7 @@
-"""`PersistentSubscription` in one process: forms of polling, handlers, and end. Line numbers: document 11."""
+"""`PersistentSubscription` in one process: forms of polling, handlers, and closing.
+
+A number such as 11-64 is line 64 of the checklist in document 11 of the specification (`docs/spec`).
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def archive(driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path) -> I
 
 @pytest.fixture
 def publication(archive: aeron.AeronArchive, stream_id: int) -> aeron.Publication:
-    """A recorded publication with the given messages."""
+    """Returns a recorded publication. All `MESSAGES` are published on it and recorded."""
     publication = archive.add_recorded_publication("aeron:ipc?term-length=64k", stream_id)
     for message in MESSAGES:
         position = publication.publish(message, timeout=5)

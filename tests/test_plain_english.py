@@ -1,4 +1,4 @@
-"""The lint of docs/style.md: it finds the forms that the guide replaces, and leaves what the guide allows."""
+"""The linter of docs/style.md finds the forms that the guide replaces, and accepts the forms that the guide allows."""
 
 from __future__ import annotations
 

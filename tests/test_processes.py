@@ -17,11 +17,11 @@ import aeron
 
 
 def run(code: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
-    """Runs a program with its own driver directory, which is deleted after the program has ended in any way."""
+    """Runs a program with its own default driver directory. The directory is deleted even if the program was killed."""
     shared_memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(prefix="aeron-test-", dir=shared_memory) as directory:
         return subprocess.run(
-            # These programs fork while threads run. Python 3.12 and later warn of that.
+            # These programs fork while threads run, and Python 3.12 and later warn of such a fork.
             [
                 sys.executable,
                 "-X",
@@ -213,7 +213,7 @@ def test_the_end_of_the_interpreter_waits_two_seconds_at_most() -> None:
     print(time.monotonic(), flush=True)
     """
     )
-    # The start time of the program depends on the load of the machine.
+    # The program prints when it ends, because its start takes a time that depends on the load of the machine.
     ended = time.monotonic()
     assert result.returncode == 0
     assert ended - float(result.stdout) < 6
@@ -337,7 +337,7 @@ def test_a_child_that_was_forked_in_a_handler_polls_no_further() -> None:
     except aeron.ForkedError:
         assert pid == 0
         os._exit(0 if got == sent[:2] else 1)
-    assert pid, "the child polled on"
+    assert pid, "poll must raise ForkedError in the child"
     while len(got) < len(sent):
         subscription.poll(lambda payload, header: got.append(payload))
     assert got == sent, got
@@ -365,7 +365,7 @@ def test_a_child_that_was_forked_in_a_supplier_of_reserved_values_sends_nothing(
         if pid:
             assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
             poll()
-            assert not seen, "the child finished the message"
+            assert not seen, "the child must not publish the message"
         return 8 if pid else 7
     try:
         while not publication.offer(b"message", reserved_value=fork):
@@ -373,7 +373,7 @@ def test_a_child_that_was_forked_in_a_supplier_of_reserved_values_sends_nothing(
     except aeron.ForkedError:
         assert pid == 0
         os._exit(0)
-    assert pid, "the child did not find out"
+    assert pid, "offer must raise ForkedError in the child"
     while not seen:
         poll()
     assert seen == [(b"message", 8)], seen
@@ -417,7 +417,7 @@ def test_control_c_ends_a_wait_for_a_driver_that_has_died_unnoticed(tmp_path: Pa
     child.wait()
     for add in (client.add_publication, client.add_subscription):
         try:
-            # Inside: the signal may come as soon as this is printed.
+            # Inside the try block, because the signal may arrive as soon as this line is printed.
             print("waiting", flush=True)
             add("aeron:ipc", 1)
         except KeyboardInterrupt:
@@ -465,7 +465,7 @@ def test_a_publisher_killed_in_a_claim_is_cleaned_up_and_the_others_go_on(tmp_pa
         aeron.MediaDriver(
             dir=tmp_path / "md",
             timer_interval_ns=50_000_000,
-            # The client of this test must survive on a busy machine, too.
+            # Long enough that the client of this test does not time out on a busy machine.
             client_liveness_timeout_ns=3_000_000_000,
             publication_unblock_timeout_ns=3_500_000_000,
         ) as driver,
@@ -509,7 +509,7 @@ def test_no_sequence_of_calls_crashes_the_interpreter(seed: int) -> None:
 
 
 def test_a_handler_that_is_garbage_is_not_called() -> None:
-    """The garbage collector clears a handler before its client, and other threads run in between."""
+    """The garbage collector clears a handler before the client, and other threads may run between the two."""
     result = run(
         """
     import aeron, gc, threading, time
@@ -525,11 +525,12 @@ def test_a_handler_that_is_garbage_is_not_called() -> None:
     def make_garbage():
         def handler(image):
             calls.append(threading.get_ident())
-        # The collector begins with what is oldest: the handler loses its globals, then lets go of the clients.
+        # The collector begins with the oldest object, the handler. The handler loses its globals first, and then its
+        # references to the clients.
         handler.cycle = cycle = [handler]
         cycle.append(aeron.connect(driver))
         cycle.append(cycle[1].add_subscription("aeron:ipc", 2, on_available_image=handler))
-        # A list lets go of its last item first. The end of this client lets other threads run until its handler ends.
+        # A list drops its last item first. Dropping this client lets other threads run until the handler `slow` ends.
         cycle.append(aeron.connect(driver, on_available_image=slow))
         cycle.append(cycle[3].add_subscription("aeron:ipc", 1))
 
@@ -538,7 +539,7 @@ def test_a_handler_that_is_garbage_is_not_called() -> None:
     assert inside.wait(10)
     done = threading.Event()
     def publish():
-        # Each is a new image of the subscription that is garbage.
+        # Each publication gives the subscription, which is garbage, a new image.
         while not done.is_set():
             other.add_exclusive_publication("aeron:ipc", 2)
     publisher = threading.Thread(target=publish)
@@ -672,7 +673,7 @@ def test_the_end_of_a_handler_may_use_the_operation_that_let_it_go() -> None:
     while not operation._is_done():
         time.sleep(0.001)
     while not seen:
-        # Objects that were released without the GIL are dropped by a later call.
+        # A later call drops the objects that were released without the GIL.
         operation.done()
     assert seen == [True], seen
     client.close()

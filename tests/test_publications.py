@@ -80,7 +80,7 @@ def test_the_end_of_a_term_is_an_admin_action(stream: Stream) -> None:
         stream.subscription.poll(lambda *_: None, 100)
         return result is aeron.ADMIN_ACTION
 
-    # The driver decides when there is room again. The term ends within 62 sent messages.
+    # The driver decides when the limit moves, so the number of calls is unknown. The term ends after 62 messages.
     eventually(is_end_of_term)
     assert stream.publication.position == stream.publication.term_buffer_length
 
@@ -100,11 +100,11 @@ def test_a_closed_publication_raises(stream: Stream) -> None:
     ):
         with pytest.raises(aeron.PublicationClosedError) as caught:
             call()
-        assert caught.value.__cause__ is None, "the program closed the publication"
+        assert caught.value.__cause__ is None, "there is no cause if the program closed the publication"
 
 
 def test_the_cause_of_a_closed_publication_is_what_closed_it(stream_id: int) -> None:
-    """03-75: the driver died."""
+    """03-75: the cause is the loss of the driver."""
     driver = aeron.MediaDriver(dir_delete_on_shutdown=False, dir_delete_on_start=True)
     try:
         client = aeron.connect(driver, error_handler=lambda _: None)
@@ -175,7 +175,7 @@ def test_a_wait_that_is_in_vain_ends_in_time_and_says_what_is_missing(client: ae
 
     subscription = client.add_subscription("aeron:ipc", stream_id)
     publication.wait_connected(timeout=5)
-    # The publication is connected before the client knows of the image.
+    # The publication may be connected before the client has read the event of the image.
     subscription.wait_connected(timeout=5)
     with pytest.raises(aeron.BackPressureTimeoutError, match="does not keep up"):
         while True:
@@ -215,7 +215,7 @@ def test_nothing_is_sent_if_the_function_for_reserved_values_raises(
 
     def value(fragment: bytes) -> int:
         seen.append(fragment)
-        assert publication.position == before, "called before anything is appended"
+        assert publication.position == before, "the function is called before anything is appended"
         return 1 // (fails_at - len(seen))
 
     message = bytes(publication.max_payload_length) * 2 + b"the end"

@@ -1,6 +1,7 @@
-"""The scenarios of reference 06, section 9, with the commands of `docs/cli.md`: two drivers, on one host and on two.
+"""The scenarios of document 06, section 9, with two drivers and the commands of `docs/cli.md`, on one or two hosts.
 
-The two hosts are network namespaces, which only root can make; they share the files, so each driver has a directory.
+The two hosts are network namespaces, which only root can make. They share the file system, so the two drivers have
+different directories.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ SETTINGS = {
     "AERON_PUBLICATION_LINGER_TIMEOUT": "500ms",
 }
 SLACK_S = 2.0
-"""Additional time for a busy machine."""
+"""Seconds that are added to a time limit, for a busy machine."""
 
 
 def free_port() -> int:
@@ -51,7 +52,7 @@ def free_port() -> int:
 
 @dataclass(frozen=True)
 class Host:
-    """The host of a driver and its clients: directory, address, and namespace unless it is this host."""
+    """A host with one driver and its clients. `namespace` is `None` for the host on which the test runs."""
 
     directory: Path
     address: str
@@ -64,7 +65,7 @@ class Host:
         return Command(name, "--dir", self.directory, "-c", channel, *arguments, namespace=self.namespace)
 
     def files(self) -> dict[str, int]:
-        """The number of files of each kind in the driver's directory, and the names of other files."""
+        """Returns the number of files in each folder of the driver's directory, and 1 for each file beside them."""
         found: dict[str, int] = {}
         for path in self.directory.rglob("*"):
             if path.is_file():
@@ -73,7 +74,7 @@ class Host:
         return found
 
     def has_files(self, **logs: int) -> bool:
-        """Whether the directory has only the driver's own files and these numbers of `publications` and `images`."""
+        """Returns whether the directory has only the driver's own files and these numbers of logs in each folder."""
         return self.files() == {"aeron-driver.lock": 1, "cnc.dat": 1, "loss-report.dat": 1, **logs}
 
 
@@ -113,7 +114,7 @@ def hosts(namespaces: tuple[str, str] | None) -> Iterator[Hosts]:
 
 @contextmanager
 def both_drivers(hosts: Hosts) -> Iterator[None]:
-    """Runs both drivers, and ends them cleanly."""
+    """Runs both drivers. After the block, each driver must end in order at a SIGINT."""
     with hosts.subscriber.driver() as one, hosts.publisher.driver() as two:
         yield
         for driver in (one, two):
@@ -123,7 +124,7 @@ def both_drivers(hosts: Hosts) -> Iterator[None]:
 
 
 def numbers(subscriber: Command) -> list[int]:
-    """The numbers of messages that a subscriber has printed."""
+    """Returns the numbers in the messages that a subscriber has printed."""
     return [int(number) for number in re.findall(r"<<Hello World! (\d+) *>>", subscriber.output())]
 
 
@@ -152,7 +153,7 @@ def test_subscriber_first(hosts: Hosts, form: str) -> None:
             offers = re.findall(r"offering (\d)/3 - (.*)", pub.output())
             sent = [int(number) for number, result in offers if result == "yay!"]
             assert [number for number, _ in offers] == ["0", "1", "2"]
-            assert sent in ([0, 1, 2], [1, 2]), "only the first offer may come before the connection"
+            assert sent in ([0, 1, 2], [1, 2]), "only the first offer may fail, before the publication is connected"
             assert numbers(sub) == sent
             assert f" from {hosts.publisher.address}:" in sub.output()
             eventually(lambda: hosts.publisher.has_files() and hosts.subscriber.has_files())
@@ -204,7 +205,8 @@ def test_a_spy_sees_what_the_network_subscriber_sees(host: Host) -> None:
     ):
         for each in (spy, sub):
             each.wait_for("Subscription channel status 1\n")
-        # Until both have received their messages: the number of messages offered before the connection is unknown.
+        # The publisher runs until both subscribers have their messages, because an unknown number of offers fails
+        # before the publication is connected.
         with host.command("pub", channel, "--interval", 0.2) as pub:
             assert (spy.end(), sub.end()) == (0, 0)
             pub.send(signal.SIGINT)
@@ -235,7 +237,7 @@ def test_a_spy_alone_connects_a_publication_only_if_told_to(host: Host) -> None:
 
 
 def test_a_killed_driver_ends_its_network_clients(hosts: Hosts) -> None:
-    """06-25 (9.6): by themselves, within the timeout and a second; the other driver and its clients continue"""
+    """06-25 (9.6): its clients end at most one second after the driver timeout; the other driver continues"""
     channel, timeout_s = hosts.unicast(), 2
     with hosts.subscriber.driver() as receiving, hosts.publisher.driver() as sending:
         patience = ["--driver-timeout", timeout_s]
@@ -299,7 +301,7 @@ def system_counters(host: Host) -> dict[int, int]:
 
 
 def test_what_is_lost_is_sent_again_and_reported(hosts: Hosts) -> None:
-    """06-24 (9.11): the commands agree on every message"""
+    """06-24 (9.11): publisher and subscriber report the same number of messages and bytes"""
     channel, count = hosts.unicast(), 200_000
     with (
         hosts.subscriber.driver(**LOSSY),

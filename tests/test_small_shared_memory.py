@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-# Without this limit, an endless wait would last until the time limit of the test.
+# Limit for a script, because a driver that runs out of pages could wait for ever.
 TIMEOUT_S = 60
 
 TEN_LINES = """

@@ -1,5 +1,7 @@
-"""Snapshots can be pickled and compared; live objects refuse both. Every public class is a snapshot or a live
-object."""
+"""Snapshots are pickled and compared by their values. Live objects refuse to be pickled.
+
+Each public class is in one of the lists of this file.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,13 @@ SNAPSHOTS: dict[str, Callable[[], Any]] = {
     "RecordingSignal": lambda: aeron.RecordingSignal("START", 1, 2, 3, 4),
     "RecordingSubscription": lambda: aeron.RecordingSubscription(1, 2, "aeron:ipc"),
 }
-"""Immutable values."""
+"""An object of each snapshot class. Snapshots are immutable values."""
 OTHERS = {"Batch", "ChannelUriBuilder", "Recordings"}
-"""Classes with tests of their own: `Batch` and `Recordings` need contents, builders are compared by their texts."""
+"""Classes that other files test: `Batch` and `Recordings` need contents, builders are compared by their texts."""
 
 
 def live(stream: Stream, tmp_path: Path, driver: aeron.MediaDriver) -> dict[str, Any]:
-    """One object of each live class: it has threads, mappings or functions of this process."""
+    """Returns an object of each live class by class name. Such objects own threads, mappings or functions."""
     stream.publication.publish(b"x")
     headers: list[aeron.Header] = []
     while not headers:
@@ -95,7 +97,7 @@ def live(stream: Stream, tmp_path: Path, driver: aeron.MediaDriver) -> dict[str,
 PLAIN = {"Agent", "AgentInvoker", "AgentRunner", "CompositeAgent", "DynamicCompositeAgent", "ShutdownSignalBarrier"}
 """Classes written in Python, for agents of a program."""
 PROTOCOLS = {"AnyPublication", "ArrowArray", "ArrowSchema"}
-"""Classes that have no objects of their own."""
+"""Protocols: classes without instances."""
 
 
 def public_classes() -> dict[str, type]:
@@ -147,7 +149,7 @@ def test_what_is_alive_says_that_it_cannot_be_pickled(
             pickle.dumps(thing)
     objects["BufferClaim"].abort()
     ours = {name for name, kind in public_classes().items() if not issubclass(kind, BaseException)}
-    assert ours == {*SNAPSHOTS, *OTHERS, *PLAIN, *PROTOCOLS, *objects} & ours, "a new class belongs to one of the lists"
+    assert ours == {*SNAPSHOTS, *OTHERS, *PLAIN, *PROTOCOLS, *objects} & ours, "add a new class to one of the lists"
     assert ours - PLAIN - PROTOCOLS == {*SNAPSHOTS, *OTHERS, *objects} & ours
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SPECIFICATION = ROOT / "docs" / "spec"
-# Not inside a date or another number.
+# A citation is not a part of a date or of a longer number.
 CITATION = re.compile(r"(?<![0-9A-Za-z-])(?:[A-Za-z_]\w*_)?(0[1-8]|11)[-_](\d{1,3})(?!\d|-\d|_\d{3})")
 # Rules without a test, and the reason.
 UNTESTED = {
-    # Needs a driver that refuses a resource for a moment. A test cannot cause that from outside.
+    # The rule needs a driver that refuses a resource for a short time. A test cannot cause such a refusal.
     ("11", 73),
 }
 
@@ -40,7 +40,7 @@ def test_each_rule_is_cited_by_a_test() -> None:
 
 
 def checklists() -> set[tuple[str, int]]:
-    """Document and number of each rule."""
+    """Returns document and number of each rule."""
     rules = set()
     for path in SPECIFICATION.glob("[01][0-9]-*.md"):
         inside = False
@@ -55,7 +55,7 @@ def checklists() -> set[tuple[str, int]]:
 
 
 def cited(text: str) -> Iterator[tuple[str, int]]:
-    # `11-0.rec` is a file.
+    # No rule has the number 0, but file names such as `11-0.rec` look like one.
     return ((document, int(number)) for document, number in CITATION.findall(text) if int(number) > 0)
 
 
@@ -66,5 +66,5 @@ def sources() -> Iterator[tuple[Path, str]]:
 
 
 def is_test(path: Path) -> bool:
-    """Whether a file may contain tests. Rust files may have tests next to the tested code."""
+    """Returns whether a file may contain tests. Rust files may have tests next to the tested code."""
     return path.suffix == ".rs" or path.is_relative_to(ROOT / "tests")

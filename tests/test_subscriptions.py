@@ -32,7 +32,7 @@ def test_poll_hands_payload_and_header_and_answers_how_many(stream: Stream) -> N
 
 
 def test_images_have_no_peek() -> None:
-    """03-104: deprecated in Aeron 1.52, and removed in 1.53."""
+    """03-104: `peek` is deprecated in Aeron 1.52, and removed in 1.53."""
     assert not any("peek" in name for name in dir(aeron.Image))
 
 
@@ -124,7 +124,7 @@ def test_what_is_not_callable_is_refused_and_consumes_one_message(stream: Stream
 
 
 def test_controlled_poll_obeys_its_handler(stream: Stream) -> None:
-    """03-102: ABORT re-delivers, BREAK stops, COMMIT publishes at once."""
+    """03-102: ABORT delivers the fragment again, BREAK ends the poll, COMMIT moves the position at once."""
     offer_all(stream, *[bytes([i]) for i in range(6)])
     image = stream.subscription.images[0]
     actions = iter([Action.CONTINUE, None, Action.COMMIT, Action.ABORT])
@@ -262,7 +262,7 @@ def test_a_view_of_an_assembled_message_that_is_kept_does_not_change(stream: Str
 
 
 def test_a_controlled_assembler_delivers_an_aborted_message_again(stream: Stream) -> None:
-    """03-110: ABORT on the last fragment re-delivers the complete message."""
+    """03-110: ABORT on the last fragment delivers the complete message again."""
     payload = bytes(range(256)) * 20
     offer_all(stream, payload)
     answers, got = iter([Action.ABORT, Action.CONTINUE]), []
@@ -368,7 +368,7 @@ def test_image_handlers_are_told_of_images_that_come_and_go(client: aeron.Aeron,
     publication = client.add_publication("aeron:ipc", stream_id)
     eventually(lambda: events)
     assert events[0][:2] == ("available", publication.session_id)
-    assert events[0][2] != threading.get_ident(), "on the dispatcher thread"
+    assert events[0][2] != threading.get_ident(), "the dispatcher thread calls the handler"
     publication.close()
     eventually(lambda: len(events) == 2)
     assert events[1] == ("unavailable", publication.session_id, True)

@@ -1,4 +1,4 @@
-"""Trades from files and from a seed (``aeron.demo.trades``), and totals of a consumer (``aeron.demo.totals``)."""
+"""Trades that are read from files or generated (``aeron.demo.trades``), and their totals (``aeron.demo.totals``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each Rust type has a name of its own: no two types of a crate share one, and no two public types of all crates."""
+"""Each Rust type has its own name: no two types of a crate share a name, and no two public types of any crates."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ RUST = Path(__file__).parent.parent / "rust"
 
 # Names that two types of a crate may share, and why.
 SAME_IN_A_CRATE = {
-    ("driver", "Received"): "one type with an implementation for Linux and one for the other systems; a build has one",
+    ("driver", "Received"): "two declarations, for Linux and for other systems; a build contains one of them",
 }
 
 # Names that public types of several crates may share, and why.
 SAME_IN_EACH_CRATE = {
-    "Result": "Rust's idiom: the results of a crate, with the crate's error",
+    "Result": "Rust's idiom: an alias of the standard `Result` with the error type of the crate",
 }
 
 VISIBILITY = r"(?:pub(?:\([a-z: ]+\))? )?"
@@ -54,7 +54,7 @@ def declared_types() -> list[Type]:
 
 
 def modules_of_tests(source: Path) -> set[Path]:
-    """Returns the files of the modules that only tests have."""
+    """Returns the possible files of the modules that are compiled only for tests."""
     found = set()
     for file in source.rglob("*.rs"):
         folder = file.parent if file.stem in ("lib", "main", "mod") else file.with_suffix("")
@@ -64,11 +64,11 @@ def modules_of_tests(source: Path) -> set[Path]:
 
 
 def types_of(file: Path, crate: str) -> list[Type]:
-    """Returns the types that a file declares at the level of a module. The file is formatted by rustfmt."""
+    """Returns the types that a file declares at the level of a module. The scan relies on rustfmt's indentation."""
     types = []
-    modules: list[int] = []  # indentations of the inline modules around the line
-    skipped: int | None = None  # indentation of the test module around the line
-    is_test = False  # whether an attribute before the line makes its item one of the tests
+    modules: list[int] = []  # indentations of the inline modules that contain the line
+    skipped: int | None = None  # indentation of the test module that contains the line
+    is_test = False  # whether an attribute before the line marks the item on the line as test code
     for number, line in enumerate(file.read_text().splitlines(), 1):
         text = line.strip()
         indent = len(line) - len(line.lstrip())
@@ -98,7 +98,7 @@ def listing(types: list[Type]) -> str:
 
 
 def shared_names(types: Iterable[Type]) -> Iterator[list[Type]]:
-    """Returns the types of each name that more than one type has."""
+    """Yields lists of types that share a name."""
     named: dict[str, list[Type]] = defaultdict(list)
     for kind in types:
         named[kind.name].append(kind)

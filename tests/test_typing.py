@@ -1,6 +1,6 @@
 """Programs of the documentation are correctly typed: mypy in strict mode and pyright accept them.
 
-A page is one program, whose blocks follow each other. `GIVEN` has the names that pages use without a definition.
+All blocks of a page form one program. `GIVEN` defines the names that pages use without a definition.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ trades: np.ndarray[tuple[int], np.dtype[np.void]]
 
 def handler(payload: bytes, header: aeron.Header) -> None: ...
 """
-"""Definitions of the names that a page may use without its own."""
+"""Names that a page may use without defining them."""
 GIVEN_NAMES = {
     getattr(each, "asname", None) or getattr(each, "name", None) or getattr(getattr(each, "target", None), "id", None)
     for node in ast.parse(GIVEN).body
@@ -54,11 +54,11 @@ GIVEN_NAMES = {
 }
 
 WITHOUT_ANNOTATIONS = ["no-untyped-def", "no-untyped-call", "var-annotated"]
-"""Codes of strict mode about missing annotations, which pages leave out to be short. Examples have them."""
+"""Strict mode's error codes for missing annotations. Pages leave annotations out to be short; examples have them."""
 
 
 def pages() -> list[Path]:
-    """Pages with programs; the specification quotes only parts of programs."""
+    """Returns the pages with programs. The specification is left out, because it quotes only parts of programs."""
     found = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     return sorted(page for page in found if "spec" not in page.parts and BLOCK.search(page.read_text()))
 
@@ -68,7 +68,7 @@ def examples() -> list[Path]:
 
 
 def program_of(page: Path) -> str:
-    """The blocks of a page, on the lines on which they stand, in a coroutine, because blocks may await."""
+    """Returns the blocks of a page as the body of a coroutine, because blocks may await. Lines keep their numbers."""
     text = page.read_text()
     lines = [""] * (text.count("\n") + 1)
     for block in BLOCK.finditer(text):
@@ -84,7 +84,7 @@ def program_of(page: Path) -> str:
 
 
 def given_names(program: ast.Module) -> list[str]:
-    """The names of `GIVEN` that a program uses before it assigns them."""
+    """Returns the names of `GIVEN` that a program uses before it assigns them."""
     names = sorted(
         (node.lineno, node.col_offset, node.id, isinstance(node.ctx, ast.Load))
         for node in ast.walk(program)
@@ -103,7 +103,7 @@ def given_names(program: ast.Module) -> list[str]:
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Path]:
-    """The file of each page and example, in a directory beside what pages take for granted."""
+    """Writes the program of each page beside the module `given`. Returns the file of each page."""
     directory = tmp_path_factory.mktemp("programs")
     (directory / "given.py").write_text(f"{GIVEN}\n__all__ = {sorted(filter(None, GIVEN_NAMES))}\n")
     made = {}
@@ -115,7 +115,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Path]:
 
 
 def readable(output: str, programs: dict[Path, Path]) -> str:
-    """Messages of a checker, with pages in place of the files that were made of them."""
+    """Returns the messages of a checker with the names of pages in place of the files made from them."""
     for page, program in programs.items():
         output = output.replace(str(program), str(page.relative_to(ROOT)))
     return output
@@ -151,7 +151,7 @@ def test_pyright_accepts_pages_and_examples(programs: dict[Path, Path], tmp_path
     shutil.copytree(directory, tmp_path / "pages")
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("data", "__pycache__"))
     extra = [str(ROOT / "python")]
-    # A loop of a page runs at least once, so what it assigns is there after it.
+    # Each loop of a page runs at least once, so a name that the loop assigns exists after the loop.
     pages_environment = {"root": "pages", "extraPaths": extra, "reportPossiblyUnboundVariable": "none"}
     roots = [pages_environment, {"root": "examples", "extraPaths": extra}]
     configuration = {"include": ["pages", "examples"], "executionEnvironments": roots, "pythonVersion": "3.11"}

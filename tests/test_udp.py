@@ -21,7 +21,8 @@ def driver() -> Iterator[aeron.MediaDriver]:
     with aeron.MediaDriver(
         term_buffer_length=64 * 1024,
         timer_interval_ns=50_000_000,
-        # Tests wait for this timeout, but a driver that gets no processor time for so long loses its images.
+        # Tests wait for this timeout, so it is short. A driver without processor time for so long loses its images,
+        # so it is not shorter.
         image_liveness_timeout_ns=2_000_000_000,
         status_message_timeout_ns=50_000_000,
     ) as driver:
@@ -33,7 +34,7 @@ def unicast() -> str:
 
 
 def exchange(publication: Publisher, *subscriptions: aeron.Subscription, count: int = 20) -> None:
-    """Each subscription gets every message once and in order: short messages and messages of several frames."""
+    """Checks that each subscription gets every message once and in order: short ones and ones of several frames."""
     messages = [struct.pack("<q", number).ljust(100 if number % 2 else 3000, b".") for number in range(count)]
     received: list[list[bytes]] = [[] for _ in subscriptions]
 
@@ -139,7 +140,7 @@ def test_channels_have_a_status_and_addresses_while_they_are_active(client: aero
 
 
 def test_port_0_is_filled_in_with_what_the_system_chose(client: aeron.Aeron, stream_id: int) -> None:
-    """05-10, 05-43: the printed channel has its own order"""
+    """05-10, 05-43: the parameters of the resolved channel are in the builder's order"""
     subscription = client.add_subscription("aeron:udp?mtu=1408|endpoint=localhost:0|alias=x|tags=51,61", stream_id)
     endpoint = subscription.resolved_endpoint
     assert endpoint
@@ -180,7 +181,7 @@ def _manual(client: aeron.Aeron, stream_id: int) -> aeron.Publication:
 
 
 def test_destinations_are_added_and_removed(client: aeron.Aeron, stream_id: int) -> None:
-    """03-37, 03-39, 05-41: by channel, by id, and as channel builders"""
+    """03-37, 03-39, 05-41: a destination is named by a channel, by an id or by a channel builder"""
     channels = [unicast() for _ in range(3)]
     subscriptions = [client.add_subscription(channel, stream_id) for channel in channels]
     publication = _manual(client, stream_id)
@@ -260,7 +261,7 @@ def test_destinations_are_refused_where_there_are_none(client: aeron.Aeron, stre
 
 @pytest.mark.slow
 def test_a_subscription_receives_on_several_destinations(client: aeron.Aeron, stream_id: int) -> None:
-    """03-40, 03-41: network, IPC and spy"""
+    """03-40, 03-41: two network destinations and one IPC destination"""
     first, second = unicast(), unicast()
     subscription = client.add_subscription("aeron:udp?control-mode=manual", stream_id)
     one, two = client.add_publication(first, stream_id), client.add_publication(second, stream_id)
@@ -284,7 +285,7 @@ def test_a_subscription_receives_on_several_destinations(client: aeron.Aeron, st
 
 
 def test_a_spy_gets_what_the_network_subscriber_gets(client: aeron.Aeron, stream_id: int) -> None:
-    """03-31, 03-111: and cannot reject its image"""
+    """03-31, 03-111: a spy cannot reject its image"""
     channel = unicast()
     spy = client.add_subscription(f"aeron-spy:{channel}", stream_id)
     publication = client.add_publication(channel, stream_id)
@@ -325,7 +326,7 @@ def _rejected(
         reject(client, image)
         eventually(lambda: errors)
         eventually(lambda: not publication.is_connected)
-        # The stream continues, so another image may follow at once.
+        # The test checks this image, because the stream continues and may get another image at once.
         eventually(lambda: image.is_closed)
         return errors[0], publication
 
@@ -409,7 +410,7 @@ def test_cubic_congestion_control_shows_its_window(client: aeron.Aeron, stream_i
 
 @pytest.fixture(params=["one driver", "two drivers"])
 def asking_client(request: pytest.FixtureRequest, driver: aeron.MediaDriver) -> Iterator[aeron.Aeron]:
-    """A client of the server's driver, or of another one."""
+    """Yields a client of the server's driver, or of another driver."""
     with contextlib.ExitStack() as stack:
         if request.param == "two drivers":
             driver = stack.enter_context(aeron.MediaDriver(term_buffer_length=64 * 1024))
@@ -430,7 +431,7 @@ def test_each_client_of_a_response_channel_gets_its_own_answers(
                 answers[image.session_id] = client.add_publication(
                     f"{responses}|response-correlation-id={image.correlation_id}", stream_id + 1
                 )
-            # An image that becomes available now has no publication yet: the next iteration handles it.
+            # Polls only this image: another one may become available now, before it has a publication for responses.
             image.poll(lambda payload, header: sent.append((header.session_id, b"answer to " + payload)))
         while sent and answers[sent[0][0]].offer(sent[0][1]):
             sent.pop(0)
@@ -461,7 +462,7 @@ def test_each_client_of_a_response_channel_gets_its_own_answers(
 
 
 def test_what_is_lost_on_the_way_is_sent_again(stream_id: int) -> None:
-    """06-5, 06-11 (reference 06, section 9.11)"""
+    """06-5, 06-11 (document 06, section 9.11)"""
     with (
         aeron.MediaDriver(
             term_buffer_length=1 << 20, incoming_loss=aeron.RandomLoss(rate=0.05, seed=3), timer_interval_ns=50_000_000
@@ -474,9 +475,9 @@ def test_what_is_lost_on_the_way_is_sent_again(stream_id: int) -> None:
         connected(publication, subscription)
         exchange(publication, subscription, count=2000)
         counters = {counter.id: counter.value for counter in client.counters_reader if counter.type_id == 0}
-        assert counters[5] > 0, "NAKs sent"
-        assert counters[6] > 0, "NAKs received"
-        assert counters[11] > 0, "retransmits"
+        assert counters[5] > 0, "the receiver has sent NAKs"
+        assert counters[6] > 0, "the sender has received NAKs"
+        assert counters[11] > 0, "the sender has retransmitted"
         [loss] = aeron.read_loss_report(driver.dir)
         assert (loss.session_id, loss.stream_id) == (publication.session_id, stream_id)
         assert loss.channel == channel

@@ -1,4 +1,4 @@
-"""Comments are wrapped at 120 columns, paragraph by paragraph, and only those that need it."""
+"""`wrap_comments` wraps a paragraph of comments at 120 columns, and only if one of its lines is longer."""
 
 from __future__ import annotations
 
