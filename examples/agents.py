@@ -6,7 +6,7 @@ import aeron
 
 COUNT = 1_000
 SENT, RECEIVED, ERRORS = 1001, 1002, 1003
-"""Type ids of the counters. Aeron uses those below 1000."""
+"""Type ids of the counters. Ids below 1000 are Aeron's own."""
 
 
 class Producer(aeron.Agent):
@@ -25,7 +25,7 @@ class Producer(aeron.Agent):
 
 
 class Consumer(aeron.Agent):
-    """Counts what arrives."""
+    """Counts the numbers that arrive."""
 
     def __init__(self, client: aeron.Aeron, done: aeron.ShutdownSignalBarrier) -> None:
         self._subscription = client.add_subscription("aeron:ipc", stream_id=1001)
@@ -33,7 +33,7 @@ class Consumer(aeron.Agent):
         self._done = done
 
     def do_work(self) -> int:
-        """Receives up to 100 numbers."""
+        """Receives up to 100 numbers. Returns how many it has received."""
         batch = self._subscription.poll_batch(limit=100)
         self._received.get_and_add(len(batch))
         if self._received.value == COUNT:
@@ -48,14 +48,15 @@ def main() -> None:
         aeron.ShutdownSignalBarrier() as barrier,  # SIGINT and SIGTERM end the wait below
     ):
         errors = client.add_counter(ERRORS, "example: errors")
-        # A counter is freed with the last reference to it: keep the agents, which have the counters.
+        # A counter is freed with the last reference to it. These variables keep the agents, and the agents their
+        # counters.
         consumer, producer = Consumer(client, barrier), Producer(client)
         with (
             aeron.AgentRunner(consumer, aeron.BackoffIdleStrategy(), error_counter=errors),
             aeron.AgentRunner(producer, aeron.BackoffIdleStrategy(), error_counter=errors),
         ):
             barrier.wait(timeout=30)
-        # `aeron stat --dir DIRECTORY` prints the same, from another process.
+        # `aeron stat --dir DIRECTORY` prints the same counters from another process.
         for counter in client.counters_reader:
             if counter.type_id in (SENT, RECEIVED, ERRORS):
                 print(f"{counter.label} = {counter.value}")

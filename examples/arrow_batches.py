@@ -9,7 +9,7 @@ import aeron
 
 def main() -> None:
     texts = [b"order %d" % number for number in range(1_000)]
-    # The column `value` has the payloads. The column `reserved_value`, which may be left out, is carried in the header.
+    # The column `value` has the payloads. The column `reserved_value` is optional, and is sent in the frame headers.
     orders = pa.record_batch({"value": texts, "reserved_value": pa.array(range(1_000), pa.int64())})
 
     with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
@@ -23,7 +23,7 @@ def main() -> None:
 
         tables = []
         for batch in subscription.batches(timeout=5):
-            tables.append(pa.table(batch))  # no copy: the columns show the memory of the batch
+            tables.append(pa.table(batch))  # no copy: the columns use the memory of the batch
             if sum(table.num_rows for table in tables) == orders.num_rows:
                 break
         received = pa.concat_tables(tables)

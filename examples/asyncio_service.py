@@ -1,6 +1,6 @@
-"""A request and response service on asyncio, which replies to everything that it has received before it ends.
+"""A request and response service on asyncio. Before the service ends, it replies to all requests that it has received.
 
-The service ends at SIGINT or SIGTERM. In this program it also ends when its client is done.
+The service ends at SIGINT or SIGTERM. In this program it also ends after its client has received all responses.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import struct
 import aeron
 
 REQUESTS, RESPONSES = 1001, 1002
-HEADER = struct.Struct("<q")  # a number that the client gives each request, and the service its response
+HEADER = struct.Struct("<q")  # number of a request, which its response repeats
 
 
 async def serve(client: aeron.Aeron, stop: asyncio.Event) -> None:
@@ -30,14 +30,14 @@ async def serve(client: aeron.Aeron, stop: asyncio.Event) -> None:
 
     responding = asyncio.create_task(respond())
     await stop.wait()
-    requests.close()  # `async for` ends after the batch that it works on
+    requests.close()  # `async for` ends after the current batch
     await responding
     responses.close()
     print(f"the service ends after {served} requests")
 
 
 class Requester:
-    """Sends requests, and gives each response to the coroutine that waits for it."""
+    """Sends requests, and passes each response to the coroutine that waits for it."""
 
     def __init__(self, requests: aeron.ExclusivePublication, responses: aeron.Subscription) -> None:
         self._requests, self._responses = requests, responses

@@ -1,4 +1,4 @@
-"""Back pressure: what a publisher sees when its subscriber is slow, and three ways to deal with it."""
+"""Back pressure: the results of offers to a slow subscriber, and three reactions of the publisher."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ def main() -> None:
         subscription = client.add_subscription("aeron:ipc", stream_id=1001)
         publication.wait_connected(timeout=5)
         sent = 0
-        while publication.offer(MESSAGE):  # a position is true, and the reason why nothing was sent is false
+        while publication.offer(MESSAGE):  # a position is true; the result if nothing was sent is false
             sent += 1
         result = publication.offer(MESSAGE)
         assert result is aeron.BACK_PRESSURED
         print(f"a subscriber that does not poll: {result} after {sent} messages")
 
-        # First way: wait, with a limit.
+        # First reaction: wait for a limited time.
         try:
             publication.publish(MESSAGE, timeout=0.1)
         except aeron.BackPressureTimeoutError as error:
             print(f"{type(error).__name__}: {error}")
 
-        # Second way: drop what is not needed any more, such as old prices.
+        # Second reaction: drop messages that are soon out of date, such as prices.
         dropped = sum(not publication.offer(MESSAGE) for _ in range(1_000))
         print(f"{dropped} messages dropped")
 
-        # Third way: an idle strategy between the attempts, while the subscriber catches up.
+        # Third reaction: retry, with an idle strategy between the attempts, until the subscriber has caught up.
         polled = 0
 
         def poll() -> None:

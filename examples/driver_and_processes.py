@@ -12,7 +12,7 @@ COUNT = 10_000
 
 
 def publish(directory: str, name: int) -> None:
-    """Publishes numbers; runs in a process of its own."""
+    """Publishes numbers. Runs in a separate process."""
     with (
         aeron.connect(directory, client_name=f"publisher {name}") as client,
         client.add_exclusive_publication("aeron:ipc", STREAM_ID) as publication,
@@ -25,7 +25,7 @@ def publish(directory: str, name: int) -> None:
 
 
 def count(directory: str, expected: int, answer: Connection) -> None:
-    """Counts what arrives from each publisher; runs in a process of its own."""
+    """Counts the messages of each publisher. Runs in a separate process."""
     counts: dict[int, int] = {}
     with aeron.connect(directory, client_name="counter") as client:
         subscription = client.add_subscription("aeron:ipc", STREAM_ID)
@@ -38,7 +38,7 @@ def count(directory: str, expected: int, answer: Connection) -> None:
 
 
 def main() -> None:
-    # Processes are spawned, because a client does not survive a fork.
+    # Processes are spawned, because objects of a client do not work in a forked process.
     context = multiprocessing.get_context("spawn")
     with aeron.MediaDriver() as driver:
         receiving, sending = context.Pipe(duplex=False)

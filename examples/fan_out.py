@@ -1,6 +1,6 @@
-"""One publication for receivers that come and go: multi-destination-cast with dynamic membership.
+"""One publication for receivers that join and leave: multi-destination-cast with dynamic membership.
 
-The receivers name the publisher's control address, and the publisher learns of them from their status messages.
+The receivers name the publisher's control address. The publisher learns their addresses from their status messages.
 
 python examples/fan_out.py [PORT]
 """
@@ -32,7 +32,7 @@ def main(port: int = 40124) -> None:
 
     with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
         publication = client.add_publication(sending, STREAM_ID)
-        # Each receiver has a driver of its own, as on a host of its own.
+        # Each receiver has its own driver, as if it ran on another host.
         with aeron.MediaDriver() as first_driver, aeron.connect(first_driver) as first_client:
             first = first_client.add_subscription(receiving, STREAM_ID)
             first.wait_connected(timeout=5)

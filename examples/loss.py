@@ -1,4 +1,4 @@
-"""Loss: a driver drops a twentieth of what arrives, and a reliable stream repairs it."""
+"""Loss: a driver drops 5 % of the received data, and the publisher of a reliable stream sends the lost data again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ COUNT = 2_000
 
 
 def transfer(client: aeron.Aeron, reliable: bool) -> list[int]:
-    """Sends numbers, and returns those that arrive."""
+    """Sends numbers, and returns the numbers that arrive."""
     channel = aeron.ChannelUriBuilder("udp", endpoint="localhost:0", reliable=reliable)
     subscription = client.add_subscription(channel, STREAM_ID)
     publication = client.add_exclusive_publication(f"aeron:udp?endpoint={subscription.resolved_endpoint}", STREAM_ID)
@@ -19,7 +19,7 @@ def transfer(client: aeron.Aeron, reliable: bool) -> list[int]:
     while sent < COUNT:
         sent += bool(publication.offer(sent.to_bytes(4, "little") + bytes(1_000)))
         numbers += [int.from_bytes(message[:4], "little") for message in subscription.poll_batch()]
-    # A reliable stream becomes complete. The other one is over when nothing arrives for half a second.
+    # A reliable stream becomes complete. An unreliable one counts as finished if nothing arrives for half a second.
     for batch in subscription.batches(timeout=10 if reliable else 0.5):
         numbers += [int.from_bytes(message[:4], "little") for message in batch]
         if len(numbers) == COUNT:

@@ -1,4 +1,4 @@
-"""Destinations by hand: a publication sends to a list of addresses, a subscription receives from a list of them."""
+"""Manual destinations: a publication sends to a list of addresses, and a subscription receives at a list of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read(subscription: aeron.Subscription, count: int) -> list[bytes]:
 
 
 def send_to_many(client: aeron.Aeron) -> None:
-    """Sends one message to two receivers, and the next one to the receiver that is left."""
+    """Sends one message to two receivers, removes one of them, and sends the next message to the other."""
     first = client.add_subscription(ANY_PORT, STREAM_ID)
     second = client.add_subscription(ANY_PORT, STREAM_ID)
     publication = client.add_publication("aeron:udp?control-mode=manual|fc=min", STREAM_ID)

@@ -1,4 +1,4 @@
-"""Quotes over UDP multicast: one publisher, and two subscribers on drivers of their own that each receive everything.
+"""Quotes over UDP multicast: one publisher, and two subscribers on different drivers. Each receives every quote.
 
 python examples/multicast_records.py [PORT]
 """
@@ -17,7 +17,8 @@ COUNT = 1_000
 
 
 def main(port: int = 40123) -> None:
-    # The last number of a multicast address is odd. Receivers report to the next address, 224.10.9.8.
+    # The last number of the multicast address must be odd. Receivers send status messages to the next address,
+    # 224.10.9.8.
     channel = aeron.ChannelUriBuilder("udp", endpoint=f"224.10.9.7:{port}", interface="localhost")
     quotes = np.zeros(COUNT, QUOTE)
     quotes["bid"] = 100 + np.arange(COUNT) * 0.01
@@ -31,7 +32,7 @@ def main(port: int = 40123) -> None:
     ):
         subscriptions = [each.add_subscription(channel, STREAM_ID) for each in (client, other_client)]
         publication = client.add_exclusive_publication(channel, STREAM_ID)
-        # A receiver that joins later does not get what was sent before: wait for both.
+        # A receiver that joins later does not get earlier messages, so the program waits for both.
         for subscription in subscriptions:
             subscription.wait_connected(timeout=5)
         publication.wait_connected(timeout=5)

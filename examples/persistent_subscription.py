@@ -1,4 +1,4 @@
-"""Reads a recorded stream from its first message to now, and on: a replay that joins the live stream, without a gap."""
+"""Reads a stream from its first recorded message: first a replay, and then the live stream, without a gap."""
 
 from __future__ import annotations
 

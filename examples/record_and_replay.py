@@ -22,11 +22,12 @@ def main() -> None:
         recording = archive.wait_recorded(publication, positions[-1], timeout=5)
         print(f"recording {recording.recording_id} of stream {recording.stream_id} is at position {positions[-1]}")
 
-        # A replay begins at the start of a message: that is the position after the message before it.
+        # A replay must begin at the start of a message, which is the position after the previous message.
         with archive.replay(recording.recording_id, position=positions[6], length=aeron.REPLAY_ALL_AND_STOP) as replay:
             print("replayed:", [message for batch in replay.batches() for message in batch.to_list()])
 
-        # Follow: first what is recorded, then what is published from now on. The batches end with the recording.
+        # Without a length, a replay sends the recorded messages and then new ones as they are recorded. The batches
+        # end when the recording stops.
         with archive.replay(recording.recording_id, position=positions[8]) as following:
             publication.publish(b"trade 10", timeout=5)
             followed: list[bytes] = []

@@ -1,6 +1,6 @@
-"""Bars of one second from a live stream of trades, by Spark. Needs `aeron-py[spark]` and a JDK (17 or 21).
+"""Computes bars of one second from a live stream of trades with Spark. Needs `aeron-py[spark]` and a JDK (17 or 21).
 
-A thread publishes numpy records. Spark reads them as typed columns and makes the bars. The program prints
+A thread publishes numpy records. Spark reads them as typed columns and computes the bars. The program prints
 the first three bars.
 """
 
@@ -30,7 +30,7 @@ def publish(driver: aeron.MediaDriver, stop: threading.Event) -> None:
         while not stop.wait(0.01):
             price += random.normal(0, 0.01)
             trade = np.array([(time.time_ns() // 1_000, price, random.integers(1, 100), number)], TRADE)
-            number += publication.offer_batch(trade)  # 0 until Spark subscribes
+            number += publication.offer_batch(trade)  # adds 0 until Spark subscribes
 
 
 def main() -> None:

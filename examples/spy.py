@@ -1,4 +1,4 @@
-"""A spy reads what this driver's publication sends, on the sender's own host and without any network traffic."""
+"""A spy reads a publication of its own driver directly from the log, without network traffic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def main() -> None:
         receiver = client.add_subscription("aeron:udp?endpoint=localhost:0", STREAM_ID)
         endpoint = receiver.resolved_endpoint
         publication = client.add_publication(f"aeron:udp?endpoint={endpoint}|ssc=true", STREAM_ID)
-        # A spy has the channel of the publication with `aeron-spy:` before it.
+        # The channel of a spy is the channel of the publication with the prefix `aeron-spy:`.
         spy = client.add_subscription(f"aeron-spy:aeron:udp?endpoint={endpoint}", STREAM_ID)
         receiver.wait_connected(timeout=5)
         spy.wait_connected(timeout=5)

@@ -1,4 +1,4 @@
-"""Market data over UDP unicast: the rows of a numpy array go out in one call, and arrive as an array."""
+"""Market data over UDP unicast: each row of a numpy array is a message, and the messages arrive as an array."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COUNT = 10_000
 
 
 def make_trades(count: int) -> np.ndarray:
-    """Returns a random walk of one price, a trade each microsecond."""
+    """Returns trades at intervals of one microsecond. Their price is a random walk."""
     random = np.random.default_rng(seed=1)
     trades = np.zeros(count, TRADE)
     trades["time_ns"] = np.arange(count) * 1_000
@@ -26,7 +26,7 @@ def make_trades(count: int) -> np.ndarray:
 def main() -> None:
     trades = make_trades(COUNT)
     with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
-        # With port 0 the system chooses a free port. A service that others must find has a fixed one.
+        # With port 0 the system chooses a free port. A service that other programs must find needs a fixed port.
         subscription = client.add_subscription("aeron:udp?endpoint=localhost:0", STREAM_ID)
         channel = f"aeron:udp?endpoint={subscription.resolved_endpoint}"
         publication = client.add_exclusive_publication(channel, STREAM_ID)
@@ -35,10 +35,10 @@ def main() -> None:
         sent = 0
         received: list[npt.NDArray[np.void]] = []
         while sum(map(len, received)) < COUNT:
-            sent += publication.offer_batch(trades, start=sent)  # as many rows as there is room for
+            sent += publication.offer_batch(trades, start=sent)  # sends as many rows as there is room for
             batch = subscription.poll_batch(limit=4096)
             if batch:
-                received.append(batch.as_records(TRADE))  # no copy: the array shows the memory of the batch
+                received.append(batch.as_records(TRADE))  # no copy: the array uses the memory of the batch
 
         result = np.concatenate(received)
         assert (result == trades).all()

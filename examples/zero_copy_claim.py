@@ -1,4 +1,4 @@
-"""Writes messages straight into the log of the publication, and reads them there without a copy."""
+"""Writes messages directly into the log of the publication, and reads them from the log without a copy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def main() -> None:
         publication.wait_connected(timeout=5)
 
         for number in range(COUNT):
-            # `direct=True` lends the log itself. Without it the claim is private memory, which the commit copies.
+            # With `direct=True` the view is memory of the log itself. By default the view is private memory, which the
+            # commit copies into the log.
             with publication.claim(ORDER.size, timeout=1, direct=True) as view:
                 ORDER.pack_into(view, 0, time.time_ns(), 100.0, float(number))
             # The end of the block sends the message. An exception in the block aborts it.
@@ -38,7 +39,7 @@ def main() -> None:
             print(f"not sent: {error}")
 
         while received < COUNT:
-            subscription.poll(on_order, fragment_limit=100, copy=False)  # `view` shows the log
+            subscription.poll(on_order, fragment_limit=100, copy=False)  # `view` is memory of the log
         print(f"{received:,} orders of {total:,.0f} in total")
 
 

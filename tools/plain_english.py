@@ -18,7 +18,7 @@ from pathlib import Path
 
 MAX_COLUMNS = 120
 
-# The linter and its test quote what they look for.
+# The linter and its test quote the forms that the linter finds.
 NOT_READ = {Path("tools/plain_english.py"), Path("tests/test_plain_english.py")}
 
 # A sentence starts at the start of a paragraph or list item, and after a full stop, colon or semicolon.
@@ -28,7 +28,7 @@ PERSON = (
     r"|someone|those|newcomer|author|team)s?"
 )
 
-# Each pattern with what to write instead. A question may start with a question word.
+# Each pattern has its advice for the writer. A question may start with a question word.
 PATTERNS = [
     (SENTENCE + r"(?:Who|Whose|Whoever|What|Whatever)\b(?![^.?!]*\?)", "name the subject of the sentence"),
     (r"\bwho\b", "name the thing; 'who' only after a person"),
@@ -118,13 +118,13 @@ def python_comments_and_strings(text: str) -> Iterator[tuple[int, str]]:
 
 
 def hash_comments(text: str) -> Iterator[tuple[int, str]]:
-    """Yields the whole text of a Makefile, TOML or YAML file with all but its comments left empty."""
+    """Yields one text with the comments of a Makefile, TOML or YAML file. A line without a comment is empty."""
     comments = (re.search(r"(?:^|\s)@?# (.*)", line) for line in text.splitlines())
     yield 1, "\n".join(comment[1] if comment else "" for comment in comments)
 
 
 def markdown_prose(text: str) -> Iterator[tuple[int, str]]:
-    """Yields the whole text with the lines of fenced code left empty."""
+    """Yields one text with the prose of a Markdown file. Each line of fenced code is empty."""
     fence = ""
     lines = []
     for line in text.splitlines():
@@ -147,7 +147,7 @@ def findings_in_prose(prose: str) -> Iterator[tuple[int, str]]:
     """Yields the offset of the line, from 0, and the message of each finding in one comment, string or document."""
     code = re.sub(r"(?ms)^\s*```.*?^\s*```", lambda match: re.sub(r"[^\n]", " ", match[0]), prose)
     code = re.sub(r"(`+)[^`].*?(?<!`)\1(?!`)", lambda match: re.sub(r"[^\n]", "`", match[0]), code)
-    # A sentence goes on over the end of a line, but not over a paragraph, list item, table row or heading.
+    # A sentence may continue on the next line, but not in the next paragraph, list item, table row or heading.
     flat = re.sub(r"(?<!\n)\n(?!\n|\s*[-*+] |\s*\d+\. |\s*\||#)", " ", code)
     allowed = [match.span() for match in ALLOWED.finditer(flat)]
     for pattern, advice in FORBIDDEN:
@@ -157,14 +157,14 @@ def findings_in_prose(prose: str) -> Iterator[tuple[int, str]]:
 
 
 def reader(path: Path) -> Callable[[str], Iterator[tuple[int, str]]] | None:
-    """The function that reads the prose of a file, or `None` if the file is not read."""
+    """Returns the function that reads the prose of a file, or `None` if the linter does not read the file."""
     if path in NOT_READ or not path.exists():
         return None
     return hash_comments if path.name == "Makefile" else READERS.get(path.suffix)
 
 
 def findings(path: Path) -> Iterator[tuple[int, str]]:
-    """Yields the line number and the message of each finding in a file. A file of an unknown kind has none."""
+    """Yields the line number and the message of each finding in a file. Files of an unknown kind are not read."""
     read = reader(path)
     if read is None:
         return

@@ -1,11 +1,11 @@
-"""Makes what is derived from the native module: docstrings of the stub files, and the pages of settings and parameters.
+"""Writes the files that are derived from the native module: docstrings of the stubs, pages of settings and parameters.
 
-The texts have one source: the doc comments and tables of the Rust crates. The native module carries them as ``__doc__``
-and as tables, and this script copies them to where editors and the site read them. Build the module first:
+The texts have one source: the doc comments and tables of the Rust crates. The native module contains them as
+``__doc__`` and as tables. This script copies them to the files that editors and the site read. Build the module first:
 
     make quick && .venv/bin/python tools/reference.py
 
-With ``--check`` it writes nothing, and fails if a file differs from what it would write.
+With ``--check`` the script writes nothing. It fails if a file differs from the text that it would write.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ DOCS = ROOT / "docs"
 WIDTH = 104
 
 SOURCES = {"AnyPublication": "Publication"}
-"""Classes written in Python whose docstrings are those of a native class."""
+"""Classes written in Python that have the docstrings of a native class."""
 EMBEDDED_DIRECTORY = "a fresh directory beside the default one"
 
 
 class Setting(NamedTuple):
-    """A row of the tables of settings."""
+    """One setting of a driver or archive, as the native module lists it."""
 
     name: str
     property_name: str
@@ -64,7 +64,7 @@ class Setting(NamedTuple):
         return {"size": "int", "duration": "int"}.get(self.kind, self.kind)
 
     def stub_default(self) -> str:
-        """The default in the stub; an ellipsis if it depends on the machine, or if there is no value for it."""
+        """The default in the stub. It is an ellipsis if the default depends on the machine, or if there is none."""
         if self.name == "dir" or (self.kind in ("size", "duration", "int") and self.embedded == ""):
             return "..."
         return f'"{self.embedded}"' if isinstance(self.embedded, str) else repr(self.embedded)
@@ -79,27 +79,27 @@ INCOMING_LOSS = (
 
 
 def shown(value: bool | int | str) -> str:
-    """A value as Python has it, in code quotes."""
+    """Returns a value as Python source in backticks, or the word none for an empty text."""
     return "none" if value == "" else f"`{value!r}`"
 
 
 def driver_settings() -> list[Setting]:
-    """The settings of a driver."""
+    """Returns the settings of a driver."""
     return [Setting(*row) for row in _aeron._driver_settings()]
 
 
 def archive_settings() -> list[Setting]:
-    """The settings of an archive."""
+    """Returns the settings of an archive."""
     return [Setting(*row) for row in _aeron._archive_settings()]
 
 
 def archive_keywords() -> list[Setting]:
-    """The settings of an archive that are keywords."""
+    """Returns the settings of an archive that are keywords of `Archive`."""
     return [setting for setting in archive_settings() if setting.name not in ("aeron_dir", "archive_dir")]
 
 
 def wrapped(name: str, text: str) -> str:
-    """An item of ``Args``."""
+    """Returns an item of the section ``Args``, wrapped."""
     return textwrap.fill(
         f"{name}: {text}",
         WIDTH,
@@ -111,7 +111,7 @@ def wrapped(name: str, text: str) -> str:
 
 
 def keyword_text(setting: Setting) -> str:
-    """Meaning, choices, unit and default of a keyword."""
+    """Returns meaning, choices, unit and default of a keyword as sentences."""
     parts = [setting.meaning if setting.meaning.endswith(".") else f"{setting.meaning}."]
     if setting.choices:
         parts.append("One of " + ", ".join(f"`{choice}`" for choice in setting.choices) + ".")
@@ -122,14 +122,14 @@ def keyword_text(setting: Setting) -> str:
 
 
 def driver_keywords() -> str:
-    """The part ``Args`` of the docstring of `MediaDriver`."""
+    """Returns the section ``Args`` in the docstring of `MediaDriver`."""
     lines = ["Args:", *(wrapped(setting.name, keyword_text(setting)) for setting in driver_settings())]
     lines += [wrapped("max_idle_park_ns", f"{IDLE_PARK} Default: `10000000`."), wrapped("incoming_loss", INCOMING_LOSS)]
     return "\n".join(lines) + "\n"
 
 
 def archive_keywords_text() -> str:
-    """The part ``Args`` of the docstring of `Archive`."""
+    """Returns the section ``Args`` in the docstring of `Archive`."""
     arguments = {
         "directory": "Directory of catalog and recordings.",
         "driver": "A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR` names.",
@@ -144,12 +144,12 @@ def archive_keywords_text() -> str:
 
 
 def cell(text: str) -> str:
-    """A text as a cell of a table."""
+    """Returns a text for a cell of a Markdown table, with vertical bars escaped."""
     return text.replace("|", "\\|")
 
 
 def page_default(setting: Setting) -> str:
-    """The default as a page shows it."""
+    """Returns the default of a setting as the page shows it."""
     if setting.name in ("dir", "aeron_dir"):
         return "`/dev/shm/aeron-<user>`"
     default = shown(setting.default)
@@ -159,7 +159,7 @@ def page_default(setting: Setting) -> str:
 
 
 def table(settings: list[Setting]) -> Iterator[str]:
-    """Rows of all settings."""
+    """Yields the lines of a Markdown table of settings."""
     yield "| keyword | property and variable | default | unit | meaning |"
     yield "|---|---|---|---|---|"
     for setting in settings:
@@ -173,7 +173,7 @@ def table(settings: list[Setting]) -> Iterator[str]:
 
 
 def settings_page() -> str:
-    """``docs/settings.md``."""
+    """Returns the text of ``docs/settings.md``."""
     lines = [
         "# Settings",
         "",
@@ -201,7 +201,7 @@ def settings_page() -> str:
 
 
 def parameters_page() -> str:
-    """``docs/channel-parameters.md``."""
+    """Returns the text of ``docs/channel-parameters.md``."""
     lines = [
         "# Channel parameters",
         "",
@@ -228,7 +228,7 @@ def parameters_page() -> str:
 
 @dataclass
 class Edit:
-    """Lines of a file, from `first` up to and not including `last`, and what replaces them."""
+    """A change of a file: `lines` replace the lines from `first` up to and not including `last`, counted from 0."""
 
     first: int
     last: int
@@ -236,13 +236,13 @@ class Edit:
 
 
 def docstring(thing: object) -> str | None:
-    """The text of the native module, without the indentation."""
+    """Returns the docstring of an object of the native module, without its indentation."""
     text = getattr(thing, "__doc__", None)
     return inspect.cleandoc(text) if text else None
 
 
 def quoted(text: str, indent: str) -> list[str]:
-    """A docstring as lines of source."""
+    """Returns a docstring as lines of source code."""
     quotes = 'r"""' if "\\" in text else '"""'
     first, *rest = text.split("\n")
     lines = [indent + quotes + first, *((indent + line).rstrip() for line in rest)]
@@ -254,12 +254,12 @@ def quoted(text: str, indent: str) -> list[str]:
 
 
 def is_placeholder(node: ast.stmt) -> bool:
-    """Whether a statement is a docstring or an ellipsis."""
+    """Returns whether a statement is a docstring or an ellipsis."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def edit_of(node: ast.ClassDef | ast.FunctionDef, text: str, lines: list[str], *, keeps_ellipsis: bool) -> Edit:
-    """Puts a docstring into a class or function."""
+    """Returns the edit that puts a docstring into a class or function."""
     indent = " " * (node.col_offset + 4)
     body = node.body
     if isinstance(node, ast.ClassDef) and not is_placeholder(body[0]):
@@ -275,7 +275,7 @@ def edit_of(node: ast.ClassDef | ast.FunctionDef, text: str, lines: list[str], *
 def class_edits(
     node: ast.ClassDef, kind: object, lines: list[str], *, own_text: bool, keeps_ellipsis: bool
 ) -> Iterator[Edit]:
-    """The docstrings of a class and its members."""
+    """Yields the edits for the docstrings of a class and its members."""
     if not own_text and (text := docstring(kind)):
         yield edit_of(node, text, lines, keeps_ellipsis=keeps_ellipsis)
     for member in node.body:
@@ -293,7 +293,7 @@ CONSTRUCTORS: dict[str, Callable[[], list[Setting]]] = {"MediaDriver": driver_se
 
 
 def keyword_edits(new: ast.FunctionDef, settings: list[Setting]) -> Iterator[Edit]:
-    """The keywords of a constructor that the table of settings names."""
+    """Yields the edits for those keywords of a constructor that are settings."""
     known = {setting.name: setting for setting in settings}
     found = {argument.arg for argument in new.args.kwonlyargs}
     assert found >= known.keys(), f"line {new.lineno} has no keyword {', '.join(known.keys() - found)}"
@@ -304,7 +304,7 @@ def keyword_edits(new: ast.FunctionDef, settings: list[Setting]) -> Iterator[Edi
 
 
 def with_docstrings(path: Path) -> str:
-    """A stub file, or `aeron.types`, with the docstrings of the native module."""
+    """Returns the text of a stub file, or of `aeron.types`, with the docstrings of the native module."""
     source = path.read_text()
     lines = source.splitlines()
     edits: list[Edit] = []
@@ -321,7 +321,7 @@ def with_docstrings(path: Path) -> str:
 
 
 def outputs() -> Iterator[tuple[Path, str]]:
-    """Every file that is derived, with its text."""
+    """Yields each derived file with its text."""
     yield KEYWORDS / "driver_keywords.txt", driver_keywords()
     yield KEYWORDS / "archive_keywords.txt", archive_keywords_text()
     yield DOCS / "settings.md", settings_page()
@@ -332,7 +332,7 @@ def outputs() -> Iterator[tuple[Path, str]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the files, or checks them."""
+    """Writes the files, or checks them with ``--check``. Returns the exit status."""
     stale = [(path, text) for path, text in outputs() if not path.exists() or path.read_text() != text]
     if arguments == ["--check"]:
         for path, _ in stale:

@@ -1,8 +1,9 @@
 """Wraps paragraphs of comments at 120 columns.
 
-Usage: `python tools/wrap_comments.py [PATH ...]`. Rewrites Rust, Python, TOML and YAML files that git lists and the
-Makefile, if a comment or docstring has a longer line. Only the paragraph of such a line changes. Code, tables,
-headings, link definitions and directives such as `# noqa` stay as they are. A second run changes nothing.
+Usage: `python tools/wrap_comments.py [PATH ...]`. Without a path, it handles all Rust, Python, TOML and YAML files that
+git lists, and the Makefile. It rewrites a file if a comment or docstring has a longer line. Only the paragraph of such
+a line changes. Code, tables, headings, link definitions and directives such as `# noqa` stay as they are. A second run
+changes nothing.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from pathlib import Path
 
 MAX_COLUMNS = 120
 
-# The Makefile is wrapped too.
+# The Makefile, which has no suffix, is wrapped too.
 SUFFIXES = (".rs", ".py", ".pyi", ".toml", ".yml")
 
 # Marker and text of a comment that is alone on its line.
 RUST_COMMENT = re.compile(r"(\s*(?:///|//!|//))( .*|)$")
 HASH_COMMENT = re.compile(r"(\s*@?#+)( .*|)$")
 FENCE = re.compile(r"\s*(?:```|~~~)")
-# Lines that stand alone: table row, heading, quote, doctest, link definition, ruled line, drawing.
+# Lines that are never joined or wrapped: table row, heading, quote, doctest, link definition, ruled line, drawing.
 FIXED = re.compile(r"\s*(?:\||#|>|\.\.\. |\[[^\]]+\]: \S+$|[-=*_]{3,})|.*[│─]")
 DIRECTIVE = re.compile(r"\s*(?:type:|noqa|ruff:|mypy:|pylint:|fmt:|pragma|!)")
 ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+")
@@ -33,7 +34,7 @@ ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+")
 SECTION = re.compile(r"\s*[A-Z]\w+:$")
 ENTRY = re.compile(r"\s+[\w*`.]+(?: \([^)]*\))?:\s")
 START = re.compile(r"\s*(?:SAFETY|TODO|FIXME|NOTE):?\b")
-# A word that would change its meaning at the start of a line.
+# A word that would begin a list item, heading or other markup if it were the first word of a line.
 NOT_FIRST = re.compile(r"(?:[-*+>|=#]+|\d+[.)]|```.*|~~~.*|\[[^\]]+\]:|#\S*)$")
 
 
@@ -46,7 +47,7 @@ class Paragraph:
     fixed: bool = False
 
     def wrapped(self, columns: int) -> list[str]:
-        """The lines, none longer than `columns` unless one word is; the same lines if none was longer."""
+        """Returns the lines wrapped at `columns`. They stay as they are if none is longer. Long words are not split."""
         if self.fixed or all(len(line) <= columns for line in self.lines):
             return self.lines
         first = self.lines[0]
@@ -77,7 +78,7 @@ class Splitter:
     fenced: bool = False
 
     def split(self, lines: list[str]) -> list[Paragraph]:
-        """The paragraphs of a comment; their lines together are the given ones."""
+        """Returns the paragraphs of a comment. Together they have exactly the given lines."""
         for line in lines:
             self.take(line)
         return self.paragraphs
@@ -106,7 +107,7 @@ class Splitter:
         self.open = None if fixed or SECTION.match(line) else paragraph
 
     def starts_paragraph(self, line: str) -> bool:
-        """Whether the line does not go on with the open paragraph."""
+        """Returns whether the line begins another paragraph instead of continuing the open one."""
         assert self.open is not None
         if ITEM.match(line) or START.match(line):
             return True
@@ -125,7 +126,7 @@ def wrap(lines: list[str], columns: int) -> list[str]:
 
 
 def wrap_marked(lines: list[str], marker: re.Pattern[str], numbers: set[int]) -> list[str]:
-    """Wraps comments that have a marker on each line; only the lines with the given numbers, from 0, are comments."""
+    """Wraps comments with a marker on each line. `numbers` has the lines that are comments, counted from 0."""
     result: list[str] = []
     block: list[str] = []
     prefix = ""
@@ -159,7 +160,7 @@ def wrap_docstrings(text: str) -> str:
         opening = re.match(r'\s*[rR]?"""', docstring[0])
         if opening is None:
             continue
-        # The quotes count as part of the first and the last word; the indent is the one of the docstring.
+        # The quotes count as parts of the first and the last word. The indent is that of the docstring.
         content = [" " * column + docstring[0].strip(), *docstring[1:]]
         wrapped = wrap([line[column:] if line.strip() else "" for line in content], MAX_COLUMNS - column)
         lines[start:end] = [" " * column + line if line else "" for line in wrapped]
@@ -167,7 +168,7 @@ def wrap_docstrings(text: str) -> str:
 
 
 def wrapped(path: Path, text: str) -> str:
-    """The text of a file with its comments wrapped."""
+    """Returns the text of a file with its comments wrapped."""
     if path.suffix in (".py", ".pyi"):
         text = wrap_docstrings(text)
         tokens = tokenize.generate_tokens(io.StringIO(text).readline)

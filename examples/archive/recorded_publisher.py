@@ -1,7 +1,7 @@
 """Publishes messages that an archive records.
 
-The archive is on the same driver, unless --control names one elsewhere: then that archive receives the stream over the
-network, and --channel names its address.
+The archive is on the same driver, unless --control names an archive on another host. That archive receives the stream
+over the network, so --channel must name an address of its host.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--dir", required=True, help="directory of the driver")
     parser.add_argument("--channel", default="aeron:ipc", help="channel of the messages")
     parser.add_argument("--stream", type=int, default=1001, help="stream of the messages")
-    parser.add_argument("--control", help="control channel of an archive elsewhere")
-    parser.add_argument("--response", help="channel of its responses: an address of this host, port 0")
-    parser.add_argument("-m", "--messages", type=int, default=10, help="how many messages")
-    parser.add_argument("--interval", type=float, default=0.0, help="seconds between them")
+    parser.add_argument("--control", help="control channel of an archive on another host")
+    parser.add_argument("--response", help="channel of the archive's responses: an address of this host with port 0")
+    parser.add_argument("-m", "--messages", type=int, default=10, help="number of messages")
+    parser.add_argument("--interval", type=float, default=0.0, help="seconds between two messages")
     return parser.parse_args()
 
 

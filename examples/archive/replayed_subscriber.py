@@ -1,6 +1,7 @@
-"""Prints the messages of a recording, from its first one on.
+"""Prints the messages of a recording, from the first message on.
 
-The archive is on the same driver, unless --control names one elsewhere: then --channel names an address of this host.
+The archive is on the same driver, unless --control names an archive on another host. That archive sends the replay over
+the network, so --channel must name an address of this host.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import aeron
 
 
 def main() -> None:
-    """Replays the newest recording of the stream, or the one that is named, up to where it is recorded."""
+    """Replays the recording that --recording names, or the newest one of the stream, up to its recorded position."""
     arguments = _arguments()
     remote = {"control_channel": arguments.control, "response_channel": arguments.response} if arguments.control else {}
     with aeron.connect(arguments.dir) as client, aeron.connect_archive(client, **remote) as archive:
@@ -34,9 +35,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--channel", default="aeron:ipc", help="channel of the replay")
     parser.add_argument("--stream", type=int, default=1001, help="stream that was recorded")
     parser.add_argument("--replay-stream", type=int, default=1002, help="stream of the replay")
-    parser.add_argument("--recording", type=int, help="a recording (the newest one)")
-    parser.add_argument("--control", help="control channel of an archive elsewhere")
-    parser.add_argument("--response", help="channel of its responses: an address of this host, port 0")
+    parser.add_argument("--recording", type=int, help="recording id (default: the newest recording)")
+    parser.add_argument("--control", help="control channel of an archive on another host")
+    parser.add_argument("--response", help="channel of the archive's responses: an address of this host with port 0")
     return parser.parse_args()
 
 
