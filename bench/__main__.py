@@ -1,4 +1,4 @@
-"""`python -m bench [--quick] [PART|GROUP...]`: measures and prints. A full run writes `docs/performance.md`."""
+"""`python -m bench [--quick] [PART|GROUP...]`: measures and prints tables. A full run writes `docs/performance.md`."""
 
 import argparse
 import sys
@@ -28,9 +28,9 @@ def _arguments():
     names = [name for part in PARTS.values() for name in (part.name, *part.groups)]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="PART|GROUP", help=f"of: {', '.join(names)} (all)")
-    parser.add_argument("--quick", action="store_true", help="one short run of each, to see that everything works")
-    parser.add_argument("--runs", type=int, help="rounds of each group (those of the part)")
-    parser.add_argument("--seconds", type=float, help="time that a publisher sends (that of the part)")
+    parser.add_argument("--quick", action="store_true", help="one short run of each cell, to see that everything works")
+    parser.add_argument("--runs", type=int, help="number of rounds of each group (default: as in the part)")
+    parser.add_argument("--seconds", type=float, help="seconds for which a publisher sends (default: as in the part)")
     parser.add_argument("--programs", type=Path, help="directory with our driver and native program, built already")
     chosen = parser.parse_args()
     if unknown := set(chosen.names) - set(names):

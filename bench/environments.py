@@ -1,4 +1,4 @@
-"""Measured programs: our package and binaries as users get them, and each peer in an environment of its own."""
+"""Measured programs: our package and binaries as users get them, and the peers in a separate environment."""
 
 import functools
 import os
@@ -15,18 +15,18 @@ _BUILD_TIMEOUT_S = 1800
 PEERS = PROJECT / "bench" / "peers"
 
 programs = None
-"""Directory of our driver and native program if they are built already."""
+"""Directory with our driver and native program if they are built already, or `None`."""
 
 
 @functools.cache
 def peers():
-    """Python with the peers' packages."""
+    """Returns the path of a Python with the peers' packages."""
     return toolchain.environment("bench-peers", *PEER_PACKAGES)
 
 
 @functools.cache
 def ours():
-    """Python of the same version with our package as a release wheel."""
+    """Returns the path of a Python of the same version with our package, installed from a release wheel."""
     wheels = toolchain.CACHE / "bench-wheel"
     shutil.rmtree(wheels, ignore_errors=True)
     _run(sys.executable, "-m", "maturin", "build", "--release", "--quiet", "--out", wheels)
@@ -38,7 +38,7 @@ def ours():
 
 @functools.cache
 def native():
-    """Our client at native speed."""
+    """Returns the path of the program with our Rust client."""
     if programs:
         return programs / "aeron-bench"
     _run("cargo", "build", "--release", "--quiet", "-p", "aeron-bench")
@@ -47,7 +47,7 @@ def native():
 
 @functools.cache
 def aeronmd():
-    """Our driver as a program."""
+    """Returns the path of our driver."""
     if programs:
         return programs / "examples" / "aeronmd"
     return ours().parent / "aeronmd"
@@ -55,19 +55,19 @@ def aeronmd():
 
 @functools.cache
 def aeronarchive():
-    """Our archive as a program."""
+    """Returns the path of our archive."""
     return ours().parent / "aeronarchive"
 
 
 def java(main, classes=None):
-    """The command of a Java program on Aeron's jar, with the full JIT compiler, of which tests use only a part."""
+    """Returns the command of a Java program on Aeron's jar. It uses the full JIT compiler; tests use only a part."""
     command = [part for part in toolchain.java_command({}, main) if "TieredStopAtLevel" not in part]
     return tuple(command) if classes is None else (*command[:-2], f"{command[-2]}:{classes}", main)
 
 
 @functools.cache
 def java_lister():
-    """The Java program that lists recordings with the real client."""
+    """Returns the command of the Java program that lists recordings with the real client."""
     classes = toolchain.CACHE / "bench-java"
     _run("javac", "-cp", toolchain.jar(), "-d", classes, PEERS / "ListRecordings.java")
     return java("ListRecordings", classes)
@@ -75,7 +75,7 @@ def java_lister():
 
 @functools.cache
 def c_client():
-    """The C client at native speed, linked against the module of the wheel."""
+    """Returns the path of the program with the C client, linked against the module of the pyaeron wheel."""
     toolchain.wheel_python()
     program = toolchain.CACHE / "c_client"
     lenient = ("-Wl,--allow-shlib-undefined", "-Wl,--export-dynamic", "-Wl,-z,lazy")

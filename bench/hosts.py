@@ -1,4 +1,4 @@
-"""Hosts of processes: this one, or two connected hosts, which are network namespaces."""
+"""Hosts on which processes run: this host, or two connected hosts, which are network namespaces."""
 
 import os
 import socket
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Host:
-    """An address, and the prefix of a command that runs on the host."""
+    """A host: its address, and the prefix of a command that runs on it."""
 
     address: str
     place: tuple = ()
@@ -20,7 +20,7 @@ HERE = Host("localhost")
 
 @contextmanager
 def two_hosts():
-    """Two namespaces with a pair of veth devices between them; needs root."""
+    """Yields two namespaces that a pair of veth devices connects. Needs root."""
     names = [f"aeron-bench-{os.getpid()}-{side}" for side in "ab"]
     with ExitStack() as stack:
         for name in names:
@@ -35,14 +35,14 @@ def two_hosts():
 
 
 def free_port():
-    """A port that no UDP socket of this host uses now."""
+    """Returns a port that no UDP socket of this host uses now."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
 
 
 def free_tcp_ports(count):
-    """Different ports that no TCP socket of this host uses now."""
+    """Returns different ports that no TCP socket of this host uses now."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -1,4 +1,4 @@
-"""One measurement: starts a driver and the processes of a line, checks their results, and ends them."""
+"""Measurements: each starts a driver and the processes of a cell, checks their results, and ends them."""
 
 import json
 import os
@@ -31,12 +31,15 @@ _GRACE_S = 0.5
 
 
 class VoidError(Exception):
-    """A message was lost, duplicated or received in the wrong order."""
+    """The run does not count: messages are missing, duplicated or out of order, or the run took too long."""
 
 
 @contextmanager
 def running_driver(kind, settings, place=()):
-    """A directory, and the process of its driver; `None` for peers that need no driver."""
+    """Runs a driver. Yields its directory and its process.
+
+    If `kind` is `None`, no driver runs: the directory is empty, and the process is `None`.
+    """
     directory = Path("/dev/shm") / f"aeron-bench-{uuid.uuid4().hex[:12]}"
     if kind is None:
         directory.mkdir()
@@ -56,7 +59,7 @@ def running_driver(kind, settings, place=()):
 
 @contextmanager
 def started(command, directory, words, place=(), environment=None):
-    """A process in a role. It ends with the block."""
+    """Starts a process in the role `words[0]`. The process ends with the block."""
     with tempfile.TemporaryDirectory() as logs:
         full = (*place, *command, words[0], directory, *words[1:])
         variables = {**_quiet_environment(), **(environment or {})}
@@ -104,7 +107,7 @@ class OneWay:
 
 @dataclass
 class RoundTrip:
-    """Round-trip time, one message at a time, or round trips per second."""
+    """Round-trip time, one message at a time."""
 
     name: str
     command: tuple
@@ -126,7 +129,7 @@ class RoundTrip:
 
 @dataclass
 class BareMemory:
-    """Limit of this machine: copying into a log and clearing it, without messages. Shown without a goal."""
+    """Limit of this machine: copying bytes into memory as long as a log, and clearing it. Shown without a goal."""
 
     name: str
     command: tuple
@@ -140,7 +143,7 @@ class BareMemory:
 
 @dataclass
 class JavaSample:
-    """Aeron's own in-process sample, shown without a goal."""
+    """Aeron's own sample with publisher, subscriber and driver in one process. Shown without a goal."""
 
     name: str
     length: int
@@ -162,7 +165,7 @@ class JavaSample:
 
 
 def _java_rate(line):
-    """The rate in `Duration 1,000ms - 12,345 messages - 395,040 payload bytes`."""
+    """Returns the messages per second in `Duration 1,000ms - 12,345 messages - 395,040 payload bytes`."""
     numbers = [int("".join(filter(str.isdigit, part))) for part in line.split(" - ")]
     return numbers[1] / (numbers[0] / 1000)
 
@@ -188,7 +191,7 @@ class Idle:
 
 
 def usage(pid, seconds):
-    """CPU share of a core in that time, and resident memory, after the process has started up."""
+    """Waits until the process has settled, and returns its CPU share of a core in the given time and its memory."""
     time.sleep(_IDLE_SETTLE_S)
     before, start = cpu_seconds(pid), time.monotonic()
     time.sleep(max(seconds, 1))
@@ -197,7 +200,7 @@ def usage(pid, seconds):
 
 
 def cpu_seconds(pid):
-    """CPU time of all threads in nanoseconds. (The usual counter has ticks of 10 ms.)"""
+    """Returns the CPU seconds of all threads. The source is a counter in nanoseconds; the usual one counts 10 ms."""
     total = 0
     for task in (Path("/proc") / str(pid) / "task").iterdir():
         total += int((task / "schedstat").read_text().split()[0])
@@ -218,13 +221,13 @@ def expect_ready(process):
 
 
 def _after_ready(process, timeout_s):
-    """The report of a publisher, which may print before that it is connected."""
+    """Returns the report of a publisher. Some publishers print `ready` before it, when they are connected."""
     line = process.read(timeout_s)
     return process.read(timeout_s) if line.strip() == "ready" else line
 
 
 def machine():
-    """The machine of the measurement. At the start, the load of the last five minutes is that of other programs."""
+    """Describes the machine. The load is the average of the five minutes before the measurement, by other programs."""
     model = next(
         (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
         "unknown processor",

@@ -1,4 +1,4 @@
-"""The table: medians of ours and the peers', their ratio with its spread, and the goal."""
+"""Tables of the results: for each goal the medians of ours and of the best peer, their ratio and its spread."""
 
 import datetime
 import statistics
@@ -9,7 +9,7 @@ DOCUMENT = PROJECT / "docs" / "performance.md"
 
 
 def table(results):
-    """The lines of all goals, then all measured values."""
+    """Returns a table with a line for each goal, and a table of all measured values."""
     lines = [
         "| line | ours | peer | ratio of medians [of runs] | goal | |",
         "|---|---|---|---|---|---|",
@@ -61,7 +61,7 @@ def _figure(value, unit):
 
 
 def write(part, results):
-    """Writes the table of a part into the document, between its two marks."""
+    """Writes the tables of a part into the document, between the two marks of the part."""
     begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
     text = DOCUMENT.read_text()
     before, rest = text.split(begin)

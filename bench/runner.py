@@ -1,4 +1,4 @@
-"""Runs groups of lines, each cell of a group once per round, so that ours and the peers run under the same load."""
+"""Runs groups of cells. A round measures each cell of a group once, so ours and its peers run under the same load."""
 
 import sys
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _UNITS = {
 
 @dataclass
 class Goal:
-    """Goal of a line: a ratio to its best peer, or a limit if it has no peers."""
+    """Goal of a line: a limit for the ratio to the best peer, or for the value itself if the line has no peers."""
 
     text: str
     ours: str
@@ -31,13 +31,13 @@ class Goal:
 
     @property
     def sign(self):
-        """The best of several peers: the highest rate or the shortest time."""
+        """1 if the best peer has the highest value, such as a rate. -1 if it has the lowest, such as a time."""
         return 1 if self.at_least else -1
 
 
 @dataclass
 class Group:
-    """Cells that are measured interleaved."""
+    """Cells that are measured in turn, and the goals for them."""
 
     name: str
     cells: list
@@ -46,9 +46,10 @@ class Group:
 
 @dataclass
 class Part:
-    """Groups with a table of their own, the time for which their publishers send, and the rounds for a table.
+    """Groups with a common table, the seconds for which their publishers send, and the number of rounds.
 
-    `versions` names the measured peers with their versions, `missing` the programs that this machine lacks.
+    `versions` returns the measured peers with their versions. `missing` returns the programs that are missing on this
+    machine.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Results:
     versions: str
     machine: dict
     voids: list = field(default_factory=list)
-    """Cells that could not be measured, one entry per round."""
+    """Names of cells that could not be measured, one entry for each such round."""
     _values: dict = field(default_factory=dict)
 
     def add(self, cell, measured):
@@ -83,7 +84,7 @@ class Results:
         return all((name, goal.metric) in self._values for name in (goal.ours, *(goal.peers or ())))
 
     def figures(self):
-        """(name, metric, unit, values) of all measurements."""
+        """Yields name, metric, unit and values of all measurements."""
         for group in self.groups:
             for cell in group.cells:
                 for (name, metric), values in self._values.items():
@@ -105,7 +106,10 @@ def measure(results):
 
 
 def _measure_cell(results, cell, attempts=3):
-    """Repeats a run that has a loss or a process that does not respond. After three such runs the cell has no value."""
+    """Measures a cell. A run with a loss or without a response is repeated, at most three runs in all.
+
+    If no run succeeds, the cell has no value in this round.
+    """
     for _ in range(attempts):
         try:
             results.add(cell, cell.measure(results.seconds))

@@ -1,8 +1,9 @@
-"""`python -m bench.soak [--seconds N]`: UDP at full rate with 1 % loss for a long time, without leaks and losses.
+"""`python -m bench.soak [--seconds N]`: UDP at full rate with 1 % loss for a long time.
 
-The publisher and the subscriber have a driver of ours each. Both drivers lose 1 % of the received datagrams. The
-subscriber checks every message. Lines at intervals show the resources of each process. The soak fails if a resource
-grows after the first tenth of the time, or if resources remain after both clients have ended.
+Publisher and subscriber each have their own driver, of this project. Both drivers drop 1 % of the received datagrams.
+The subscriber checks every message. At intervals a line shows the resources of each process. The soak fails if a
+message is missing, if a resource grows after the first tenth of the time, or if resources remain after both clients
+have ended.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from interop.waiting import eventually
 DEFAULT_SECONDS = 1800
 _SAMPLES = 60
 _SHORTEST_INTERVAL_S = 2
-# Growth by the allocator itself. A leak of one byte per datagram would be far more.
+# Growth of memory that is allowed, because the allocator itself grows. A leak of one byte per datagram is far more.
 _RESIDENT_SLACK_MIB = 4
 _RELEASE_TIMEOUT_S = 30
 _NAKS_SENT, _RETRANSMITS, _ERRORS = 5, 11, 15
@@ -43,12 +44,12 @@ class Holding:
     def of(cls, pid):
         process = Path("/proc") / str(pid)
         status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
-        # Files in shared memory belong to the streams and are not counted.
+        # Only private memory counts: files in shared memory belong to the streams.
         resident = int(status["RssAnon"].split()[0]) / 1024
         return cls(resident, len(list((process / "fd").iterdir())), int(status["Threads"]))
 
     def grown_from(self, earlier):
-        """The resources that have grown more than allowed."""
+        """Yields a text for each resource that has grown more than allowed."""
         if self.resident_mib > earlier.resident_mib + _RESIDENT_SLACK_MIB:
             yield f"memory from {earlier.resident_mib:.0f} to {self.resident_mib:.0f} MiB"
         if self.descriptors > earlier.descriptors:
@@ -61,7 +62,7 @@ class Holding:
 
 
 class End:
-    """One driver with the client on it."""
+    """One side of the stream: a driver and its client."""
 
     def __init__(self, name, directory, driver):
         self.name, self.directory, self.processes = name, Path(directory), {f"{name} driver": driver.pid}
@@ -99,7 +100,7 @@ class SoakError(Exception):
 
 
 def soak(seconds):
-    """Runs one stream for this time. Returns the rate and the resources."""
+    """Runs one stream for this time, checks messages and resources, and prints a summary."""
     with ExitStack() as stack:
         ends = [End(name, *stack.enter_context(running_driver("ours", _LOSES))) for name in ("publisher", "subscriber")]
         sending, receiving = ends
@@ -132,7 +133,7 @@ def soak(seconds):
 
 
 def _watch(ends, seconds):
-    """Checks all processes until the time is over."""
+    """Prints and checks the resources of all processes until the time is over."""
     interval = max(_SHORTEST_INTERVAL_S, seconds / _SAMPLES)
     start, settled = time.monotonic(), None
     while (passed := time.monotonic() - start) < seconds - interval:
@@ -154,8 +155,8 @@ def _watch(ends, seconds):
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=DEFAULT_SECONDS, help=f"how long ({DEFAULT_SECONDS})")
-    parser.add_argument("--programs", type=Path, help="where our driver and native program were built already")
+    parser.add_argument("--seconds", type=float, default=DEFAULT_SECONDS, help=f"duration ({DEFAULT_SECONDS})")
+    parser.add_argument("--programs", type=Path, help="directory with our driver and native program, built already")
     chosen = parser.parse_args()
     env.programs = chosen.programs
     try:

@@ -1,7 +1,7 @@
 """Cost of single calls within one process: `pytest bench/test_calls.py`, or `make bench`.
 
-One thread is publisher and subscriber, so no call waits. Each round sends as many messages as the previous one has
-read."""
+One thread is publisher and subscriber. Before each round, the thread reads all messages and waits for room in the log,
+so no measured call meets back pressure."""
 
 import time
 
@@ -34,7 +34,7 @@ def make_room(publication, subscription):
 
 
 def sent_and_taken(benchmark, stream, send):
-    """Measures `send` of COUNT messages. They are read between the rounds."""
+    """Measures `send`, which sends COUNT messages. Between the rounds the subscriber reads them."""
     publication, subscription = stream
     benchmark.extra_info["messages"] = COUNT
     benchmark.pedantic(send, setup=lambda: make_room(publication, subscription), rounds=200, warmup_rounds=20)
@@ -75,7 +75,7 @@ def test_offer_batch_of_a_list(benchmark, stream):
 
 
 def filled_and_polled(benchmark, stream, poll):
-    """Measures `poll` over COUNT messages, which are sent between the rounds."""
+    """Measures `poll`, which reads COUNT messages. Between the rounds the publisher sends them."""
     publication, subscription = stream
     messages = [MESSAGE] * COUNT
     benchmark.extra_info["messages"] = COUNT

@@ -21,19 +21,19 @@ _SPARE_TIME_S = 15
 
 
 def unicast(receiving):
-    """Channels of the publisher and of the subscribers."""
+    """Returns the channel of the publisher, and the channels of the subscribers: here one."""
     channel = f"aeron:udp?endpoint={receiving.address}:{free_port()}"
     return channel, (channel,)
 
 
 def multicast(_):
-    """Subscribers that share the image of their driver."""
+    """Returns channels of one publisher and several subscribers, which share one image of their driver."""
     channel = f"aeron:udp?endpoint=224.10.9.7:{free_port()}|interface=localhost"
     return f"{channel}|fc=min", (channel,) * SUBSCRIBERS
 
 
 def several_destinations(_):
-    """Subscribers with their own sockets. The publisher waits for all of them."""
+    """Returns channels of one publisher and several subscribers with their own sockets. The publisher waits for all."""
     control = f"control=localhost:{free_port()}|control-mode=dynamic"
     subscribers = (f"aeron:udp?endpoint=localhost:{free_port()}|{control}" for _ in range(SUBSCRIBERS))
     return f"aeron:udp?{control}|fc=min,g:/{SUBSCRIBERS}", tuple(subscribers)
@@ -45,7 +45,7 @@ class UdpOneWay:
 
     name: str
     drivers: tuple
-    """Kind of both drivers, or the kinds for publisher and subscriber."""
+    """Kind of the one driver of both clients, or the kinds of the publisher's and of the subscriber's driver."""
     driver_settings: dict
     settings: dict = field(default_factory=dict)
     channels: Callable = unicast
@@ -73,7 +73,7 @@ class UdpOneWay:
             sent = json.loads(sender.read(seconds + _SPARE_TIME_S))
             got = json.loads(receiver.read(seconds + _SPARE_TIME_S))
             cpu = _used(ends) - before + sent["cpu"] + got["cpu"]
-            # The end of a stream takes the timeouts of the drivers. The measurement does not wait for it.
+            # The clients are killed, because an orderly end of the stream would take the timeouts of the drivers.
             sender.kill()
             receiver.kill()
         if got["faults"] or (got["received"], got["sum"]) != (sent["sent"], sent["sum"]):
@@ -113,7 +113,7 @@ class UdpRoundTrip:
 
 @dataclass
 class EmbeddedRoundTrip:
-    """Round trips between two processes with an embedded driver each."""
+    """Round-trip time between two processes that each have an embedded driver."""
 
     name: str
     command: Callable

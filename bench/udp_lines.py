@@ -7,7 +7,8 @@ from bench.udp import EmbeddedRoundTrip, UdpOneWay, UdpRoundTrip, multicast, sev
 _YIELDS = {
     f"AERON_{agent}_IDLE_STRATEGY": "yield" for agent in ("CONDUCTOR", "SENDER", "RECEIVER", "SHARED", "SHAREDNETWORK")
 }
-# The window is much smaller than a socket buffer minus the kernel's own share. Otherwise the C driver's rate collapses.
+# The receiver window must be much smaller than the part of a socket buffer that the kernel leaves for data. Otherwise
+# the C driver's rate collapses.
 TUNED = {
     **_YIELDS,
     "AERON_THREADING_MODE": "DEDICATED",
@@ -45,7 +46,7 @@ def _one_way(name, drivers, driver_settings, size, **more):
 
 
 def _both(what, driver_settings, size, **more):
-    """Our driver and the C driver with equal settings."""
+    """Returns a cell with our driver and a cell with the C driver, with equal settings."""
     return [
         _one_way(f"{who}, {what}, {size}", (kind,), driver_settings, size, **more)
         for who, kind in (("ours", "ours"), ("C driver", "c"))

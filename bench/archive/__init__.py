@@ -1,1 +1,1 @@
-"""Benchmarks of the archive: ours and the real Java archive, both on our driver, with the same client."""
+"""Benchmarks of our archive and the real Java archive. Both run on our driver, in most cases with the same client."""

@@ -1,4 +1,4 @@
-"""Archives with many recordings or without any: start, listing, and idle cost."""
+"""Archives with many recordings or without any: time of start and listing, and resources without work."""
 
 import atexit
 import functools
@@ -32,7 +32,7 @@ _LISTINGS = 6
 
 
 def _count(seconds):
-    """Number of recordings for a short run that only shows that all parts work."""
+    """Returns the number of recordings. A short run, which only shows that all parts work, has fewer."""
     return MANY if seconds >= _FULL_S else _FEW
 
 
@@ -71,12 +71,12 @@ class ManyRecordings:
 
 @functools.cache
 def many_recordings(parent, count, is_stopped):
-    """The directory, made once and deleted at the end of this process."""
+    """Returns the directory for these arguments. It is made once, and deleted at the end of this process."""
     return ManyRecordings(parent, count, is_stopped)
 
 
 def _record_one(directory, is_stopped):
-    """Makes recording 0 of three messages in an archive. The archive then ends, or is killed while it records."""
+    """Makes recording 0 with three messages in an archive. Then the archive ends, or is killed while it records."""
     with ExitStack() as stack:
         driver, _ = stack.enter_context(running_driver("ours", SHARED))
         archive = stack.enter_context(running_archive("ours", driver, directory, **_SEGMENT))
@@ -95,7 +95,7 @@ def _record_one(directory, is_stopped):
 
 
 def _copies(catalog, count):
-    """A catalog of recordings 0 to `count` - 1. All other fields are those of recording 0."""
+    """Returns a catalog of the recordings 0 to `count` - 1. All fields except the id are those of recording 0."""
     length = _HEADER + int.from_bytes(catalog[_HEADER : _HEADER + 4], "little")
     entries = np.tile(np.frombuffer(catalog[_HEADER : _HEADER + length], np.uint8), (count, 1))
     entries[:, _ID_AT : _ID_AT + 8] = np.arange(count, dtype="<i8").view(np.uint8).reshape(count, 8)
@@ -106,7 +106,10 @@ def _copies(catalog, count):
 
 @dataclass
 class Start:
-    """Time from the start of the process until its mark file says that it is ready, minus the time of our driver."""
+    """Time from the start of the archive's process until the mark file says that the archive is ready.
+
+    The metric `over driver` is this time minus the start time of our driver.
+    """
 
     name: str
     kind: str
@@ -147,7 +150,7 @@ def _driver_start_ms():
 
 @dataclass
 class List:
-    """All recordings of a large archive, listed by the real client, or by ours to an Arrow table."""
+    """Time to list all recordings of a large archive, by the real client, or by our client to an Arrow table."""
 
     name: str
     kind: str
@@ -170,7 +173,7 @@ class List:
                 process.kill()
         if any(listing["count"] != count for listing in listings):
             raise AssertionError(f"{self.name}: {count} recordings, listed {listings}")
-        # The first one is the client's warm-up.
+        # The first listing warms up the client, and does not count.
         return {"listing": statistics.median(listing["ms"] for listing in listings[1:])}
 
     def _command(self, driver, count):
@@ -203,7 +206,7 @@ class IdleArchive:
 
 @dataclass
 class StreamsAtRest:
-    """An archive with a connected client and a recording that waits for messages."""
+    """CPU share and memory of an archive with a connected client and a recording that waits for messages."""
 
     name: str
     kind: str

@@ -11,7 +11,7 @@ _CORE = "% of a core"
 
 
 def _pair(make, what, **settings):
-    """The same line for ours and for the real archive."""
+    """Returns the same cell for our archive and for the real one."""
     return make(f"ours, {what}", "ours", **settings), make(f"Java archive, {what}", "java", **settings)
 
 

@@ -1,4 +1,4 @@
-"""An archive as a separate process on a driver, the real one or ours, with the same settings."""
+"""An archive as a separate process on a driver: the real archive or ours, with the same settings."""
 
 import mmap
 import os
@@ -26,7 +26,7 @@ _STOP_S = 20
 
 @contextmanager
 def new_directory(parent="/dev/shm"):
-    """The path of a directory that does not exist yet, and is deleted after the block."""
+    """Yields the path of a directory that does not exist yet. The directory is deleted after the block."""
     path = Path(parent) / f"aeron-bench-archive-{uuid.uuid4().hex[:12]}"
     try:
         yield path
@@ -35,7 +35,7 @@ def new_directory(parent="/dev/shm"):
 
 
 class ArchiveProcess:
-    """A running archive. `start_s` is the time from its start until its mark file said that it is ready."""
+    """A running archive. `start_s` is the time until its mark file said that the archive was ready, in seconds."""
 
     def __init__(self, kind, driver_directory, directory, log, **settings):
         self.directory = Path(directory)
@@ -82,7 +82,7 @@ class ArchiveProcess:
         self.process.kill()
 
     def end(self):
-        """Ends the archive in any state."""
+        """Ends the archive if it still runs."""
         if self.process.exit_code is None:
             with suppress(AssertionError):
                 self.process.terminate(_STOP_S)
@@ -90,7 +90,7 @@ class ArchiveProcess:
 
 @contextmanager
 def running_archive(kind, driver_directory, directory, **settings):
-    """An archive in a directory. The directory is not deleted."""
+    """Runs an archive in a directory. The archive ends after the block, and the directory remains."""
     with tempfile.TemporaryDirectory() as logs:
         archive = ArchiveProcess(kind, driver_directory, directory, Path(logs) / "archive.txt", **settings)
         try:

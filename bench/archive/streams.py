@@ -13,7 +13,7 @@ from bench.archive.server import new_directory, running_archive
 from bench.hosts import free_port
 from bench.measure import SPARE_TIME_S, VoidError, cpu_seconds, expect_ready, running_driver, started, words_of
 
-# Terms of 16 MiB for all channels. The window over UDP fits the socket buffers.
+# All channels have terms of 16 MiB. The receiver window fits into the socket buffers.
 DRIVER = {
     "AERON_THREADING_MODE": "SHARED",
     "AERON_IPC_TERM_BUFFER_LENGTH": "16m",
@@ -28,13 +28,14 @@ _IPC = "aeron:ipc"
 _RECORDING_POSITION_TYPE = 100
 _SAMPLE_S = 0.001
 _WARM_UP_S = 0.4
-# On disk: less than a tenth of the free memory, above which the kernel by default begins to write to the disk.
+# Longest recording on a disk, in seconds. Its bytes stay below a tenth of the free memory. Above that share the kernel
+# by default begins to write to the disk.
 _DISK_S = 0.8
 
 
 @dataclass
 class Rig:
-    """An archive on a driver, and our client on both."""
+    """A driver, an archive on it, and our clients of both."""
 
     driver: str
     archive: object
@@ -47,7 +48,7 @@ class Rig:
 
 @contextmanager
 def rig(kind, parent="/dev/shm", **settings):
-    """Our driver, an archive of the given kind in a directory below `parent`, and our client."""
+    """Runs our driver and an archive of the given kind in a directory below `parent`, and connects our clients."""
     with ExitStack() as stack:
         driver, _ = stack.enter_context(running_driver("ours", DRIVER))
         directory = stack.enter_context(new_directory(parent))
@@ -59,7 +60,7 @@ def rig(kind, parent="/dev/shm", **settings):
 
 @dataclass
 class Transfer:
-    """One side of a stream: messages per second, bytes of log, and CPU seconds of the archive."""
+    """The recording or the replay of a stream: messages per second, bytes of log, and CPU seconds of the archive."""
 
     rate: float
     bytes: int
@@ -75,7 +76,7 @@ class Transfer:
 class RecordAndReplay:
     """Records a stream at full rate, then replays it. The receiver of the replay checks the messages.
 
-    A shorter stream is recorded and replayed before, so that the Java archive compiles its code.
+    Before the measurement, a shorter stream is recorded and replayed, so that the Java archive compiles its code.
     """
 
     name: str
@@ -128,7 +129,7 @@ class RecordedStream:
 
 
 def record(stand, channel, length, seconds):
-    """Records a stream that is published at full rate for some time."""
+    """Records a stream that is published at full rate for `seconds`."""
     words = words_of({"channel": channel, "length": length, "seconds": seconds, "idle": "yield"})
     source = "LOCAL" if channel == _IPC else "REMOTE"
     subscription = stand.control.start_recording(channel, STREAM, source=source)
@@ -158,7 +159,7 @@ class PositionCounter:
 
 
 def _active_recording(stand):
-    """The id of the only active recording, and its counter."""
+    """Waits for the only active recording. Returns its id and the counter of its position."""
     reader, deadline = stand.client.counters_reader, time.monotonic() + SPARE_TIME_S
     while time.monotonic() < deadline:
         for counter in reader.snapshot():
@@ -169,7 +170,7 @@ def _active_recording(stand):
 
 
 class Samples:
-    """A position that a thread reads every millisecond."""
+    """Samples of a position, which a thread takes every millisecond."""
 
     def __init__(self, position):
         self._position, self._points = position, []
@@ -193,7 +194,7 @@ class Samples:
             time.sleep(_SAMPLE_S)
 
     def span(self):
-        """Seconds and bytes from the first position above 0 to the last one."""
+        """Returns seconds and bytes from the first position above 0 to the last position."""
         points = [point for point in self._points if point[1] > 0]
         first, last = points[0], next(point for point in points if point[1] == points[-1][1])
         if last[0] <= first[0]:
@@ -208,7 +209,7 @@ class Samples:
 
 @dataclass
 class Files:
-    """The limit of the file system: blocks are written to new files and read, counted as messages of this length."""
+    """The limit of the file system: blocks are written to new files and read. Rates count messages of this length."""
 
     name: str
     length: int
@@ -218,7 +219,7 @@ class Files:
     def measure(self, seconds):
         framed = (self.length + 32 + 31) // 32 * 32
         with new_directory(self.parent) as directory:
-            # About the number of bytes that an archive records in that time.
+            # About as many bytes as an archive records in this time.
             words = words_of({"bytes": int(min(max(seconds, 0.1), _DISK_S) * (1 << 30))})
             with started((env.native(),), str(directory), ["files", *words]) as process:
                 found = json.loads(process.read(SPARE_TIME_S))
@@ -250,7 +251,7 @@ class Recorded:
 
 @dataclass
 class PythonRead:
-    """A recording that Python reads in batches: by a `replay`, or from the `files` with the same batch code."""
+    """Rate at which Python reads a recording in batches: by a `replay`, or directly from the segment `files`."""
 
     name: str
     how: str

@@ -1,6 +1,9 @@
 import io.aeron.archive.client.AeronArchive;
 
-/** Lists all recordings of an archive some times with the real client, and prints for each listing its milliseconds and its length. */
+/**
+ * Lists all recordings of an archive with the real client, several times.
+ * Prints the duration in milliseconds and the number of recordings of each listing.
+ */
 public final class ListRecordings
 {
     public static void main(final String[] args)

@@ -1,4 +1,4 @@
-"""Lists all recordings of an archive several times with our client, as an Arrow table."""
+"""Lists all recordings of an archive as an Arrow table with our client, several times."""
 
 import json
 import sys

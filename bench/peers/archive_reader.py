@@ -1,4 +1,4 @@
-"""Reads a recording in batches from Python: by a replay, or from the segment files with the same batch code."""
+"""Reads a recording in batches from Python: by a replay, or directly from the segment files, with the same check."""
 
 import glob
 import os
@@ -14,7 +14,7 @@ BLOCK = 1 << 20
 
 
 class Check:
-    """Sequence and sum of a stream of the native publisher, which never restarts its numbers."""
+    """Checks the sequence and adds up the values of the native publisher's records, whose numbers never start again."""
 
     def __init__(self, length):
         self._type = record_type(length)

@@ -1,8 +1,9 @@
 /* The real C client at native speed: c_client ROLE DIRECTORY name=value..., one process per role.
  *
- * It has the same roles, loops, messages (record.rs) and output as bench/native: keep them alike. The pyaeron wheel comes
- * without headers, so the functions of its C library are declared here. The library also needs the addresses of thirteen
- * Python objects, which are not used without an interpreter.
+ * The roles pub, sub, ping and pong have the same loops and messages (record.rs) as in bench/native. If you change one
+ * of the two programs, change the other too. The pyaeron wheel comes without headers, so the functions of its C library
+ * are declared here. The library also needs the addresses of thirteen Python objects, but does not use them without an
+ * interpreter.
  */
 
 #include <inttypes.h>
@@ -76,7 +77,7 @@ static struct
     bool assemble, concurrent, invokes;
 } arguments = { "aeron:ipc", NULL, "offer", 32, 256, 2.0, false, false, false };
 
-/* The driver of this process, if its loop runs one. */
+/* The embedded driver, which the loops of this process run. NULL if the driver runs in another process. */
 static driver_t *driver;
 static driver_context_t *driver_context;
 
@@ -124,7 +125,7 @@ static void take(void *clientd, const uint8_t *buffer, size_t length, void *head
     check->sum = (int64_t)((uint64_t)check->sum + (uint64_t)value);
 }
 
-/* One iteration without work. */
+/* Pauses after an iteration without work, or runs the embedded driver and the client. */
 static inline void spend_turn(client_t *client)
 {
     if (NULL == driver)
@@ -179,7 +180,7 @@ static bool is_connected(publication_t *publication)
         aeron_publication_is_connected(publication) : aeron_exclusive_publication_is_connected(publication);
 }
 
-/* One loop for each way of sending, written like an application. */
+/* Each way of sending has its own loop, as an application would write it. */
 #define SEND_WHILE_TIME_LASTS(SEND)                                                                                    \
     for (const double deadline = now() + arguments.seconds; number % CLOCK_INTERVAL != 0 || now() < deadline; number++) \
     {                                                                                                                  \

@@ -1,4 +1,4 @@
-"""`iceoryx2` slices: loaned memory, written once and read as views, without drops."""
+"""`iceoryx2` slices: loaned memory that is written once and read as views. The publisher waits instead of dropping."""
 
 import ctypes
 import os
@@ -14,7 +14,7 @@ iox.set_log_level(iox.LogLevel.Error)
 
 
 def open_service(arguments):
-    """The node, and the service named after the directory."""
+    """Returns a node, and the service named after the directory."""
     node = iox.NodeBuilder.new().create(iox.ServiceType.Ipc)
     name = iox.ServiceName.new(os.path.basename(arguments.directory))
     builder = node.service_builder(name).publish_subscribe(iox.Slice[ctypes.c_uint8])

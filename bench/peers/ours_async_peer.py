@@ -1,4 +1,4 @@
-"""Our package in coroutines: a stream, and one request and response at a time. `how=uvloop` selects that loop."""
+"""Our package in coroutines: a stream, and one request and response at a time. `how=uvloop` selects uvloop's loop."""
 
 import asyncio
 import time
@@ -54,14 +54,14 @@ async def pong(arguments):
             for request in batch:
                 await publication.offer_async(request)
                 if request == end:
-                    # Closing at once could lose the response.
+                    # If the client closed at once, the last response could be lost.
                     while publication.is_connected:
                         await asyncio.sleep(0.01)
                     return
 
 
 def on_loop(role):
-    """Runs a coroutine on the loop of the line."""
+    """Returns a function that runs the coroutine `role` on uvloop's loop if `how=uvloop`, or else on asyncio's."""
 
     def start(arguments):
         if arguments.how == "uvloop":

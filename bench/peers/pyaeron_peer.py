@@ -1,4 +1,4 @@
-"""`pyaeron`, the package that a user would choose today, with the C driver."""
+"""`pyaeron`, a Python package around Aeron's C client, with the C driver."""
 
 import os
 import time

@@ -1,7 +1,7 @@
 """Content of messages from Python, and the check of received messages. All Python peers use this module.
 
-Records are in a ring that is made once, so that making them costs no time in the measurement. Record n has the number n
-modulo the ring's size, and a value. The receiver checks whole batches with numpy. The last message has the number -1.
+Records are made once, before the measurement, and sent again and again as a ring. Record n has the number n modulo the
+ring's size, and a value. The receiver checks whole batches with numpy. The last message has the number -1.
 """
 
 import json
@@ -15,7 +15,7 @@ END = -1
 
 
 class Arguments:
-    """`ROLE DIRECTORY name=value...`"""
+    """The command line: `ROLE DIRECTORY name=value...`."""
 
     def __init__(self, words):
         self.role, self.directory = words[1:3]
@@ -31,13 +31,13 @@ class Arguments:
 
 
 def record_type(length):
-    """A record: number, value, and padding bytes."""
+    """Returns the numpy type of a record: number, value, and padding bytes."""
     fields = [("number", "<i8"), ("value", "<i8")]
     return np.dtype(fields + ([("rest", f"V{length - 16}")] if length > 16 else []))
 
 
 def ring(length):
-    """All records, as a structured array."""
+    """Returns all records of the ring as a structured array."""
     records = np.zeros(RING, record_type(length))
     records["number"] = np.arange(RING)
     records["value"] = (records["number"] * 7) ^ 0x55
@@ -45,12 +45,12 @@ def ring(length):
 
 
 def ring_of_bytes(length):
-    """All records, each as `bytes`."""
+    """Returns all records of the ring, each as `bytes`."""
     return [row.tobytes() for row in ring(length)]
 
 
 def last(length):
-    """The record that ends a stream."""
+    """Returns the record that ends a stream."""
     record = np.zeros(1, record_type(length))
     record["number"] = END
     return record
@@ -101,14 +101,14 @@ class Check:
 
 
 def report_sent(sent):
-    """The publisher's report, with the sum that the receiver must find."""
+    """Prints the publisher's report, with the sum that the receiver must find."""
     whole, rest = divmod(sent, RING)
     values = (np.arange(RING) * 7) ^ 0x55
     say(sent=sent, sum=whole * int(values.sum()) + int(values[:rest].sum()))
 
 
 def report_times(times):
-    """Percentiles of round trips, in nanoseconds."""
+    """Prints percentiles of round trips, in nanoseconds."""
     times = np.sort(np.asarray(times))
     share = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
     say(count=len(times), **{name: int(times[int((len(times) - 1) * at)]) for name, at in share.items()})

@@ -1,4 +1,4 @@
-"""`zmq.asyncio`: a stream into a coroutine, and one request and response at a time. `how=uvloop` selects that loop."""
+"""`zmq.asyncio`: a stream into a coroutine, and one request and response at a time. `how=uvloop` selects uvloop."""
 
 import asyncio
 import time
@@ -52,7 +52,7 @@ async def pong(arguments):
 
 
 def on_loop(role):
-    """Runs a coroutine on the loop of the line."""
+    """Returns a function that runs the coroutine `role` on uvloop's loop if `how=uvloop`, or else on asyncio's."""
 
     def start(arguments):
         if arguments.how == "uvloop":

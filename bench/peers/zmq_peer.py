@@ -11,7 +11,7 @@ _QUEUE_BYTES = 64 * 1024 * 1024
 
 
 def socket(arguments, kind):
-    """A socket with a queue limited by bytes, as for other peers, or by messages if the arguments have `queue`."""
+    """Returns a socket. Its queue holds `queue` messages, or 64 MiB of messages if no `queue` is given."""
     it = zmq.Context.instance().socket(kind)
     packed = PACKED if arguments.how == "packed" else 1
     it.set_hwm(arguments.queue or max(1, _QUEUE_BYTES // (arguments.length * packed)))
@@ -23,7 +23,7 @@ def address(arguments):
 
 
 def messages(arguments):
-    """A ring of messages, and the number of records in each."""
+    """Returns a ring of messages, and the number of records in each message."""
     if arguments.how != "packed":
         return ring_of_bytes(arguments.length), 1
     records = ring(arguments.length)
@@ -44,7 +44,8 @@ def publish(arguments):
         sent += len(cycle) * records
     send(last(arguments.length).tobytes())
     report_sent(sent)
-    # When a connection ends, messages that the receiver has not read are lost.
+    # The process waits until the benchmark ends it. If it closed the connection now, messages that the receiver has not
+    # read would be lost.
     sys.stdin.read()
 
 

@@ -1,4 +1,5 @@
-"""Benchmarks of `format("aeron")` against peers that only pass prepared data to Spark, or only count.
+"""Benchmarks of `format("aeron")` against peers that only pass prepared data to Spark, or only count rows.
 
-One session in local mode. The first two runs of every case do not count. All rows of a case are counted and checked.
+All cases use one session in local mode. The first two runs of most cases are warm-up and do not count. A run fails if
+rows that were published, read or written are missing.
 """

@@ -2,8 +2,8 @@
 
 `DIRECTORY CHANNEL STREAM ROWS PARTITIONS FORM MODULUS`
 
-Row n of N has the number n modulo MODULUS. Each partition has an equal range in order. Rows of several partitions
-interleave.
+Row n has the number n modulo MODULUS. Each partition has an equal range of the rows, in order. Rows of different
+partitions may interleave. At the end the process prints the number of received rows and of faults.
 """
 
 import sys
@@ -48,7 +48,7 @@ def typed_numbers(batch):
 
 
 def text_numbers(batch):
-    """Each message begins with sixteen digits."""
+    """Returns the number of each message, which is its first sixteen digits."""
     digits = np.frombuffer(batch.payload, np.uint8).reshape(len(batch), -1)[:, :_DIGITS]
     return (digits - 48) @ _POWERS
 

@@ -1,4 +1,4 @@
-"""Content of messages: a ring of records that is made once, before the measurement."""
+"""Content of messages: records that are made once, before the measurement, and sent again and again as a ring."""
 
 import json
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 
 RING = 4096
 BATCH_ROWS, BATCH_BYTES = 4096, 1 << 20
-"""Limits of our source's record batches: rows and bytes. The first one that is reached applies."""
+"""Limits of a record batch of our source: rows and bytes. A batch ends at the limit that it reaches first."""
 
 TYPED_TYPE = np.dtype(
     [
@@ -31,7 +31,7 @@ _START_NS = 1_700_000_000_000_000_000
 
 @dataclass(frozen=True)
 class Kind:
-    """Messages of one length, and the approximate number of them that Spark reads per second."""
+    """Messages of one length. `rate` is roughly the number of them that Spark reads per second."""
 
     name: str
     length: int
@@ -41,12 +41,12 @@ class Kind:
     """Options of `format("aeron")`, by name."""
 
     def rows(self, seconds):
-        """Number of messages for a run of this many seconds, rounded up to whole rings for two partitions."""
+        """Returns the number of messages for a run of `seconds`: whole rings, divisible between two partitions."""
         return 2 * RING * max(1, round(self.rate * seconds / (2 * RING)))
 
     @property
     def columns(self):
-        """Columns of the content, without the headers of Aeron."""
+        """The columns with content, without the columns that come from Aeron's frame headers."""
         names = [field.split()[0] for field in self.schema.split(", ")]
         return names if self is TYPED else ["value"]
 
@@ -55,7 +55,7 @@ class Kind:
         return min(BATCH_ROWS, BATCH_BYTES // self.length)
 
     def messages(self):
-        """The ring in a form for `offer_batch`."""
+        """Returns the ring in a form that `offer_batch` takes."""
         if self is JSON:
             names = TYPED_TYPE.names
             return [json.dumps(dict(zip(names, row.item(), strict=True))).encode() for row in typed_ring()]
@@ -71,19 +71,19 @@ KINDS = (SMALL, LARGE, TYPED)
 
 
 def byte_ring(length):
-    """Each record begins with its number."""
+    """Returns a ring of records. Each record begins with its number."""
     records = np.zeros(RING, [("number", "<i8"), ("rest", f"V{length - 8}")])
     records["number"] = np.arange(RING)
     return records
 
 
 def as_bytes(kind):
-    """The ring as single messages, for peers that cannot use arrays."""
+    """Returns the ring as separate messages, for peers that cannot use arrays."""
     return [message if isinstance(message, bytes) else message.tobytes() for message in kind.messages()]
 
 
 def typed_ring():
-    """Market data of generated trades."""
+    """Returns a ring of generated trades."""
     records = np.zeros(RING, TYPED_TYPE)
     number = np.arange(RING)
     records["ts"] = _START_NS + number * 1_000_000

@@ -28,22 +28,22 @@ from bench.spark.source import (
 )
 
 ROWS = 1_000_000
-"""Rows for a run of one second, the same for both. Kafka's source needs several seconds for them."""
+"""Rows for a run of one second, the same for both sources. Kafka's source needs several seconds for them."""
 SETTLE_S = 3
-"""A query needs this time to settle. Earlier messages do not count for the latency."""
+"""Seconds until a query has settled. The latency of earlier messages does not count."""
 STEADY_SECONDS = 8
-"""Time in which messages count for the latency, in a run of one second."""
+"""Seconds of messages whose latency counts, in a run of one second."""
 _TIMEOUT_S = 120
 _STAMP = struct.Struct("<q")
 
 
 def summed(by_process):
-    """CPU time of each process, and the sum."""
+    """Returns the CPU time of each process, and their sum as `cost`."""
     return {"cost": sum(by_process.values()), **by_process}
 
 
 def subscribed(topic, reader):
-    """A topic from its beginning, read by a stream or a batch."""
+    """Returns a frame of a topic from its beginning. `reader` is that of a stream or of a batch."""
     options = {"kafka.bootstrap.servers": broker().address, "subscribe": topic, "startingOffsets": "earliest"}
     return reader.format("kafka").options(**options).load()
 
@@ -57,7 +57,7 @@ def _sender(python, role, address, *words):
 
 
 class AeronDrain(Drain):
-    """Our source with the number of rows of Kafka's, and the CPU time of all processes."""
+    """Our source with as many rows as Kafka's source, and the CPU time of all processes."""
 
     def once(self, seconds):
         measured = super().once(seconds * ROWS / self.kind.rate)
@@ -85,7 +85,7 @@ class KafkaDrain(Case):
             return {"rate": rate, **summed(costs(before, rows, broker=broker().pid))}
 
     def _filled(self, rows):
-        """The name of a topic. Its messages were compared with the sent ones."""
+        """Fills a topic, compares its messages with the sent ones by count and checksum, and returns its name."""
         from pyspark.sql import functions as F
 
         topic = f"drained-{uuid.uuid4().hex[:12]}"
@@ -102,7 +102,7 @@ class KafkaDrain(Case):
 
 
 class Arrivals:
-    """Time of sending of each message, and the latency until `foreachBatch` received it."""
+    """For each message the time when it was sent, and the latency until `foreachBatch` received it."""
 
     def __init__(self):
         self._stamps_and_delays = []
@@ -116,7 +116,7 @@ class Arrivals:
         self._stamps_and_delays += [(stamp, now - stamp) for stamp in stamps]
 
     def percentiles(self):
-        """Latencies in milliseconds of messages that were sent after the query had settled."""
+        """Returns percentiles of the latency in milliseconds. Only messages after the query has settled count."""
         settled = min(stamp for stamp, _ in self._stamps_and_delays) + SETTLE_S * 1_000_000_000
         delays = [delay / 1e6 for stamp, delay in self._stamps_and_delays if stamp >= settled]
         return {"p50": statistics.median(delays), "p99": statistics.quantiles(delays, n=100)[98]}
@@ -124,7 +124,7 @@ class Arrivals:
 
 @dataclass
 class _Latency(Case):
-    """Messages at a steady rate from another process, read in batches without pause."""
+    """Latency of messages that another process sends at a steady rate. The query runs its batches without pause."""
 
     _is_warm = True
 

@@ -1,4 +1,4 @@
-"""One Kafka broker with its controller in the same process, and Spark's source for it; logs are in memory."""
+"""One Kafka broker with its controller in the same process and its logs in memory, and Spark's source for Kafka."""
 
 import atexit
 import functools
@@ -17,7 +17,7 @@ from interop import toolchain
 from interop.processes import Process
 
 SPARK = "4.2"
-"""The newest Spark with a source for Kafka."""
+"""The newest version of Spark that has a source for Kafka."""
 BROKER = "org.apache.kafka:kafka_2.13:3.9.1"
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK}.0"
 CLIENT = "confluent-kafka==2.16.1"
@@ -28,7 +28,7 @@ _SPARK_HAS = ("org.apache.hadoop:*", "org.scala-lang:*", "org.slf4j:*", "org.apa
 _START_TIMEOUT_S = 60
 # The options of Kafka's own start script.
 _JVM = ("-server", "-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
-# The broker must end with the benchmark, also if the benchmark is killed.
+# The kernel kills the broker when the benchmark ends, even if the benchmark is killed.
 _WITH_PARENT = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
 _WARNINGS_TO_STDERR = """\
 log4j.rootLogger=WARN, stderr
@@ -49,7 +49,7 @@ class Broker:
 
 
 def missing():
-    """The reason why this machine or this PySpark cannot run the lines with Kafka; `None` if it can."""
+    """Returns the reason why this machine or this PySpark cannot run the lines with Kafka, or `None` if it can."""
     if not _connector_exists():
         return (
             f"Spark's source for Kafka exists for PySpark {SPARK}, and this is {metadata.version('pyspark')}: "
@@ -65,7 +65,7 @@ def missing():
 
 
 def connector_jars():
-    """The jars of Spark's source for Kafka. Empty if it does not exist for this PySpark."""
+    """Returns the jars of Spark's source for Kafka. The list is empty if no source exists for this PySpark."""
     if not _connector_exists():
         return []
     return toolchain.libraries("kafka-connector", CONNECTOR, without=_SPARK_HAS)
@@ -77,13 +77,13 @@ def _connector_exists():
 
 @functools.cache
 def client():
-    """Python with a client of Kafka."""
+    """Returns the path of a Python with a Kafka client."""
     return toolchain.environment("bench-kafka", CLIENT, "numpy")
 
 
 @functools.cache
 def broker():
-    """The one broker; it ends with the process."""
+    """Starts the broker at the first call, and returns it. The broker ends with this process."""
     kept = ExitStack()
     atexit.register(kept.close)
     return kept.enter_context(_running_broker())
@@ -109,7 +109,7 @@ def _running_broker():
 
 
 def broker_settings(port, controller_port, logs):
-    """A server.properties of one node that is broker and controller, with defaults for all other settings."""
+    """Returns the server.properties of a node that is broker and controller. Other settings have their defaults."""
     settings = {
         "process.roles": "broker,controller",
         "node.id": 1,

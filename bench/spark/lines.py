@@ -1,4 +1,4 @@
-"""The measurements with Spark and their goals."""
+"""The lines with Spark and their goals."""
 
 import tempfile
 
@@ -31,7 +31,7 @@ def _goal(text, ours, peer, at_least):
 
 
 def _source(kind):
-    """Compares reading a backlog and recordings with prepared rows, and recording with reading a backlog."""
+    """Compares the source and the batch read with prepared rows, and the recording rate with the source's rate."""
     cells, goals = [], []
     for partitions in (1, 2):
         what = f"{kind.name}, {partitions} partition{'s' * (partitions > 1)}"

@@ -1,6 +1,6 @@
-"""Peers as Spark's data sources: prepared record batches, writers that only count, and hand-written code.
+"""Peers as Spark data sources: prepared record batches, writers that only count, and hand-written code.
 
-Workers import this module. The data of a reader is made once for each task.
+Workers import this module. A reader makes its data once for each task.
 """
 
 import itertools
@@ -34,13 +34,13 @@ KINDS = {kind.name: kind for kind in (*content.KINDS, content.PLAIN)}
 
 @dataclass
 class Share(InputPartition):
-    """A number of rows."""
+    """A partition: its number of rows."""
 
     rows: int
 
 
 class Prebuilt(DataSource):
-    """`rows` of a `kind` in `partitions` equal parts, `perTrigger` rows per trigger."""
+    """Prepared rows. Options: number of `rows`, their `kind`, number of equal `partitions`, rows `perTrigger`."""
 
     @classmethod
     def name(cls):
@@ -92,7 +92,7 @@ class PrebuiltStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def ring_of(kind, schema):
-    """The ring as record batches of our source's size, with header columns of the same widths."""
+    """Returns the ring as record batches as long as those of our source, with header columns of the same types."""
     arrow, messages = to_arrow_schema(schema, timezone="UTC"), kind.messages()
     ends = range(kind.batch_rows, content.RING + 1, kind.batch_rows)
     return [_batch_of(messages[end - kind.batch_rows : end], arrow) for end in ends]
@@ -111,7 +111,7 @@ def _batch_of(messages, schema):
 
 
 def repeated(ring, rows):
-    """Repeats the record batches until they have this many rows."""
+    """Yields the record batches again and again until they have `rows` rows."""
     for batch in itertools.cycle(ring):
         if rows <= len(batch):
             break
@@ -130,7 +130,7 @@ class Count(WriterCommitMessage):
 
 
 class Counting(DataSource):
-    """Counts rows of record batches."""
+    """A sink that only counts the rows of record batches."""
 
     @classmethod
     def name(cls):
@@ -163,7 +163,7 @@ class CountingStreamWriter(DataSourceStreamArrowWriter):
 
 
 class ByHand(DataSource):
-    """A loop over `recv` of pyzmq that yields tuples: `rows` from the socket at `address`."""
+    """A source that yields a tuple for each `recv` of pyzmq. Options: number of `rows`, `address` of the socket."""
 
     @classmethod
     def name(cls):
@@ -198,7 +198,7 @@ class ByHandReader(DataSourceReader):
 
 
 def offer_rows(directory, channel, stream_id):
-    """A function for `foreachPartition`: one `offer` for each row's value."""
+    """Returns a function for `foreachPartition` that makes one `offer` for the value of each row."""
 
     def send(rows):
         import os
@@ -216,7 +216,7 @@ def offer_rows(directory, channel, stream_id):
 
 
 def send_rows(address):
-    """A function for `foreachPartition`: one `send` of pyzmq for each row's value."""
+    """Returns a function for `foreachPartition` that makes one `send` of pyzmq for the value of each row."""
 
     def send(rows):
         import zmq
@@ -234,7 +234,10 @@ def send_rows(address):
 
 
 class Timed(AeronDataSource):
-    """Our source. It writes the nanoseconds in its hooks for each trigger to the file `times`, as lines of JSON."""
+    """Our source with a clock. For each call of a hook, the reader appends a line of JSON to the file `times`.
+
+    The line has the name of the hook and its duration in nanoseconds.
+    """
 
     def __init__(self, options):
         self._times = options.pop("times")

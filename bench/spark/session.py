@@ -1,4 +1,4 @@
-"""The session, the directories of a case, and the resources of its processes."""
+"""The Spark session of all cases, the directories of a case, and the CPU time of its processes."""
 
 import atexit
 import functools
@@ -20,7 +20,7 @@ from interop import toolchain
 from interop.drivers import Driver
 
 NO_LIMIT = 2**31 - 1
-"""Value of `spark.sql.execution.arrow.maxBytesPerBatch`: with a lower one the JVM measures every written row."""
+"""Value of `spark.sql.execution.arrow.maxBytesPerBatch`. With a lower value the JVM measures every written row."""
 BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 DEFAULT_BYTES_PER_BATCH = 64 * 1024 * 1024
 
@@ -38,19 +38,19 @@ SETTINGS = {
 
 @functools.cache
 def session():
-    """The session with the peers' formats. It ends with the process."""
+    """Returns the session, in which the peers' formats are registered. The session ends with the process."""
     from pyspark.sql import SparkSession
 
     import aeron.spark
     from bench.spark import peers
 
-    # Workers run this Python and import the peers.
+    # Workers run the same Python, and must be able to import the peers.
     os.environ["PYTHONPATH"] = os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("aeron bench")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    with suppress(toolchain.Unavailable):  # without Maven, only the lines with Kafka cannot be measured
+    with suppress(toolchain.Unavailable):  # without Maven, only the lines with Kafka are not measured
         if jars := kafka_broker.connector_jars():
             builder = builder.config("spark.jars", ",".join(map(str, jars)))
     spark = builder.getOrCreate()
@@ -63,7 +63,7 @@ def session():
 
 
 def versions(packages=("pyspark", "pyarrow", "pyzmq")):
-    """The versions of Spark, Python and Java."""
+    """Returns the versions of the given packages and of Java."""
     java = next(check.found for check in _checks() if check.what == "Java")
     return (
         *(f"{name}=={metadata.version(name)}" for name in packages),
@@ -72,7 +72,7 @@ def versions(packages=("pyspark", "pyarrow", "pyzmq")):
 
 
 def missing():
-    """The programs that Spark lacks on this machine, and their source."""
+    """Returns the programs that are missing for Spark on this machine, each with the remedy. Empty if none is."""
     return "; ".join(f"{check.what}: {check.found}; {check.remedy}" for check in _checks() if not check.ok)
 
 
@@ -84,14 +84,14 @@ def _checks():
 
 @contextmanager
 def place(parent="/dev/shm"):
-    """A directory that is deleted after the block."""
+    """Yields a directory that is deleted after the block."""
     with tempfile.TemporaryDirectory(prefix="aeron-bench-spark-", dir=parent) as path:
         yield Path(path)
 
 
 @contextmanager
 def media_driver():
-    """Our driver in a separate process: directory and process."""
+    """Runs our driver in a separate process. Yields its directory and its process."""
     directory = Path("/dev/shm") / f"aeron-bench-{uuid.uuid4().hex[:12]}"
     program = Path(sys.executable).parent / "aeronmd"
     with tempfile.TemporaryDirectory() as logs:
@@ -104,7 +104,10 @@ def media_driver():
 
 
 def used(**others):
-    """CPU seconds so far of the JVM and its Python processes, also dead ones, and of `others` by process id."""
+    """Returns the CPU seconds so far of the JVM, of its Python processes and of `others`, which are process ids.
+
+    Python processes that have ended count too.
+    """
     jvm = psutil.Process(session().sparkContext._gateway.proc.pid)
     own, python = jvm.cpu_times(), 0.0
     for child in jvm.children(recursive=True):
@@ -115,7 +118,7 @@ def used(**others):
 
 
 def source_process():
-    """The Python process of the only running query."""
+    """Returns the Python process of the source in the only running query."""
     jvm = psutil.Process(session().sparkContext._gateway.proc.pid)
     [found] = [child for child in jvm.children() if any("streaming_source_runner" in word for word in child.cmdline())]
     return found

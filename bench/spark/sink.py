@@ -27,7 +27,7 @@ SINK_STREAM = 1002
 
 
 def numbered(kind, rows, partitions):
-    """Rows with their numbers, made in the JVM."""
+    """Returns rows with consecutive numbers, which the JVM makes."""
     from pyspark.sql import functions as F
 
     ids = session().range(0, rows, 1, partitions)
@@ -48,7 +48,7 @@ def numbered(kind, rows, partitions):
 
 @contextmanager
 def subscriber(directory, kind, rows, partitions=1, modulus=None):
-    """The process that checks the written rows. Leaving the block waits for all rows."""
+    """Runs the process that checks the written rows. The end of the block waits for all rows."""
     typed = "typed" if kind is content.TYPED else "text"
     command = [sys.executable, "-m", "bench.spark.consumer", directory, CHANNEL, SINK_STREAM]
     command += [rows, partitions, typed, modulus or rows]
@@ -58,7 +58,7 @@ def subscriber(directory, kind, rows, partitions=1, modulus=None):
 
 @contextmanager
 def checked(command, expected):
-    """A process that prints `ready`, and at the end must print the expected line."""
+    """Runs a process that prints `ready`. At the end of the block it must print the expected line."""
     with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline().strip() == "ready"
@@ -71,7 +71,7 @@ def checked(command, expected):
 
 @contextmanager
 def bytes_per_batch(limit):
-    """Changes a setting of the session for a block."""
+    """Sets `maxBytesPerBatch` of the session for the duration of a block."""
     session().conf.set(BYTES_PER_BATCH, limit)
     try:
         yield
@@ -80,21 +80,21 @@ def bytes_per_batch(limit):
 
 
 def timed_write(action, rows):
-    """Wall time of an action."""
+    """Runs an action. Returns its rows per second of wall time, and its CPU costs."""
     before, start = used(), time.perf_counter()
     action()
     return {"rate": rows / (time.perf_counter() - start), **costs(before, rows)}
 
 
 def to_aeron(writer, kind, directory):
-    """Our sink with the options of these messages."""
+    """Returns a writer of our sink with the options of these messages."""
     options = {"channel": CHANNEL, "streamId": str(SINK_STREAM), "aeron.dir": directory, **dict(kind.options)}
     return writer.format("aeron").options(**options)
 
 
 @dataclass
 class Sink(Case):
-    """`df.write` to a subscriber."""
+    """Our sink in `df.write`, with a subscriber that checks the rows."""
 
     name: str
     kind: content.Kind
@@ -114,7 +114,7 @@ class Sink(Case):
 
 @dataclass
 class CountingSink(Case):
-    """An Arrow writer that counts."""
+    """The same rows to an Arrow writer that only counts."""
 
     name: str
     kind: content.Kind
@@ -131,7 +131,7 @@ class CountingSink(Case):
 
 @contextmanager
 def by_offer(kind, rows):
-    """One `offer` for each row, to our subscriber."""
+    """Yields a function that makes one `offer` for each row. Our subscriber checks the rows."""
     from bench.spark import peers
 
     with media_driver() as (directory, _), subscriber(directory, kind, rows):
@@ -140,7 +140,7 @@ def by_offer(kind, rows):
 
 @contextmanager
 def by_zmq(kind, rows):
-    """One `send` of pyzmq for each row, to a socket that counts."""
+    """Yields a function that makes one `send` of pyzmq for each row. The receiver checks their order."""
     from bench.spark import peers
 
     with place() as path:
@@ -152,7 +152,7 @@ def by_zmq(kind, rows):
 
 @dataclass
 class EachRow(Case):
-    """`foreachPartition` with hand-written code."""
+    """`foreachPartition` with one call for each row, in the given way."""
 
     name: str
     way: Callable
@@ -188,7 +188,7 @@ class Round(Case):
 
 @dataclass
 class PrebuiltRound(Case):
-    """Prepared rows, to a writer that counts."""
+    """A stream of prepared rows to a writer that only counts."""
 
     name: str
     kind: content.Kind

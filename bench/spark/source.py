@@ -22,14 +22,14 @@ CHANNEL = "aeron:ipc?term-length=16m"
 STREAM = 1001
 WARM_UPS = 2
 FULL_SECONDS = 1.0
-"""A shorter run only shows that all parts work, and needs no warm-up."""
+"""Duration from which a run needs a warm-up. A shorter run only shows that all parts work."""
 _TIMEOUT_S = 600
 _SUBSCRIBER_POSITION = 4
 _NEVER = "1 hour"
 
 
 class Case:
-    """Warm-up runs of a case, which do not count. The first one also checks the content."""
+    """Base of the cases. Before the first full run of a case there are warm-up runs, which do not count."""
 
     unit = "rows/s"
     _is_warm = False
@@ -42,12 +42,15 @@ class Case:
         return self.once(seconds)
 
 
-# ---- a query on its way ----------------------------------------------------------------------------------------------
+# ---- queries and backlogs --------------------------------------------------------------------------------------------
 
 
 @dataclass
 class Recorded:
-    """A directory with a driver, a query that has recorded messages, and the duration of that."""
+    """Messages that a query has recorded. Queries that read prepared rows use only `path`.
+
+    `path` has the query's checkpoint and archives, `directory` is the driver's, `seconds` is the time of the recording.
+    """
 
     path: object
     directory: str
@@ -56,19 +59,19 @@ class Recorded:
 
 
 def stream(kind, recorded, source="aeron", **options):
-    """A stream of our source."""
+    """Returns a streaming frame of our source."""
     reader = session().readStream.format(source).option("channel", CHANNEL).option("streamId", str(STREAM))
     reader = reader.option("aeron.dir", recorded.directory).option("archiveDir", str(recorded.path / "archives"))
     return reader.options(maxRetainedBytes="4g", **dict(kind.options), **options).load()
 
 
 def into_nothing(frame):
-    """A writer that drops all rows."""
+    """Returns a writer that drops all rows."""
     return frame.writeStream.format("noop")
 
 
 def started_query(writer, recorded, **trigger):
-    """A query that reads the available rows and ends. With another trigger it continues."""
+    """Starts a query. Without `trigger`, the query reads the available rows and ends."""
     checkpoint = str(recorded.path / "checkpoint")
     return writer.option("checkpointLocation", checkpoint).trigger(**(trigger or {"availableNow": True})).start()
 
@@ -87,7 +90,7 @@ def recorded_backlog(kind, rows, parent="/dev/shm"):
 
 
 def publish(client, publication, kind, rows):
-    """Offers the ring until `rows` are published, and waits until they are recorded. Returns the seconds of both."""
+    """Offers the ring until `rows` are published, and waits until they are recorded. Returns the seconds until then."""
     messages, start, sent = kind.messages(), time.perf_counter(), 0
     while sent < rows:
         first = sent % len(messages)
@@ -104,13 +107,13 @@ def publish(client, publication, kind, rows):
 
 
 def _least_position(client):
-    """The lowest position of the subscribers of the stream. The recorder moves its position after it has written."""
+    """Returns the lowest subscriber position of the stream. The recorder moves its position after it has written."""
     positions = (each for each in client.counters_reader if each.type_id == _SUBSCRIBER_POSITION)
     return min((each.value for each in positions if stream_key(each).stream_id == STREAM), default=0)
 
 
 def batches(query):
-    """The progress of the batches with rows of a query that has ended."""
+    """Waits for the end of a query. Returns the progress entries of its batches that have rows."""
     if not query.awaitTermination(_TIMEOUT_S):
         query.stop()
         raise VoidError(f"the query did not end within {_TIMEOUT_S} s")
@@ -118,26 +121,26 @@ def batches(query):
 
 
 def rate_of(rows, progress):
-    """Rows per second of the batches with rows, which must have exactly this many rows."""
+    """Returns the rows per second of the given batches. Together they must have exactly `rows` rows."""
     if (counted := sum(batch["numInputRows"] for batch in progress)) != rows:
         raise VoidError(f"{rows} rows were published, {counted} were read")
     return rows / sum(batch["durationMs"]["triggerExecution"] for batch in progress) * 1e3
 
 
 def costs(before, rows, **others):
-    """CPU seconds per million rows, by process. `others` are the process ids of `used`."""
+    """Returns the CPU seconds per million rows since `before`, by process. `others` are further process ids."""
     return {name: (now - before[name]) / rows * 1e6 for name, now in used(**others).items()}
 
 
 def hashed(frame, kind):
-    """Count and checksum of the content, as one row."""
+    """Returns count and checksum of the content as one row."""
     from pyspark.sql import functions as F
 
     return frame.agg(F.count("*"), F.sum(F.xxhash64(*kind.columns) % (1 << 31))).first()
 
 
 def prebuilt(kind, rows, partitions, **options):
-    """Options of the reader that yields prepared rows."""
+    """Returns the options of the reader of prepared rows."""
     return {"kind": kind.name, "rows": str(rows), "partitions": str(partitions), **options}
 
 
@@ -165,8 +168,7 @@ class Drain(Case):
             return {"rate": rate, **costs(before, rows, driver=recorded.driver.pid)}
 
     def _check(self, recorded, rows):
-        """Checks by count and checksum that the recorded messages are the published ones. A batch query reads the
-        archive."""
+        """Checks by count and checksum that the recorded messages are the published ones. A batch query reads them."""
         if self.kind.name in {kind.name for kind in content.KINDS}:
             expected = session().read.format("prebuilt").options(**prebuilt(self.kind, rows, 2)).load()
             found = archived(self.kind, recorded, 2)
@@ -178,7 +180,7 @@ class Drain(Case):
 
 @dataclass
 class PrebuiltDrain(Case):
-    """The same rows, prepared."""
+    """Reads a stream of as many prepared rows, and drops them."""
 
     name: str
     kind: content.Kind
@@ -211,14 +213,14 @@ class Recording(Case):
 
 
 def archived(kind, recorded, partitions):
-    """The recordings of the stopped query."""
+    """Returns a batch frame of the recordings of the stopped query."""
     reader = session().read.format("aeron").option("archiveDir", str(recorded.path / "archives"))
     return reader.options(minPartitions=str(partitions), **dict(kind.options)).load()
 
 
 @dataclass
 class BatchRead(Case):
-    """A recording that is made once, and read by `archiveDir` in each run."""
+    """Reads a recording as a batch with the option `archiveDir`. The recording is made once."""
 
     name: str
     kind: content.Kind
@@ -234,7 +236,7 @@ class BatchRead(Case):
 
 @dataclass
 class PrebuiltRead(Case):
-    """The same rows, prepared."""
+    """Reads as many prepared rows as a batch."""
 
     name: str
     kind: content.Kind
@@ -248,12 +250,12 @@ class PrebuiltRead(Case):
 
 @dataclass
 class ByHand(Case):
-    """One `recv` of pyzmq and one tuple for each row."""
+    """Reads with hand-written code: one `recv` of pyzmq and one tuple for each row."""
 
     name: str
     kind: content.Kind
     share: float = 0.1
-    """Share of the rows of the other peers: all rows would take too long."""
+    """Share of the rows that other cases read, because all rows would take too long."""
 
     def once(self, seconds):
         rows = self.kind.rows(seconds * self.share)
@@ -268,7 +270,10 @@ class ByHand(Case):
 
 
 def timed_read(frame, rows):
-    """Wall time of reading without output. An observation in the same query checks the number of rows."""
+    """Reads a frame without output. Returns rows per second of wall time, and CPU costs.
+
+    An observation in the same query checks the number of rows.
+    """
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
@@ -307,7 +312,7 @@ class Trigger(Case):
 
 @dataclass
 class PrebuiltTrigger(Case):
-    """The same with prepared rows."""
+    """Batches of 100 prepared rows: time of the whole trigger."""
 
     name: str
     unit: str = "ms"
@@ -325,17 +330,20 @@ class PrebuiltTrigger(Case):
 
 
 def triggers(seconds):
-    """Number of batches of a run."""
+    """Returns the number of batches of a run."""
     return max(5, round(50 * seconds))
 
 
 def trigger_p50(progress):
-    """Milliseconds of each batch without the first, which takes longer to plan."""
+    """Returns the median milliseconds of a batch. The first batch, which takes longer to plan, does not count."""
     return statistics.median(batch["durationMs"]["triggerExecution"] for batch in progress[1:])
 
 
 def hooks_p50(hooks):
-    """Milliseconds of `latestOffset` and `partitions` together, without the first batch, which opens the archive."""
+    """Returns the median milliseconds of `latestOffset` and `partitions` together.
+
+    The first call of each, which opens the archive, and the last call do not count.
+    """
     medians = [
         statistics.median([ns for name, ns in hooks if name == hook][1:-1]) for hook in ("latestOffset", "partitions")
     ]
@@ -347,14 +355,14 @@ def hooks_p50(hooks):
 
 @dataclass
 class Live(Case):
-    """A publisher at full rate in another process, on the same cores."""
+    """Reads a live stream that another process publishes at full rate on the same cores."""
 
     _is_warm = True
 
     name: str
     kind: content.Kind
     times: float = 30.0
-    """Time of a run, as in other cases."""
+    """Factor for the duration of a run, compared with other cases."""
 
     def once(self, seconds):
         publisher = (sys.executable, "-u", PEERS / "ours_peer.py")
@@ -375,7 +383,7 @@ class Live(Case):
 
 @dataclass
 class IdleQuery(Case):
-    """A query without a publisher."""
+    """CPU shares of a query without a publisher."""
 
     name: str
     unit: str = "% of a core"
@@ -394,7 +402,10 @@ class IdleQuery(Case):
 
 @dataclass
 class Memory(Case):
-    """Memory growth of the source process after 10^8 messages, without pages of files."""
+    """Memory growth of the source process during 10^8 messages. Pages of files do not count.
+
+    A run of less than one second has fewer messages.
+    """
 
     _is_warm = True
 

@@ -1,4 +1,7 @@
-"""The other end of a pyzmq peer, as a process: `push|pull ADDRESS ROWS LENGTH`. The receiver checks the order."""
+"""The sender or receiver for a pyzmq peer in Spark, as a process: `push|pull ADDRESS ROWS LENGTH`.
+
+The receiver checks the order of the messages, and prints the number of faults.
+"""
 
 import sys
 

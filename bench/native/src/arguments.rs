@@ -2,21 +2,21 @@
 
 use std::path::PathBuf;
 
-/// Task of a process.
+/// The command line of a process.
 pub struct Arguments {
     pub role: String,
     pub directory: PathBuf,
     /// Channel of messages. A subscriber may have several, separated by spaces, and has a subscription to each.
     pub channel: String,
-    /// Channel for responses of round trips, if it differs.
+    /// Channel for the responses of round trips. The default is `channel`.
     pub reply: String,
     /// Length of each message in bytes, at least [`crate::record::MIN_LENGTH`].
     pub length: usize,
     /// Length of the longest message in bytes, if lengths vary.
     pub max_length: usize,
-    /// Duration of sending, or of measuring round trips.
+    /// Duration of sending, or of measuring round trips, in seconds.
     pub seconds: f64,
-    /// Warm-up of the subscriber before it measures, so that all pages of the logs exist.
+    /// Seconds for which a subscriber receives before it measures, so that all pages of the logs exist.
     pub warmup: f64,
     /// Term length in bytes for roles without a channel.
     pub term_length: usize,
@@ -32,7 +32,7 @@ pub struct Arguments {
     pub batch: usize,
     /// Idle strategy: `spin`, `yield` or `backoff`.
     pub idle: String,
-    /// Driver of this process: `invoked` by its loop, or on `threads`. Empty for a driver in another process.
+    /// Embedded driver: `invoked` by the loop of the process, or on `threads`. Empty for a driver in another process.
     pub driver: String,
 }
 

@@ -1,8 +1,8 @@
-//! The limit of the machine's memory: one thread copies messages into a ring as long as a log, and the other one clears
-//! the ring after it.
+//! The limit of the machine's memory: one thread copies messages into a ring as long as a log, and another thread
+//! clears the ring after the copies.
 //!
-//! No frame is published or read. So no publisher of any library can be faster with a log of this length and with these
-//! windows.
+//! A publisher of any library must copy the same bytes, and do more work. So none can be faster with a log of this
+//! length and with these windows.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::arguments::Arguments;
 const HEADER_LENGTH: usize = 32;
 const TERMS: u64 = 3;
 
-/// Positions of the two sides, each in a cache line of its own.
+/// Positions of the two threads, each in its own cache line.
 #[derive(Default)]
 struct Positions {
     written: Line,
@@ -32,7 +32,7 @@ pub fn copy(arguments: &Arguments) {
     let term_length = arguments.term_length as u64;
     let ring = SharedBuffer::heap((TERMS * term_length) as usize);
     ring.fill_zero(0, ring.len());
-    // The window of a publisher ahead of its slowest subscriber, and the step in which the driver moves the limit.
+    // As in a driver: a publisher may be half a term ahead, and the limit moves in steps of an eighth of that window.
     let window = term_length / 2;
     let positions = Positions::default();
     std::thread::scope(|scope| {

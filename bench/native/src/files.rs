@@ -1,6 +1,6 @@
-//! The limit of the machine's file system: one thread writes blocks to new files, and reads them.
+//! The limit of the machine's file system: one thread writes blocks to new files, and then reads the files.
 //!
-//! No archive can record faster to new files.
+//! An archive writes the same bytes, and does more work. So none can record faster to new files.
 
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};
@@ -11,9 +11,9 @@ use std::time::Instant;
 use crate::arguments::Arguments;
 use crate::one_way::cpu_seconds;
 
-/// Length of each file: that of an archive's segments.
+/// Length of each file in bytes: that of a segment file of an archive.
 const FILE_LENGTH: usize = 128 << 20;
-/// Length of each write and read: the longest of an archive with default settings.
+/// Length of each write and read in bytes: the longest one of an archive with default settings.
 const BLOCK_LENGTH: usize = 1 << 20;
 
 /// Writes and reads `arguments.bytes` in a new directory. Prints both rates in bytes per second, and both CPU times in

@@ -1,12 +1,13 @@
 //! Our client at native speed: `aeron-bench ROLE DIRECTORY name=value...`, one process per role.
 //!
-//! * `pub` sends numbered records for a time, and `sub` checks and sums them.
-//! * `ping` measures round trips, and `pong` returns its messages.
+//! * `pub` sends numbered records for a time, and `sub` checks the records and sums their values.
+//! * `ping` measures round trips, and `pong` sends the messages of `ping` back.
 //! * `recorded` measures the time until an archive has recorded a message.
 //! * `bare` measures the memory, and `files` the file system, without another process.
 //!
-//! Each prints one line of JSON. Before it, a receiving role prints `ready` when it can receive, and `pub` when it is
-//! connected. `peers/c_client.c` does the same with the C client: keep the loops alike.
+//! Each role prints one line of JSON at its end. `sub` and `pong` print `ready` when they can receive. `pub` prints
+//! `ready` when it is connected, and `recorded` when its stream is recorded. `peers/c_client.c` has the roles `pub`, `sub`,
+//! `ping` and `pong` with the C client. If you change a loop here, change the loop there too.
 
 #![forbid(unsafe_code)]
 

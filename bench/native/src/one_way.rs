@@ -11,7 +11,7 @@ use crate::arguments::Arguments;
 use crate::record::{self, Check};
 use crate::turns::Turns;
 
-/// Stream of the messages.
+/// Stream id of the messages.
 pub const STREAM_ID: i32 = 1001;
 /// Number of messages between two reads of the clock.
 const CLOCK_INTERVAL: i64 = 1024;
@@ -66,7 +66,7 @@ fn send_messages(
     number
 }
 
-/// Messages of random lengths with a uniform distribution.
+/// Sends messages whose random lengths have a uniform distribution.
 fn send_mixed(publication: &ExclusivePublication, arguments: &Arguments, turns: &mut Turns) -> i64 {
     let mut writer = writer(publication);
     let lengths = lengths(arguments.length, arguments.max_length);
@@ -82,7 +82,7 @@ fn send_mixed(publication: &ExclusivePublication, arguments: &Arguments, turns: 
     number
 }
 
-/// Random lengths, the same for every driver and run.
+/// Returns random lengths, which are the same in every run.
 fn lengths(least: usize, most: usize) -> Vec<usize> {
     let mut state: u32 = 1;
     let mut next = || {
@@ -143,7 +143,7 @@ fn writer(publication: &ExclusivePublication) -> ExclusiveWriter<'_> {
     publication.writer().expect("only this thread writes")
 }
 
-/// Receives until the end of the stream, from each channel.
+/// Receives from each channel until the end of its stream. Prints counts, sums and the rate after the warm-up.
 pub fn subscribe(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> {
     let subscriptions = arguments
         .channel
@@ -197,7 +197,7 @@ pub fn subscribe(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> 
     Ok(())
 }
 
-/// CPU time of this process on all cores.
+/// Returns the CPU time of this process on all cores, in seconds.
 pub fn cpu_seconds() -> f64 {
     nanoseconds(ClockId::ProcessCPUTime) as f64 * 1e-9
 }

@@ -1,4 +1,5 @@
-//! The content of messages: a number, and a value derived from it. A receiver detects loss and sums the values.
+//! The content of messages: a number, and a value derived from the number. A receiver checks the sequence of the
+//! numbers and sums the values.
 
 use aeron_client::Fragment;
 
@@ -20,7 +21,7 @@ fn value(number: i64) -> i64 {
     number.wrapping_mul(7) ^ 0x55
 }
 
-/// Check of received messages: every number must follow the previous one.
+/// Check of received messages: each number must follow the previous number.
 #[derive(Default)]
 pub struct Check {
     next: i64,
@@ -56,7 +57,7 @@ impl Check {
     }
 }
 
-/// The sum of the column over the first `count` messages, for the publisher's report.
+/// Returns the sum of the values of the first `count` messages, for the publisher's report.
 pub fn sum(count: i64) -> i64 {
     (0..count).fold(0, |sum: i64, number| sum.wrapping_add(value(number)))
 }

@@ -10,15 +10,17 @@ use crate::one_way::STREAM_ID;
 use crate::record;
 use crate::turns::Turns;
 
-/// Type of the counters of recordings.
+/// Type id of the counter with the position of a recording.
 const RECORDING_POSITION_TYPE_ID: i32 = 100;
-/// Offset of the session id in their keys.
+/// Offset of the session id in the key of that counter.
 const SESSION_ID_OFFSET: usize = 8;
 const INTERVAL: Duration = Duration::from_micros(500);
 const WAIT: Duration = Duration::from_secs(30);
 
-/// Offers 2,000 messages per second for the given time. Prints percentiles of the times until each was recorded, in
-/// nanoseconds, without the first tenth.
+/// Offers 2,000 messages per second for the given time, and waits until each message is recorded.
+///
+/// Prints percentiles of the times from offer to recording, in nanoseconds. The first tenth of the messages does not
+/// count.
 pub fn measure(turns: &mut Turns, arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let publication = turns
         .aeron()
@@ -57,7 +59,7 @@ pub fn measure(turns: &mut Turns, arguments: &Arguments) -> Result<(), Box<dyn E
     Ok(())
 }
 
-/// The position counter of the recording of a session, which the archive adds after it has seen the image.
+/// Waits for the position counter of a session's recording. The archive adds the counter after it has the image.
 fn recorded_position(
     aeron: &Aeron,
     session_id: i32,

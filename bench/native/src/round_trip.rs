@@ -1,4 +1,4 @@
-//! Round trips of one message at a time.
+//! Round trips, with one message at a time.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use crate::turns::Turns;
 
 const PING_STREAM_ID: i32 = 1002;
 const PONG_STREAM_ID: i32 = 1003;
-/// Limit for the number of stored round trips.
+/// Maximum number of measured round trips, because each time is kept in memory.
 const MAX_COUNT: usize = 50_000_000;
 
-/// Measures round trips for the given time. Prints percentiles in nanoseconds, without the first tenth.
+/// Measures round trips for the given time. Prints percentiles in nanoseconds. The first tenth does not count.
 pub fn ping(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> {
     let aeron = turns.aeron();
     let subscription = aeron.add_subscription(&arguments.reply, PONG_STREAM_ID)?;
@@ -61,7 +61,7 @@ pub fn ping(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns every message until the one that ends the stream.
+/// Sends each received message back, until the message that ends the stream.
 pub fn pong(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> {
     let aeron = turns.aeron();
     let subscription = aeron.add_subscription(&arguments.channel, PING_STREAM_ID)?;

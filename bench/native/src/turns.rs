@@ -1,4 +1,4 @@
-//! The work of a process between two attempts: it idles, and in mode INVOKER it runs driver and client itself.
+//! The work between two attempts of a loop: idling, or running driver and client if the driver is in mode INVOKER.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex};
@@ -15,12 +15,12 @@ pub struct Turns {
     idle: Box<dyn IdleStrategy>,
     invoked: Option<Arc<Mutex<MediaDriver>>>,
     aeron: Aeron,
-    /// Driver on its own threads, closed after the client.
+    /// An embedded driver on its own threads. It is declared after the client, so that it is dropped after the client.
     _driver: Option<MediaDriver>,
 }
 
 impl Turns {
-    /// Connects to the driver of the directory. Starts the driver before, if this process runs it.
+    /// Connects to the driver of the directory. Starts that driver first if this process embeds it.
     pub fn begin(arguments: &Arguments) -> Result<Self, Box<dyn Error>> {
         let mut client = Context {
             aeron_dir: arguments.directory.clone(),
@@ -74,7 +74,7 @@ impl Turns {
         }
     }
 
-    /// Tries until it succeeds.
+    /// Calls `attempt` until it returns a value, and returns that value. Idles between two attempts.
     #[inline]
     pub fn until<T>(&mut self, mut attempt: impl FnMut() -> Option<T>) -> T {
         match attempt() {
@@ -95,7 +95,7 @@ impl Turns {
     }
 }
 
-/// The arrangement of a driver embedded by the Python package, changed by the environment.
+/// Returns the settings of the embedded driver: the defaults, changed by the environment.
 fn embedded(arguments: &Arguments, threading_mode: ThreadingMode) -> aeron_driver::Context {
     let mut context = aeron_driver::Context {
         threading_mode,
