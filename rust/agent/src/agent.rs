@@ -10,7 +10,7 @@ pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
 /// Work that one thread at a time does in a loop.
 ///
 /// The loop calls [`on_start`](Agent::on_start) once, then [`do_work`](Agent::do_work) repeatedly, then
-/// [`on_close`](Agent::on_close) once, all on the same thread.
+/// [`on_close`](Agent::on_close) once, all on the same thread. An agent that never started is only closed.
 pub trait Agent: Send {
     /// Called once before the first duty cycle. If it fails, only `on_close` follows, without a duty cycle.
     fn on_start(&mut self) -> Result<(), AgentError> {
@@ -73,7 +73,7 @@ impl AgentError {
     }
 }
 
-/// The agent panicked. The panic is reported before it continues in the caller of the loop.
+/// The agent panicked. A runner reports this error, and then the panic continues in the caller of the loop.
 #[derive(Debug, thiserror::Error)]
 #[error("{role_name} panicked: {message}")]
 pub struct Panicked {

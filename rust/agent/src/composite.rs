@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::agent::{Agent, AgentError};
 
-/// Runs a fixed list of agents one after the other, as one agent. Its name consists of the names of the agents, such as
-/// `[a,b]`, unless another name is set.
+/// Runs a fixed list of agents one after the other, as one agent. The name of the composite consists of the names of
+/// the agents, such as `[a,b]`, unless another name is set.
 ///
 /// If an agent fails, its error ends the duty cycle. The next duty cycle continues **after** this agent. So an agent
 /// that always fails cannot starve the later ones.
@@ -125,6 +125,7 @@ mod tests {
         assert_eq!(journal.lines(), ["a work", "b work"]);
     }
 
+    /// The duty cycle after a failure begins with the agent after the failed one.
     #[test]
     fn goes_on_after_the_agent_that_failed_03_119() {
         let journal = Journal::default();

@@ -1,9 +1,9 @@
-//! Measures the duration of duty cycles, and detects those that are too long.
+//! Measures the duration of duty cycles, and detects duty cycles that are too long.
 
 /// Measures the time from one duty cycle to the next, and compares it with a threshold.
 ///
-/// It has no counters: the owner records the results of [`measure`](DutyCycleTracker::measure) (the longest cycle, and
-/// the number of cycles that were too long).
+/// The tracker has no counters: its owner records the results of [`measure`](DutyCycleTracker::measure) (the longest
+/// cycle, and the number of cycles that were too long).
 #[derive(Debug, Clone)]
 pub struct DutyCycleTracker {
     last_update_ns: i64,

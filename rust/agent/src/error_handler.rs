@@ -2,7 +2,8 @@
 
 use crate::agent::AgentError;
 
-/// Called with each error of a loop, whether the loop continues or ends. Runs on the thread of the loop.
+/// Called with each error of an agent, whether its loop continues or ends. Only a duty cycle that was interrupted is
+/// not reported. Runs on the thread that starts, runs or closes the agent.
 pub trait ErrorHandler: Send + Sync {
     /// Handles an error. Must not panic.
     fn on_error(&self, error: &AgentError);

@@ -140,7 +140,8 @@ pub fn overlay(
     }
 }
 
-/// The name of the environment variable does not follow from the name of this property; it does for all others.
+/// The one setting whose environment variable does not follow from the name of its property: the name that would
+/// follow, and the variable that Aeron uses.
 const IRREGULAR: (&str, &str) = (
     "AERON_NAME_RESOLVER_THRESHOLD",
     "AERON_DRIVER_NAME_RESOLVER_THRESHOLD",

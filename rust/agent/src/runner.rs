@@ -83,15 +83,15 @@ impl AgentRunner {
     /// Runs the agent on the calling thread until it ends. Does nothing if the agent ran before or is closed.
     ///
     /// # Panics
-    /// If the agent panics, with the same panic, after it was reported and the agent closed.
+    /// If the agent panics. First the panic is reported and the agent is closed, then the same panic continues here.
     pub fn run(&self) {
         self.shared.run();
     }
 
     /// Ends the loop and waits until the agent is closed. Closes an agent that never ran on the calling thread.
     ///
-    /// May be called again. On the agent's own thread it only requests the end of the loop. If an agent does not end,
-    /// writes a line to the standard error output every [`RETRY_CLOSE_TIMEOUT`].
+    /// May be called again. A call on the agent's own thread only requests the end of the loop. If an agent does not
+    /// end, `close` writes a line to the standard error output every [`RETRY_CLOSE_TIMEOUT`].
     pub fn close(&self) {
         self.close_with(RETRY_CLOSE_TIMEOUT, |role_name| {
             console::warn(format_args!(
@@ -219,7 +219,7 @@ impl SharedRunner {
     }
 }
 
-/// Ignores poisoning, so that a runner can be closed after its error handler panicked.
+/// Locks the mutex. Ignores poisoning, so that a runner can be closed after its error handler panicked.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

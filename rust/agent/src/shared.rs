@@ -10,8 +10,8 @@ use crate::idle::{IdleStrategy, park_ns};
 
 /// Time in nanoseconds for which the loop parks while other threads run turns.
 ///
-/// These threads spin. A loop that also spins would compete with them for the processor. Other agents of the loop wait
-/// for this time.
+/// These threads spin. A loop that also spins would compete with them for the processor. The other agents on the loop's
+/// thread do not run during this time.
 const GIVE_WAY_NS: u64 = 100_000;
 
 /// An agent whose duty cycles other threads may run in turns ([`AgentTurns`]). A thread that waits for the agent's
@@ -30,7 +30,7 @@ pub struct AgentTurns(Arc<SharedAgentState>);
 struct SharedAgentState {
     role_name: String,
     duty: Mutex<SharedAgentDuty>,
-    /// Work done in turns since the loop last idled.
+    /// Work count of the turns since the loop last idled.
     helped: AtomicUsize,
 }
 
@@ -109,8 +109,9 @@ impl AgentTurns {
         work_count
     }
 
-    /// Returns an idle strategy for the loop. It idles like `strategy`, with one exception. If turns have found work,
-    /// at most `limit` since the loop last idled, it parks for a while and leaves the processor to them.
+    /// Returns an idle strategy for the loop. It idles like `strategy`, with one exception. If turns found work since
+    /// the loop last idled, and the work count of loop and turns is at most `limit`, it parks for 100 µs. A parked loop
+    /// leaves the processor to the threads that run the turns.
     pub fn giving_way(
         &self,
         strategy: Box<dyn IdleStrategy>,

@@ -285,6 +285,7 @@ mod tests {
         assert_eq!(calls.load(Ordering::Relaxed), 1);
     }
 
+    /// Closing a barrier wakes the threads that wait for it.
     #[test]
     fn closing_wakes_who_waits_03_122() {
         let _turn = lock(&TURN);

@@ -9,7 +9,8 @@ pub const RECORD_ALIGNMENT: usize = 8;
 layout! {
     /// Header of a record, in both buffers; the payload follows.
     pub struct RecordHeaderLayout: 8 {
-        /// Length with this header and without alignment. In the ring 0: nothing yet, negative: being written.
+        /// Length with this header and without alignment. In the ring, 0 means that the record does not exist yet, and
+        /// a negative length means that a producer is writing the record.
         pub length: I32 = 0,
         /// Type of the message, -1 for padding.
         pub msg_type_id: I32 = 4,

@@ -33,9 +33,9 @@ layout! {
 
     /// A recording; its three texts follow: stripped channel, original channel, source.
     pub struct RecordingLayout: 80 {
-        /// Control session of the request that extended the recording last.
+        /// Id of the control session whose request last extended the recording.
         pub control_session_id: I64 = 0,
-        /// Correlation id of that request.
+        /// Correlation id of the request that last extended the recording.
         pub correlation_id: I64 = 8,
         /// Id of the recording.
         pub recording_id: I64 = 16,

@@ -61,7 +61,7 @@ layout! {
         pub stream_id: I32 = 16,
     }
 
-    /// An event that consists of a correlation id: success of a command.
+    /// Success of a command that adds nothing.
     pub struct OperationSuccessLayout: 8 {
         /// Correlation id of the command.
         pub correlation_id: I64 = 0,

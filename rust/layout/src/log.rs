@@ -1,4 +1,4 @@
-//! The metadata of a log buffer: the last 4096 bytes of its file, of which the first 508 have fields.
+//! The metadata of a log buffer: the last 4096 bytes of its file. Only the first 508 of these bytes have fields.
 
 use crate::declare::layout;
 use crate::frame::DataHeaderLayout;
@@ -10,7 +10,7 @@ pub const LOG_METADATA_LENGTH: usize = 4096;
 layout! {
     /// Fields of the metadata.
     pub struct LogMetadataLayout: 508 {
-        /// Tail of each partition: term id in the high half, offset in the low half.
+        /// Tail of each term buffer: term id in the high 32 bits, offset in the low 32 bits.
         pub tail_counters: [I64; 3] = 0,
         /// Number of finished terms.
         pub active_term_count: I32 = 24,
@@ -63,7 +63,7 @@ layout! {
         pub linger_timeout_ns: I64 = 464,
         /// Time for which an untethered subscriber may lag by more than the window.
         pub untethered_window_limit_timeout_ns: I64 = 472,
-        /// Time for which an untethered subscriber that fell behind rests.
+        /// Time after which an untethered subscriber that was left out may rejoin.
         pub untethered_resting_timeout_ns: I64 = 480,
         /// Whether the channel has the semantics of a group.
         pub group: u8 = 488,
@@ -83,10 +83,11 @@ layout! {
         pub tether: u8 = 495,
         /// 1 after the publication was revoked.
         pub is_publication_revoked: u8 = 496,
-        /// Use of the log.
+        /// Kind of the log: concurrent publication, exclusive publication or image.
         pub log_type: u8 = 497,
         reserved_after_type: [u8; 2] = 498,
-        /// Time for which an untethered subscriber that fell behind lingers. Not aligned: never loaded as a word.
+        /// Time for which an untethered subscriber that fell behind may continue to read. The field is not aligned, so
+        /// it is never loaded as a 64-bit word.
         pub untethered_linger_timeout_ns: I64 = 500,
     }
 }

@@ -4,7 +4,7 @@ use crate::declare::layout;
 use crate::{I32, I64, U32};
 
 layout! {
-    /// The lock file (`private.lock`). Shorter than a page, so a write of it is complete or absent.
+    /// The lock file (`private.lock`). It is shorter than a page, so a write stores all of it or nothing.
     pub struct LockRecordLayout: 192 {
         /// "APRV".
         pub magic: [u8; 4] = 0,
@@ -27,15 +27,15 @@ layout! {
         pub checksum: U32 = 188,
     }
 
-    /// Progress of the messages of a recording at one position. An unknown position is `i64::MIN`.
+    /// The messages of a recording up to some position. An unknown head is `i64::MIN`.
     pub struct ProgressLayout: 32 {
-        /// Position after the last whole message.
+        /// Position after the last whole message. Before the first whole message, the start of the first message.
         pub head: I64 = 0,
-        /// Number of messages.
+        /// Number of whole messages.
         pub messages: I64 = 8,
-        /// Bytes of their payloads.
+        /// Bytes of the payloads of these messages.
         pub payload_bytes: I64 = 16,
-        /// Position of a message that has no end yet.
+        /// Payload bytes so far of a message whose end is not recorded yet; `i64::MIN` if there is no such message.
         pub unfinished: I64 = 24,
     }
 
@@ -47,7 +47,7 @@ layout! {
         pub recording_id: I64 = 8,
         /// Position of the segment's first byte.
         pub base_position: I64 = 16,
-        /// Progress before the segment.
+        /// Progress up to the start of the segment.
         pub progress: ProgressLayout = 24,
         /// Zero.
         pub reserved: [u8; 4] = 56,
@@ -85,7 +85,7 @@ layout! {
         pub arrival_us: I64 = 8,
         /// Zero.
         pub reserved_after_arrival: [u8; 8] = 16,
-        /// Progress with the block.
+        /// Progress up to the end of the block.
         pub progress: ProgressLayout = 24,
         /// Zero.
         pub reserved: [u8; 4] = 56,

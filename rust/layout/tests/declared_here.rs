@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Signs of a layout: a number as an offset, a struct for bytes, an integer that is assembled from bytes.
+/// Source texts that show a layout: an offset as a number, a struct for bytes, or an integer that is assembled from
+/// bytes.
 const SIGNS: [&str; 5] = [
     "_OFFSET: usize = ",
     "_AT: usize = ",
@@ -12,7 +13,7 @@ const SIGNS: [&str; 5] = [
     "::from_le_bytes",
 ];
 
-/// Files that have such a sign for another reason.
+/// Files that contain such a text for another reason.
 const OTHER_REASONS: [(&str, &str); 6] = [
     (
         "driver/src/media/udp/linux.rs",
@@ -69,13 +70,13 @@ fn each_exception_still_has_its_reason() {
     for (name, reason) in OTHER_REASONS {
         assert!(
             signs_in(&crates.join(name)).next().is_some(),
-            "{name}: {reason}"
+            "{name} declares no layout any more: remove this exception ({reason})"
         );
     }
 }
 
-/// Returns the lines with a sign, up to the tests of the file. Constants from a layout or from other constants have no
-/// digit after the sign.
+/// Returns the lines of a file that contain one of [`SIGNS`], without its tests. A constant that is computed from a
+/// layout or from other constants is not a number, so its line is not returned.
 fn signs_in(path: &Path) -> impl Iterator<Item = String> + use<> {
     let source = fs::read_to_string(path).expect("a source file");
     let code = source

@@ -1,10 +1,10 @@
-//! Broadcast buffer: transmits the driver's events to all clients (layouts, section 4).
+//! Broadcast buffer: transmits the driver's events to all clients (`docs/spec/01-memory-layouts.md`, section 4).
 //!
 //! One transmitter overwrites the oldest records. Receivers only read, and detect afterwards whether the transmitter
 //! overtook them. A record is a 32-bit length, a 32-bit type and the payload. It begins on an 8-byte boundary and never
 //! wraps. Both sides access the same bytes at the same time, so records are written and copied in relaxed words. Before
-//! it overwrites bytes, the transmitter announces their end (`tail_intent`). A copy is valid only if no announcement
-//! had reached it when the copy was complete.
+//! the transmitter overwrites bytes, it announces the position up to which it will write (`tail_intent`). After copying
+//! a record, a receiver loads this position. The copy is valid only if the announced write does not reach the record.
 
 use aeron_layout::buffers::{BroadcastTrailerLayout, RECORD_ALIGNMENT, RecordHeaderLayout};
 use aeron_layout::{I32, I64, offset};
@@ -27,7 +27,7 @@ const TAIL_INTENT_OFFSET: usize = offset!(BroadcastTrailerLayout, tail_intent: I
 const TAIL_OFFSET: usize = offset!(BroadcastTrailerLayout, tail: I64);
 const LATEST_OFFSET: usize = offset!(BroadcastTrailerLayout, latest: I64);
 
-/// The length of a section does not belong to a broadcast buffer.
+/// A broadcast buffer cannot have the length of this section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "broadcast buffer of {length} bytes: length - {TRAILER_LENGTH} must be a power of two from 8 to 2^30"
@@ -189,7 +189,7 @@ impl<W: Words> BroadcastReceiver<W> {
         }
     }
 
-    /// Copies the next message. Returns its type and length.
+    /// Copies the next message into `scratch`. Returns the message's type and length.
     fn copy_next(&mut self) -> Result<Option<(i32, usize)>, ReceiveError> {
         let mut cursor = self.next_record;
         if self.buffer.tail() <= cursor {
@@ -248,7 +248,7 @@ impl<W: Words> Broadcast<W> {
             .store_i32_relaxed(index + TYPE_OFFSET, msg_type_id);
     }
 
-    /// Returns length and type of the record at `position`. Checks that they were not overwritten during the read, and
+    /// Returns length and type of the record at `position`. Checks that both were not overwritten during the read, and
     /// that the record is inside the data area.
     fn header(&self, position: i64) -> Result<(usize, i32), ReceiveError> {
         let index = self.index(position);
@@ -267,7 +267,7 @@ impl<W: Words> Broadcast<W> {
         }
     }
 
-    /// Checks that the bytes read from `position` on had not been announced for overwriting.
+    /// Checks that the transmitter has not announced to overwrite the bytes that were read from `position` on.
     fn validate(&self, position: i64) -> Result<(), ReceiveError> {
         self.words.fence_acquire();
         let tail_intent = self

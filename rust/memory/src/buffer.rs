@@ -32,7 +32,8 @@ enum Memory {
     Mapped { _mapping: MmapRaw },
 }
 
-/// Large enough for every word. With this alignment the system can return large zeroed blocks without touching them.
+/// Alignment for every word. With a larger alignment, the allocator would have to write the zeros of large blocks
+/// itself.
 const HEAP_ALIGNMENT: usize = 8;
 
 /// Returns the layout of a heap buffer of `len` bytes; `None` if no address space is large enough.
@@ -49,7 +50,7 @@ impl SharedBuffer {
         Self::allocate(len, layout).unwrap_or_else(|| handle_alloc_error(layout))
     }
 
-    /// Like [`heap`](Self::heap), for a length that comes from outside. Returns `None` if there is no memory for it.
+    /// Like [`heap`](Self::heap), for a length that comes from outside. Returns `None` if there is not enough memory.
     pub fn try_heap(len: usize) -> Option<Self> {
         Self::allocate(len, heap_layout(len)?)
     }
@@ -130,7 +131,8 @@ impl SharedBuffer {
 
     /// Returns the address of an aligned word of `1 << SHIFT` bytes.
     ///
-    /// Has two checks. The compiler removes the first one if it has already checked a neighbouring word.
+    /// Alignment and bounds are separate conditions, because the compiler removes the first one if the code has already
+    /// accessed a neighbouring word.
     #[inline(always)]
     fn word<const SHIFT: u32>(&self, offset: usize) -> *mut u8 {
         let size = 1 << SHIFT;
@@ -238,7 +240,7 @@ unsafe fn copy(source: *const u8, target: *mut u8, len: usize) {
 /// Copies `N` to `2 * N` bytes as two pieces of `N` bytes that may overlap.
 ///
 /// # Safety
-/// As for [`copy`], and `len` is `N` at least.
+/// The same as for [`copy`]. In addition, `len` must be at least `N`.
 #[inline(always)]
 unsafe fn copy_ends<const N: usize>(source: *const u8, target: *mut u8, len: usize) {
     // SAFETY: `len` is at least `N`, so the last `N` bytes begin within.

@@ -1,4 +1,4 @@
-//! The Aeron directory: its path and its entries (layouts, section 1).
+//! The Aeron directory: its path and its entries (`docs/spec/01-memory-layouts.md`, section 1).
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs::DirBuilder;

@@ -1,4 +1,4 @@
-//! Distinct error log: each error text once, with the number and times of its observations (layouts, section 8).
+//! Distinct error log: each error text once, with the number and times of its observations (`docs/spec/01-memory-layouts.md`, section 8).
 //!
 //! The CnC file and the archive's mark files contain this layout. One process writes, any process reads. Entries are
 //! never removed. A reader of a new entry may still see no observation (count 0, last time 0).
@@ -20,7 +20,8 @@ const OBSERVATION_COUNT_OFFSET: usize = offset!(ErrorEntryLayout, observation_co
 const LAST_OBSERVATION_OFFSET: usize = offset!(ErrorEntryLayout, last_observation_ms: I64);
 const FIRST_OBSERVATION_OFFSET: usize = offset!(ErrorEntryLayout, first_observation_ms: I64);
 
-/// The writer. Threads of one process may share it. A lock serialises them; therefore no data path records errors.
+/// The writer of the log. Threads of one process may share it. Because a lock serialises the threads, no data path
+/// records errors.
 #[derive(Debug)]
 pub struct DistinctErrorLog<W> {
     words: W,
@@ -65,7 +66,7 @@ impl<W: Words> DistinctErrorLog<W> {
         }
     }
 
-    /// Counts one observation of `text` at `epoch_ms`. Adds an entry for the first one.
+    /// Counts one observation of `text` at `epoch_ms`. The first observation of a text adds an entry.
     pub fn record(&self, epoch_ms: i64, text: &str) -> Result<(), ErrorLogFull> {
         let offset = self.find_or_add(epoch_ms, text)?;
         self.words

@@ -80,8 +80,8 @@ impl LockFile {
         })
     }
 
-    /// Returns whether a living owner holds the lock, and the file, open for reading. Returns `None` if the file does
-    /// not exist.
+    /// Returns whether a living owner holds the lock, together with the file, open for reading. Returns `None` if the
+    /// file does not exist.
     ///
     /// The check takes a shared lock for a moment, so two checks at the same time do not disturb each other.
     ///
@@ -168,7 +168,8 @@ pub fn close_in_forked_child() {
     }
 }
 
-/// Opens the file close-on-exec, as the standard library does: a program that is started does not keep the lock.
+/// Opens the file with close-on-exec, the default of the standard library, so that a started program does not keep the
+/// lock.
 fn open(path: &Path, for_writing: bool) -> io::Result<Option<File>> {
     let file = OpenOptions::new()
         .read(true)

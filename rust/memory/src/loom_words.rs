@@ -2,7 +2,7 @@
 //!
 //! Each declared word is a loom atomic: [`ModelLayout`] lists which words are 64-bit cells and which are 32-bit ones
 //! (see "Mixed sizes" in [`crate::words`]). A [`Weakness`] makes one access weaker than the algorithm requires. If a
-//! model still passes then, it does not test that ordering.
+//! model passes with the weakness too, the model does not test that ordering.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,8 +37,9 @@ impl ModelLayout {
         self
     }
 
-    /// Adds 32-bit words that loom does not check. If one watched word of an area shows errors, the rest can be
-    /// unwatched: each watched word multiplies the executions to explore.
+    /// Adds 32-bit words that loom does not check. If one checked word of an area is enough to show an error, declare
+    /// the other words of the area with this method. Each checked word multiplies the number of executions that loom
+    /// explores.
     pub fn unwatched(mut self, range: Range<usize>) -> Self {
         self.unwatched.push(range);
         self
@@ -87,7 +88,8 @@ enum Cell {
     Wide(AtomicI64),
 }
 
-/// One kind of access that a [`LoomWords`] performs relaxed. Offsets count from the start of the whole memory.
+/// One kind of access that a [`LoomWords`] performs with relaxed ordering. Offsets count from the start of the whole
+/// memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Weakness {
     /// Acquire loads in the range.
@@ -191,7 +193,7 @@ impl LoomWords {
         }
     }
 
-    /// Returns the bytes of the 32-bit cell around `offset`.
+    /// Returns the bytes of the 32-bit cell that contains `offset`.
     fn load_part(&self, offset: usize, ordering: Ordering) -> [u8; 4] {
         match self.cell(offset & !3) {
             Cell::Unwatched(cell) => cell.load(ordering),
@@ -200,7 +202,8 @@ impl LoomWords {
         .to_le_bytes()
     }
 
-    /// Replaces some bytes of the 32-bit cell around `offset`; the rest of the cell belongs to the same writer.
+    /// Replaces some bytes of the 32-bit cell that contains `offset`. The other bytes of the cell belong to the same
+    /// writer.
     fn store_part(&self, offset: usize, bytes: &[u8], ordering: Ordering) {
         let mut word = [0; 4];
         if bytes.len() < 4 {

@@ -1,4 +1,4 @@
-//! Loss report: the lost bytes of each image, with times and source (layouts, section 9).
+//! Loss report: the lost bytes of each image, with times and source (`docs/spec/01-memory-layouts.md`, section 9).
 //!
 //! The driver's conductor writes the report; any process can read it. The first reported gap of an image creates an
 //! entry, and later gaps update it.
@@ -19,7 +19,7 @@ const CHANNEL_OFFSET: usize = LossEntryLayout::LENGTH;
 const TEXT_ALIGNMENT: usize = 4;
 const LENGTH_OF_LENGTH: usize = size_of::<I32>();
 
-/// The writer of the report. There is only one: the driver's conductor.
+/// The only writer of the report: the driver's conductor.
 #[derive(Debug)]
 pub struct LossReport<W> {
     words: W,
@@ -158,14 +158,14 @@ fn read_entry<W: Words>(words: &W, offset: usize) -> Option<(LossObservation, us
     Some((observation, end - offset))
 }
 
-/// Writes the length and bytes of `text` at `offset`. Returns the offset after them.
+/// Writes the length and bytes of `text` at `offset`. Returns the offset after the text.
 fn write_text<W: Words>(words: &W, offset: usize, text: &str) -> usize {
     words.store_i32_relaxed(offset, text.len() as i32);
     words.copy_in(offset + LENGTH_OF_LENGTH, text.as_bytes());
     offset + LENGTH_OF_LENGTH + text.len()
 }
 
-/// Returns the text at `offset` and the offset after it; `None` if it would exceed the end of `words`.
+/// Returns the text at `offset` and the offset after the text; `None` if the text would exceed the end of `words`.
 fn read_text<W: Words>(words: &W, offset: usize) -> Option<(String, usize)> {
     let start = offset + LENGTH_OF_LENGTH;
     let room = words.len().checked_sub(start)?;

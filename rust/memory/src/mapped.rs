@@ -2,7 +2,7 @@
 //!
 //! A file is created exclusively with mode `0666 & ~umask`, mapped as a whole, and unmapped when the last
 //! [`SharedBuffer`] on it is dropped. If another process truncates a mapped file, SIGBUS kills the processes that
-//! access it; this cannot be prevented. But the same signal on a full file system is prevented.
+//! access the missing pages; this cannot be prevented. The same signal for a full file system is prevented:
 //! [`MappedFile::allocate`] allocates the pages of a sparse file before any process stores to them, and returns an
 //! error if that fails.
 //!
@@ -130,7 +130,8 @@ impl MappedFile {
         })
     }
 
-    /// Maps the existing file `path` for reading: needs no write permission, and stores stay in this process.
+    /// Maps the existing file `path` for reading. Needs no write permission. Stores of this process change neither the
+    /// file nor the memory of other processes.
     ///
     /// Stores of other processes are visible until this process stores to the same page. Fails like
     /// [`open`](Self::open).
@@ -209,13 +210,14 @@ fn allocate_blocks(file: &File, offset: usize, len: usize) -> io::Result<()> {
     }
 }
 
-/// Not used: functions of the same name on other systems may truncate the file after the range.
+/// Other systems have no safe function for this: their functions of this kind may truncate the file after the range.
 #[cfg(not(target_os = "linux"))]
 fn allocate_blocks(_file: &File, _offset: usize, _len: usize) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Allocates by writing, if the file system has no other way. The file is new: no other process writes to it yet.
+/// Allocates blocks by writing zeros, if the file system has no call for this. The file is new: no other process writes
+/// to it yet.
 fn write_zeros(file: &File, offset: usize, len: usize) -> io::Result<()> {
     static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
     let mut left = len;
@@ -320,7 +322,8 @@ mod tests {
         assert_eq!((before, descriptors_below(dir.path())), (0, 0));
     }
 
-    /// Counts the open descriptors of this process for files in `dir`: other tests run at the same time.
+    /// Returns the number of descriptors of this process for files in `dir`. Other tests of the process, which run at
+    /// the same time, use other directories.
     #[cfg(target_os = "linux")]
     fn descriptors_below(dir: &Path) -> usize {
         std::fs::read_dir("/proc/self/fd")

@@ -1,4 +1,4 @@
-//! [`Snapshot`]: a few values that one thread changes together and others read consistently, without locks.
+//! [`Snapshot`]: a few values that one thread changes together and other threads read consistently, without locks.
 //!
 //! The writer increments the first change number, stores the values, and sets the second change number to the first. A
 //! reader loads the second number, the values and the first number. If the numbers are equal, the values belong
@@ -20,7 +20,7 @@ pub struct Snapshot<W, const N: usize> {
 /// A consistent row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<const N: usize> {
-    /// Number of times that the row had been published: 0 for the initial row.
+    /// Number of the row: how many rows had been published up to this one; 0 for the initial row.
     pub change_number: i64,
     /// The values.
     pub values: [i64; N],

@@ -10,13 +10,13 @@
 //!
 //! # Rules
 //!
-//! * Offsets are in bytes from the start of the buffer. A 32-bit access needs an offset that is a multiple of 4, a
-//!   64-bit one a multiple of 8. An access that is misaligned or out of bounds panics: it is a bug of the caller,
-//!   because lengths that come from another process are validated before they are used as offsets.
+//! * Offsets are in bytes from the start of the buffer. A 32-bit access needs an offset that is a multiple of 4, and a
+//!   64-bit access a multiple of 8. An access that is misaligned or out of bounds panics, because it is a bug of the
+//!   caller: lengths from another process are validated before they are used as offsets.
 //! * Words are little-endian, as are all files of Aeron.
-//! * `copy_in`, `copy_out` and `fill_zero` are for bytes that the protocol gives to one side at a time (the record is
-//!   claimed, or its positive length was acquired). Where both sides touch the bytes at once and validate afterwards
-//!   (broadcast), the `_relaxed` copies are used.
+//! * `copy_in`, `copy_out` and `fill_zero` are for bytes that the protocol gives to one side at a time: the record is
+//!   claimed, or its positive length was acquired. If both sides access the bytes at the same time and validate
+//!   afterwards (broadcast), the `_relaxed` copies are used.
 //!
 //! # Mixed sizes
 //!
@@ -92,9 +92,10 @@ pub trait Words: Clone + Send + Sync + 'static {
     /// not `current`.
     fn compare_exchange_i64(&self, offset: usize, current: i64, new: i64) -> Result<i64, i64>;
 
-    /// Orders all loads and stores before the fence ahead of all stores after it (the "store fence" of the layouts).
+    /// Orders all loads and stores before the fence ahead of all stores after it (the "store fence" of
+    /// `docs/spec/01-memory-layouts.md`).
     fn fence_release(&self);
-    /// Orders all loads before it ahead of all loads and stores after it.
+    /// Orders all loads before the fence ahead of all loads and stores after it.
     fn fence_acquire(&self);
     /// Orders all loads and stores before the fence ahead of all loads and stores after it.
     fn fence_full(&self);

@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
         self.body.len()
     }
 
-    /// Returns the fields at fixed offsets, with which the message begins.
+    /// Returns the fields at fixed offsets, which are at the start of the message.
     pub(crate) fn layout<L: Layout>(&mut self) -> Result<&'a L, DecodeError> {
         let too_short = self.too_short();
         L::first_in(self.take(L::LENGTH)?).ok_or(too_short)
@@ -275,8 +275,8 @@ impl Value<SocketAddressLayout> for Option<SocketAddr> {
     }
 }
 
-/// Declares a message: the layout of its fields at fixed offsets, then its texts. `at least n` is a minimum length,
-/// reached by padding.
+/// Declares a message: the layout of its fields at fixed offsets, then its texts. `at least n` pads a shorter message
+/// to `n` bytes.
 macro_rules! message {
     (
         $(#[$attribute:meta])*

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-/// Reason why a command was refused or a publication received an error, as it is sent in a response (i32).
+/// Reason why a command was refused, or why a publication received an error. Messages contain it as an i32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum ErrorCode {
-    /// A value that this version does not know; every unlisted number is decoded to it.
+    /// A number that this version does not define. Every unlisted number is decoded to this variant.
     Unknown = -1,
     /// Not an error; never sent.
     Unused = 0,
@@ -22,7 +22,7 @@ pub enum ErrorCode {
     UnknownCounter = 5,
     /// The command's type id is not known.
     UnknownCommandTypeId = 6,
-    /// The bytes of the command are invalid.
+    /// The bytes of the command are not a valid command.
     MalformedCommand = 7,
     /// The driver does not support the requested feature.
     NotSupported = 8,

@@ -1,4 +1,5 @@
-//! Compares the results with those of Aeron's own builders and helpers for the same calls.
+//! Compares the results of the channel builder and helpers with the recorded results of Aeron's own, for the same
+//! calls.
 //!
 //! Some results differ on purpose: some calls are impossible with these types, and some results of Aeron are defects.
 
@@ -156,7 +157,8 @@ fn set(builder: &mut ChannelUriBuilder, setter: &str, arguments: &[Value]) -> Re
     .map(drop)
 }
 
-/// 05-45
+/// 05-45: the builder prints the same channels as Java's, with the parameters in the same order, except for Java's
+/// defects.
 #[test]
 fn the_builder_makes_what_javas_does_in_its_order_without_its_defects() {
     let mut checked = 0;
@@ -174,6 +176,7 @@ fn the_builder_makes_what_javas_does_in_its_order_without_its_defects() {
     assert_eq!(checked, 30);
 }
 
+/// The helpers on `ChannelUri` return the same results and errors as those of Java's `ChannelUri`.
 #[test]
 fn the_helpers_do_what_javas_do() {
     for case in cases("java ChannelUri") {
@@ -224,6 +227,7 @@ fn the_helpers_do_what_javas_do() {
     }
 }
 
+/// Changes of a parsed channel have the same result as the same calls of the C builder.
 #[test]
 fn editing_a_channel_does_what_the_c_builder_does() {
     for case in cases("c") {

@@ -43,6 +43,7 @@ fn a_channel_of_4095_bytes_is_the_longest() {
     );
 }
 
+/// The limit for the length of a channel counts bytes of UTF-8, not characters.
 #[test]
 fn letters_count_as_their_bytes() {
     let longest = format!(
@@ -149,6 +150,7 @@ fn a_spy_watches_a_network_channel() {
     );
 }
 
+/// A driver derives the kind of a channel from the beginning of the text, even if the rest is invalid.
 #[test]
 fn a_driver_treats_a_channel_by_how_it_begins() {
     for (text, transport) in [
@@ -204,6 +206,7 @@ fn tags_have_two_parts_and_either_may_be_absent() {
     assert_eq!(bad.entity_tag().unwrap_err().code, ErrorCode::GenericError);
 }
 
+/// If the channel sets no untethered linger timeout, or 0, the window limit timeout applies.
 #[test]
 fn an_untethered_subscriber_may_finish_reading_as_long_as_it_may_hold_the_window() {
     let unstated =
@@ -327,6 +330,7 @@ fn a_tagged_session_id_borrows_session_mtu_and_term_length() {
     );
 }
 
+/// `response-correlation-id` names the request stream: an id, `prototype`, or -1 for none.
 #[test]
 fn a_response_channel_says_what_it_belongs_to() {
     let params = publication("aeron:udp?control-mode=response|response-correlation-id=prototype");
@@ -357,6 +361,7 @@ fn a_group_has_three_values_and_other_text_is_no() {
     }
 }
 
+/// With `rcv-wnd=0`, the driver's setting applies.
 #[test]
 fn a_receiver_window_of_zero_is_the_drivers() {
     assert_eq!(
@@ -411,6 +416,7 @@ fn lengths_and_positions_that_no_log_can_have_are_refused_with_code_11() {
     }
 }
 
+/// IPC ignores parameters of the network, even if their values are invalid.
 #[test]
 fn what_ipc_does_not_look_at_may_be_anything() {
     publication("aeron:ipc?gtag=x|nak-delay=x|so-sndbuf=x|tags=x|ttl=x|stream-id=x");
@@ -432,6 +438,7 @@ fn flow_control_has_a_name_and_options_in_any_order() {
     assert!(channel("aeron:udp?fc=max,t:5s").flow_control().is_err());
 }
 
+/// A channel sets where the driver writes timestamps: `reserved` is -8, and a negative offset means no timestamp.
 #[test]
 fn times_go_where_the_channel_says_and_do_not_overlap() {
     let uri = channel(
@@ -447,6 +454,7 @@ fn times_go_where_the_channel_says_and_do_not_overlap() {
     );
 }
 
+/// `put` refuses keys and values with which the printed channel could not be parsed.
 #[test]
 fn what_puts_a_parameter_in_keeps_it_parsable() {
     let mut uri = ChannelUri::new(Media::Ipc);

@@ -1,4 +1,5 @@
-//! Decodes the messages that real clients and drivers exchanged field by field, and encodes them again.
+//! Messages that real clients and drivers exchanged. Each message is decoded, compared field by field, and encoded
+//! again.
 
 use aeron_protocol::command::Command;
 use aeron_protocol::event::Event;
@@ -59,7 +60,7 @@ fn hex(bytes: &[u8]) -> Value {
     )
 }
 
-/// Returns the fields of a command, with the recording's names.
+/// Returns the fields of a command, with the field names of the captured vectors.
 fn command_fields(command: &Command<'_>) -> Value {
     let mut fields = own_command_fields(command);
     fields["client_id"] = json!(command.client_id());
@@ -110,7 +111,7 @@ fn own_command_fields(command: &Command<'_>) -> Value {
     }
 }
 
-/// Returns the fields of an event, with the recording's names.
+/// Returns the fields of an event, with the field names of the captured vectors.
 fn event_fields(event: &Event<'_>) -> Value {
     match event {
         Event::Error(e) => json!({
@@ -199,8 +200,8 @@ fn assert_fields(recorded: &Recorded, fields: &Value) {
     }
 }
 
-/// Checks that the recorded bytes are written again, except for padding: peers choose its length after the last field,
-/// and leave old bytes in it.
+/// Checks that `written` equals the captured bytes, except in padding. A peer chooses the length of the padding after
+/// the last field, and leaves old bytes in padding.
 fn assert_written_back(recorded: &Recorded, written: &[u8]) {
     let length = written.len().max(recorded.body.len());
     let byte = |bytes: &[u8], at: usize| bytes.get(at).copied();
@@ -247,6 +248,7 @@ fn every_recorded_event_is_read_and_written_back() {
     assert!(read > 150, "{read} events");
 }
 
+/// A command that the C driver refuses as malformed gets the same error code and text here.
 #[test]
 fn what_the_c_driver_refuses_for_its_bytes_is_refused_with_its_text() {
     let refused_only_by_c = [

@@ -1,4 +1,4 @@
-//! Frames with random contents: encoding and decoding are inverse, and any bytes can be decoded without a panic.
+//! Frames with random contents: decoding an encoded frame returns the same frame, and no bytes make a decoder panic.
 
 use aeron_protocol::frame::resolution::{self, ResolutionEncoder, ResolutionEntry};
 use aeron_protocol::frame::{
@@ -17,7 +17,7 @@ fn written(write: impl FnOnce(&mut [u8]) -> usize) -> Vec<u8> {
     out
 }
 
-/// Creates a datagram of consecutive frames from `term_offset` on; padding has only its header.
+/// Creates a datagram of consecutive frames from `term_offset` on. A padding frame consists of its header only.
 fn datagram(term_offset: usize, frame_lengths: &[usize], last_is_padding: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut offset = term_offset;
@@ -46,7 +46,7 @@ fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..160)
 }
 
-/// Random bytes with a plausible frame header.
+/// Random bytes after a frame header with version 0 and a likely length and type.
 fn any_frame_like() -> impl Strategy<Value = Vec<u8>> {
     let frame_length = prop_oneof![0..200_i32, any::<i32>()];
     (frame_length, any::<u8>(), -1..13_i16, any_bytes()).prop_map(
@@ -105,6 +105,7 @@ proptest! {
         }
     }
 
+    /// If `walk` accepts a datagram, its frames are within the term and cover whole multiples of 32 bytes.
     #[test]
     fn what_is_accepted_lies_within_the_term(
         bytes in any_frame_like(), offset in 0..2100_i32, length in prop_oneof![0..4_usize, 0..2048_usize],

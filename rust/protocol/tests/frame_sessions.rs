@@ -28,8 +28,8 @@ fn datagrams(mut capture: &'static [u8]) -> Vec<&'static [u8]> {
     found
 }
 
-/// Returns the number of datagrams of each type in a capture. Checks that the side that receives them decodes all of
-/// them.
+/// Returns the number of datagrams of each type in a capture. Checks that the receiving side decodes each datagram, and
+/// that the other side ignores it.
 fn understood(capture: &'static [u8]) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for datagram in datagrams(capture) {

@@ -1,5 +1,5 @@
-//! Decodes the datagrams that real drivers exchanged field by field and encodes them again. Also judges malformed
-//! datagrams that were sent to a real driver.
+//! Datagrams that real drivers exchanged. Each datagram is decoded, compared field by field, and encoded again.
+//! Malformed datagrams that were sent to a real driver must get the same verdict here, or the recommended one.
 
 use aeron_protocol::frame::resolution::{self, ResolutionEncoder, ResolutionEntry};
 use aeron_protocol::frame::{
@@ -58,7 +58,7 @@ fn has_flag(decoded: &Value, bit: u8) -> bool {
     u8::from_str_radix(flags.trim_start_matches("0x"), 16).unwrap() & bit != 0
 }
 
-/// Returns the fields of a frame, with the recording's names.
+/// Returns the fields of a frame, with the field names of the captured vectors.
 fn control_fields(frame: &ControlFrame<'_>) -> Value {
     match frame {
         ControlFrame::Nak(f) => json!({
@@ -112,7 +112,7 @@ fn data_fields(f: &DataHeader) -> Value {
     })
 }
 
-/// Returns the recorded fields, and the flags with their names.
+/// Returns the captured fields, with each flag as a field of its own.
 fn recorded_fields(decoded: &Value) -> Value {
     let mut fields = decoded.clone();
     let flags: &[(&str, u8)] = match decoded["type_name"].as_str().unwrap() {
@@ -128,7 +128,7 @@ fn recorded_fields(decoded: &Value) -> Value {
     fields
 }
 
-/// Checks that all decoded fields equal the recorded ones; `null` means absent.
+/// Checks that all decoded fields equal the captured fields. An absent value is `null` in both.
 fn assert_fields(read: &Value, decoded: &Value, name: &str) {
     let recorded = recorded_fields(decoded);
     for (field, value) in read.as_object().unwrap() {
@@ -161,7 +161,7 @@ fn encoded_control(frame: &ControlFrame<'_>) -> Vec<u8> {
     })
 }
 
-/// Returns the datagrams of a type; there must be at least one.
+/// Returns the datagrams of these types. Checks that there is at least one.
 fn captured_of(type_names: &[&str]) -> Vec<Datagram> {
     let found: Vec<_> = captured()
         .into_iter()
@@ -271,7 +271,8 @@ fn encoded_names(entries: &[ResolutionEntry<'_>]) -> Vec<u8> {
     encoder.finish().to_vec()
 }
 
-/// Returns a resolution datagram in the form it would have if the real driver cleared the padding.
+/// Returns a resolution datagram with cleared padding. The real driver leaves old bytes in the padding; ours writes
+/// zeros.
 fn without_padding(datagram: &[u8], entries: &[Value]) -> Vec<u8> {
     let mut cleared = datagram.to_vec();
     let mut end = 8;
@@ -285,7 +286,7 @@ fn without_padding(datagram: &[u8], entries: &[Value]) -> Vec<u8> {
     cleared
 }
 
-/// 02-6
+/// 02-6: old bytes that a real driver left in the padding after a name are ignored.
 #[test]
 fn what_a_driver_left_behind_a_name_is_not_read() {
     let datagrams = captured_of(&["RES"]);
@@ -317,7 +318,7 @@ struct Case {
     name: String,
     target: String,
     datagrams: Vec<Vec<u8>>,
-    /// Expected result: that of the real driver, or the recommended one.
+    /// Expected result: the result of the real driver, or the recommended one if they differ.
     expected: String,
 }
 
@@ -364,7 +365,7 @@ fn read_case(entry: &Value) -> Case {
     }
 }
 
-/// Decodes and validates like a receiver that knows the stream.
+/// Decodes and validates a datagram as a receiver with an image of the stream does.
 fn receive(datagram: &[u8]) -> Result<Option<DataFrame>, FrameError> {
     let frame = DataFrame::decode(datagram)?;
     if let Some(DataFrame::Data(_)) = frame {
@@ -373,7 +374,7 @@ fn receive(datagram: &[u8]) -> Result<Option<DataFrame>, FrameError> {
     Ok(frame)
 }
 
-/// Decodes and validates like a sender that knows the stream.
+/// Decodes and validates a datagram as a sender of the stream does.
 fn control_checked(datagram: &[u8]) -> Result<Option<ControlFrame<'_>>, FrameError> {
     let frame = ControlFrame::decode(datagram)?;
     match &frame {
@@ -471,7 +472,8 @@ fn a_resolver_judges_every_malformed_datagram_as_recommended() {
     }
 }
 
-/// Returns the number of valid entries: those that the real driver stored, and three that it dropped for other reasons.
+/// Returns the number of valid entries: the entries that the real driver stored. In three cases, the driver dropped one
+/// valid entry for another reason.
 fn entries_expected(case: &Case) -> usize {
     match case.name.as_str() {
         "n-own-name" | "n-age-old" | "n-second-entry-name-overlaps" => 1,

@@ -86,7 +86,7 @@ fn written(write: impl FnOnce(&mut [u8]) -> usize) -> Vec<u8> {
     out
 }
 
-/// Creates a datagram of consecutive frames from `term_offset` on; padding has only its header.
+/// Creates a datagram of consecutive frames from `term_offset` on. A padding frame consists of its header only.
 fn datagram(term_offset: usize, frame_lengths: &[usize], last_is_padding: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut offset = term_offset;
@@ -111,7 +111,7 @@ fn heartbeat(flags: u8) -> Vec<u8> {
     written(|out| header.encode(out))
 }
 
-/// Writes an i32 field of a data frame, such as `frame_length` and `term_offset`.
+/// Writes an i32 field at an offset of a frame, for example `frame_length` at 0.
 fn put_i32(bytes: &mut [u8], at: usize, value: i32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
@@ -259,6 +259,7 @@ fn a_name_too_long_for_its_length_field_is_not_sent() {
     assert!(!ResolutionEncoder::new(&mut out).push(&entry));
 }
 
+/// A negative age of a name is decoded as 0.
 #[test]
 fn a_negative_age_is_none() {
     let mut bytes = unhex("20000000000007000180d25f78ecffff7f000001030071313000000000000000");
@@ -373,6 +374,7 @@ fn fewer_than_8_bytes_are_invalid_at_a_receiver() {
     }
 }
 
+/// A sender and a resolver ignore an empty datagram without an error.
 #[test]
 fn an_empty_datagram_is_nothing_to_a_sender_and_to_a_resolver() {
     assert_eq!(ControlFrame::decode(&[]), Ok(None));
@@ -426,6 +428,7 @@ fn control_frames_shorter_than_their_fixed_part_or_their_frame_length_are_never_
     }
 }
 
+/// A control frame is accepted even if its frame length is shorter than the fixed part.
 #[test]
 fn a_frame_length_short_of_the_fixed_part_is_no_reason_to_drop_a_control_frame() {
     let mut bytes = written(|out| STATUS_MESSAGE.encode(out));
@@ -436,7 +439,7 @@ fn a_frame_length_short_of_the_fixed_part_is_no_reason_to_drop_a_control_frame()
     }
 }
 
-/// 02-108
+/// 02-108: a frame length below 32 is refused for the first frame and for later frames.
 #[test]
 fn a_frame_shorter_than_its_header_is_invalid_wherever_it_stands() {
     for frame_length in (1..32).chain([-1, -64, i32::MIN]) {
@@ -508,6 +511,7 @@ fn no_frame_lies_outside_its_term() {
     assert!(verdict(TERM_LENGTH - 64, &[32, 32], true).is_ok());
 }
 
+/// `walk` refuses a datagram if the bytes after its last frame are not the next frame of the term.
 #[test]
 fn what_stands_behind_the_last_frame_makes_the_datagram_invalid() {
     let behind = |bytes: &[u8]| {
@@ -539,6 +543,7 @@ fn what_stands_behind_the_last_frame_makes_the_datagram_invalid() {
     assert_eq!(behind(cut), Err(error));
 }
 
+/// `walk` does not check version, session, stream and term of the frames after the first one.
 #[test]
 fn later_frames_are_taken_for_those_of_the_first_ones_stream() {
     for (at, length) in [(64 + 4, 1), (64 + 12, 4), (64 + 16, 4), (64 + 20, 4)] {

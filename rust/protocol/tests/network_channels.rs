@@ -192,6 +192,7 @@ fn times_are_8_bytes_apart_and_may_take_the_reserved_value() {
     }
 }
 
+/// `response-correlation-id` connects a request stream with its response stream; -1 means no connection.
 #[test]
 fn a_publication_says_what_it_answers_or_what_answers_it() {
     let correlation = |text: &str| {
@@ -217,7 +218,7 @@ fn transport_security_is_refused() {
     assert!(network("ats=false").is_ok());
 }
 
-/// 05-33
+/// 05-33: parameters that only clients use do not change what a driver reads.
 #[test]
 fn what_is_for_clients_changes_nothing() {
     let unused = "stream-id=1002|alias=x y|response-endpoint=localhost:1";
@@ -226,6 +227,7 @@ fn what_is_for_clients_changes_nothing() {
     assert_eq!(network(unused), network("foo=bar"));
 }
 
+/// A channel sets the group tag, NAK delay, socket buffers and TTL of its endpoint.
 #[test]
 fn a_receiver_has_a_tag_and_patience() {
     let params = network("gtag=-9223372036854775808|nak-delay=200us|so-rcvbuf=2M|ttl=3").unwrap();

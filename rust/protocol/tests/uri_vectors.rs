@@ -1,4 +1,4 @@
-//! Channels that were sent to real drivers: the values that they used, and their responses with the exact texts.
+//! Channels that were sent to real drivers, with the values that the drivers used, and the exact texts of their errors.
 
 use aeron_protocol::ErrorCode;
 use aeron_protocol::uri::{
@@ -67,7 +67,7 @@ fn op(case: &Value) -> &str {
     case["op"].as_str().unwrap()
 }
 
-/// Reads a publication's channel as a driver does before it resolves addresses.
+/// Reads a publication's channel as a driver does before the driver resolves addresses.
 fn publication(channel: &str, lenders: &[Value]) -> Result<PublicationParams, UriError> {
     let uri = ChannelUri::parse(channel)?;
     if uri.is_spy() {
@@ -124,8 +124,8 @@ fn setup_of(case: &Value) -> Vec<Value> {
     case["setup"].as_array().cloned().unwrap_or_default()
 }
 
-/// Checks code and text. C drivers print the reason `Success` for a text that is not a number; that reason is not
-/// repeated.
+/// Checks the code and text of an error. For a text that is not a number, C drivers print the wrong reason `Success`;
+/// our text does not contain it.
 fn assert_refused(case: &Value, error: &UriError) {
     let expected = &case["error"];
     let text = expected["text"].as_str().unwrap_or_default();
@@ -141,7 +141,7 @@ fn assert_refused(case: &Value, error: &UriError) {
     assert!(error.message.contains(text), "{case}: {error}");
 }
 
-/// 05-4: the recordings have keys in different orders, unknown keys, and keys in other letter case.
+/// 05-4: the captured channels have keys in different orders, unknown keys, and keys in other letter case.
 #[test]
 fn what_real_drivers_read_is_read_the_same() {
     let mut read = 0;
@@ -169,6 +169,7 @@ fn what_real_drivers_read_is_read_the_same() {
     assert!(read > 200, "{read}");
 }
 
+/// Each captured channel of an IPC publication is accepted or refused as the vector requires.
 #[test]
 fn every_ipc_publication_is_answered_as_the_product_must() {
     let mut judged = 0;
@@ -226,6 +227,7 @@ fn assert_effect(case: &Value, params: &PublicationParams) {
     }
 }
 
+/// Each captured channel of an IPC subscription is accepted or refused as the vector requires.
 #[test]
 fn every_ipc_subscription_is_answered_as_the_product_must() {
     let mut judged = 0;
@@ -246,7 +248,8 @@ fn every_ipc_subscription_is_answered_as_the_product_must() {
     assert_eq!(judged, 10);
 }
 
-/// Cases that need an address, a socket or another resource, which do not exist here.
+/// Beginnings of error texts for which a driver needs an address, a socket or another resource. These tests have no
+/// driver, so they accept such channels.
 const BEYOND_THE_TEXT: [&str; 27] = [
     "port ",
     "endpoint has port=0",
@@ -277,6 +280,7 @@ const BEYOND_THE_TEXT: [&str; 27] = [
     "incorrect URI format",
 ];
 
+/// A network channel is refused if its text alone is invalid. It is accepted if only a driver could detect the error.
 #[test]
 fn whatever_is_wrong_with_the_text_of_a_network_channel_is_refused_and_nothing_else() {
     let mut refused = 0;
@@ -318,7 +322,8 @@ fn shared_network_publications_agree_or_say_what_differs() {
     let mut judged = 0;
     for case in cases() {
         let told = case["error"]["text"].as_str().unwrap_or_default();
-        // `ExistingPublication` does not contain whether spies count, because that is not a parameter of the log.
+        // `ExistingPublication` has no `ssc`, because `ssc` is not a parameter of the log, so such a difference is not
+        // tested here.
         let differs = told.starts_with("existing publication has different '");
         let shares = case["effect"]["shares_log_with_setup"] == true;
         let channel = channel_of(&case);

@@ -189,6 +189,7 @@ mod tests {
         assert_eq!(waits(&mut strategy, expected.len()), expected);
     }
 
+    /// After work, the strategy begins with its first step again.
     #[test]
     fn work_begins_it_anew_03_121() {
         let mut strategy = BackoffIdleStrategy::new(1, 1, 100, 800);
@@ -223,6 +224,7 @@ mod tests {
         assert_eq!(strategy.alias(), "backoff");
     }
 
+    /// After a second of parks, `max_idle_park_ns` is the limit of a park instead of `max_park_ns`.
     #[test]
     fn after_a_second_of_parking_it_parks_for_longer_until_there_is_work() {
         let mut strategy = BackoffIdleStrategy::default().with_max_idle_park(10_000_000);
@@ -262,9 +264,10 @@ mod tests {
         strategy.reset();
         let waits = waits(&mut strategy, 20);
         let yields = waits.iter().filter(|wait| **wait == Wait::Yield).count();
-        assert_eq!(yields, 2, "a longer wait ends that");
+        assert_eq!(yields, 2, "a wait with a second park resets the number of yields");
     }
 
+    /// Without `with_max_idle_park`, a park is never longer than `max_park_ns`.
     #[test]
     fn without_the_option_the_longest_park_stays_for_ever() {
         let mut strategy = BackoffIdleStrategy::new(0, 0, 1_000_000_000, 1_000_000_000);

@@ -2,9 +2,9 @@
 
 use super::{IdleStrategy, park_ns};
 
-/// `controllable`: before each wait reads which strategy to use, for example from the driver's counter 22.
+/// `controllable`: before each wait, reads the number of the strategy, for example from a counter of the driver.
 ///
-/// 0 (not controlled) and 4 park for 1 µs, 1 does nothing, 2 spins, 3 yields; any other value parks.
+/// 1 does nothing, 2 spins, and 3 yields. 0 (not controlled), 4 (park) and unknown values park for 1 µs.
 pub struct ControllableIdleStrategy<S> {
     status: S,
 }

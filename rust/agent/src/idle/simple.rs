@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::{IdleStrategy, park_ns};
 
-/// `spin`: executes a processor pause. The fastest strategy; uses a whole processor.
+/// `spin`: executes the processor's pause instruction. Reacts faster than a strategy that yields or parks, and uses a
+/// whole processor.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BusySpinIdleStrategy;
 

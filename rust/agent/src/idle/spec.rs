@@ -66,8 +66,8 @@ impl IdleStrategySpec {
     /// Returns the strategy for a name: an alias, a name of the C driver, or the name of an Agrona class.
     ///
     /// `backoff` takes `maxSpins-maxYields-minPark-maxPark` (default `10-20-1us-1ms`). `sleep-ns` and `sleeping` take a
-    /// duration (default 1 ns as in the C driver; 1 µs for the class). `sleep-ms` takes a number of milliseconds
-    /// (default 1). The others ignore arguments.
+    /// duration (default 1 ns, as in the C driver). `sleep-ms` takes a number of milliseconds (default 1). The others
+    /// ignore arguments: the class `SleepingIdleStrategy` always parks for 1 µs.
     pub fn parse(name: &str, arguments: Option<&str>) -> Result<Self, IdleStrategyError> {
         let bad_arguments = |expected| IdleStrategyError::BadArguments {
             name: name.to_owned(),
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(parsed("spin", Some("whatever")), IdleStrategySpec::BusySpin);
     }
 
-    /// A driver does not start with any of these values; its own tests check that.
+    /// A driver refuses to start with such a value. The driver's own tests check the refusal.
     #[test]
     fn unknown_names_and_malformed_arguments_are_refused() {
         let unknown = IdleStrategySpec::parse("Backoff", None);

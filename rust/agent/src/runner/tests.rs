@@ -1,4 +1,4 @@
-//! Rules of the runner: an agent runs once and is always closed, for any behaviour of the agent.
+//! Rules of the runner: an agent runs at most once and is always closed, even if it fails or panics.
 
 use std::borrow::Cow;
 use std::sync::mpsc;
@@ -218,7 +218,7 @@ fn closing_ends_a_long_park_at_once() {
     while journal.count("a work") == 0 {
         std::thread::yield_now();
     }
-    runner.close_with(Duration::from_secs(60), |_| panic!("it is still parked"));
+    runner.close_with(Duration::from_secs(60), |_| panic!("the agent is still parked"));
     assert!(runner.is_closed());
 }
 

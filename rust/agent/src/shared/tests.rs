@@ -39,6 +39,7 @@ fn turns_run_the_agent_from_its_start_to_its_close() {
     );
 }
 
+/// After a turn has failed, no further turn runs until the loop has returned the failure.
 #[test]
 fn the_loop_is_told_what_failed_in_a_turn_before_there_is_another() {
     let journal = Journal::default();
@@ -82,6 +83,7 @@ fn acting(duty: impl FnMut() -> usize + Send + 'static) -> SharedAgent {
     agent
 }
 
+/// A panic in a turn ends the loop, and does not reach the thread that ran the turn.
 #[test]
 fn a_panic_in_a_turn_ends_the_loop_and_not_the_one_who_took_it() {
     let mut agent = acting(|| panic!("a bug"));
@@ -115,6 +117,7 @@ fn stuck() -> (SharedAgent, Receiver<()>, Sender<()>) {
     (agent, has_begun, go)
 }
 
+/// While a turn runs, the loop and other turns return 0 at once. Only closing waits for the end of the turn.
 #[test]
 fn neither_the_loop_nor_a_turn_waits_for_a_turn_but_closing_does() {
     let (mut agent, has_begun, go) = stuck();
@@ -130,6 +133,7 @@ fn neither_the_loop_nor_a_turn_waits_for_a_turn_but_closing_does() {
     closing.join().unwrap().unwrap();
 }
 
+/// Closing drops the agent with all it owns, even if `AgentTurns` still exist.
 #[test]
 fn what_the_agent_holds_goes_when_it_is_closed_though_somebody_may_take_turns() {
     let held = Arc::new(());
@@ -197,16 +201,16 @@ fn the_loop_gives_way_to_turns_that_find_a_little_work() {
 
     assert_eq!(turns.take(), 1);
     idle.idle(agent.do_work().unwrap());
-    assert_eq!(idles.take(), ["reset"], "parks instead of idling");
+    assert_eq!(idles.take(), ["reset"], "turns found work: the loop parks instead of idling");
     assert_eq!(turns.take(), 0);
     idle.idle(agent.do_work().unwrap());
     assert_eq!(idles.take(), ["idle 0"]);
 
-    // Both find work.
+    // Turn and loop both find work.
     assert_eq!(turns.take(), 3);
     idle.idle(agent.do_work().unwrap());
-    assert_eq!(idles.take(), ["reset"], "parks, as it is little");
+    assert_eq!(idles.take(), ["reset"], "little work: the loop parks and leaves the processor to the turns");
     assert_eq!(turns.take(), 3);
     idle.idle(agent.do_work().unwrap());
-    assert_eq!(idles.take(), ["idle 7"], "stays awake, as it is much");
+    assert_eq!(idles.take(), ["idle 7"], "more work than the limit: the loop does not park");
 }

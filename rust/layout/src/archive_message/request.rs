@@ -232,7 +232,7 @@ layout! {
         pub stream_id: I32 = 28,
     }
 
-    /// Truncation of a recording.
+    /// Truncation of the end of a recording.
     pub struct TruncateRecordingLayout: 32 {
         /// Control session.
         pub control_session_id: I64 = 0,

@@ -25,7 +25,7 @@ layout! {
         pub control_session_id: I64 = 0,
         /// Id of the request.
         pub correlation_id: I64 = 8,
-        /// Not written by an archive.
+        /// Archives leave this field undefined.
         pub version: I32 = 16,
     }
 
@@ -41,7 +41,7 @@ layout! {
         pub stream_id: I32 = 24,
     }
 
-    /// Event of a recording.
+    /// A recording signal.
     pub struct RecordingSignalLayout: 44 {
         /// Control session.
         pub control_session_id: I64 = 0,
@@ -53,7 +53,7 @@ layout! {
         pub subscription_id: I64 = 24,
         /// Position.
         pub position: I64 = 32,
-        /// Number of the event.
+        /// Number of the recording signal.
         pub signal: I32 = 40,
     }
 }

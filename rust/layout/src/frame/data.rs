@@ -33,8 +33,8 @@ impl DataHeaderLayout {
     }
 }
 
-/// The 64-bit word at offset 0 of a frame: length, version, flags and type. One load gives a reader all values that it
-/// needs to decide.
+/// The 64-bit word at offset 0 of a frame: length, version, flags and type. With one load, a reader gets all values
+/// that determine how it treats the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstWord(pub i64);
 
@@ -73,7 +73,7 @@ impl FirstWord {
         (self.0 >> Self::VERSION_SHIFT) as u8
     }
 
-    /// Flags of the frame.
+    /// Returns the flags of the frame.
     #[inline(always)]
     #[must_use]
     pub const fn flags(self) -> u8 {

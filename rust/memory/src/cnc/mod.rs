@@ -1,11 +1,11 @@
 //! The CnC file (command and control, `cnc.dat`): the file through which clients and tools find and use a driver
-//! (layouts, section 2).
+//! (`docs/spec/01-memory-layouts.md`, section 2).
 //!
 //! A header of 128 bytes is followed by five sections without gaps: to-driver ring, to-clients broadcast, counters
 //! metadata, counters values, error log. The driver [creates](CncFile::create) the file, fills the sections and
-//! [publishes](Cnc::publish) the version last. Before that, no other process may read anything else. Clients and tools
-//! [open](Cnc::open) the file, which detects incomplete, foreign and truncated files. Then they check the
-//! [heartbeat](Cnc::driver_state).
+//! [publishes](Cnc::publish) the version last. Before the version is published, other processes may read nothing but
+//! the version. Clients and tools [open](Cnc::open) the file, which detects incomplete, foreign and truncated files.
+//! Then they check the [heartbeat](Cnc::driver_state).
 
 mod lengths;
 mod open;
@@ -91,7 +91,8 @@ impl CncFile {
         Self::format(file.buffer().clone(), lengths, identity).map_err(invalid)
     }
 
-    /// Maps and opens an existing file. The outer error comes from the mapping; it is `NotFound` if there is no file.
+    /// Maps and opens an existing file. The outer error comes from the mapping, for example `NotFound`. The inner error
+    /// means that the file is not a usable CnC file.
     pub fn map(path: &Path, reader: Reader) -> io::Result<Result<Self, CncError>> {
         match MappedFile::open(path, false) {
             Ok(file) => Ok(Self::open(file.buffer().clone(), reader)),
@@ -170,7 +171,7 @@ impl<W: Words> Cnc<W> {
         &self.ring
     }
 
-    /// Returns the section of the events to the clients; its length is valid for a broadcast buffer.
+    /// Returns the section of the events to the clients. The length of the section is valid for a broadcast buffer.
     pub fn to_clients(&self) -> &W {
         &self.to_clients
     }

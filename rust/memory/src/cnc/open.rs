@@ -1,5 +1,5 @@
-//! Checks of a CnC file by a client, a tool or a starting driver. The functions never wait; the caller decides what to
-//! wait for, and how long.
+//! Checks of a CnC file by a client, a tool or a starting driver. The functions never wait: the caller decides whether
+//! and how long to retry.
 
 use std::fmt;
 
@@ -159,7 +159,7 @@ impl<W: Words> Cnc<W> {
         }
     }
 
-    /// Whether a driver uses this file at `now_ms` (epoch); then another driver must not start.
+    /// Whether a driver uses this file at `now_ms` (epoch). If a driver does, another driver must not start.
     pub fn is_active(&self, now_ms: i64, driver_timeout_ms: i64) -> bool {
         let heartbeat_ms = self.to_driver().consumer_heartbeat_ms();
         heartbeat_ms != CLOSED_HEARTBEAT_MS

@@ -5,8 +5,8 @@ use crate::words::Words;
 
 /// Handle on the value of one counter: positions, limits, counts, timestamps.
 ///
-/// Any number of handles may exist. The relaxed and release stores are for counters with one writer; use the additions
-/// for counters with several.
+/// Any number of handles may exist. The relaxed and release stores are for counters with one writer. For a counter with
+/// several writers, use `fetch_add` and `compare_and_set`.
 #[derive(Clone, Debug)]
 pub struct AtomicCounter<W> {
     record: W,

@@ -1,4 +1,4 @@
-//! Keys and labels of the driver's counters (layouts, section 7.3).
+//! Keys and labels of the driver's counters (`docs/spec/01-memory-layouts.md`, section 7.3).
 //!
 //! Encoding truncates texts that are too long for the key, and fills the rest with zeros. Decoding accepts any bytes:
 //! the lengths inside a key are clipped to the key.

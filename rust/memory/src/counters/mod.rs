@@ -1,5 +1,5 @@
-//! Counters: 64-bit values with an id, a type, a key and a label, shared by driver, clients and tools (layouts, section
-//! 5).
+//! Counters: 64-bit values with an id, a type, a key and a label, shared by driver, clients and tools
+//! (`docs/spec/01-memory-layouts.md`, section 5).
 //!
 //! A counter has two records: 128 bytes in the values section and 512 bytes in the metadata section. Only the driver's
 //! conductor allocates and frees counters ([`CountersManager`]). Every process can read them ([`CountersReader`]) and

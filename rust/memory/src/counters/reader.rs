@@ -86,8 +86,8 @@ impl<W: Words> CountersReader<W> {
         Some(self.counter(id)?.get())
     }
 
-    /// Returns a handle on the value of an id; `None` for an id out of range. The caller must know that the counter
-    /// exists.
+    /// Returns a handle on the value of an id; `None` for an id out of range. Does not check that the counter is
+    /// allocated.
     pub fn counter(&self, id: i32) -> Option<AtomicCounter<W>> {
         self.metadata_offset(id)?;
         let record = self
@@ -147,7 +147,7 @@ impl<W: Words> CountersReader<W> {
             .map(|(id, _)| id)
     }
 
-    /// All existing counters, in order of their ids.
+    /// Returns snapshots of all existing counters, in the order of their ids.
     pub fn records(&self) -> impl Iterator<Item = CounterRecord> + '_ {
         self.ids().filter_map(|id| self.record(id))
     }
@@ -178,8 +178,8 @@ impl<W: Words> CountersReader<W> {
         })
     }
 
-    /// Appends as much of `text` to a label as fits. Only for the process that may write the label (layouts, section
-    /// 5.6).
+    /// Appends `text` to a label, truncated to the space in the label. Only for the process that may write the label
+    /// (`docs/spec/01-memory-layouts.md`, section 5.6).
     pub fn append_to_label(&self, id: i32, text: &str) {
         let Some(record) = self.metadata_offset(id) else {
             return;

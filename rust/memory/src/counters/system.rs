@@ -1,6 +1,6 @@
-//! System counters: the driver's statistics (layouts, section 6).
+//! System counters: the driver's statistics (`docs/spec/01-memory-layouts.md`, section 6).
 //!
-//! They are allocated first, so that each counter id equals the number of the system counter.
+//! A driver allocates them before all other counters, so that each counter id equals the number of the system counter.
 
 use super::{AllocateError, AtomicCounter, CountersManager, NULL_VALUE, NewCounter, types};
 use crate::words::Words;

@@ -1,4 +1,4 @@
-//! Type ids of counters (layouts, section 7). Applications use ids from 1000 on.
+//! Type ids of counters (`docs/spec/01-memory-layouts.md`, section 7). Applications use ids from 1000 on.
 
 /// Channel status: being set up.
 pub const CHANNEL_INITIALIZING: i64 = 0;
@@ -15,7 +15,7 @@ pub const SYSTEM: i32 = 0;
 pub const PUBLISHER_LIMIT: i32 = 1;
 /// Position up to which a sender has sent.
 pub const SENDER_POSITION: i32 = 2;
-/// Highest position that an image has received.
+/// Highest position up to which an image has received data.
 pub const RECEIVER_HWM: i32 = 3;
 /// Position up to which a subscriber has consumed.
 pub const SUBSCRIBER_POSITION: i32 = 4;

@@ -41,7 +41,7 @@ pub enum OpenLogError {
     Invalid(#[from] LogError),
 }
 
-/// Returns the length of the file of a log with these terms and pages, in bytes.
+/// Returns the length of a log's file in bytes, for this term length and page size.
 ///
 /// # Errors
 /// Either length is out of range or not a power of two.
@@ -189,8 +189,8 @@ fn metadata_of<W: Words>(memory: &W) -> LogMetadata<W> {
     LogMetadata::new(memory.slice(memory.len() - METADATA_LENGTH, METADATA_LENGTH))
 }
 
-/// Returns the tails and the active term count of a publication that starts at `position`. Each following partition
-/// has a term id three below the id of its next term, as rotation expects.
+/// Returns the tails and the active term count of a publication that starts at `position`. The tail of each inactive
+/// partition has a term id three below that of the partition's next term, because rotation expects this value.
 fn tails_at(positions: Positions, position: i64) -> ([RawTail; PARTITION_COUNT], i32) {
     let count = (position >> positions.bits_to_shift()).min(i64::from(i32::MAX)) as i32;
     let term_id = positions.initial_term_id().wrapping_add(count);

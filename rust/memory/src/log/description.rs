@@ -6,7 +6,7 @@ use aeron_layout::log::LogMetadataLayout;
 
 use super::frame::HEADER_LENGTH;
 
-/// Use of a log.
+/// Kind of a log: the writer of its frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogType {
     /// Written by any number of publishers.
@@ -47,7 +47,7 @@ impl LogType {
 /// `response_correlation_id` of a publication).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogDescription {
-    /// Use of the log.
+    /// Kind of the log.
     pub log_type: LogType,
     /// Registration id of the publication, or id of the image.
     pub correlation_id: i64,
@@ -89,9 +89,9 @@ pub struct LogDescription {
     pub linger_timeout_ns: i64,
     /// Time for which an untethered subscriber may lag by more than the window.
     pub untethered_window_limit_timeout_ns: i64,
-    /// Time for which an untethered subscriber that fell behind lingers before it rests.
+    /// Time for which an untethered subscriber that fell behind may continue to read.
     pub untethered_linger_timeout_ns: i64,
-    /// Time for which an untethered subscriber that fell behind rests.
+    /// Time after which an untethered subscriber that was left out may rejoin.
     pub untethered_resting_timeout_ns: i64,
     /// Whether the channel has the semantics of a group.
     pub group: bool,
@@ -112,7 +112,7 @@ pub struct LogDescription {
 }
 
 impl LogDescription {
-    /// Creates a description with the given values. All others are those of an IPC publication without parameters.
+    /// Creates a description with the given values. All other values are defaults of an IPC publication.
     pub fn new(log_type: LogType, session_id: i32, stream_id: i32, initial_term_id: i32) -> Self {
         let absent = if log_type == LogType::Image { 0 } else { -1 };
         Self {

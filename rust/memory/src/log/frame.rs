@@ -22,7 +22,7 @@ pub mod offset {
     use aeron_layout::frame::DataHeaderLayout;
     use aeron_layout::{I16, I32, I64, offset};
 
-    /// i32: header and payload; see the module for zero and negative values.
+    /// i32: length of header and payload in bytes; see the module for zero and negative values.
     pub const FRAME_LENGTH: usize = offset!(DataHeaderLayout, header.frame_length: I32);
     /// u8: always 0.
     pub const VERSION: usize = offset!(DataHeaderLayout, header.version: u8);
@@ -89,8 +89,8 @@ impl Framing {
         self.max_message_length
     }
 
-    /// Returns the bytes of log that a message of `length` bytes uses, with headers and alignment; `None` if it is too
-    /// long.
+    /// Returns the bytes of log that a message of `length` bytes uses, with headers and alignment; `None` if the
+    /// message is too long.
     #[inline(always)]
     pub fn framed_length(self, length: usize) -> Option<usize> {
         if length <= self.max_payload_length() {

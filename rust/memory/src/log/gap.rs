@@ -1,4 +1,4 @@
-//! Gaps in a term that is rebuilt from the network: finds them, and fills those that the sender will not fill.
+//! Finds gaps in a term that is rebuilt from the network, and fills gaps that the sender will not fill.
 
 use super::buffers::LogBuffers;
 use super::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length, offset as field};
@@ -28,8 +28,8 @@ pub struct Scanned {
 /// Finds the first gap in `term` between the frame boundaries `from` and `limit`.
 ///
 /// # Errors
-/// A frame has an impossible length. `term_begin`, the position of the term's first byte, is used to report its
-/// position.
+/// A frame has an impossible length. `term_begin` is the position of the term's first byte; the error reports the
+/// frame's position with it.
 pub fn scan<W: Words>(
     term: &W,
     term_begin: i64,
@@ -65,8 +65,8 @@ pub fn scan<W: Words>(
     Ok(Scanned { complete, gap })
 }
 
-/// Replaces `gap` in the term `term_id` by one padding frame, unless data has arrived in it. Returns whether the gap
-/// was replaced.
+/// Replaces `gap` in the term `term_id` by one padding frame, unless data has arrived in the gap. Returns whether the
+/// gap was replaced.
 pub fn fill<W: Words>(log: &LogBuffers<W>, term_id: i32, gap: Gap) -> bool {
     let term = log.term(partition_of_count(log.positions().term_count(term_id)));
     let end = gap.offset.saturating_add(gap.length);

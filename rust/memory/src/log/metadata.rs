@@ -21,7 +21,7 @@ const ACTIVE_TERM_COUNT: usize = offset!(LogMetadataLayout, active_term_count: I
 const END_OF_STREAM_POSITION: usize = offset!(LogMetadataLayout, end_of_stream_position: I64);
 const IS_CONNECTED: usize = offset!(LogMetadataLayout, is_connected: I32);
 const ACTIVE_TRANSPORT_COUNT: usize = offset!(LogMetadataLayout, active_transport_count: I32);
-/// The flag is one byte; it is loaded and stored with the 32-bit word that begins with it.
+/// The flag is one byte. It is loaded and stored as the lowest byte of a 32-bit word.
 const IS_PUBLICATION_REVOKED: usize = offset!(LogMetadataLayout, is_publication_revoked: u8);
 const TAIL_COUNTERS: usize = offset!(LogMetadataLayout, tail_counters: [I64; PARTITION_COUNT]);
 const DEFAULT_HEADER: usize = offset!(LogMetadataLayout, default_header: DataHeaderLayout);
@@ -96,7 +96,7 @@ impl<W: Words> LogMetadata<W> {
             .is_ok()
     }
 
-    /// Returns the position at which the stream ended, [`NO_END_OF_STREAM`] until it has (acquire).
+    /// Returns the position at which the stream ended, or [`NO_END_OF_STREAM`] if it has not ended (acquire).
     #[inline]
     pub fn end_of_stream_position(&self) -> i64 {
         self.memory.load_i64_acquire(END_OF_STREAM_POSITION)
@@ -126,11 +126,11 @@ impl<W: Words> LogMetadata<W> {
             .store_i32_release(IS_CONNECTED, i32::from(connected));
     }
 
-    /// Sets whether the stream has a subscriber, if several threads each know some of its subscribers. Each thread
-    /// first stores its part, then calls this with a `find` that loads all parts. The result of the last thread stays.
-    /// Stores only a change.
+    /// Sets whether the stream has a subscriber, if several threads each know a part of its subscribers. Each thread
+    /// first stores its own part, then calls this method. `find` loads all parts and returns whether there is a
+    /// subscriber. After the last of several calls, the stored value is correct for all parts. Stores only a change.
     pub fn show_connected(&self, find: impl Fn() -> bool) {
-        // If two threads each store a part and then load all parts, at least one of them sees both.
+        // If two threads each store their own part and then load all parts, at least one of them sees both stores.
         let find = || {
             self.memory.fence_full();
             find()

@@ -8,7 +8,7 @@ use super::LogError;
 
 pub use aeron_layout::frame::{MAX_TERM_LENGTH, MIN_TERM_LENGTH};
 
-/// Terms of a log: one is written, one may still be read, one is being cleaned.
+/// Number of term buffers of a log: one is written, one may still be read, one is being cleaned.
 pub const PARTITION_COUNT: usize = 3;
 
 /// The arithmetic of one stream: its term length and the id of its first term.
@@ -119,7 +119,8 @@ pub(super) fn check_term_length(term_length: i64) -> Result<(), LogError> {
     }
 }
 
-/// A term's tail as it is stored: the term id in the upper half, the next free offset in the lower.
+/// A term's tail as the metadata contains it: the term id in the upper 32 bits, the next free offset in the lower 32
+/// bits.
 ///
 /// The offset exceeds the term length after a claim has crossed the end of the term. It keeps this value until the
 /// partition is rotated into its next term.

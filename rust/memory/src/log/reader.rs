@@ -1,10 +1,10 @@
 //! Reads a log from a subscriber's position.
 //!
-//! A [`Cursor`] iterates over the readable frames of one term. It does not consume anything: its owner stores
-//! [`Cursor::position`] as the subscriber's position, once, after any number of fragments.
+//! A [`Cursor`] iterates over the readable frames of one term. The cursor itself consumes nothing. After any number of
+//! fragments, its owner stores [`Cursor::position`] as the subscriber's position.
 //!
-//! Frame lengths are read once and checked. For any value that another process stores, a cursor neither leaves its term
-//! nor panics; it returns [`CorruptLog`].
+//! Frame lengths are read once and checked. Whatever value another process stores, a cursor neither leaves its term nor
+//! panics: for an impossible length it returns [`CorruptLog`].
 
 use super::buffers::LogBuffers;
 use super::frame::{
@@ -92,7 +92,7 @@ impl<'a, W: Words> LogFragment<'a, W> {
         self.offset
     }
 
-    /// Bytes of header and payload.
+    /// Returns the number of bytes of header and payload.
     #[inline]
     pub fn frame_length(&self) -> usize {
         self.first_word.frame_length() as usize
@@ -127,7 +127,7 @@ impl<'a, W: Words> LogFragment<'a, W> {
         bytes
     }
 
-    /// Flags of the frame; see [`flags`](super::frame::flags).
+    /// Returns the flags of the frame; see [`flags`](super::frame::flags).
     #[inline]
     pub fn flags(&self) -> u8 {
         self.first_word.flags()
@@ -208,7 +208,7 @@ impl<W: Words> LogBuffers<W> {
 }
 
 impl<'a, W: Words> Cursor<'a, W> {
-    /// Limits the cursor to frames that begin before `limit`. The last one may end after it.
+    /// Limits the cursor to frames that begin before `limit`. The last frame may end after the limit.
     #[must_use]
     pub fn bounded(mut self, limit: i64) -> Self {
         let ahead = limit.saturating_sub(self.position()).max(0);
@@ -247,9 +247,9 @@ impl<'a, W: Words> Cursor<'a, W> {
         Ok(None)
     }
 
-    /// Returns the next fragment if its frame follows directly and has the same length, flags and type as `like`, a
-    /// fragment of this cursor. Otherwise returns `None`, and the cursor does not move. For loops over equal messages:
-    /// the location of the next frame does not depend on a load from this one.
+    /// Returns the next fragment if its frame has the same length, flags and type as `like`, a fragment of this cursor.
+    /// Otherwise returns `None`, and the cursor does not move. Loops over equal messages are faster with this method:
+    /// the location of the next frame does not depend on a load from the current frame.
     #[inline(always)]
     pub fn next_alike(&mut self, like: &LogFragment<'a, W>) -> Option<LogFragment<'a, W>> {
         let next = self.offset + aligned_length(like.frame_length());
@@ -263,7 +263,7 @@ impl<'a, W: Words> Cursor<'a, W> {
         Some(LogFragment { offset, ..*like })
     }
 
-    /// Moves back to the start of a fragment that this cursor returned, so that it is returned again.
+    /// Moves back to the start of a fragment that this cursor returned, so that the cursor returns it again.
     #[inline]
     pub fn return_to(&mut self, fragment: &LogFragment<'a, W>) {
         self.offset = fragment.offset;

@@ -7,9 +7,10 @@ use crate::words::Words;
 
 /// Copies a datagram of one or more frames into `term` at `offset`. Returns whether it was copied.
 ///
-/// Returns `false` if a frame already begins there (then the datagram is a duplicate). Also if the datagram is shorter
-/// than a header, has the length word 0, or does not lie within the term on a frame boundary. All frames of the
-/// datagram become readable at once. The caller must check that the lengths are those of consecutive frames.
+/// Returns `false` if a frame already begins at `offset`: then the datagram is a duplicate. Also returns `false` if the
+/// datagram is shorter than a header, its first length word is not positive, or it does not fit into the term on a
+/// frame boundary. All frames of the datagram become readable at once. The caller must check that the datagram consists
+/// of consecutive whole frames.
 pub fn insert<W: Words>(term: &W, offset: usize, datagram: &[u8]) -> bool {
     let fits = offset.is_multiple_of(FRAME_ALIGNMENT)
         && offset <= term.len()

@@ -1,4 +1,4 @@
-//! Rotation: makes the next term of a log the active one. The first caller wins.
+//! Rotation: makes the next term of a log the active term. Only the first of several callers changes the log.
 
 use super::buffers::LogBuffers;
 use super::position::{PARTITION_COUNT, RawTail, partition_of_count};

@@ -8,21 +8,23 @@ use crate::words::Words;
 /// Data to send at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Available {
-    /// Whole frames of `length` bytes in total; 0 if there is no frame. The last one may be the header of a padding
-    /// frame. The following `padding` bytes need not be sent; the position advances by both.
+    /// Whole frames of `length` bytes in total; 0 if there is no frame. The last of them may be the header of a padding
+    /// frame. Then the `padding` bytes after the header are not sent, but the position advances by `length` and
+    /// `padding`.
     Frames {
         /// Bytes to send.
         length: usize,
-        /// Bytes of padding after them.
+        /// Bytes of padding after the bytes to send.
         padding: usize,
-        /// Whether no later frame can join them: the next frame is too long, the limit is reached, or the term ends.
+        /// Whether no later frame can be sent together with these: the next frame is too long, the limit is reached, or
+        /// the term ends.
         is_full: bool,
     },
     /// Length of the first frame, which exceeds the limit.
     TooLong(usize),
 }
 
-/// Finds the frames from `position` on in its term that together take at most `max_length` bytes.
+/// Finds the frames from `position` on that together have at most `max_length` bytes and are in the same term.
 ///
 /// # Errors
 /// A frame has an impossible length, or no frame can begin at `position`.

@@ -11,8 +11,8 @@ use super::position::partition_of_count;
 use super::rotation::rotate;
 use crate::words::Words;
 
-/// Makes the log readable after `blocked_position`, which all its consumers have reached. Returns whether it changed
-/// anything.
+/// Makes the log readable after `blocked_position`, which all consumers have reached. Returns whether the log was
+/// changed.
 pub fn unblock<W: Words>(log: &LogBuffers<W>, blocked_position: i64) -> bool {
     let positions = log.positions();
     let metadata = log.metadata();
@@ -121,7 +121,7 @@ impl<W: Words> Unblocking<'_, W> {
     }
 }
 
-/// Replaces any header with the driver's padding header; the payload stays.
+/// Writes the header of a padding frame of `length` bytes at `offset`. The bytes after the header do not change.
 pub(super) fn write_padding<W: Words>(
     log: &LogBuffers<W>,
     term: &W,

@@ -103,10 +103,11 @@ impl<W: Words> RingConsumer<W> {
         Ok(messages)
     }
 
-    /// Pads over a record at the head that its producer will not finish. Returns whether a record was padded.
+    /// Replaces a record at the head that its producer will not finish by padding. Returns whether a record was
+    /// replaced.
     ///
     /// Call it only if the head has not moved for longer than a live producer could need. A claim without any written
-    /// word is padded only if a later record shows its end.
+    /// word is replaced only if a later record shows where the claim ends.
     pub fn unblock(&mut self) -> bool {
         let ring = &self.ring;
         let head = ring.consumer_position();
@@ -155,7 +156,7 @@ impl<W: Words> RingConsumer<W> {
     }
 }
 
-/// The part of a read that is consumed but not yet released; dropping it releases it.
+/// The part of a read that is consumed but not yet released to the producers. Dropping a lap releases its bytes.
 struct Lap<'a, W: Words> {
     ring: &'a ManyToOneRing<W>,
     head: i64,
@@ -228,12 +229,13 @@ impl<'a, W: Words> Lap<'a, W> {
         self.ring.words.store_i64_release(head_position, self.head);
     }
 
-    /// Discards everything that is claimed in this lap, because the start of the next record is unknown.
+    /// Discards all claimed bytes up to the end of the data area, because the start of the next record is unknown.
     fn discard(&mut self, length: i32, msg_type_id: i32) -> CorruptRecord {
         let position = self.head.wrapping_add(self.consumed as i64);
         let claimed = self.ring.producer_position().wrapping_sub(position);
         let rest = self.ring.capacity - self.at();
-        // A tail at or before a written record is also corrupt: then the whole rest is discarded.
+        // A tail at or before a written record is also corrupt. Then all bytes up to the end of the data area are
+        // discarded.
         let discarded = match usize::try_from(claimed) {
             Ok(claimed @ 1..) => align(claimed.min(rest), RECORD_ALIGNMENT),
             _ => rest,

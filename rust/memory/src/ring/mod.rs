@@ -1,12 +1,12 @@
-//! Many-to-one ring buffer: transports the commands of all clients to the driver (layouts, section 3).
+//! Many-to-one ring buffer: transports the commands of all clients to the driver (`docs/spec/01-memory-layouts.md`, section 3).
 //!
-//! The data area is followed by the trailer. A record is a 32-bit length (0: nothing yet, negative: being written,
+//! The data area is followed by the trailer. A record is a 32-bit length (0: no record yet, negative: being written,
 //! positive: complete), a 32-bit type and the payload. A record begins on an 8-byte boundary and never wraps. Producers
 //! of any process claim space with a compare-and-swap of the tail. The only consumer zeroes the bytes that it has read
 //! before releasing the head. So the length 0 means "not yet written" on the next lap too.
 //!
-//! Nothing here panics for any value that other processes write: positions are masked into the buffer, and lengths are
-//! read once and checked.
+//! No function panics because of a value that another process writes: positions are masked into the buffer, and lengths
+//! are read once and checked.
 
 mod consumer;
 mod producer;
@@ -37,7 +37,7 @@ const HEAD_POSITION_OFFSET: usize = offset!(RingTrailerLayout, head_position: I6
 const CORRELATION_COUNTER_OFFSET: usize = offset!(RingTrailerLayout, correlation_counter: I64);
 const CONSUMER_HEARTBEAT_OFFSET: usize = offset!(RingTrailerLayout, consumer_heartbeat_ms: I64);
 
-/// The length of a section does not belong to a ring buffer.
+/// A ring buffer cannot have the length of this section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "ring buffer of {length} bytes: length - {TRAILER_LENGTH} must be a power of two from 8 to 2^30"
@@ -65,7 +65,7 @@ impl<W: Words> ManyToOneRing<W> {
         Ok(Self { words, capacity })
     }
 
-    /// Bytes of the data area, a power of two.
+    /// Returns the length of the data area in bytes, a power of two.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -78,7 +78,7 @@ impl<W: Words> ManyToOneRing<W> {
         (self.capacity / 8).max(8)
     }
 
-    /// Returns the memory of data area and trailer, through which a claim's payload is written.
+    /// Returns the memory of data area and trailer. The payload of a claim is written through it.
     pub fn words(&self) -> &W {
         &self.words
     }
@@ -114,7 +114,7 @@ impl<W: Words> ManyToOneRing<W> {
             .load_i64_acquire(self.trailer(HEAD_POSITION_OFFSET))
     }
 
-    /// Bytes claimed and not yet consumed, from 0 to the capacity.
+    /// Returns the number of bytes claimed and not yet consumed, from 0 to the capacity.
     pub fn size(&self) -> usize {
         let mut head = self.consumer_position();
         loop {

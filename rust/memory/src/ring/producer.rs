@@ -109,14 +109,15 @@ impl<W: Words> ManyToOneRing<W> {
     }
 
     /// Marks a record as being written. The fence keeps later stores to the record from being visible before the mark.
-    /// So the consumer can tell an untouched claim from one in progress.
+    /// So the consumer can distinguish an untouched claim from a claim in progress.
     fn begin(&self, record: usize, length: usize) {
         self.words
             .store_i32_relaxed(record + LENGTH_OFFSET, -(length as i32));
         self.words.fence_release();
     }
 
-    /// Claims `need` contiguous bytes and returns their index. Writes padding if they begin on the next lap.
+    /// Claims `need` contiguous bytes and returns their index. If the bytes do not fit before the end of the data area,
+    /// fills its end with padding and claims the bytes at its start.
     fn claim(&self, need: usize) -> Result<usize, ClaimError> {
         let mut head = self
             .words
@@ -169,8 +170,8 @@ impl<W: Words> ManyToOneRing<W> {
             .store_i64_release(self.trailer(HEAD_CACHE_POSITION_OFFSET), head);
     }
 
-    /// Returns the number of free bytes. The distance is taken modulo 2^32: with a stale head it may exceed the
-    /// capacity, and then nothing is free.
+    /// Returns the number of free bytes. The distance from head to tail is taken modulo 2^32. With a stale head it may
+    /// exceed the capacity; then no byte is free.
     fn available(&self, tail: i64, head: i64) -> i64 {
         self.capacity as i64 - i64::from(tail.wrapping_sub(head) as i32)
     }

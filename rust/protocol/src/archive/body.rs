@@ -77,7 +77,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// The block of a message, and the rest of its variable data.
+/// The block of a message, and the variable data that have not been read yet.
 pub(super) struct Parts<'a, L> {
     header: MessageHeader,
     pub(super) layout: L,
@@ -85,8 +85,8 @@ pub(super) struct Parts<'a, L> {
 }
 
 impl<'a, L: Layout> Parts<'a, L> {
-    /// Returns the value of a field. If a later version added the field, `addition` has this version and the value for
-    /// absence.
+    /// Returns the value of a field. If a later version of the schema added the field, `addition` has this version and
+    /// the value for older messages.
     pub(super) fn value<V: BlockValue>(
         &self,
         field: &'static str,
@@ -142,7 +142,8 @@ pub(super) fn write_block<L: Layout>(writer: &mut Writer<'_>, template_id: u16, 
     writer.layout(block);
 }
 
-/// A value of a block's field, and its form in a layout. An undefined number is the error.
+/// A value of a block's field, and its form in a layout. For an undefined number, `of` returns this number as the
+/// error.
 pub(super) trait BlockValue: Copy {
     type Layout;
 

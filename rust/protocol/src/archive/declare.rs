@@ -2,9 +2,9 @@
 
 /// Declares a message: its template id, the fields of its block in the layout `$layout`, then its variable data.
 ///
-/// `= value since version` after a field: a message of an earlier version does not have the field, and it is read as
-/// `value`. Such fields are at the end of the block in the order of their versions. `padded by function` names a
-/// function that writes padding after the variable data.
+/// `= value since version` after a field: a message of an earlier version lacks the field, so the field gets `value`.
+/// Such fields are at the end of the block, in the order of their versions. `padded by function` names a function that
+/// writes padding after the variable data.
 macro_rules! archive_message {
     (
         $(#[$attribute:meta])*
@@ -76,7 +76,7 @@ macro_rules! session_request {
     };
 }
 
-/// Version that added a field, with the value for absence.
+/// Version that added a field, with the field's value in earlier messages.
 macro_rules! addition {
     () => {
         None
@@ -120,8 +120,8 @@ macro_rules! archive_message_set {
             /// after the last field are ignored.
             ///
             /// # Errors
-            /// [`ArchiveDecodeError`](super::ArchiveDecodeError) if the message is not one of these, or its bytes are
-            /// not complete. Never reads outside `message` and never panics.
+            /// [`ArchiveDecodeError`](super::ArchiveDecodeError) if the message does not belong to this set, is
+            /// incomplete, or contains an undefined number. Never reads outside `message` and never panics.
             pub fn decode(message: &'a [u8]) -> Result<Self, $crate::archive::ArchiveDecodeError> {
                 use $crate::archive::body::{ArchiveMessage, Body};
                 let body = Body::of(message)?;

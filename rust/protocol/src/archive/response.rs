@@ -88,7 +88,8 @@ impl Encode for Challenge<'_> {
 archive_message! {
     /// Describes a recording. Positions are bytes of the stream, timestamps epoch milliseconds.
     ///
-    /// An archive copies it from the catalog including the padding of the entry; the encoder writes this padding too.
+    /// An archive copies the descriptor from the catalog, including the padding of the catalog entry. The encoder
+    /// writes this padding too.
     pub struct RecordingDescriptorMessage<'a>(RecordingLayout) = 22 padded by pad_as_catalog_entry {
         /// Control session.
         pub control_session_id: i64,

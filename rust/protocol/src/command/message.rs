@@ -32,7 +32,8 @@ pub struct RemovePublication {
     pub client_id: i64,
     /// Repeated in the response.
     pub correlation_id: i64,
-    /// Registration id of this client's add, not of the first add of a shared publication.
+    /// Correlation id of the command with which this client added the publication. For a shared publication, this is
+    /// not the id of the first such command.
     pub registration_id: i64,
     /// Whether the stream ends at once, for all clients that share the publication.
     pub revoke: bool,
@@ -99,7 +100,7 @@ message! {
         pub client_id: i64,
         /// Repeated in the response.
         pub correlation_id: i64,
-        /// Correlation id of the add.
+        /// Correlation id of the command that added the resource.
         pub registration_id: i64,
     }
 }
@@ -119,7 +120,8 @@ message! {
     pub struct Destination<'a>(DestinationLayout) {
         /// Client that sends the command.
         pub client_id: i64,
-        /// Repeated in the response; for a publication's added destination, its registration id.
+        /// Repeated in the response. If the command adds a destination to a publication, also the destination's
+        /// registration id.
         pub correlation_id: i64,
         /// Original registration id of the publication, or registration id of the subscription.
         pub registration_correlation_id: i64,
@@ -155,13 +157,13 @@ message! {
         pub client_id: i64,
         /// Repeated in the response.
         pub correlation_id: i64,
-        /// Correlation id of the add.
+        /// Correlation id of the command that added the resource.
         pub registration_id: i64,
     }
 }
 
 message! {
-    /// Adds a counter that outlives its client, or finds the one of this type and registration id.
+    /// Adds a counter that outlives its client, or finds the existing counter with this type and registration id.
     pub struct AddStaticCounter<'a>(AddStaticCounterLayout) {
         /// Client that sends the command.
         pub client_id: i64,
@@ -185,7 +187,7 @@ message! {
     pub struct ClientClose(ClientCommandLayout) {
         /// Client that closes.
         pub client_id: i64,
-        /// Not used, −1; the command has no direct response.
+        /// Not used: −1. The command has no direct response.
         pub correlation_id: i64,
     }
 }
@@ -205,7 +207,7 @@ message! {
 }
 
 message! {
-    /// Rejects an image. Padded to the minimum of 40 bytes that C drivers require, for any reason length.
+    /// Rejects an image. A shorter message is padded to the minimum of 40 bytes that C drivers require.
     pub struct RejectImage<'a>(RejectImageLayout) at least 40 {
         /// Client that sends the command; 0 from C clients.
         pub client_id: i64,

@@ -105,7 +105,8 @@ impl Command<'_> {
         self.ids().0
     }
 
-    /// Returns the correlation id of the response, and registration id of the resource that the command adds.
+    /// Returns the correlation id of the command. The response repeats it, and it becomes the registration id of a
+    /// resource that the command adds.
     #[must_use]
     pub const fn correlation_id(&self) -> i64 {
         self.ids().1

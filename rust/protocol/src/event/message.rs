@@ -22,7 +22,7 @@ message! {
         /// Kind of the refusal.
         pub error_code: ErrorCode,
         texts {
-            /// Text of the error, for a person.
+            /// Text of the error, for people.
             error_message,
         }
     }
@@ -33,7 +33,7 @@ message! {
     pub struct PublicationReady<'a>(PublicationReadyLayout) {
         /// Correlation id of the command.
         pub correlation_id: i64,
-        /// Original registration id: that of the first add of a shared publication.
+        /// Original registration id: for a shared publication, the id of the command that created the publication.
         pub registration_id: i64,
         /// Session id of the publication.
         pub session_id: i32,
@@ -92,7 +92,7 @@ message! {
         /// Stream id of the stream.
         pub stream_id: i32,
         texts {
-            /// For information: a channel of the subscription.
+            /// Channel of the subscription, for information.
             channel,
         }
     }
@@ -109,7 +109,7 @@ message! {
 message! {
     /// A counter of a client was added or freed.
     pub struct CounterUpdate(CounterEventLayout) {
-        /// Registration id of the counter; the client's id for its heartbeat.
+        /// Registration id of the counter; for the heartbeat counter of a client, the client's id.
         pub correlation_id: i64,
         /// Id of the counter.
         pub counter_id: i32,
@@ -164,7 +164,7 @@ message! {
         /// Error code of the receiver, usually the number of an [`ErrorCode`].
         pub error_code: i32,
         texts {
-            /// Text of the error, for a person.
+            /// Text of the error, for people.
             error_message,
         }
     }

@@ -78,7 +78,7 @@ impl DataHeader {
     /// Writes the header at the start of `out` and returns its length.
     ///
     /// # Panics
-    /// If `out` is shorter than that.
+    /// If `out` is shorter than the header.
     pub fn encode(&self, out: &mut [u8]) -> usize {
         let header = FrameHeader {
             frame_length: self.frame_length,
@@ -119,14 +119,15 @@ impl DataHeader {
     }
 }
 
-/// Validates all frames of a datagram before any of it is copied into a term of `term_length` bytes. Each frame must
-/// begin at the end of the previous one, be complete (except padding, which ends a datagram), and lie within the term.
+/// Validates all frames of a datagram before the receiver copies any byte into a term of `term_length` bytes. Each
+/// frame must begin at the end of the previous one, be complete (except padding, which ends a datagram), and lie within
+/// the term.
 ///
-/// Does not check session, stream, term and version of the frames after the first: they are assumed to equal those of
-/// the first.
+/// Does not check session, stream, term and version of the frames after the first: these fields are assumed to equal
+/// those of the first frame.
 ///
 /// # Errors
-/// [`FrameError`] with the reason. No part of the datagram may be used then, not even as a heartbeat.
+/// [`FrameError`] with the reason. After an error, no part of the datagram may be used, not even as a heartbeat.
 pub fn walk(datagram: &[u8], term_length: usize) -> Result<Walk, FrameError> {
     walk_from(&DataHeader::decode(datagram)?, datagram, term_length)
 }
@@ -134,7 +135,7 @@ pub fn walk(datagram: &[u8], term_length: usize) -> Result<Walk, FrameError> {
 /// Like [`walk`], for a caller that has already decoded the header of the first frame.
 ///
 /// # Errors
-/// As [`walk`].
+/// The same as [`walk`].
 pub fn walk_from(
     first: &DataHeader,
     datagram: &[u8],
@@ -160,8 +161,8 @@ pub fn walk_from(
     })
 }
 
-/// Fast path of [`covered_length`] for a valid data frame; returns `None` for any other frame. Most datagrams contain
-/// many frames, all of this kind.
+/// Fast path of [`covered_length`] for a valid data frame. Returns `None` for padding and for an invalid frame. Most
+/// datagrams contain only valid data frames, often many.
 #[inline]
 fn whole_message(frames: &[u8], term_offset: usize, term_length: usize) -> Option<usize> {
     let head = DataHeaderLayout::first_in(frames)?;
@@ -176,7 +177,8 @@ fn whole_message(frames: &[u8], term_offset: usize, term_length: usize) -> Optio
     is_sound.then_some(covered)
 }
 
-/// Returns the bytes of the term that the first frame of `frames` covers. The frame must be the one at `term_offset`.
+/// Returns the bytes of the term that the first frame of `frames` covers. The offset in this frame must be
+/// `term_offset`.
 fn covered_length(
     frames: &[u8],
     term_offset: usize,

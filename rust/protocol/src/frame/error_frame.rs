@@ -21,7 +21,7 @@ const HAS_GROUP_TAG: u8 = 0x08;
 /// Value of the group tag field if the receiver has no group tag.
 const NO_GROUP_TAG: i64 = -1;
 
-/// An error of a receiver: it has rejected the stream.
+/// An error that a receiver reports: it has rejected the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorFrame<'a> {
     /// Session of the stream.
@@ -39,7 +39,7 @@ pub struct ErrorFrame<'a> {
 }
 
 impl<'a> ErrorFrame<'a> {
-    /// Reads the frame, which is the whole datagram; bytes after it are ignored.
+    /// Reads the frame. The frame is alone in its datagram: bytes after the frame are ignored.
     ///
     /// # Errors
     /// [`FrameError`] for a frame of another type, a truncated frame, or a text that exceeds the frame.
@@ -71,7 +71,7 @@ impl<'a> ErrorFrame<'a> {
     /// Writes the frame at the start of `out`. Returns its length, at most [`MAX_CONTROL_FRAME_LENGTH`].
     ///
     /// # Panics
-    /// If `out` is shorter than that.
+    /// If `out` is shorter than the frame.
     pub fn encode(&self, out: &mut [u8]) -> usize {
         let text = &self.error_text[..self.error_text.len().min(MAX_ERROR_TEXT_LENGTH)];
         let length = HEADER_LENGTH + text.len();

@@ -1,12 +1,12 @@
-//! Frames that are alone in their datagram: common functions, and a macro for those of fixed length.
+//! Frames that are alone in their datagram: common functions, and a macro for frames of fixed length.
 
 use aeron_layout::Layout;
 use aeron_layout::frame::FrameHeaderLayout;
 
 use super::{FrameError, FrameHeader, FrameType};
 
-/// Returns the header and the fixed part of a frame of `frame_type` that is the whole datagram. Its frame length may be
-/// shorter than the fixed part, but must not exceed the datagram.
+/// Returns the header and the fixed part of a frame of `frame_type` that is alone in its datagram. The frame length in
+/// the header may be shorter than the fixed part, but must not exceed the datagram.
 pub(super) fn fixed_part<L: Layout>(
     datagram: &[u8],
     frame_type: FrameType,
@@ -63,7 +63,8 @@ macro_rules! fixed_frame {
             /// Bytes of the frame.
             pub const LENGTH: usize = $layout::LENGTH;
 
-            /// Reads the frame, which is the whole datagram; bytes after it are ignored. Does not validate the values.
+            /// Reads the frame. The frame is alone in its datagram: bytes after the frame are ignored. Does not
+            /// validate the values.
             ///
             /// # Errors
             /// [`FrameError`](super::FrameError) for a frame of another type, or a truncated frame.
@@ -79,7 +80,7 @@ macro_rules! fixed_frame {
             /// Writes the frame at the start of `out` and returns its length.
             ///
             /// # Panics
-            /// If `out` is shorter than that.
+            /// If `out` is shorter than the frame.
             pub fn encode(&self, out: &mut [u8]) -> usize {
                 let flags = 0 $( $( | super::fixed::flag(self.$flag, $bit) )* )?;
                 let frame = $layout {

@@ -10,6 +10,7 @@
 //! dropped without being counted, for example a frame of the other direction, which multicast delivers to all. `Err`
 //! means that the datagram is dropped and counted as an invalid packet. Checks that need the stream's term length are
 //! separate: [`walk`], [`StatusMessage::check`], [`Nak::check`].
+//!
 //! ```
 //! use aeron_protocol::frame::{ControlFrame, Nak};
 //!

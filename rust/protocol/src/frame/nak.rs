@@ -23,7 +23,8 @@ fixed_frame! {
 }
 
 impl Nak {
-    /// Checks that the range lies within a term of `term_length` bytes and begins where a frame can; it may be empty.
+    /// Checks that the range lies within a term of `term_length` bytes and begins at a multiple of 32. The range may be
+    /// empty.
     ///
     /// # Errors
     /// [`FrameError::TermOffset`] or [`FrameError::MissingRange`]: an invalid packet.

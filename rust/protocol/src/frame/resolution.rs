@@ -30,7 +30,7 @@ pub struct ResolutionEntry<'a> {
     pub address: SocketAddr,
     /// Time in milliseconds since the sender last received a frame about this driver; at most `i32::MAX` is sent.
     pub age_ms: u32,
-    /// ASCII, may be empty.
+    /// Name of the driver in ASCII; may be empty.
     pub name: &'a [u8],
 }
 
@@ -51,7 +51,7 @@ pub struct ResolutionEncoder<'b> {
 /// too.
 ///
 /// # Errors
-/// [`FrameError`] for an invalid packet, if that is detected before the first entry.
+/// [`FrameError`] if the packet is invalid before its first entry. The iterator returns later errors.
 pub fn entries(datagram: &[u8]) -> Result<ResolutionEntries<'_>, FrameError> {
     if datagram.is_empty() {
         return Ok(ResolutionEntries { rest: &[] });
@@ -79,7 +79,7 @@ impl<'a> Iterator for ResolutionEntries<'a> {
 }
 
 impl<'a> ResolutionEntry<'a> {
-    /// Reads the entry at the start of `bytes`. Its padding may have any content, or be missing.
+    /// Reads the entry at the start of `bytes`. The padding after the entry may have any content, or be missing.
     fn decode(bytes: &'a [u8]) -> Result<Self, FrameError> {
         let entry = ResolutionEntryLayout::first_in(bytes).ok_or(FrameError::TooShort {
             length: bytes.len(),
@@ -123,8 +123,8 @@ impl<'a> ResolutionEntry<'a> {
         (fixed + self.name.len()).next_multiple_of(ENTRY_ALIGNMENT)
     }
 
-    /// Writes the entry to `place`, which is as long as the entry. Returns whether the name's length fits into its
-    /// field.
+    /// Writes the entry to `place`, which is as long as the entry. If the name is too long for its length field,
+    /// returns `false` and writes nothing.
     fn encode(&self, place: &mut [u8]) -> bool {
         let Ok(name_length) = i16::try_from(self.name.len()) else {
             return false;
@@ -174,7 +174,7 @@ impl<'b> ResolutionEncoder<'b> {
         }
     }
 
-    /// Adds an entry. Returns whether there was room for it; if not, nothing changes.
+    /// Adds an entry. Returns whether there was room for the entry. Without room, nothing changes.
     #[must_use]
     pub fn push(&mut self, entry: &ResolutionEntry<'_>) -> bool {
         let place = self

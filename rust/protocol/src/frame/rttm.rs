@@ -20,7 +20,7 @@ fixed_frame! {
         pub echo_timestamp_ns: i64,
         /// Time for which the responding side held the request, in nanoseconds.
         pub reception_delta_ns: i64,
-        /// Id of the receiver that sends or is addressed; 0 addresses all receivers.
+        /// Id of the receiver that sends the frame, or to which the frame is sent. 0 means all receivers.
         pub receiver_id: i64,
     }
 }

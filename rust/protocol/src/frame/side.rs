@@ -8,9 +8,10 @@ use super::{
 /// Frames that senders send to receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataFrame {
-    /// Data frames, padding or a heartbeat: the header of the first one. [`walk`](super::walk) validates the others.
+    /// Data frames, padding or a heartbeat: the header of the first frame. [`walk`](super::walk) validates the other
+    /// frames.
     Data(DataHeader),
-    /// A valid stream, with the position to join at.
+    /// The properties of a stream, already validated.
     Setup(Setup),
     /// A measurement of the round-trip time, or the response to one.
     Rttm(Rttm),

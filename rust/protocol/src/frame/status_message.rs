@@ -16,7 +16,7 @@ const END_OF_STREAM: u8 = 0x40;
 /// Position and window of a receiver, or its request for a setup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusMessage<'a> {
-    /// Whether the receiver requests a setup. If it does, position and window have no meaning.
+    /// Whether the receiver requests a setup. In such a request, position and window have no meaning.
     pub wants_setup: bool,
     /// Whether the receiver has the whole stream, or is leaving.
     pub is_end_of_stream: bool,
@@ -40,7 +40,8 @@ impl<'a> StatusMessage<'a> {
     /// Length of a status message with a group tag, the longest that a driver sends, in bytes.
     pub const MAX_LENGTH: usize = HEADER_LENGTH + size_of::<I64>();
 
-    /// Reads the frame, which is the whole datagram; bytes after it are ignored. Does not validate the values.
+    /// Reads the frame. The frame is alone in its datagram: bytes after the frame are ignored. Does not validate the
+    /// values.
     ///
     /// # Errors
     /// [`FrameError`] for a frame of another type, or a truncated frame.

@@ -54,7 +54,7 @@ impl ChannelUriBuilder {
         Ok(builder)
     }
 
-    /// Makes the channel that of a spy subscription, or not.
+    /// Sets or removes the prefix of a spy subscription.
     pub const fn spy(&mut self, is_spy: bool) -> &mut Self {
         self.is_spy = is_spy;
         self
@@ -123,7 +123,7 @@ impl ChannelUriBuilder {
     /// Sets the channel tag, and the entity tag if there is one.
     ///
     /// # Errors
-    /// Code 1 for a channel tag of −1.
+    /// Code 1 for a channel tag of −1, which is not a valid tag.
     pub fn tags(
         &mut self,
         channel_tag: i64,
@@ -220,7 +220,7 @@ macro_rules! setters {
 }
 
 setters! {
-    /// Address that data is sent to or received on, `host:port`.
+    /// Address to which data is sent, or on which data is received: `host:port`.
     endpoint: &str = key::ENDPOINT;
     /// Local interface: an address with or without port and prefix length, or `{name}`.
     network_interface: &str = key::INTERFACE;
@@ -260,7 +260,7 @@ setters! {
     eos: bool = key::EOS;
     /// Whether a slow subscriber always limits the publisher.
     tether: bool = key::TETHER;
-    /// Whether a receiver counts itself as one of a group.
+    /// Whether a receiver is a member of a group.
     group: bool = key::GROUP;
     /// Whether a subscription rejoins a stream that went away.
     rejoin: bool = key::REJOIN;
@@ -302,7 +302,7 @@ fn place_of(key: &str) -> Option<usize> {
     key::ALL.iter().position(|known| *known == key)
 }
 
-/// Returns the value as it is printed; an error if it is invalid.
+/// Returns the value in its printed form, or an error if the value is invalid.
 fn canonical(key: &str, text: &str) -> Result<String, UriError> {
     match key {
         key::MTU
@@ -391,7 +391,8 @@ fn check_port(key: &str, text: &str) -> Result<(), UriError> {
     }
 }
 
-/// Checks words, flags and free text: refuses a value that a channel with only this parameter would refuse.
+/// Checks keywords, flags and free text: refuses a value that a driver would refuse in a channel with only this
+/// parameter.
 fn check_text(key: &str, text: &str) -> Result<(), UriError> {
     let mut channel = ChannelUri::new(Media::Udp);
     channel.put(key, text)?;

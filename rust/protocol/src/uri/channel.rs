@@ -12,7 +12,7 @@ use std::str::FromStr;
 use super::{UriError, key};
 use crate::command::MAX_CHANNEL_LENGTH;
 
-/// Prefix of a spy subscription's channel, before the channel to watch.
+/// Prefix of a spy subscription's channel. The channel that the spy reads follows.
 pub const SPY_PREFIX: &str = "aeron-spy:";
 
 const SCHEME: &str = "aeron:";
@@ -87,7 +87,7 @@ impl ChannelUri {
 
     /// Parses a channel. If a key is repeated, the last value applies for `endpoint`, `interface`, `control`,
     /// `control-mode`, `ttl` and `tags`, and the first for all others. An empty value at the end of the text means that
-    /// the parameter is absent.
+    /// the parameter is absent; only an empty `tags` is an error.
     ///
     /// # Errors
     /// Code 1 if the syntax is invalid, if the channel has more than [`MAX_CHANNEL_LENGTH`] bytes or a NUL byte, if it
@@ -96,8 +96,8 @@ impl ChannelUri {
         Self::from_bytes(channel.as_bytes())
     }
 
-    /// Parses a channel from the bytes of a command. Values may contain bytes that are not UTF-8; these become U+FFFD
-    /// here. Keep the bytes if the text itself is shown or compared.
+    /// Parses a channel from the bytes of a command. Values may contain bytes that are not UTF-8; the parsed value has
+    /// U+FFFD instead. If the original text is shown or compared, keep the bytes.
     ///
     /// # Errors
     /// As [`parse`](Self::parse).
@@ -168,8 +168,8 @@ impl ChannelUri {
     /// Sets a parameter: replaces the existing value, or adds the parameter at the end.
     ///
     /// # Errors
-    /// Code 1 if the key or value is empty, or contains a character that would end it (`?`, `|` or `=` in a key, `|` in
-    /// a value), or NUL.
+    /// Code 1 if the key or value is empty, contains NUL, or contains a character with a meaning in the syntax: `?`,
+    /// `|` or `=` in a key, `|` in a value.
     pub fn put(&mut self, key: &str, value: &str) -> Result<(), UriError> {
         check_key(key)?;
         check_value(key, value)?;

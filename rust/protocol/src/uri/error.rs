@@ -6,7 +6,7 @@ use crate::ErrorCode;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UriError {
-    /// [`ErrorCode::InvalidChannel`] for syntax, mostly [`ErrorCode::GenericError`] for values.
+    /// [`ErrorCode::InvalidChannel`] for invalid syntax. For invalid values mostly [`ErrorCode::GenericError`].
     pub code: ErrorCode,
     /// Description of the error.
     pub message: String,

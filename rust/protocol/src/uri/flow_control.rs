@@ -29,7 +29,7 @@ pub struct FlowControlParams {
     pub group_tag: Option<i64>,
     /// Number of receivers that must be present for the publication to be connected.
     pub group_min_size: Option<i32>,
-    /// A receiver is gone after this time without a status message.
+    /// Time without a status message after which a receiver no longer counts.
     pub receiver_timeout_ns: Option<i64>,
     /// Maximum length of a retransmission, in receiver windows.
     pub retransmit_window_multiple: Option<i32>,

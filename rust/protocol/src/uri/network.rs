@@ -9,8 +9,8 @@ pub const RESERVED_VALUE_TIMESTAMP_OFFSET: i32 = -8;
 const TIMESTAMP_LENGTH: i64 = 8;
 const MAX_TTL: i64 = 255;
 
-/// Places in a message's payload where the driver writes timestamps of 8 bytes: an offset in bytes or
-/// [`RESERVED_VALUE_TIMESTAMP_OFFSET`]. `None` writes no timestamp.
+/// Places where the driver writes timestamps of 8 bytes: an offset in the payload in bytes, or
+/// [`RESERVED_VALUE_TIMESTAMP_OFFSET`]. With `None`, the driver writes no timestamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimestampOffsets {
     /// Place for the time at which the kernel received the datagram.

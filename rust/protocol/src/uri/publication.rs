@@ -72,7 +72,7 @@ impl InitialPosition {
     }
 }
 
-/// An existing publication that a channel refers to by a tag, or that a new command may share.
+/// An existing publication to which a channel refers by a tag, or which a new publication may share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExistingPublication {
     /// Session id of the publication.
@@ -127,8 +127,9 @@ pub struct PublicationParams {
 }
 
 impl PublicationParams {
-    /// Reads the parameters from `uri`, with `defaults` for those it does not set. `tagged` finds the network
-    /// publication with an entity tag; for `session-id=tag:…`, its session id, MTU and term length are used.
+    /// Reads the parameters from `uri`. Parameters that `uri` does not set are from `defaults`. `tagged` returns the
+    /// network publication with an entity tag. With `session-id=tag:…`, the tagged publication provides the session id,
+    /// and the MTU and term length that `uri` does not set.
     ///
     /// `ssc` and `max-resend` have no effect for IPC, but must be valid.
     ///
@@ -185,7 +186,8 @@ impl PublicationParams {
         })
     }
 
-    /// Checks whether an existing publication may be shared: it must have all values that the new channel sets.
+    /// Checks whether an existing publication may be shared: all values that the new channel sets must equal those of
+    /// the publication.
     ///
     /// # Errors
     /// Code 11 with the first parameter that differs and both values.
@@ -342,8 +344,8 @@ fn parse_window_length(
     Ok(window as i32)
 }
 
-/// Checks that the three parameters are a valid position, in a term of the channel's term length, or of the maximum
-/// length if the channel sets none.
+/// Checks that the three parameters of the initial position form a valid position. If the channel sets no term length,
+/// the maximum term length applies.
 pub(super) fn check_initial_position(uri: &ChannelUri) -> Result<(), UriError> {
     let term_length = parse_term_length(uri)?.unwrap_or(TERM_MAX_LENGTH as i32);
     parse_initial_position(uri, term_length).map(drop)
@@ -366,7 +368,7 @@ fn parse_initial_position(
     let term_id: i32 = parse_integer(key::TERM_ID, term_id, "int32_t")?;
     let term_offset = parse_term_offset(term_offset)?;
     if term_id.wrapping_sub(initial_term_id) < 0 {
-        // The second name is the one that C drivers print.
+        // The text names `term-offset` for the term id, as C drivers do.
         return Err(UriError::generic(format!(
             "Param difference greater than 2^31 - 1: init-term-id={initial_term_id} term-offset={term_id}"
         )));
@@ -379,7 +381,8 @@ fn parse_initial_position(
     }))
 }
 
-/// Parses a term offset. Prints a negative one like C drivers: as a large unsigned number.
+/// Parses a term offset. A negative offset becomes a large unsigned number, because the C driver's error text shows
+/// such a number.
 fn parse_term_offset(text: &str) -> Result<u64, UriError> {
     let parsed = match text.parse::<i64>() {
         Ok(offset) => Ok(offset as u64),

@@ -6,14 +6,14 @@ use super::{ChannelUri, UriError, key};
 /// How destinations are added to a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ControlMode {
-    /// The endpoint is the only destination; also for an unknown control mode.
+    /// No destination is added: the endpoint is the only destination. An unknown control mode has this meaning too.
     #[default]
     None,
-    /// Every receiver that sends a status message to the control address.
+    /// Every receiver that sends a status message to the control address becomes a destination.
     Dynamic,
-    /// Destinations that are added by command.
+    /// Clients add destinations with commands.
     Manual,
-    /// The receiver that sent the request.
+    /// The sender of a request becomes the destination of the responses.
     Response,
 }
 
@@ -75,7 +75,7 @@ impl ChannelUri {
         }
     }
 
-    /// Returns the request stream of a response channel; `None` also for −1.
+    /// Returns the request stream of a response channel; `None` if the channel has no `response-correlation-id`, or −1.
     ///
     /// # Errors
     /// Code 11 if the text is neither `prototype` nor an int64 of at least −1.

@@ -83,7 +83,7 @@ pub(super) fn parse_integer<T: FromStr<Err = std::num::ParseIntError>>(
     })
 }
 
-/// Returns the reason; for an overflow, the text of the C library.
+/// Returns the reason why a text is not an integer. For an overflow, this is the text of the C library.
 pub(super) fn integer_error_reason(error: &std::num::ParseIntError) -> &'static str {
     match error.kind() {
         IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "Numerical result out of range",

@@ -1,4 +1,4 @@
-//! Messages that a real archive and its client exchanged, and examples that were constructed from the rules.
+//! Messages that a real archive and its client exchanged, and examples that were constructed from the specification.
 
 use aeron_protocol::archive::{
     ARCHIVE_PROTOCOL_VERSION, ArchiveDecodeError, ArchiveErrorCode, ArchiveRequest,
@@ -32,7 +32,7 @@ impl Vector {
         }
     }
 
-    /// Returns the fields in the vector; fields that it does not have are absent.
+    /// Returns the values of all fields of the message. A field that the vector does not list is 0 or empty.
     fn values(&self) -> Values {
         let message = schema::message(&self.message);
         let number = |name: &String| self.decoded[name].as_i64().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A message of any of the three streams.
+//! A message of any of the three sets: requests, responses and recording events.
 
 use std::fmt::Debug;
 
@@ -15,7 +15,7 @@ pub enum Decoded<'a> {
 }
 
 impl<'a> Decoded<'a> {
-    /// Decodes a message as the stream that knows its template does.
+    /// Decodes a message with the decoder of the set that has its template id.
     pub fn of(message: &'a [u8]) -> Result<Self, ArchiveDecodeError> {
         let is_unknown = |error: &ArchiveDecodeError| {
             matches!(error, ArchiveDecodeError::UnknownTemplateId { .. })
@@ -45,7 +45,7 @@ impl<'a> Decoded<'a> {
             Self::Response(message) => message.encoded_length(),
             Self::Event(message) => message.encoded_length(),
         };
-        // Old bytes of the buffer must not appear in the message.
+        // The buffer is not zero, so a byte that `encode` does not write shows as a difference.
         let mut bytes = vec![0xA5; length];
         assert_eq!(self.encode(&mut bytes), Ok(length));
         bytes

@@ -47,6 +47,7 @@ fn a_text_that_goes_beyond_the_end_of_the_message_is_refused_07_11() {
     }
 }
 
+/// Each error text names the invalid value, the limit, and what to do.
 #[test]
 fn each_refusal_says_what_and_the_limit() {
     let request = message("StartRecordingRequest2");
@@ -134,8 +135,8 @@ fn another_schema_is_an_error_that_names_it_07_09() {
     }
 }
 
-/// 07-10: an undefined enum value, for which Aeron sends no response. Section 22 recommends a response if the ids can
-/// be read, which is possible here.
+/// 07-10: Aeron sends no response to a request with an undefined enum value. `docs/spec/07-archive.md` recommends a
+/// response if the ids of the request can be read. They can, even if the rest of the request is refused.
 #[test]
 fn an_undefined_number_is_an_error_and_the_ids_can_be_read() {
     let mut count = 0;
@@ -212,6 +213,7 @@ fn the_version_of_a_challenge_is_ignored_and_written_as_0_07_13() {
     assert_eq!(challenges[2].encoded(), decoded[0]);
 }
 
+/// For an undefined error code, `error_code` returns `None`.
 #[test]
 fn a_code_that_is_not_known_is_no_error_code() {
     let message = message("ControlResponse");

@@ -108,7 +108,7 @@ impl MessageSchema {
         }
     }
 
-    /// Returns values that differ from each other.
+    /// Returns values in which neighbouring fields differ, so that swapped fields are detected.
     pub fn sample(&self) -> Values {
         let texts: Vec<Vec<u8>> = ["aeron:udp?endpoint=a:1", "b", "", "source", "e"]
             .map(|text| text.as_bytes().to_vec())
@@ -126,8 +126,8 @@ impl MessageSchema {
             .expect("a field")
     }
 
-    /// Encodes the message as a peer of a version does. If the block is longer than the version's, arbitrary bytes fill
-    /// its end.
+    /// Encodes the message as a peer with this version of the schema does. If `block_length` is longer than the fields
+    /// of this version, filler bytes end the block.
     pub fn encode(&self, version: u16, block_length: usize, values: &Values) -> Vec<u8> {
         let header = [block_length as u16, self.template_id, 101, version];
         let mut bytes: Vec<u8> = header.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -153,12 +153,13 @@ impl MessageSchema {
         bytes
     }
 
-    /// Encodes the message as this crate's version does.
+    /// Encodes the message in the version that this crate writes.
     pub fn encode_now(&self, values: &Values) -> Vec<u8> {
         self.encode(VERSION, self.block_length, values)
     }
 
-    /// Returns the name and fields of a message from a peer of a version, in the form of [`Decoded::text`].
+    /// Returns the name and fields of a message from a peer with this version of the schema, in the form of
+    /// [`Decoded::text`].
     pub fn text(&self, version: u16, values: &Values) -> String {
         let fields = self.fields.iter().zip(&values.fields);
         let fields = fields

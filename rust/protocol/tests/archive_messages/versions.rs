@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::decoded::Decoded;
 use crate::schema::{VERSION, any_message, message, messages};
 
-/// Returns a request with the layout of a version.
+/// Returns a sample of a message as a peer with this version of the schema sends it.
 fn sent_by(version: u16, name: &str) -> Vec<u8> {
     let message = message(name);
     message.encode(version, message.block_length_in(version), &message.sample())
@@ -96,6 +96,7 @@ fn a_block_that_lacks_fields_of_its_own_version_is_refused() {
     assert_eq!(ArchiveRequest::decode(&bytes), Err(refusal));
 }
 
+/// A message of the unknown version 14 is decoded like a message of version 13.
 #[test]
 fn a_message_with_the_header_of_version_14_is_served() {
     for message in messages() {
@@ -108,7 +109,7 @@ fn a_message_with_the_header_of_version_14_is_served() {
 }
 
 proptest! {
-    /// 07-02: variable data are found after the block length of the header.
+    /// 07-02: the variable data begin after the block length in the header.
     #[test]
     fn a_longer_block_of_a_newer_version_is_read(
         (index, numbers, texts) in any_message(),
@@ -138,7 +139,7 @@ proptest! {
         prop_assert_eq!(Decoded::of(&encoded), Ok(decoded));
     }
 
-    /// A field that the message's version does not have is absent, for any bytes at its place.
+    /// A field that the version in the header does not have counts as absent, even if the block has bytes at its place.
     #[test]
     fn an_older_version_with_a_full_block_has_no_newer_fields(
         (index, numbers, texts) in any_message(),

@@ -6,9 +6,9 @@
 use super::AppendError;
 use crate::log::frame::Framing;
 
-/// A run ends with the message that makes it at least this long, in bytes. The value is large enough to make its two
-/// atomic operations cheap. It is small enough that the subscriber finds the bytes in the cache of the publisher's
-/// core.
+/// A run ends with the message with which it has at least this length in bytes. The value is so large that the two
+/// atomic operations of a run cost little for each message. It is so small that the subscriber finds the bytes in the
+/// cache of the publisher's core.
 pub(super) const TARGET_RUN_LENGTH: usize = 16 * 1024;
 /// Maximum length in bytes of a run of several messages, which is also limited by the maximum message length. If a
 /// publisher dies inside a run, the whole run is lost.
@@ -109,9 +109,10 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Plans a run that starts with the message `first`. Its messages fit into `room` bytes of the term, begin less
-    /// than `window` bytes ahead, and end at the target length. A message longer than the maximum run is a run alone.
-    /// The run contains no message that is too long to be sent, and may be empty.
+    /// Plans a run that starts with the message `first`. Its messages fit into `room` bytes of the term, and each
+    /// begins less than `window` bytes after the start of the run. The run ends with the message that reaches the
+    /// target length. A message longer than the maximum run is a run alone. If the first message does not fit or is too
+    /// long to be sent, the run is empty.
     #[inline]
     pub(super) fn plan<M: MessageBatch + ?Sized>(
         messages: &M,
@@ -183,7 +184,7 @@ fn max_length(framing: Framing) -> usize {
 }
 
 /// Appends run after run with `append_run`, which receives the index of the next message. Stops when all messages are
-/// appended or one cannot be appended now. If `first` is the number of messages, nothing is left to append.
+/// appended, or when a run cannot be appended now. If `first` is not below the number of messages, appends nothing.
 #[inline]
 pub(super) fn append_runs<M: MessageBatch + ?Sized>(
     messages: &M,

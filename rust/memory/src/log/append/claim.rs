@@ -7,7 +7,7 @@ use crate::log::frame::{HEADER_LENGTH, frame_type, offset as field};
 use crate::words::Words;
 
 /// A claimed frame of a log. Subscribers wait for the frame, so finish the claim soon: [`commit`](Self::commit) makes
-/// it readable, [`abort`](Self::abort) or dropping it makes it padding.
+/// the frame readable. [`abort`](Self::abort) or dropping the claim turns the frame into padding.
 #[derive(Debug)]
 pub struct Claim<'a, W: Words> {
     pub(super) log: &'a LogBuffers<W>,

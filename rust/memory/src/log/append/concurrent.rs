@@ -121,8 +121,8 @@ impl<W: Words> ConcurrentAppender<W> {
         })
     }
 
-    /// Appends messages from index `first` on, as many as the term and the limit allow. Resume after the last one that
-    /// was appended.
+    /// Appends messages from index `first` on, as many as the term and the limit allow. To continue, call this again
+    /// with the index after the last appended message.
     ///
     /// # Errors
     /// See [`AppendError`]; not even the first message was appended.
@@ -194,8 +194,8 @@ impl<W: Words> ConcurrentAppender<W> {
             return Err(AppendError::AdminAction);
         }
         let position = positions.position(tail.term_id(), tail.offset(positions.term_length()));
-        // At the end of the stream, the limit may be after the end. Without this check, further additions would
-        // overflow the last tail.
+        // The limit may be after the end of the stream. Without the comparison with `max_position`, further additions
+        // would overflow the tail of the last term.
         if position >= limit.min(self.max_position) {
             return Err(super::at_limit(&self.log, position, length).error(position, 0));
         }

@@ -137,8 +137,8 @@ impl<W: Words> ExclusiveAppender<W> {
         })
     }
 
-    /// Appends a frame of `length` bytes and a header, which subscribers skip. Returns the stream position after the
-    /// frame.
+    /// Appends a padding frame of a header and `length` bytes, which subscribers skip. Returns the stream position
+    /// after the frame.
     ///
     /// # Errors
     /// See [`AppendError`]; `length` may be up to the maximum message length.
@@ -153,8 +153,8 @@ impl<W: Words> ExclusiveAppender<W> {
         Ok(self.position())
     }
 
-    /// Appends messages from index `first` on, as many as the term and the limit allow. Resume after the last one that
-    /// was appended.
+    /// Appends messages from index `first` on, as many as the term and the limit allow. To continue, call this again
+    /// with the index after the last appended message.
     ///
     /// # Errors
     /// See [`AppendError`]; not even the first message was appended.
@@ -272,8 +272,8 @@ impl<W: Words> ExclusiveAppender<W> {
         }
     }
 
-    /// Makes the next term active. Returns whether there is one. Stores the tail of the next term before the count that
-    /// activates this term.
+    /// Makes the next term active. Returns `false` at the end of the stream. Stores the tail of the next term before
+    /// the count that activates it.
     pub(super) fn next_term(&mut self) -> bool {
         if self.term_begin + self.log.term_length() as i64 >= self.max_position {
             return false;

@@ -5,7 +5,7 @@ use super::{AppendError, InvalidBlock};
 use crate::log::frame::{FirstWord, HEADER_LENGTH, aligned_length, frame_type, offset as field};
 use crate::words::Words;
 
-/// Bytes of the active term that readers do not access yet, see [`ExclusiveAppender::fill_block`].
+/// Bytes of the active term that no reader accesses yet. [`ExclusiveAppender::fill_block`] passes them to its caller.
 #[derive(Debug)]
 pub struct BlockSpace<'a, W> {
     term: &'a W,

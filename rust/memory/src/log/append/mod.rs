@@ -2,9 +2,9 @@
 //!
 //! Any number of publishers in any number of processes may share a log through [`ConcurrentAppender`]. An
 //! [`ExclusiveAppender`] is the only writer of its log. Both first advance the tail of the active term, which claims
-//! the bytes. Then they write frames, and store the positive length word last. A message that does not fit into the
-//! rest of the term is not split. The rest becomes padding, the log rotates to its next term, and the caller tries
-//! again ([`AppendError::AdminAction`]).
+//! the bytes. Then they write the frames, and store the positive length word last. A message that does not fit into the
+//! remaining bytes of the term is not split. These bytes become padding, the log rotates to its next term, and the
+//! caller tries again ([`AppendError::AdminAction`]).
 //!
 //! The caller passes the position limit that the driver sets for publishers. A message may begin below the limit and
 //! end above it.
@@ -105,7 +105,7 @@ impl AppendError {
 }
 
 /// Reason why an append stopped, as one byte: the result of the rare paths. A larger result would be returned through
-/// memory, and the compiler would then also keep the result of the common path in memory.
+/// memory. The compiler would then also keep the result of the common path in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AppendStop {
     NotConnected,

@@ -1,9 +1,9 @@
 //! [`FrameWriter`]: writes frames into claimed bytes of a term. Both appenders call it.
 //!
-//! A frame's length word is negative while the frame is being written. After this store, a release fence ensures that
-//! the other bytes of the frame become visible only after the negative length. So a driver that finds the frame
-//! abandoned can read the length of the frame. A run of frames works in the same way: until all of it is written, its
-//! first length word is minus the length of the whole run.
+//! A frame's length word is negative while the frame is being written. A release fence after the store of the negative
+//! length ensures that the other bytes of the frame become visible after it. So if a publisher dies, the driver can
+//! read the length of the abandoned frame. A run of frames works in the same way: until the whole run is written, its
+//! first length word is minus the length of the run.
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ impl<W> Clone for FrameWriter<'_, W> {
 impl<W> Copy for FrameWriter<'_, W> {}
 
 impl<W: Words> FrameWriter<'_, W> {
-    /// Writes a whole message from `offset` on, fragment by fragment. The claimed bytes must be enough.
+    /// Writes a whole message from `offset` on, fragment by fragment. The caller has claimed enough bytes.
     #[inline(always)]
     pub(super) fn message<S, R>(self, offset: usize, mut source: S, mut reserved: Option<R>)
     where
@@ -153,7 +153,7 @@ impl<W: Words> FrameWriter<'_, W> {
         at
     }
 
-    /// Writes one frame of a run. Returns the offset of the next one.
+    /// Writes one frame of a run. Returns the offset of the next frame.
     #[inline(always)]
     fn run_frame(
         self,
@@ -175,7 +175,7 @@ impl<W: Words> FrameWriter<'_, W> {
         }
         self.term.copy_in(at + HEADER_LENGTH, payload);
         let reserved_value = reserved_value();
-        // The driver zeroes a term before publishers write it.
+        // The driver has zeroed the term, so a reserved value of 0 is already there.
         if reserved_value != 0 {
             self.term
                 .store_i64_relaxed(at + field::RESERVED_VALUE, reserved_value);

@@ -25,7 +25,7 @@ session_request! {
 }
 
 session_request! {
-    /// Moves the start of a recording and keeps the files before it. The result is 0.
+    /// Moves the start of a recording and keeps the files before the new start. The result is 0.
     pub struct DetachSegmentsRequest(NewStartPositionLayout) = 53 {
         /// The recording.
         pub recording_id: i64,
@@ -35,7 +35,7 @@ session_request! {
 }
 
 session_request! {
-    /// Deletes the files before the start of a recording. The result is their number.
+    /// Deletes the files before the start of a recording. The result is the number of deleted files.
     pub struct DeleteDetachedSegmentsRequest(RecordingRequestLayout) = 54 {
         /// The recording.
         pub recording_id: i64,
@@ -43,7 +43,8 @@ session_request! {
 }
 
 session_request! {
-    /// Moves the start of a recording and deletes the files before it. The result is their number.
+    /// Moves the start of a recording and deletes the files before the new start. The result is the number of deleted
+    /// files.
     pub struct PurgeSegmentsRequest(NewStartPositionLayout) = 55 {
         /// The recording.
         pub recording_id: i64,
@@ -53,7 +54,7 @@ session_request! {
 }
 
 session_request! {
-    /// Moves the start of a recording back to the first of the files before it. The result is the number of files.
+    /// Moves the start of a recording back to its first detached file. The result is the number of attached files.
     pub struct AttachSegmentsRequest(RecordingRequestLayout) = 56 {
         /// The recording.
         pub recording_id: i64,
@@ -65,7 +66,7 @@ session_request! {
     pub struct MigrateSegmentsRequest(MigrateSegmentsLayout) = 57 {
         /// Recording that loses its segments.
         pub src_recording_id: i64,
-        /// Recording that gets them.
+        /// Recording that gets the segments.
         pub dst_recording_id: i64,
     }
 }

@@ -79,13 +79,13 @@ archive_message_set! {
         TruncateRecording(TruncateRecordingRequest),
         /// Delete a recording.
         PurgeRecording(PurgeRecordingRequest),
-        /// Move the start of a recording and keep the files before it.
+        /// Move the start of a recording and keep the files before the new start.
         DetachSegments(DetachSegmentsRequest),
         /// Delete the files before the start of a recording.
         DeleteDetachedSegments(DeleteDetachedSegmentsRequest),
-        /// Move the start of a recording and delete the files before it.
+        /// Move the start of a recording and delete the files before the new start.
         PurgeSegments(PurgeSegmentsRequest),
-        /// Move the start of a recording back to the first of its files.
+        /// Move the start of a recording back to its first detached file.
         AttachSegments(AttachSegmentsRequest),
         /// Move segments to another recording.
         MigrateSegments(MigrateSegmentsRequest),

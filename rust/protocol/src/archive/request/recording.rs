@@ -9,7 +9,8 @@ use super::super::SourceLocation;
 use super::super::declare::session_request;
 
 session_request! {
-    /// Records a stream: each image of it becomes a recording. The result is the id of the archive's subscription.
+    /// Records a stream: each image of the stream becomes a recording. The result is the id of the archive's
+    /// subscription.
     pub struct StartRecordingRequest<'a>(StartRecordingLayout) = 4 {
         /// Stream to record.
         pub stream_id: i32,
@@ -23,7 +24,7 @@ session_request! {
 }
 
 session_request! {
-    /// As [`StartRecordingRequest`], with a subscription that may end by itself.
+    /// Like [`StartRecordingRequest`], with a subscription that may end by itself.
     pub struct StartRecordingRequest2<'a>(StartRecording2Layout) = 63 {
         /// Stream to record.
         pub stream_id: i32,
@@ -83,7 +84,7 @@ session_request! {
 }
 
 session_request! {
-    /// As [`ExtendRecordingRequest`], with a subscription that may end by itself.
+    /// Like [`ExtendRecordingRequest`], with a subscription that may end by itself.
     pub struct ExtendRecordingRequest2<'a>(ExtendRecording2Layout) = 64 {
         /// The recording.
         pub recording_id: i64,
