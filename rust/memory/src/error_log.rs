@@ -1,4 +1,5 @@
-//! Distinct error log: each error text once, with the number and times of its observations (`docs/spec/01-memory-layouts.md`, section 8).
+//! Distinct error log: each error text once, with the number and times of its observations
+//! (`docs/spec/01-memory-layouts.md`, section 8).
 //!
 //! The CnC file and the archive's mark files contain this layout. One process writes, any process reads. Entries are
 //! never removed. A reader of a new entry may still see no observation (count 0, last time 0).

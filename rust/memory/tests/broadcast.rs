@@ -121,10 +121,10 @@ fn a_receiver_that_falls_behind_learns_it_once_and_goes_on_after_the_newest_mess
     for k in 0..14 {
         transmitter.transmit(1, &[k; 56]).unwrap();
     }
-    assert_eq!(next(&mut receiver), Some((1, vec![0; 56])), "just in time");
+    assert_eq!(next(&mut receiver), Some((1, vec![0; 56])), "15 messages of 64 bytes after the receiver's position do not overwrite it");
 }
 
-/// 01-35: the transmitter has announced that it overwrites the record, and is writing it.
+/// 01-35: the transmitter has announced that it will overwrite the record, and has begun to write.
 #[test]
 fn a_copy_that_was_being_overwritten_is_discarded() {
     let (words, mut transmitter) = buffer();
@@ -150,6 +150,7 @@ fn messages_of_many_thousand_bytes_are_received() {
     }
 }
 
+/// After an impossible record length, the receiver returns an error once, and then receives the next message.
 #[test]
 fn a_corrupt_length_is_an_error_and_the_receiver_goes_on() {
     for length in [i32::MIN, -1, 0, 7, 137, 1025, i32::MAX] {

@@ -1,4 +1,5 @@
-//! The CnC file of a real driver: header, ring, broadcast and counters, captured while real clients used it.
+//! Tests with the CnC file of a real driver: header, ring, broadcast and counters, captured while real clients used the
+//! driver.
 
 use aeron_memory::broadcast::{self, BroadcastReceiver, BroadcastTransmitter};
 use aeron_memory::cnc::{Cnc, CncLengths, DriverIdentity, Reader};
@@ -48,7 +49,7 @@ fn copied(words: &SharedBuffer, offset: usize, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Rebuilds the captured file; bytes that were not captured are zero.
+/// Rebuilds the captured file. Bytes that were not captured are zero.
 fn captured_cnc() -> (SharedBuffer, Cnc<SharedBuffer>, Value) {
     let expected = expected!("cnc.json");
     let words = SharedBuffer::heap(number(&expected["file_length"]) as usize);
@@ -232,7 +233,7 @@ fn check_heartbeat(record: &CounterRecord, key: &Value) {
 fn check_channel(record: &CounterRecord, key: &Value) {
     let channel = text(&key["channel"]);
     assert_eq!(decode_channel_key(&record.key), channel);
-    // After the text the real driver leaves arbitrary bytes.
+    // The real driver leaves arbitrary bytes in the key after the text.
     let used = 4 + channel.len();
     assert_eq!(record.key[..used], channel_key(channel)[..used]);
 }
@@ -262,7 +263,7 @@ fn check_stream(record: &CounterRecord, key: &Value) {
     assert_eq!(i64::from(decoded.session_id), number(&key["session_id"]));
     assert_eq!(i64::from(decoded.stream_id), number(&key["stream_id"]));
     assert_eq!(decoded.channel, text(&key["channel"]));
-    // The key contains only the start of the channel, the label all of it.
+    // The key contains only the start of the channel. The label contains the whole channel.
     let StreamKey {
         registration_id: id,
         session_id: session,
@@ -346,7 +347,7 @@ fn the_captured_commands_across_the_end_of_the_ring_are_read_in_two_goes() {
     );
     ring.words().copy_in(CAPACITY - end.len(), end);
     ring.words().copy_in(0, start);
-    // The commands before the first complete one of the capture count as read.
+    // The capture begins inside a command. So the commands before its first complete one count as read.
     let first = number(&expected["records_at_end"][0]["index"]);
     ring.words().store_i64_relaxed(CAPACITY + 384, first);
     let mut consumer = RingConsumer::new(ring);
@@ -394,7 +395,7 @@ fn the_captured_events_are_received_and_are_the_bytes_that_we_write() {
     assert_eq!(
         received(cnc.to_clients()),
         listed[listed.len() - 1..],
-        "a new receiver sees the newest"
+        "a new receiver starts with the newest event"
     );
     cnc.to_clients().store_i64_relaxed(CAPACITY + 16, 0);
     assert_eq!(received(cnc.to_clients()), listed);
@@ -430,7 +431,7 @@ fn the_captured_events_across_the_end_of_the_buffer_are_received() {
         ["tail_intent", "tail", "latest"].map(|name| number(&expected[name]))
     );
 
-    // From the first complete record of the capture up to the last one.
+    // Starts at the first complete record of the capture, and ends at its last complete one.
     words.store_i64_relaxed(
         CAPACITY + 16,
         number(&expected["records_at_end"][0]["offset"]),

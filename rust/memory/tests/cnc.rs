@@ -1,4 +1,4 @@
-//! The CnC file.
+//! The CnC file: layout, valid lengths, opening, and the state of the driver.
 
 use aeron_memory::cnc::{
     CNC_VERSION, Cnc, CncError, CncFile, CncLengths, DriverIdentity, DriverState,
@@ -184,7 +184,7 @@ fn lengths_out_of_range_are_refused_and_those_of_the_environment_clamped() {
     assert_eq!(tiny.clamped().file_length(), Ok(11_538_432));
 }
 
-/// 01-14
+/// 01-14: a file of at most 128 bytes is not populated yet, so opening it again later may succeed.
 #[test]
 fn a_file_without_room_for_more_than_a_header_is_one_to_wait_for() {
     for length in [0, 1, 127, 128] {
@@ -248,7 +248,7 @@ fn the_heartbeat_tells_whether_the_driver_lives() {
     assert_eq!(state(i64::MAX), (DriverState::Active, true));
 }
 
-/// 01-7: with any timeout
+/// 01-7: a driver that has closed is inactive, even for a client with an infinite timeout.
 #[test]
 fn a_driver_that_has_closed_is_not_alive_for_those_who_wait_for_ever() {
     let (_, cnc) = cnc();
@@ -257,7 +257,8 @@ fn a_driver_that_has_closed_is_not_alive_for_those_who_wait_for_ever() {
     assert!(!cnc.is_active(1, i64::MAX));
 }
 
-/// 01-18
+/// 01-18: a file that is shorter than its header requires is still being written, so opening it again later may
+/// succeed.
 #[test]
 fn a_file_shorter_than_its_header_says_is_one_to_wait_for() {
     let (words, cnc) = cnc();
@@ -275,6 +276,7 @@ fn a_file_shorter_than_its_header_says_is_one_to_wait_for() {
     assert!(Cnc::open(words.slice(0, required), Reader::Client).is_ok());
 }
 
+/// Impossible section lengths are not a temporary error.
 #[test]
 fn damaged_section_lengths_are_refused_for_good() {
     for (offset, length) in [
@@ -318,7 +320,7 @@ fn a_created_file_is_whole_and_found_by_others() {
     assert_eq!(
         metadata.blocks() * 512,
         metadata.len(),
-        "no block is missing"
+        "all blocks of the file are allocated"
     );
     assert_eq!(
         CncFile::map(&path, Reader::Tool).unwrap().unwrap_err(),

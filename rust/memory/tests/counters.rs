@@ -69,6 +69,7 @@ fn ids_are_dense_and_reused_in_the_order_of_freeing_after_the_deadline() {
     assert!(c.manager.allocate(&new_counter(b"", b""), 1250).is_err());
 }
 
+/// While the reuse time of a freed id has not come, allocation takes a new id.
 #[test]
 fn a_new_id_is_taken_while_freed_ones_still_rest() {
     let mut c = counters(4);
@@ -280,16 +281,16 @@ fn the_control_protocol_version_counts_only_from_the_real_counter_43() {
     let reader = CountersReader::new(c.metadata.clone(), c.values.clone()).unwrap();
     assert_eq!(reader.control_protocol_version(), 65_536);
     c.values.store_i64_relaxed(43 * 128 + 8, 44);
-    assert_eq!(reader.control_protocol_version(), 0, "other registration");
+    assert_eq!(reader.control_protocol_version(), 0, "a counter with another registration id does not count");
     c.values.store_i64_relaxed(43 * 128 + 8, 43);
     c.metadata.store_i32_relaxed(43 * 512 + 4, 1);
-    assert_eq!(reader.control_protocol_version(), 0, "other type");
+    assert_eq!(reader.control_protocol_version(), 0, "a counter of another type does not count");
     c.metadata.store_i32_relaxed(43 * 512 + 4, 0);
     c.manager.free(43, 0).unwrap();
-    assert_eq!(reader.control_protocol_version(), 0, "freed");
+    assert_eq!(reader.control_protocol_version(), 0, "a freed counter does not count");
 }
 
-/// 01-43 (only the layouts; the driver's tests check which counter uses which key)
+/// 01-43: only the layouts of keys and labels. The driver's tests check which counter has which key.
 #[test]
 fn stream_keys_cut_the_channel_and_labels_do_not() {
     let channel = format!(
@@ -332,7 +333,7 @@ fn stream_keys_cut_the_channel_and_labels_do_not() {
     );
 }
 
-/// 01-44 (the label)
+/// 01-44: the label of a heartbeat.
 #[test]
 fn a_client_appends_its_name_to_the_label_of_its_heartbeat() {
     let mut c = counters(1);

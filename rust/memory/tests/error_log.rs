@@ -1,4 +1,4 @@
-//! The distinct error log, tested with captured and with hostile bytes.
+//! The distinct error log, with the bytes of a real driver and with random bytes.
 
 use aeron_memory::error_log::{self, DistinctErrorLog, ENTRY_HEADER_LENGTH, ErrorLogFull};
 use aeron_memory::{SharedBuffer, Words};
@@ -55,7 +55,8 @@ fn the_same_errors_written_here_give_the_captured_bytes() {
     assert_eq!(written, CAPTURED);
 }
 
-/// 01-48, 03-123: a text that starts like a recorded one is a different text (01, 17.10).
+/// 01-48, 03-123: two texts are equal only if all of their characters are. Aeron treats a text with the same beginning
+/// as equal (`docs/spec/01-memory-layouts.md`, 17.10).
 #[test]
 fn a_repeated_error_is_counted_and_a_new_one_appended_on_8_bytes() {
     let (words, log) = log(4096);
@@ -152,7 +153,7 @@ proptest! {
         error_log::read(&SharedBuffer::copy_of(&bytes), since);
     }
 
-    /// Short lengths are more likely to mislead the reader than random ones.
+    /// Lengths near the length of a header test more cases of the reader than random lengths.
     #[test]
     fn entries_of_any_length_are_read_to_an_end(lengths in proptest::collection::vec(-40..600i32, 1..20)) {
         let words = SharedBuffer::heap(512);

@@ -1,4 +1,5 @@
-//! For any bytes that other processes write: no panic, no access out of bounds, no endless loop.
+//! Whole structures with random bytes, as if another process wrote them: no function panics, leaves the memory, or
+//! loops for ever.
 
 use aeron_memory::broadcast::{self, BroadcastReceiver, BroadcastTransmitter};
 use aeron_memory::cnc::{Cnc, CncLengths, DriverIdentity, Reader};
@@ -12,7 +13,7 @@ use proptest::prelude::*;
 
 const CAPACITY: usize = 256;
 
-/// Numbers near the limits are more likely to mislead a reader than random ones.
+/// Numbers near the limits test more cases of a reader than random numbers.
 fn number() -> impl Strategy<Value = i64> {
     prop_oneof![
         any::<i64>(),
@@ -25,7 +26,7 @@ fn number() -> impl Strategy<Value = i64> {
     ]
 }
 
-/// Data of 32-bit words and a trailer of 64-bit ones.
+/// Writes `data` as 32-bit words, and each value of `trailer` as a 64-bit word at its offset in the trailer.
 fn fill(words: &SharedBuffer, data: &[i64], trailer: impl Iterator<Item = (usize, i64)>) {
     for (index, value) in data.iter().enumerate() {
         words.store_i32_relaxed(4 * index, *value as i32);
@@ -64,7 +65,7 @@ proptest! {
             let max = ring.max_message_length();
             let read = consumer.read(usize::MAX, |_, payload| assert!(payload.len() <= max));
             if read.is_err() {
-                prop_assert_ne!(ring.consumer_position(), head, "an error that stays");
+                prop_assert_ne!(ring.consumer_position(), head, "the consumer returned an error and did not skip the record");
             }
             let _ = consumer.unblock();
         }

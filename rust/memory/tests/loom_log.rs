@@ -1,5 +1,5 @@
-//! Log buffers in the model checker. Subscribers read complete messages, a batch becomes visible at once, and a
-//! rotation happens once. An unblocked range is exactly one claim, and no stale data follows the last frame.
+//! Log buffers in the model checker. Subscribers read only complete messages, a batch becomes visible at once, and
+//! publishers rotate the log once. An unblocked range is exactly one claim, and no old data follows the last frame.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p aeron-memory --release --test loom_log`.
 #![cfg(loom)]
@@ -212,7 +212,8 @@ fn offer_until_done(publisher: &ConcurrentAppender<LoomWords>, message: &[u8]) -
     }
 }
 
-/// Two publishers race for a term that has room for `room` bytes. Returns whether the second was ahead.
+/// Two publishers each append a message near the end of a term, which has `room` free bytes. Returns whether the second
+/// publisher's message comes first.
 fn publishers_at_term_end(room: usize) -> bool {
     let start = (TERM - room) as i64;
     let words = words(2, start);
@@ -236,7 +237,7 @@ fn publishers_at_term_end(room: usize) -> bool {
     second < first
 }
 
-/// Explores the race, and checks that each publisher was ahead in some execution.
+/// Explores the race, and checks that each publisher's message comes first in some execution.
 fn check_race(room: usize, ahead: &'static [AtomicUsize; 2]) {
     check(move || {
         ahead[usize::from(publishers_at_term_end(room))].fetch_add(1, Ordering::Relaxed);
@@ -340,7 +341,7 @@ fn unblocking(
     let mut position = 0;
     let messages = read(&log, &mut position);
     let tail = log.metadata().tail(0).unclamped_offset();
-    assert_eq!(position, tail as i64, "what was claimed is not whole");
+    assert_eq!(position, tail as i64, "the claimed range is not whole");
     // If the driver unblocks a message while its publisher still appends it, the message may become padding.
     assert!(unblocked || !messages.is_empty());
 }
@@ -397,7 +398,7 @@ fn without_the_acquire_of_what_is_found_a_part_of_a_message_is_unblocked() {
     });
 }
 
-/// The driver cleans a used term while another thread checks whether it is clean.
+/// The driver cleans a used term. Another thread checks: if the first word is clean, the rest must be clean too.
 fn cleaning(driving: Option<Weakness>, looking: Option<Weakness>) {
     let words = words(1, 0);
     words.store_i32_relaxed(0, 32);
@@ -436,8 +437,9 @@ fn without_its_acquire_a_stale_frame_lies_behind() {
     });
 }
 
-/// The log is in its fourth term, so partition 0 is used again. The driver cleans the rest of it and raises the limit.
-/// A publisher appends up to the limit. A subscriber reads the message and tries to read the next one.
+/// The log is in its fourth term, so partition 0 is used again. The driver cleans the old frame at offset 64 and raises
+/// the limit. A publisher appends a message up to the limit. A subscriber reads this message and tries to read the next
+/// one.
 fn clean_append_and_read(driving: Option<Weakness>, publishing: Option<Weakness>) {
     let start = 3 * TERM as i64;
     let words = words(1, start);

@@ -1,4 +1,4 @@
-//! The loss report, tested with captured and with hostile bytes.
+//! The loss report, with the bytes of a real driver and with random bytes.
 
 use aeron_memory::loss_report::{self, LossReport, LossSource};
 use aeron_memory::{SharedBuffer, Words};

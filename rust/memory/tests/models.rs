@@ -50,7 +50,7 @@ struct RingModel {
 }
 
 impl RingModel {
-    /// Creates a ring in which everything up to `position` was written and read.
+    /// Creates a ring in which all bytes before `position` were written and read.
     fn new(position: i64) -> Self {
         let words = SharedBuffer::heap(CAPACITY + ring::TRAILER_LENGTH);
         for offset in [128, 256, 384] {
@@ -126,7 +126,7 @@ impl RingModel {
     }
 }
 
-/// A message is refused only if it does not fit together with the padding that it may need.
+/// Checks that a message was refused only because it does not fit together with the padding that it may need.
 fn assert_full(error: ClaimError, size: usize, position: i64, length: usize) {
     assert_eq!(error, ClaimError::Full);
     let need = (length + 8).next_multiple_of(8);
@@ -178,17 +178,17 @@ proptest! {
         for step in steps {
             model.step(step);
         }
-        // Twice, because a read stops at the end of the data area.
+        // Reads twice, because a read stops at the end of the data area.
         model.step(RingStep::Read(usize::MAX));
         model.step(RingStep::Read(usize::MAX));
         prop_assert!(model.queue.is_empty());
         prop_assert_eq!(model.ring.size(), 0);
         let mut data = [0; CAPACITY];
         model.ring.words().copy_out(0, &mut data);
-        prop_assert_eq!(data, [0; CAPACITY], "what is consumed is zero");
+        prop_assert_eq!(data, [0; CAPACITY], "the consumer must zero the bytes that it has read");
     }
 
-    /// 01-32, 01-35
+    /// 01-32, 01-35: a receiver gets all messages in order, except messages for which it returned `Lapped`.
     #[test]
     fn a_receiver_gets_what_was_sent_in_order_but_for_what_it_was_told_it_lost(
         steps in proptest::collection::vec(broadcast_step(), 1..200),

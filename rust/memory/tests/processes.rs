@@ -15,7 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const FILE: &str = "AERON_TEST_RING_FILE";
 const PRODUCER: &str = "AERON_TEST_RING_PRODUCER";
 
-/// Message n of a producer: n, then a number of bytes that depends on n; their values depend on n and the producer.
+/// Returns message n of a producer: n, then a number of bytes that depends on n. The value of these bytes depends on n
+/// and the producer.
 fn payload(producer: i32, n: u64) -> Vec<u8> {
     let mut payload = n.to_le_bytes().to_vec();
     payload.resize(8 + (n % 97) as usize, (n as u8) ^ producer as u8);
@@ -28,7 +29,7 @@ fn produce(path: &Path, producer: i32) {
     for n in 0..MESSAGES {
         while let Err(error) = ring.write(producer, &payload(producer, n)) {
             assert_eq!(error, ClaimError::Full);
-            assert!(started.elapsed() < PATIENCE, "nobody reads");
+            assert!(started.elapsed() < PATIENCE, "the consumer does not read");
             std::thread::yield_now();
         }
     }
@@ -64,7 +65,8 @@ fn producers_in_several_processes_lose_nothing_and_keep_their_order() {
         running = producers
             .iter_mut()
             .any(|child| child.try_wait().unwrap().is_none());
-        // Once more after the last producer ended: up to the end of the data area, and from its start.
+        // Two reads: one up to the end of the data area, and one from its start. They also run after the last producer
+        // ended.
         for _ in 0..2 {
             consumer
                 .read(usize::MAX, |producer, message| {

@@ -46,7 +46,7 @@ fn type_at(ring: &ManyToOneRing<SharedBuffer>, index: usize) -> i32 {
 #[test]
 fn only_a_power_of_two_and_a_trailer_make_a_ring() {
     for capacity in [0, 4, 12, 1000, 1 << 31] {
-        // The memory is never touched, so even the largest ring costs nothing.
+        // No page of the memory is accessed, so even the largest ring costs nothing.
         let words = SharedBuffer::heap(capacity + TRAILER_LENGTH);
         assert!(ManyToOneRing::new(words).is_err(), "{capacity}");
     }
@@ -165,7 +165,8 @@ fn a_full_ring_claims_nothing() {
     assert_eq!(ring.write(1, &[]), Err(ClaimError::Full));
 }
 
-/// 01-26: if there is room in total, but neither before the end nor at the start, only the padding is claimed.
+/// 01-26: enough bytes are free in total, but neither before the end nor at the start. Then only the padding is
+/// claimed.
 #[test]
 fn a_message_without_room_at_the_start_claims_the_padding_and_succeeds_after_a_drain() {
     let (ring, mut consumer) = ring_at(CAPACITY as i64 - 64);
@@ -221,7 +222,7 @@ fn reading_counts_messages_stops_at_the_end_and_zeroes_what_it_consumed() {
     assert_eq!(
         consumer.read(10, |t, _| types.push(t)),
         Ok(2),
-        "not past the end"
+        "a read stops at the end of the data area"
     );
     assert_eq!(ring.consumer_position(), CAPACITY as i64);
     assert_eq!(consumer.read(10, |t, _| types.push(t)), Ok(1));
@@ -290,7 +291,7 @@ fn unblocking_pads_a_claim_that_was_begun() {
         assert_eq!(length_at(&ring, position as usize), 28);
         assert_eq!(type_at(&ring, position as usize), PADDING_TYPE_ID);
         assert_eq!(read_all(&mut consumer), [(2, b"next".to_vec())]);
-        assert!(!consumer.unblock(), "nothing is left");
+        assert!(!consumer.unblock(), "no claim is left to unblock");
     }
 }
 
@@ -302,7 +303,8 @@ fn unblocking_pads_exactly_the_zeros_before_the_next_record_even_at_index_0() {
         ring.words().store_i64_relaxed(TAIL, position + 32);
         assert!(!consumer.unblock(), "nothing shows where the claim ends");
         ring.write(2, b"next").unwrap();
-        // A claim up to the end is followed only by the record at the start, which the scan does not reach.
+        // After a claim up to the end of the data area, the next record is at its start. The scan does not reach this
+        // record.
         let at_end = position as usize + 32 == CAPACITY;
         assert_eq!(consumer.unblock(), !at_end);
         if !at_end {
@@ -322,7 +324,7 @@ fn a_complete_record_at_the_head_is_never_unblocked() {
     assert_eq!(read_all(&mut consumer), [(1, b"a".to_vec())]);
 }
 
-/// 01-12 (the counter): ids are unique, from the start value on.
+/// 01-12: correlation ids are unique, and count up from the start value.
 #[test]
 fn correlation_ids_and_the_heartbeat_live_in_the_trailer() {
     let (ring, _) = ring();
@@ -361,7 +363,7 @@ fn a_corrupt_length_is_reported_and_discarded_and_the_ring_goes_on() {
     }
 }
 
-/// 01-30: a claim cannot be longer than the rest of the data area.
+/// 01-30: a claim cannot be longer than the bytes up to the end of the data area.
 #[test]
 fn unblocking_a_claim_of_an_impossible_length_pads_the_rest_of_the_data_area() {
     for length in [i32::MIN, -(CAPACITY as i32) - 1, -3] {

@@ -3,8 +3,8 @@
 //! A [`Cursor`] iterates over the readable frames of one term. The cursor itself consumes nothing. After any number of
 //! fragments, its owner stores [`Cursor::position`] as the subscriber's position.
 //!
-//! Frame lengths are read once and checked. Whatever value another process stores, a cursor neither leaves its term nor
-//! panics: for an impossible length it returns [`CorruptLog`].
+//! Frame lengths are read once and checked. No value that another process stores makes a cursor panic or leave its
+//! term: for an impossible length it returns [`CorruptLog`].
 
 use super::buffers::LogBuffers;
 use super::frame::{

@@ -1,4 +1,5 @@
-//! Many-to-one ring buffer: transports the commands of all clients to the driver (`docs/spec/01-memory-layouts.md`, section 3).
+//! Many-to-one ring buffer: transports the commands of all clients to the driver (`docs/spec/01-memory-layouts.md`,
+//! section 3).
 //!
 //! The data area is followed by the trailer. A record is a 32-bit length (0: no record yet, negative: being written,
 //! positive: complete), a 32-bit type and the payload. A record begins on an 8-byte boundary and never wraps. Producers

@@ -13,7 +13,7 @@ use crate::common::*;
 const MAX_PAYLOAD: usize = 1408 - 32;
 const MAX_MESSAGE: usize = TERM / 8;
 
-/// 01-59, 01-60, 01-61, 01-62: the operations of the capture leave the captured bytes.
+/// 01-59, 01-60, 01-61, 01-62: the same operations write the bytes that a real client wrote.
 #[test]
 fn the_captured_operations_write_the_captured_bytes() {
     let expected = expectation("log-ipc-concurrent.json");
@@ -109,10 +109,10 @@ fn a_term_that_is_exactly_full_gets_no_padding_01_63() {
     assert_eq!(concurrent.offer(NO_LIMIT, &[1; 32]), Ok(TERM as i64 + 64));
 }
 
-/// Offset, length and flags.
+/// Offset, length and flags of a frame.
 type Frame = (usize, usize, u8);
 
-/// The frames of the first term.
+/// Returns the frames of the first term.
 fn frames_of(log: &Log) -> Vec<Frame> {
     let mut cursor = log.cursor(0).unwrap();
     let mut frames = Vec::new();
@@ -181,7 +181,7 @@ fn a_message_over_the_maximum_is_refused_unless_the_limit_says_so_first_01_59() 
     assert_eq!(log.producer_position(), 0);
 }
 
-/// 01-67: -1 and -2. The client returns -4.
+/// 01-67: the codes -1 and -2. Code -4 comes from the client.
 #[test]
 fn at_the_limit_the_answer_tells_whether_anyone_listens_01_67() {
     let log = log();
@@ -273,6 +273,7 @@ fn bytes_outside_a_claim_are_not_written() {
     appender.try_claim(NO_LIMIT, 5).unwrap().put(3, b"abc");
 }
 
+/// The supplier of the reserved value is called for each fragment, after the payload of the fragment was written.
 #[test]
 fn the_reserved_value_is_asked_for_each_fragment_with_its_payload_in_place_01_62() {
     let log = log();
@@ -294,6 +295,7 @@ fn the_reserved_value_is_asked_for_each_fragment_with_its_payload_in_place_01_62
     }
 }
 
+/// Frames can be appended up to the maximum position. Then each offer returns `MaxPositionExceeded`.
 #[test]
 fn a_frame_may_end_exactly_at_the_maximum_position_and_none_behind_it_01_66() {
     let max = log().positions().max_position();
@@ -345,6 +347,7 @@ fn what_does_not_fit_before_the_maximum_position_pads_the_last_term_01_66() {
     assert_eq!(end, max);
 }
 
+/// At the limit, a message that would reach the end of the stream gets `MaxPositionExceeded` instead of back pressure.
 #[test]
 fn near_the_maximum_position_the_limit_is_not_what_stops_a_publisher_01_66() {
     let max = log().positions().max_position();
@@ -352,7 +355,7 @@ fn near_the_maximum_position_the_limit_is_not_what_stops_a_publisher_01_66() {
     let concurrent = ConcurrentAppender::new(log.clone());
     let mut exclusive = ExclusiveAppender::new(log).unwrap();
     let at_limit = max - 96;
-    // 32 bytes use 64 and 64 use 96, which is all the room that is left.
+    // With header and alignment, 32 bytes of payload use 64 bytes, and 64 bytes use 96. Only 96 bytes are left.
     for (length, error) in [
         (32, AppendError::BackPressured),
         (33, AppendError::MaxPositionExceeded),
@@ -388,7 +391,7 @@ fn a_tail_off_the_frame_boundaries_is_an_error_and_writes_nothing() {
     assert!(matches!(error, AppendError::Corrupt(_)), "{error}");
     assert!(ExclusiveAppender::new(log.clone()).is_err());
     assert!(terms_of(&log).iter().all(|byte| *byte == 0));
-    // Half a rotation by a dead publisher: every attempt must return `AdminAction`.
+    // A publisher died between the two steps of a rotation: every attempt must return `AdminAction`.
     set_tail(RawTail::new(INITIAL_TERM - 3, 0));
     let error = appender.offer(NO_LIMIT, &[1; 5]).unwrap_err();
     assert_eq!(error, AppendError::AdminAction);

@@ -1,4 +1,4 @@
-//! Compares batches with offering the same messages one by one.
+//! Batches: the log must be the same as after offering the messages one by one.
 
 use aeron_memory::Words;
 use aeron_memory::log::append::{Appended, FixedLengthMessages, MessageBatch};
@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use crate::common::*;
 
-/// Appends with a batch function, which gets the index of the next message, until it refuses. Tries again at the end of
-/// a term.
+/// Calls `offer_batch` with the index of the next message until all messages are appended or it returns an error. After
+/// `AdminAction`, calls it again. Returns the number of appended messages, the error, and the position.
 fn append_all(
     count: usize,
     mut offer_batch: impl FnMut(usize) -> Result<Appended, AppendError>,
@@ -78,6 +78,7 @@ proptest! {
         }
     }
 
+    /// Fixed-length messages have the same result as the equal byte strings as separate messages.
     #[test]
     fn records_are_the_messages_that_they_cut_out(
         length in 0usize..1500,
@@ -100,7 +101,7 @@ proptest! {
     }
 }
 
-/// Messages with reserved values.
+/// A batch in which the reserved value of each message depends on its index.
 struct Reserved<'a> {
     messages: &'a [Vec<u8>],
     first_value: i64,
@@ -160,7 +161,7 @@ fn a_batch_that_only_partly_fits_says_how_much_did() {
     let log_at = |position| log_of(&description(), position);
     let messages = [[1u8; 32]; 5];
 
-    // Three fit into the term.
+    // Three messages fit into the term.
     let mut appender = ExclusiveAppender::new(log_at(start)).unwrap();
     let appended = appender.offer_batch(NO_LIMIT, &messages[..], 0).unwrap();
     let position = TERM as i64;
@@ -171,12 +172,12 @@ fn a_batch_that_only_partly_fits_says_how_much_did() {
             position
         }
     );
-    // The log was rotated for the fourth, which goes to the next term.
+    // For the fourth message, the first call has rotated the log to the next term.
     let appended = appender.offer_batch(NO_LIMIT, &messages[..], 3).unwrap();
     let position = TERM as i64 + 128;
     assert_eq!((appended.messages, appended.position), (2, position));
 
-    // None fits: as for a single message.
+    // No message fits: the error is that for a single message.
     let mut appender = ExclusiveAppender::new(log_at(TERM as i64 - 32)).unwrap();
     let refused = appender.offer_batch(NO_LIMIT, &messages[..], 0);
     assert_eq!(refused, Err(AppendError::AdminAction));
@@ -211,6 +212,7 @@ fn a_batch_stops_before_a_message_that_is_too_long() {
     assert_eq!(log.producer_position(), 64);
 }
 
+/// An empty batch, or an index after the last message, appends nothing and returns no error.
 #[test]
 fn of_nothing_nothing_is_appended() {
     let log = log();
@@ -225,7 +227,7 @@ fn of_nothing_nothing_is_appended() {
     assert_eq!(appender.offer_batch(0, &[b"a"][..], 1), Ok(nothing));
 }
 
-/// A batch whose publisher dies when it reads message `dies_at`.
+/// A batch whose publisher dies when it writes message `dies_at`: `message` panics.
 struct Deadly<'a> {
     messages: &'a [Vec<u8>],
     dies_at: usize,
@@ -238,7 +240,8 @@ impl MessageBatch for Deadly<'_> {
     }
 
     fn message(&self, index: usize) -> &[u8] {
-        // The publisher reads each message once to plan the run, the first one twice.
+        // Before the publisher writes the run, it has read each message once to plan the run, and the first message
+        // twice more.
         self.asked.set(self.asked.get() + 1);
         if self.asked.get() > self.messages.len() + 2 + self.dies_at {
             std::panic::panic_any("the publisher dies");
@@ -247,7 +250,7 @@ impl MessageBatch for Deadly<'_> {
     }
 }
 
-/// A batch whose publisher dies when it writes the payload of message `dies_behind`.
+/// A batch whose publisher dies directly after it wrote the payload of message `dies_behind`: `reserved_value` panics.
 struct DeadlyBehind<'a> {
     messages: &'a [Vec<u8>],
     dies_behind: usize,
@@ -291,6 +294,7 @@ fn a_run_of_several_messages_is_not_longer_than_the_longest_message_and_padded_w
     }
 }
 
+/// If a publisher dies while it writes a run, unblocking turns the whole run into one padding frame.
 #[test]
 fn a_run_whose_publisher_died_is_padded_whole() {
     let messages: Vec<Vec<u8>> = (0..20).map(|k| vec![k + 1; 40]).collect();

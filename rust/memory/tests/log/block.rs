@@ -1,4 +1,4 @@
-//! Padding and ready-made blocks of an exclusive publisher.
+//! Padding and blocks of finished frames, appended by an exclusive publisher.
 
 use aeron_memory::Words;
 use aeron_memory::log::append::InvalidBlock;
@@ -13,7 +13,7 @@ fn padding_is_a_frame_that_nobody_sees_01_68() {
     assert_eq!(appender.append_padding(NO_LIMIT, 100), Ok(160));
     assert_eq!(appender.append_padding(NO_LIMIT, 0), Ok(192));
     assert_eq!(appender.offer(NO_LIMIT, b"seen"), Ok(256));
-    // Type PAD, flags of an unfragmented message, its length with the header.
+    // Type PAD, flags of an unfragmented message, and the length with the header: 132.
     assert_eq!(log.term(0).load_i64_relaxed(0), 0xC0 << 40 | 132);
     assert_eq!(read_all(&log, 0), (vec![b"seen".to_vec()], 256));
 }

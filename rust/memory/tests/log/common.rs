@@ -1,4 +1,4 @@
-//! Logs for tests, and captures of real ones.
+//! Logs for tests, and helpers that read captures of real logs.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub fn description() -> LogDescription {
     )
 }
 
-/// Returns a log and all its memory, which a test can change like another process.
+/// Returns a log and all its memory. A test can change the memory as another process could.
 pub fn log_in_memory() -> (SharedBuffer, Log) {
     let memory = SharedBuffer::heap(3 * TERM + 4096);
     let log = LogBuffers::create(&memory, &description(), 0).unwrap();
@@ -57,7 +57,7 @@ pub fn terms_of(log: &Log) -> Vec<u8> {
         .concat()
 }
 
-/// Reads all payloads from `position` on, over all terms. Returns them and the end position.
+/// Returns all payloads from `position` on, over all terms, and the position at which reading ended.
 pub fn read_all(log: &Log, mut position: i64) -> (Vec<Vec<u8>>, i64) {
     let mut payloads = Vec::new();
     loop {

@@ -40,7 +40,7 @@ fn cleaning_zeroes_up_to_the_target_and_at_most_one_term_01_75() {
     assert_eq!(clean(&log, 96, 64), 96);
 }
 
-/// Another process may store any position.
+/// The target position may come from another process, so it may have any value.
 #[test]
 fn cleaning_stops_at_a_frame_boundary_whatever_the_target() {
     let log = log();
@@ -56,12 +56,12 @@ fn what_was_claimed_last_is_not_touched_however_long_it_takes_01_74() {
     let appender = ConcurrentAppender::new(log.clone());
     appender.offer(NO_LIMIT, b"a").unwrap();
     claim_and_die(&log, 128);
-    assert!(!unblock(&log, 64), "the zero range reaches the tail");
+    assert!(!unblock(&log, 64), "a claim that reaches the tail may belong to a slow publisher");
     appender.offer(NO_LIMIT, b"b").unwrap();
-    assert!(unblock(&log, 64), "a later claim shows the end");
+    assert!(unblock(&log, 64), "a later frame shows where the claim ends");
     let payloads = vec![b"a".to_vec(), b"b".to_vec()];
     assert_eq!(read_all(&log, 0), (payloads, 256));
-    assert!(!unblock(&log, 256), "nothing is claimed there");
+    assert!(!unblock(&log, 256), "nothing is claimed at the tail");
 }
 
 /// Simulates a publisher that dies directly after it claimed `length` bytes.
@@ -101,13 +101,13 @@ fn a_publisher_that_died_before_it_rotated_is_helped_01_74() {
     // Undo the rotation: the publisher only padded its term.
     memory.store_i64_relaxed(3 * TERM + 8, RawTail::new(INITIAL_TERM - 2, 0).0);
     memory.store_i32_relaxed(3 * TERM + 24, 0);
-    assert!(!unblock(&log, TERM as i64 + 32), "no consumer is there");
+    assert!(!unblock(&log, TERM as i64 + 32), "only the start of the next term is a blocked position");
     assert!(unblock(&log, TERM as i64));
     assert_eq!(log.metadata().active_term_count(), 1);
     assert_eq!(log.metadata().tail(1), RawTail::new(INITIAL_TERM + 1, 0));
     assert!(!unblock(&log, TERM as i64));
 
-    // Or the publisher died between the two steps of the rotation.
+    // Second case: the publisher died between the two steps of the rotation.
     memory.store_i32_relaxed(3 * TERM + 24, 0);
     assert!(unblock(&log, TERM as i64));
     assert_eq!(log.metadata().active_term_count(), 1);
@@ -191,7 +191,7 @@ fn a_datagram_is_inserted_once_01_72() {
     assert_eq!(bytes_of(image.term(0), 0, 128), datagram);
     let mut other = datagram.clone();
     other[32] = b'X';
-    assert!(!insert(image.term(0), 0, &other), "a frame is there");
+    assert!(!insert(image.term(0), 0, &other), "a frame already begins at this offset");
     assert_eq!(bytes_of(image.term(0), 0, 128), datagram);
     assert_eq!(read_all(&image, 0).0, [b"one", b"two"]);
 
@@ -212,13 +212,13 @@ fn a_datagram_that_has_no_place_is_ignored_01_72() {
     assert!(!insert(term, 16, &frame), "not on a boundary");
     assert!(!insert(term, TERM - 32, &frame), "beyond the end");
     assert!(!insert(term, TERM + 32, &frame), "after the end");
-    assert!(!insert(term, usize::MAX - 31, &frame), "nowhere");
+    assert!(!insert(term, usize::MAX - 31, &frame), "an offset far outside the term");
     frame[0..4].copy_from_slice(&(-40i32).to_le_bytes());
-    assert!(!insert(term, 0, &frame), "never complete");
+    assert!(!insert(term, 0, &frame), "a negative frame length");
     assert!(terms_of(&image).iter().all(|byte| *byte == 0));
 }
 
-/// The captured image with lost packets.
+/// Returns a log whose first term has the captured bytes of an image.
 fn captured_image(name: &str) -> Log {
     let log = log();
     log.term(0).copy_in(0, &vector(name));
@@ -273,7 +273,7 @@ fn filling_the_gaps_of_one_capture_gives_padding_as_in_the_other_01_73() {
     let expected = expectation("image-unreliable.json");
     let filled = vector("image-unreliable-term0.bin");
     let meta = captured_image("image-unreliable-term0.bin");
-    // The ids that the driver used: those in any frame of the capture.
+    // The ids that the driver used. Every frame of the capture has them, so the first frame is enough.
     let mut ids = description();
     ids.session_id = meta.term(0).load_i32_relaxed(12);
     ids.stream_id = meta.term(0).load_i32_relaxed(16);
@@ -293,7 +293,7 @@ fn filling_the_gaps_of_one_capture_gives_padding_as_in_the_other_01_73() {
         image.term(0).fill_zero(offset, 32);
         let gap = Gap { offset, length };
         assert!(gap::fill(&image, ids.initial_term_id, gap));
-        assert!(!gap::fill(&image, ids.initial_term_id, gap), "it is filled");
+        assert!(!gap::fill(&image, ids.initial_term_id, gap), "a filled gap is not filled again");
         gaps += 1;
     }
     assert!(gaps > 1);
@@ -327,7 +327,7 @@ fn a_gap_in_which_something_arrived_is_not_filled_01_73() {
     assert!(gap::fill(&log, INITIAL_TERM, gap));
 }
 
-/// A piece of a term: a frame, or a hole of this many bytes.
+/// A piece of a term: a frame with a payload of this many bytes, or a hole of this many bytes.
 #[derive(Debug, Clone)]
 enum Piece {
     Frame(usize),
@@ -375,8 +375,8 @@ proptest! {
         }
     }
 
-    /// Publishers claim in order and some die. The driver unblocks at the subscriber's position until everything is
-    /// readable.
+    /// Publishers claim one after the other, and some die. The driver unblocks at the subscriber's position until all
+    /// claims are readable.
     #[test]
     fn unblocking_makes_all_readable_that_living_publishers_wrote_01_74(
         claims in prop::collection::vec((0usize..300, 0..3u8), 1..60),
@@ -414,7 +414,7 @@ proptest! {
         prop_assert!(!unblock(&log, position));
     }
 
-    /// For any bytes in the log, the driver's operations return and stay within it.
+    /// For any bytes in the log, the driver's operations return and do not leave the log.
     #[test]
     fn no_bytes_make_the_driver_panic(
         words in prop::collection::vec((0usize..TERM / 4, prop_oneof![any::<i32>(), -5000..5000i32]), 0..200),

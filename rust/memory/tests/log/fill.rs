@@ -1,4 +1,4 @@
-//! Blocks that the caller of an exclusive publisher writes directly into the term.
+//! `fill_block`: the caller writes the frames of a block directly into the term of an exclusive publisher.
 
 use aeron_layout::frame::FirstWord;
 use aeron_memory::log::append::{BlockSpace, FillBlockError, FilledBlock, InvalidBlock};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::common::*;
 
-/// Returns the bytes of a log of the same stream whose first messages have these lengths.
+/// Returns the frames of messages with these lengths, as a log of the same stream has them at its start.
 fn recorded(lengths: &[usize]) -> Vec<u8> {
     let log = log();
     let mut appender = ExclusiveAppender::new(log.clone()).unwrap();
@@ -21,7 +21,7 @@ fn recorded(lengths: &[usize]) -> Vec<u8> {
     bytes_of(log.term(0), 0, end as usize)
 }
 
-/// Writes `bytes` into the space, except the first word, and returns a block of `length` bytes.
+/// Writes `bytes` into the space, except the first word, and returns a block that claims to have `length` bytes.
 fn write(
     space: &BlockSpace<'_, SharedBuffer>,
     bytes: &[u8],
@@ -97,7 +97,7 @@ fn a_block_that_is_not_filled_leaves_nothing() {
     for at in [3, 6, 8, 12, 16, 20] {
         let mut wrong = block.clone();
         wrong[at] ^= 0x40;
-        assert_eq!(refuse(wrong, length), no_frame, "byte {at}");
+        assert_eq!(refuse(wrong, length), no_frame, "changed byte {at} of the first header");
     }
 
     let mut appender = ExclusiveAppender::new(log.clone()).unwrap();
@@ -114,7 +114,7 @@ fn a_space_ends_with_the_term_and_respects_the_limit() {
     let log = log_of(&description(), TERM as i64 - 64);
     let mut appender = ExclusiveAppender::new(log.clone()).unwrap();
     let refused = appender.fill_block(TERM as i64 - 64, 4096, |_| -> Result<FilledBlock, ()> {
-        panic!("there is no space")
+        panic!("`fill` is called although the limit is reached")
     });
     assert_eq!(
         refused,

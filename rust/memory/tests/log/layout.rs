@@ -1,4 +1,4 @@
-//! Files and metadata.
+//! Length of log files, and the fields of their metadata.
 
 use aeron_memory::log::buffers::{OpenLogError, log_length};
 use aeron_memory::log::{LogBuffers, LogDescription, LogError, LogType, RawTail};
@@ -63,7 +63,7 @@ fn impossible_lengths_are_refused_when_creating_and_when_opening_01_55() {
         change(&mut wrong);
         let memory = SharedBuffer::heap(200_704);
         assert_eq!(LogBuffers::create(&memory, &wrong, 0).unwrap_err(), error);
-        // The same in a file that another process wrote.
+        // The same values in a file that another process wrote.
         LogBuffers::create(&memory, &description(), 0).unwrap();
         let metadata = 200_704 - 4096;
         memory.store_i32_relaxed(metadata + 272, wrong.mtu_length);
@@ -217,7 +217,7 @@ fn check_metadata(log: &Log, expected: &Value) {
     assert_eq!(description.stream_id.to_le_bytes(), header[16..20]);
 }
 
-/// Returns the metadata that this crate writes for the same log in the same state.
+/// Returns the metadata that this crate writes for the captured log in the same state.
 fn bytes_of_recreated(log: &Log, expected: &Value) -> Vec<u8> {
     let memory = SharedBuffer::heap(3 * TERM + 4096);
     let description = log.metadata().description();
@@ -229,7 +229,7 @@ fn bytes_of_recreated(log: &Log, expected: &Value) -> Vec<u8> {
     recreated
         .metadata()
         .set_active_transport_count(int(&expected["active_transport_count"]) as i32);
-    // The tail of a finished term is after its end; the position alone does not show by how much.
+    // A tail after the end of its term does not follow from the position, so the tails are copied.
     for partition in 0..3 {
         memory.store_i64_relaxed(3 * TERM + 8 * partition, log.metadata().tail(partition).0);
     }

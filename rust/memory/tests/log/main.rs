@@ -1,4 +1,4 @@
-//! Log buffers: compares the layout with bytes of the real driver, and appending and reading with simple models.
+//! Log buffers. The layout is compared with bytes of a real driver, and appending and reading with simple models.
 
 mod append;
 mod batch;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::common::*;
 
-/// "a", padding, "b", an aborted claim, "c".
+/// Creates a log with the frames "a", padding, "b", an aborted claim, "c".
 fn log_with_padding() -> Log {
     let log = log();
     let mut appender = ExclusiveAppender::new(log.clone()).unwrap();
@@ -73,14 +73,14 @@ fn reading_stops_at_what_is_not_complete_and_at_the_term_end_01_69() {
     assert_eq!(next.next_fragment().unwrap().unwrap().to_vec(), b"c");
 }
 
-/// 01-69: fragments that a failing handler consumed stay consumed, including the failing one.
+/// 01-69: if a handler fails, the fragments that it received are consumed, including the last one.
 #[test]
 fn the_position_is_past_a_fragment_as_soon_as_it_is_handed_out() {
     let log = log_with_padding();
     let mut cursor = log.cursor(0).unwrap();
     let failing = std::panic::AssertUnwindSafe(|| {
         while let Some(fragment) = cursor.next_fragment().unwrap() {
-            assert_ne!(fragment.to_vec(), b"b", "the handler fails");
+            assert_ne!(fragment.to_vec(), b"b", "this assertion is the failing handler");
         }
     });
     std::panic::catch_unwind(failing).unwrap_err();
@@ -97,10 +97,10 @@ fn fragments_alike_are_read_until_one_differs() {
     let mut cursor = log.cursor(TERM as i64 - 256).unwrap();
     let first = cursor.next_fragment().unwrap().unwrap();
     assert_eq!(cursor.next_alike(&first).unwrap().to_vec(), b"two");
-    assert!(cursor.next_alike(&first).is_none(), "another length");
+    assert!(cursor.next_alike(&first).is_none(), "the next frame has another length");
     let fourth = cursor.next_fragment().unwrap().unwrap();
     assert_eq!(fourth.to_vec(), b"four");
-    assert!(cursor.next_alike(&fourth).is_none(), "nothing there");
+    assert!(cursor.next_alike(&fourth).is_none(), "no frame follows yet");
     appender.offer(NO_LIMIT, b"five").unwrap();
     let fifth = cursor.next_alike(&fourth).unwrap();
     assert_eq!(fifth.to_vec(), b"five");
@@ -115,7 +115,7 @@ fn an_aborted_fragment_is_the_next_one_again_01_70() {
     let fragment = cursor.next_fragment().unwrap().unwrap();
     assert_eq!(fragment.to_vec(), b"b");
     cursor.return_to(&fragment);
-    // The padding before it stays consumed.
+    // The padding before the fragment stays consumed.
     assert_eq!(cursor.position(), 224);
     let again = cursor.next_fragment().unwrap().unwrap();
     assert_eq!(again.to_vec(), b"b");
@@ -162,15 +162,15 @@ fn a_block_has_whole_frames_and_padding_only_alone_01_70() {
         })
     };
     assert_eq!(block_at(0, 4096), Some((64, 64)), "up to the padding");
-    assert_eq!(block_at(64, 4096), Some((160, 224)), "the padding alone");
+    assert_eq!(block_at(64, 4096), Some((160, 224)), "padding is a block of its own");
     assert_eq!(
         block_at(64, 32),
         Some((160, 224)),
-        "however small the limit"
+        "the limit does not apply to padding"
     );
     assert_eq!(block_at(224, 4096), Some((64, 288)));
-    assert_eq!(block_at(224, 63), None, "no part of a frame");
-    assert_eq!(block_at(416, 4096), None, "nothing there yet");
+    assert_eq!(block_at(224, 63), None, "a block contains no part of a frame");
+    assert_eq!(block_at(416, 4096), None, "no frame follows yet");
 
     let log = self::log();
     let appender = ConcurrentAppender::new(log.clone());
@@ -225,7 +225,7 @@ fn the_end_of_a_stream_is_known_from_its_position_01_77() {
 }
 
 proptest! {
-    /// For any words in a term, a read returns frames within the term, the end, or an error.
+    /// For any words in a term, a read returns frames within the term, `None`, or an error.
     #[test]
     fn any_bytes_are_read_without_leaving_the_term(
         words in prop::collection::vec(

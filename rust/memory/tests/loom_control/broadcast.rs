@@ -1,4 +1,4 @@
-//! Broadcast: a receiver only returns messages that were written as one, even if the transmitter overtakes it.
+//! Broadcast: a receiver never returns a mixture of two messages, even if the transmitter overtakes it.
 
 use aeron_memory::Words;
 use aeron_memory::broadcast::{
@@ -20,7 +20,7 @@ fn words() -> LoomWords {
     trailer.into_iter().fold(data, ModelLayout::wide).build()
 }
 
-/// Message k has k as its type and payload.
+/// Sends messages; message k has k as its type and payload.
 fn transmit(
     transmitter: &mut BroadcastTransmitter<LoomWords>,
     messages: std::ops::RangeInclusive<i32>,
@@ -30,7 +30,8 @@ fn transmit(
     }
 }
 
-/// One message was sent before. Two more are sent while a receiver reads from the start: the last overwrites the first.
+/// Sends one message before the race. Then two more are sent while a receiver reads from the start: the third message
+/// overwrites the first.
 fn overtaken(transmitting: Option<Weakness>, receiving: Option<Weakness>) {
     let words = words();
     let weakened = |weakness: Option<Weakness>| match weakness {
@@ -86,7 +87,7 @@ fn without_acquiring_the_tail_a_message_is_not_the_one_sent() {
     });
 }
 
-/// 01-34: a receiver that joins while messages are sent.
+/// 01-34: a receiver that is created while messages are sent.
 #[test]
 fn a_receiver_that_joins_in_between_starts_with_a_whole_message() {
     check(|| {

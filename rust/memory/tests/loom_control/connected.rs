@@ -1,4 +1,5 @@
-//! Connected state: two threads each store one fact and update the state. The final state matches both facts.
+//! Connected state: two threads each store one fact, for example "there is a subscriber", and update the state. The
+//! final state must match both facts.
 
 use aeron_memory::Words;
 use aeron_memory::log::metadata::METADATA_LENGTH;
@@ -30,13 +31,13 @@ fn both(words: &LoomWords) -> bool {
     FACTS.iter().all(|fact| words.load_i32_acquire(*fact) == 1)
 }
 
-/// Stores a fact and updates the state from both.
+/// Stores a fact, then updates the connected state from both facts.
 fn tell(words: &LoomWords, fact: usize, value: i32) {
     words.store_i32_release(FACTS[fact], value);
     log(words).metadata().show_connected(|| both(words));
 }
 
-/// One thread stores the values of the first fact one after the other, another thread those of the second.
+/// One thread stores values of the first fact, one after the other. Another thread stores values of the second fact.
 fn tell_both(first: &'static [i32], second: &'static [i32], weakness: Option<Weakness>) {
     let words = words();
     let weak = |words: &LoomWords| match &weakness {

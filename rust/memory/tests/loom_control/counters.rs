@@ -1,4 +1,4 @@
-//! Counters: a reader sees a counter completely or not at all; a value publishes earlier stores.
+//! Counters: a reader sees a new counter completely or not at all, and a store of a value publishes earlier stores.
 
 use aeron_memory::Words;
 use aeron_memory::counters::{AtomicCounter, CountersManager, CountersReader, NewCounter};
@@ -22,7 +22,7 @@ const NEW: NewCounter<'_> = NewCounter {
     value: 5,
 };
 
-/// Creates room for one counter; loom checks one word of the key and two of the label.
+/// Creates sections for one counter. Loom checks one word of the key and two words of the label.
 fn sections() -> (LoomWords, LoomWords) {
     let metadata = ModelLayout::new(512)
         .narrow(0..8)
@@ -123,7 +123,7 @@ fn without_the_fence_before_looking_again_the_key_is_that_of_a_freed_counter() {
     check_fails("freed counter", || free(None, Some(Weakness::AcquireFence)));
 }
 
-/// A client appends to the label of its counter while a reader reads it.
+/// A client appends to the label of its counter while a reader reads the label.
 fn append(weakness: Option<Weakness>) {
     let (metadata, values) = sections();
     let mut manager = CountersManager::new(metadata.clone(), values.clone(), 0).unwrap();
@@ -161,7 +161,7 @@ fn counter(metadata: &LoomWords, values: LoomWords) -> AtomicCounter<LoomWords> 
     reader.counter(0).unwrap()
 }
 
-/// A writer stores a value, here the reference id, and then its position.
+/// A writer stores data, here in the reference id, and then its position. The reader of the position must see the data.
 fn publish(writing: Option<Weakness>, reading: Option<Weakness>) {
     let (metadata, values) = sections();
     let position = counter(&metadata, weakened(&values, writing));
@@ -196,7 +196,7 @@ fn without_acquiring_a_value_nothing_was_published() {
     });
 }
 
-/// Two threads count.
+/// Two threads each add 1 to the same counter.
 fn count(add: fn(&AtomicCounter<LoomWords>)) {
     let (metadata, values) = sections();
     let counter = counter(&metadata, values);

@@ -1,12 +1,12 @@
 //! Runs the lock-free algorithms in the model checker, with the orderings of production.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p aeron-memory --release --test loom_control`. Each model has variants
-//! in which one access is weaker than the algorithm requires. They must fail; otherwise the model would not test that
-//! ordering.
+//! in which one access is weaker than the algorithm requires. These variants must fail; otherwise the model would not
+//! test that ordering.
 //!
-//! loom tries another order of two accesses only at the last access to a word. So a thread that loads a word before it
-//! stores to it hides earlier loads of other threads. Therefore the spawned thread, which first runs second, is the one
-//! that only loads.
+//! Loom varies the order of two accesses only for the last access to a word. If a thread loads a word and then stores
+//! to it, loom does not vary the order of earlier loads by other threads. So in each model, the thread that only loads
+//! is the spawned one, which runs second in the first execution.
 #![cfg(loom)]
 
 mod broadcast;

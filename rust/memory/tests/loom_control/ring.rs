@@ -1,4 +1,5 @@
-//! Ring buffer: records are complete, space is zero when it is claimed again, and unblocking detects started records.
+//! Ring buffer: the consumer reads only complete records, claimed bytes are zero, and unblocking detects a record that
+//! is being written.
 
 use aeron_memory::Words;
 use aeron_memory::loom_words::{LoomWords, ModelLayout, Weakness};
@@ -50,7 +51,7 @@ fn read(consumer: &mut RingConsumer<LoomWords>) -> Vec<i32> {
     types
 }
 
-/// Two producers and the consumer at once.
+/// Two producers write while the consumer reads.
 fn producers_and_consumer(producer: Option<Weakness>, consumer: Option<Weakness>) {
     let words = words();
     let producers = [1, 2].map(|k| {
@@ -87,8 +88,8 @@ fn without_acquiring_the_length_a_message_is_not_whole() {
     });
 }
 
-/// 01-29: one producer's messages keep their order across the end of the buffer, while the consumer frees the space for
-/// them.
+/// 01-29: one producer writes across the end of the buffer while the consumer frees space. The messages keep their
+/// order.
 fn one_producer_laps(weakness: Option<Weakness>) {
     let words = words();
     for offset in [TAIL, HEAD_CACHE, HEAD] {
@@ -134,7 +135,7 @@ fn claim_zeroed(ring: &ManyToOneRing<LoomWords>) -> Result<usize, ClaimError> {
     Ok(index)
 }
 
-/// A ring is full of messages. The consumer reads one while a producer claims its space.
+/// The ring is full. The consumer reads one message while a producer claims the space of this message.
 fn reuse(producer: Option<Weakness>, consumer: Option<Weakness>) {
     let words = words();
     for k in 1..=4 {
@@ -191,8 +192,8 @@ fn space_found_free_by_the_cached_head_is_zero() {
 
 #[test]
 fn without_releasing_the_cached_head_claimed_space_is_not_zero() {
-    // The compare-and-swap of the tail publishes the same stores. It is weakened as well, so that only the cached head
-    // can publish them.
+    // The compare-and-swap of the tail publishes the same stores. So the second producer's load of the tail is weakened
+    // too. Then only the cached head can publish the stores.
     check_fails("not zero", || {
         reuse_by_cached_head(
             Some(Weakness::Release(HEAD_CACHE..HEAD_CACHE + 8)),
@@ -201,7 +202,7 @@ fn without_releasing_the_cached_head_claimed_space_is_not_zero() {
     });
 }
 
-/// A producer is writing its record while a consumer treats it as dead.
+/// A producer writes its record while the consumer unblocks the ring, as if the producer were dead.
 fn unblock_a_slow_producer(weakness: Option<Weakness>) {
     let words = words();
     let mut consumer = RingConsumer::new(ring(&words));
@@ -214,7 +215,7 @@ fn unblock_a_slow_producer(weakness: Option<Weakness>) {
     let slow = ring(&weakened(&words, &weakness));
     let index = slow.try_claim(1, 8).unwrap();
     slow.words().copy_in(index, &message(1));
-    // Fails if the record was padded in between.
+    // The result is not checked: `commit` fails if the consumer padded the record before.
     let _ = slow.commit(index);
     consuming.join().unwrap();
 }

@@ -1,4 +1,4 @@
-//! Snapshots: a row of values is read consistently or not at all.
+//! Snapshots: a reader gets a consistent row of values, or none.
 
 use aeron_memory::Snapshot;
 use aeron_memory::loom_words::{LoomWords, ModelLayout, Weakness};
@@ -15,7 +15,7 @@ fn snapshot(words: &LoomWords, weakness: Option<Weakness>) -> Snapshot<LoomWords
     })
 }
 
-/// The row n is (n, n); two are published while a reader reads.
+/// Publishes rows 1 and 2 while a reader reads. Row n has the values (n, n).
 fn publish_and_read(writing: Option<Weakness>, reading: Option<Weakness>) {
     let words = ModelLayout::new(32)
         .wide(0)
@@ -36,7 +36,7 @@ fn publish_and_read(writing: Option<Weakness>, reading: Option<Weakness>) {
     assert_eq!(writer.read().unwrap().values, [2, 2]);
 }
 
-/// Changes of the conductor's schedule reach the receiver as complete rows.
+/// A reader never gets values of two different rows.
 #[test]
 fn a_row_is_read_whole_or_not_at_all() {
     check(|| publish_and_read(None, None));
