@@ -1,4 +1,4 @@
-//! The mark file: its bytes, compared with those of a real archive, and its changes during an owner's life.
+//! The mark file: its bytes, compared with those of a real archive, and its changes while an archive runs.
 
 use aeron_archive::mark_file::{
     self, ACTIVITY_TIMEOUT_MS, FILE_LENGTH, HEADER_LENGTH, LINK_FILE, MARK_FILE, MarkFile,
@@ -122,13 +122,13 @@ fn an_owner_is_active_for_ten_seconds_after_its_last_sign_of_life() {
     assert!(state.is_active(NOW + ACTIVITY_TIMEOUT_MS - 1));
     assert!(
         state.is_active(i64::MIN),
-        "a clock that went back does not make it dead"
+        "if the clock goes back, the owner is still active"
     );
     let starting = MarkFileState {
         activity_timestamp_ms: i64::MAX,
         ..state
     };
-    assert!(starting.is_active(NOW), "another archive is just starting");
+    assert!(starting.is_active(NOW), "an archive that is just starting is active");
 }
 
 /// 08-18
@@ -160,7 +160,7 @@ fn a_start_that_was_killed_at_any_step_has_version_0_and_does_not_block_the_next
                 assert!(mark_file::read_errors(&storage).unwrap().is_empty());
                 let saved = storage.names().unwrap();
                 let saved = saved.iter().any(|name| name.ends_with("-error.log"));
-                assert_eq!(saved, old, "no error is lost");
+                assert_eq!(saved, old, "the errors of the previous owner are saved");
             }
         }
     }
@@ -259,7 +259,7 @@ fn errors_of_the_owner_before_are_saved_beside_and_the_log_is_zeros() {
         .iter()
         .find(|name| name.ends_with("-error.log"))
         .unwrap();
-    // The name is archive-1970-01-01-00-00-00-000+0000-error.log, with the machine's time zone.
+    // The name is archive-1970-01-01-00-00-00-000+0000-error.log, in the time zone of the machine.
     assert!(
         saved.starts_with("archive-19") && saved.len() == 46,
         "{saved}"
@@ -279,6 +279,7 @@ fn errors_of_the_owner_before_are_saved_beside_and_the_log_is_zeros() {
     );
 }
 
+/// Bytes of an incompatible mark file at the place of the error log are not read as errors.
 #[test]
 fn whatever_stands_where_the_log_will_be_is_not_taken_for_errors() {
     let mut header = REAL.to_vec();
@@ -290,6 +291,8 @@ fn whatever_stands_where_the_log_will_be_is_not_taken_for_errors() {
     assert_eq!((errors.len(), errors[0].text.as_str()), (1, "text"));
 }
 
+/// The link file names the directory of the mark file. An owner whose mark file is in the archive directory removes the
+/// link.
 #[test]
 fn a_link_to_another_directory_is_read_and_removed_by_who_keeps_the_mark_file_here() {
     let storage = MemoryStorage::new();
@@ -358,7 +361,7 @@ fn each_damaged_field_is_named_with_its_offset_and_value() {
         assert_eq!(
             state(&storage).owner,
             ours(),
-            "a process that may take ownership does so nevertheless"
+            "a damaged mark file does not prevent a process from becoming the owner"
         );
     }
 }

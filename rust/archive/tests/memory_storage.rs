@@ -1,4 +1,4 @@
-//! The disk in memory behaves as a directory of the machine's file system, until a fault is set.
+//! `MemoryStorage` behaves like a directory of the file system, until a test sets a fault.
 
 use std::io::ErrorKind;
 use std::time::{Duration, SystemTime};
@@ -65,7 +65,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// Runs a step. Returns the bytes that were read, the count that was written, or the kind of error.
+/// Runs a step. Returns the bytes that were read, the number of bytes that were written, or the kind of the error.
 fn run<S: Storage>(storage: &S, step: &Step) -> Result<Vec<u8>, ErrorKind> {
     let done = |()| Vec::new();
     let name = |number: &u8| number.to_string();
@@ -142,7 +142,7 @@ fn a_killed_write_ends_at_a_page_end_and_nothing_works_until_a_restart() {
         assert!(storage.open("f", Access::Read).is_err());
 
         storage.restart();
-        assert!(file.length().is_err(), "opened by the dead process");
+        assert!(file.length().is_err(), "a file that the killed process had opened stays unusable");
         let after = whole(&storage, "f");
         assert_eq!(after.iter().filter(|&&byte| byte == 7).count(), kept);
         assert_eq!(
@@ -183,7 +183,7 @@ fn a_full_disk_takes_what_fits_and_has_room_again_when_a_file_goes() {
     assert_eq!(storage.free_bytes().unwrap(), 3 * PAGE);
     storage.put("other", &[1; PAGE_LENGTH]);
     let file = storage.create("f", 1 << 40).unwrap();
-    assert_eq!(storage.free_bytes().unwrap(), 2 * PAGE, "sparse");
+    assert_eq!(storage.free_bytes().unwrap(), 2 * PAGE, "a new file is sparse, so its length uses no space");
 
     let bytes = vec![2; 4 * PAGE_LENGTH];
     assert_eq!(file.write_at(&bytes, 10).unwrap(), 2 * PAGE_LENGTH - 10);
@@ -192,7 +192,7 @@ fn a_full_disk_takes_what_fits_and_has_room_again_when_a_file_goes() {
     assert_eq!(
         file.write_at(&bytes[..9], 5).unwrap(),
         9,
-        "a page that is there"
+        "a page that is already allocated can be written on a full disk"
     );
 
     storage.remove("other").unwrap();
@@ -208,7 +208,7 @@ fn short_writes_and_errors_strike_once_at_their_step() {
     storage.fail_at(1, StorageFault::Short(3));
     storage.fail_at(2, StorageFault::Error(ErrorKind::Interrupted));
     storage.fail_at(4, StorageFault::Short(0));
-    file.write_all_at(b"whole", 0).expect("goes on after both");
+    file.write_all_at(b"whole", 0).expect("a short write and an interruption are retried");
     assert_eq!(storage.bytes("f").unwrap(), b"whole");
     let nothing = file.write_all_at(b"x", 0).unwrap_err();
     assert_eq!(nothing.kind(), ErrorKind::WriteZero);
@@ -260,7 +260,7 @@ fn a_loss_of_power_takes_back_what_was_not_synced_and_nothing_else() {
     let left = whole(&storage, "f");
     assert_eq!((left.len() as u64, &left[..3]), (2 * PAGE, &b"old"[..]));
     assert!(left[3..].iter().all(|byte| *byte == 0));
-    assert!(file.length().is_err(), "opened by the dead process");
+    assert!(file.length().is_err(), "a file that the killed process had opened stays unusable");
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn each_page_survives_a_loss_of_power_alone_and_the_directory_in_its_order() {
     }
     storage.rename("f", "i").unwrap();
 
-    // For the directory, only the first change survives; for the file, only the second page.
+    // Of the changes of the directory, only the first survives. Of the pages of the file, only the second survives.
     let mut survives = [true, false, false, true].into_iter();
     storage.lose_power(|| survives.next().unwrap_or(false));
     assert_eq!(storage.names().unwrap(), ["f", "g"]);

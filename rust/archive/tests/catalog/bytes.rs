@@ -15,7 +15,8 @@ fn real(bytes: &[u8]) -> Catalog<MemoryStorage> {
     Catalog::open_read_only(&storage).expect("a real archive wrote it")
 }
 
-/// Applies the changes that the real archive made, according to its entries, to our catalog.
+/// Returns a catalog of ours with the same recordings. Makes the changes that follow from the entries of the real
+/// catalog.
 fn replay(real: &Catalog<MemoryStorage>, capacity: u64) -> MemoryStorage {
     let storage = MemoryStorage::new();
     let mut ours = Catalog::create(&storage, capacity).unwrap();
@@ -100,7 +101,7 @@ fn an_entry_is_padded_to_64_bytes_and_has_no_checksum() {
     let storage = MemoryStorage::new();
     let mut catalog = Catalog::create(&storage, 1024).unwrap();
     let texts = |length| "x".repeat(length);
-    // Header, block and three lengths are 124 bytes, so that 4 bytes of text fill two units of 64.
+    // Header, block and three text lengths have 124 bytes, so 4 bytes of text fill two units of 64 bytes.
     for (length, frame) in [(4, 128), (5, 192)] {
         let before = used(&storage);
         catalog

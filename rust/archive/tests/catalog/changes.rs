@@ -75,6 +75,7 @@ fn an_invalid_recording_is_unknown() {
     assert!(recordings(&reopened).is_empty());
 }
 
+/// The catalog refuses values that would make the recording unreadable, and writes nothing.
 #[test]
 fn what_no_reader_could_use_is_not_written() {
     let (storage, mut catalog) = empty();
@@ -134,7 +135,7 @@ fn an_entry_over_1_mib_is_too_big() {
         refusal.to_string(),
         "recording is too big: total recording length is 1048768 bytes, available space is 1048576 bytes"
     );
-    assert_eq!(catalog.next_recording_id(), 0, "no id is used up");
+    assert_eq!(catalog.next_recording_id(), 0, "a refused recording uses no id");
 }
 
 /// 07-68
@@ -147,7 +148,7 @@ fn a_capacity_out_of_range_is_refused() {
             refusal.to_string(),
             format!("catalog capacity {capacity} is not within 32 to 2147483647 bytes")
         );
-        assert_eq!(storage.steps(), 0, "nothing was touched");
+        assert_eq!(storage.steps(), 0, "no file was created");
     }
     let storage = MemoryStorage::new();
     assert_eq!(Catalog::create(&storage, 32).unwrap().capacity(), 32);
@@ -201,6 +202,7 @@ fn compaction_drops_deleted_entries_only_unless_they_are_to_stay() {
     assert_eq!(storage.names().unwrap(), [CATALOG]);
 }
 
+/// If a write fails, the catalog in memory and the file keep the old entry, and the change can be retried.
 #[test]
 fn a_change_that_fails_did_not_happen_and_can_be_tried_again() {
     let (storage, mut catalog) = empty();
@@ -251,6 +253,7 @@ fn an_addition_that_fails_at_any_step_leaves_no_trace_in_the_next_one() {
     }
 }
 
+/// A catalog that is opened read-only refuses all changes.
 #[test]
 fn who_only_looks_changes_nothing() {
     let (storage, mut catalog) = empty();

@@ -1,4 +1,4 @@
-//! Extends recordings and changes their channels, states and checksums.
+//! Changes of catalog entries: extensions, channels, states and checksums.
 
 use aeron_archive::catalog::{Catalog, Extension, NULL_VALUE, RecordingDescriptor, RecordingState};
 use aeron_archive::checksum::Checksum;
@@ -176,7 +176,7 @@ fn every_change_writes_the_checksum_of_the_entry() {
         catalog.delete(id, NULL_VALUE).unwrap();
         seen.push(stored_checksum(&storage, id));
         assert!(seen.iter().all(|&checksum| checksum != 0));
-        assert_eq!(stored_checksum(&storage, 0), 0, "written without checksums");
+        assert_eq!(stored_checksum(&storage, 0), 0, "the first entry was written before checksums were enabled");
         assert_eq!(catalog.add_missing_checksums().unwrap(), 1);
         if checksum == Checksum::Crc32c {
             assert_eq!(wrong_checksums(&storage), []);
@@ -186,7 +186,7 @@ fn every_change_writes_the_checksum_of_the_entry() {
 }
 
 fn stored_checksum(storage: &MemoryStorage, id: i64) -> i32 {
-    // The entries before have 192 bytes each.
+    // Each earlier entry has 192 bytes.
     let at = 32 + id as usize * 192 + 8;
     i32::from_le_bytes(
         storage.bytes(CATALOG).unwrap()[at..at + 4]

@@ -8,7 +8,7 @@ pub const CAPACITY: u64 = 64 * 1024;
 pub const TERM_LENGTH: i32 = 64 * 1024;
 pub const SEGMENT_LENGTH: i32 = 128 * 1024;
 
-/// Returns an archive directory without recordings.
+/// Returns the storage of a new archive, and its catalog without recordings.
 pub fn empty() -> (MemoryStorage, Catalog<MemoryStorage>) {
     let storage = MemoryStorage::new();
     let catalog = Catalog::create(&storage, CAPACITY).expect("an empty disk takes a catalog");
@@ -19,7 +19,7 @@ pub fn open(storage: &MemoryStorage) -> Catalog<MemoryStorage> {
     Catalog::open(storage, 0).expect("a catalog that opens")
 }
 
-/// Returns an active recording from position 0 on.
+/// Returns the descriptor of an active recording that starts at position 0.
 pub fn recording(session_id: i32) -> RecordingDescriptor {
     RecordingDescriptor {
         control_session_id: 0,
@@ -41,7 +41,7 @@ pub fn recording(session_id: i32) -> RecordingDescriptor {
     }
 }
 
-/// Returns the descriptors of all recordings that exist.
+/// Returns the descriptors of all valid recordings.
 pub fn recordings(catalog: &Catalog<MemoryStorage>) -> Vec<RecordingDescriptor> {
     catalog.recordings().cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! Files that no archive wrote are refused, with the field's name, offset and value.
+//! Damaged catalogs are refused. The error names the field, its offset and its value.
 
 use aeron_archive::catalog::{Catalog, RecordingDescriptor};
 use aeron_archive::memory_storage::MemoryStorage;
@@ -30,7 +30,7 @@ fn another_major_version_is_refused() {
         "incompatible catalog file version 2.0.0, archive software is 3.1.0"
     );
     let minor = with(0, &[7, 9, 3, 0]);
-    assert_eq!(open(&minor).entries().len(), 2, "only the major one counts");
+    assert_eq!(open(&minor).entries().len(), 2, "another minor version is accepted");
 }
 
 /// 08-17
@@ -56,7 +56,7 @@ fn a_next_id_of_zero_is_counted_anew() {
 #[test]
 fn each_damaged_field_is_named_with_its_offset_and_value() {
     let i32_of = i32::to_le_bytes;
-    // Two entries of 192 bytes, from 32 and 224 on.
+    // The file has two entries of 192 bytes, which begin at 32 and 224.
     let cases: [(usize, &[u8], &str); 16] = [
         (4, &i32_of(31), "length at offset 4 is 31, expected 32"),
         (16, &i32_of(0), "alignment at offset 16 is 0, expected 64"),
@@ -138,6 +138,7 @@ fn the_last_id_of_all_is_not_given() {
     assert_eq!(open(&storage).entries().len(), 2);
 }
 
+/// Values of a deleted recording are not validated.
 #[test]
 fn what_a_deleted_recording_was_is_not_questioned() {
     let (storage, mut catalog) = empty();

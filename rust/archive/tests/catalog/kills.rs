@@ -1,7 +1,7 @@
 //! Kills the process at every step of random changes, and compares the catalog with a model.
 //!
-//! Each change whose call returned is present. The change during which the process died is present or not. The catalog
-//! can be used further.
+//! After the kill, each change whose call returned is present. The change during which the process was killed is
+//! present or absent. Further changes of the catalog are possible.
 
 use aeron_archive::catalog::{
     Catalog, CatalogEntry, CatalogError, Extension, NULL_VALUE, RecordingDescriptor, RecordingState,
@@ -48,7 +48,7 @@ pub fn changes() -> impl Strategy<Value = Vec<Change>> {
     prop::collection::vec(change, 1..12)
 }
 
-/// Makes a change. Returns the `model` as it should be after the change, and the result.
+/// Makes a change. Returns the expected model after the change, and the result of the call.
 pub fn apply(
     storage: &MemoryStorage,
     catalog: &mut Catalog<MemoryStorage>,
@@ -161,10 +161,10 @@ pub fn held(catalog: &Catalog<MemoryStorage>) -> Model {
     catalog.entries().iter().map(pair).collect()
 }
 
-/// Returns whether `held` is a permitted partial change.
+/// Returns whether `held` is a permitted partial result of a change.
 ///
-/// If the fields are on two pages, a deletion may have changed only the stop position, and an extension only the
-/// session id.
+/// If the fields of the entry are on two pages, a killed deletion may have changed only the stop position. A killed
+/// extension may have changed only the session id.
 fn is_partial(change: &Change, held: &Model, before: &Model, after: &Model) -> bool {
     let mut expected = before.clone();
     for (was, becomes) in expected.iter_mut().zip(after) {
@@ -199,7 +199,7 @@ pub fn wrong_checksums(storage: &MemoryStorage) -> Vec<i32> {
     wrong
 }
 
-/// Makes all changes, and kills the process at `step`. Returns whether that step was reached.
+/// Makes all changes, and kills the process at `step`. Returns whether the changes had so many steps.
 fn survives_a_kill(
     changes: &[Change],
     step: u64,
@@ -265,7 +265,8 @@ proptest! {
         }
     }
 
-    /// The process is killed twice: the second one must cope with the bytes that the first kill left.
+    /// The process is killed while it adds a recording, and the next process again. The addition after both kills must
+    /// work in spite of their leftover bytes.
     #[test]
     fn a_second_kill_amid_an_addition_over_the_remains_of_the_first_is_survived(
         first in 0..3000usize, second in 0..3000usize, progress in 0..3usize,
@@ -311,13 +312,14 @@ fn a_kill_amid_the_creation_leaves_none_or_a_whole_catalog() {
     }
 }
 
-/// 08-30: the one entry in 64 whose state and stop position are on different pages.
+/// 08-30: the entry whose state and stop position are on different pages. One of 64 entries of this length is such an
+/// entry.
 #[test]
 fn a_deletion_over_a_page_end_is_never_seen_without_its_stop_position() {
     for progress in 0..3 {
         for step in 0..2 {
             let (storage, mut catalog) = empty();
-            // Entries of 192 bytes from 32 on: the 22nd begins at 4064.
+            // Entries of 192 bytes begin at 32, so the 22nd begins at 4064, just before the end of the first page.
             for session_id in 0..22 {
                 catalog.add(recording(session_id)).unwrap();
             }
@@ -334,7 +336,7 @@ fn a_deletion_over_a_page_end_is_never_seen_without_its_stop_position() {
     }
 }
 
-/// 07-59, 07-63: each place that an entry can have relative to a page's end.
+/// 07-59, 07-63: entries before, across and after the end of a page.
 #[test]
 fn a_kill_amid_an_extension_leaves_an_ended_or_an_extended_recording() {
     let extension = Extension {
@@ -347,7 +349,7 @@ fn a_kill_amid_an_extension_leaves_an_ended_or_an_extended_recording() {
             for (step, progress) in (0..6).flat_map(|step| [(step, 0), (step, 1), (step, 2)]) {
                 let (storage, mut catalog) = empty();
                 catalog.set_checksum(checksum);
-                // Entries of 192 bytes from 32 on.
+                // Entries of 192 bytes begin at 32.
                 for session_id in 0..=before {
                     catalog.add(recording(session_id)).unwrap();
                 }

@@ -1,4 +1,5 @@
-//! Tests of the catalog: its bytes, the errors for damaged files, and that it can be opened after every kill.
+//! Tests of the catalog: its bytes, its changes, the errors for damaged files, and the catalog after kills and losses
+//! of power.
 
 mod bytes;
 mod changes;

@@ -1,5 +1,5 @@
-//! Losses of power at every step of random changes, compared with a model. At [`SyncLevel::Data`] each change whose
-//! call returned is present, and the change in progress is present or not.
+//! Losses of power at every step of random changes, compared with a model. At [`SyncLevel::Data`], each change whose
+//! call returned survives. The change in progress is present or absent.
 
 use aeron_archive::catalog::{Catalog, RecordingState};
 use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::common::{CAPACITY, empty, open, recording};
 use crate::kills::{Change, Model, apply, changes, held};
 
-/// Generates which unsynced changes survive, in order.
+/// Generates, for each unsynced write in order, whether it survives.
 fn coins() -> impl Strategy<Value = Vec<bool>> {
     prop::collection::vec(any::<bool>(), 1..40)
 }
@@ -19,7 +19,8 @@ fn lose_power(storage: &MemoryStorage, coins: &[bool]) {
     storage.lose_power(|| coins.next() == Some(&true));
 }
 
-/// Returns whether a deletion or an extension may have left this state, because its fields can be on two pages.
+/// Returns whether `found` is a permitted partial result of a deletion or an extension. The fields of an entry can be
+/// on two pages, of which only one survives.
 fn is_part_of_change(found: &Model, before: &Model, after: &Model) -> bool {
     found.len() == before.len()
         && found
@@ -35,7 +36,7 @@ fn is_part_of_change(found: &Model, before: &Model, after: &Model) -> bool {
             })
 }
 
-/// Makes all changes; the power fails at `step`. Returns whether that step was reached.
+/// Makes all changes, and loses power at `step`. Returns whether the changes had so many steps.
 fn survives(changes: &[Change], step: u64, coins: &[bool]) -> Result<bool, TestCaseError> {
     let (storage, mut catalog) = empty();
     catalog.set_sync_level(SyncLevel::Data);

@@ -11,7 +11,7 @@ use crate::common::{SEGMENT_LENGTH, TERM_LENGTH, empty, open, recording};
 const SEGMENT: i64 = SEGMENT_LENGTH as i64;
 const SIDECARS: [&str; 1] = ["idx"];
 
-/// Returns a recording that starts inside a term, and has five segments with their sidecars.
+/// Returns a catalog with a recording that starts inside a term, and five segment files with their index files.
 fn five_segments() -> (MemoryStorage, Catalog<MemoryStorage>, RecordingDescriptor) {
     let (storage, mut catalog) = empty();
     catalog.add(recording(1)).unwrap();
@@ -35,7 +35,7 @@ fn five_segments() -> (MemoryStorage, Catalog<MemoryStorage>, RecordingDescripto
     (storage, catalog, descriptor)
 }
 
-/// Returns the bases of the segments that exist; a segment must exist together with its sidecar.
+/// Returns the bases of a recording's segment files. Checks that each segment file has its index file.
 fn bases(storage: &MemoryStorage, recording_id: i64) -> Vec<i64> {
     let names = storage.names().unwrap();
     let of = |extension: &str| {
@@ -61,7 +61,7 @@ fn finish(storage: &MemoryStorage, mut deletion: Deletion) -> usize {
 
 #[test]
 fn segments_begin_at_the_term_of_the_start_position_and_are_named_by_their_base() {
-    // A position that was observed in a real archive.
+    // The start position and base were observed in a real archive.
     let start = 132_096;
     let base = |position| segment_base(position, start, TERM_LENGTH, SEGMENT_LENGTH);
     assert_eq!(base(start), 131_072);
@@ -110,12 +110,12 @@ fn a_purge_moves_the_start_position_and_takes_exactly_the_segments_behind_it() {
         open(&storage).recording(1).unwrap().start_position,
         new_start
     );
-    assert_eq!(bases(&storage, 1).len(), 5, "start position first");
+    assert_eq!(bases(&storage, 1).len(), 5, "the catalog changes before the first file is deleted");
 
     assert_eq!(finish(&storage, deletion), 2);
     let left: Vec<_> = (2..5).map(|number| first + number * SEGMENT).collect();
     assert_eq!(bases(&storage, 1), left);
-    assert!(storage.bytes("0-0.rec").is_some(), "another recording's");
+    assert!(storage.bytes("0-0.rec").is_some(), "the file belongs to another recording");
 
     let again = purge_segments(&mut catalog, 1, first + 4 * SEGMENT, end).unwrap();
     assert_eq!(finish(&storage, again), 2);
@@ -168,19 +168,19 @@ fn a_recording_is_purged_wholly_once_it_has_ended() {
         "recording 1 is active: stop it before it is purged"
     );
 
-    // The recording ends exactly where the last segment begins, so that this segment is an empty file.
+    // The recording ends exactly at the start of the last segment, so the last segment is an empty file.
     let stop = recording.first_segment_base() + 4 * SEGMENT;
     catalog.stop(1, stop, 9).unwrap();
     let deletion = purge_recording(&mut catalog, 1, stop - 64).unwrap();
     let entry = open(&storage).entry(1).unwrap().clone();
     assert_eq!(entry.state, RecordingState::Deleted);
     assert_eq!(entry.descriptor.stop_position, stop - 64);
-    assert_eq!(bases(&storage, 1).len(), 5, "state first");
+    assert_eq!(bases(&storage, 1).len(), 5, "the catalog changes before the first file is deleted");
     assert_eq!(finish(&storage, deletion), 5);
     assert!(bases(&storage, 1).is_empty());
     assert!(
         purge_recording(&mut catalog, 1, stop).is_err(),
-        "it is unknown now"
+        "a purged recording is unknown"
     );
 }
 
@@ -257,7 +257,7 @@ fn kill_in_purge(whole: bool, step: u64, progress: usize) {
         entry if entry.descriptor.start_position == new_start => {
             assert_eq!(left, [new_start, new_start + SEGMENT]);
         }
-        _ => assert_eq!(left.len(), 5, "nothing was purged"),
+        _ => assert_eq!(left.len(), 5, "without a change of the catalog, no file is deleted"),
     }
     for other in [
         "0-0.rec", "9-0.rec", "1-0.txt", "1-x.rec", "notes", "1-00.rec",

@@ -1,5 +1,5 @@
-//! A recorder on a disk that fails, or kills the process, at each step. The result is compared with the list of frames
-//! that it was given.
+//! A recorder on a disk that fails, or kills the process, at each step. The segment files are compared with the frames
+//! that were appended.
 
 use crate::stream::*;
 use aeron_archive::memory_storage::{MemoryStorage, PAGE_LENGTH, StorageFault};
@@ -14,27 +14,27 @@ use std::io::ErrorKind;
 /// The next action of a publisher.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// Messages of these lengths in one block, as far as they fit into the term.
+    /// Offers messages of these lengths, in one block as far as they fit into the term.
     Offer(Vec<u16>),
-    /// Padding of this many times 32 bytes.
+    /// Adds padding of this many times 32 bytes.
     Pad(u16),
 }
 
-/// The last block that a recorder was given.
+/// Position and length of the last block that was appended.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastBlock {
     position: i64,
     length: usize,
 }
 
-/// The observable events of a recorder's life.
+/// Results of a recorder up to its end.
 #[derive(Debug, Default)]
 struct Life {
-    /// Each frame that the recorder was given: position and bytes.
+    /// Position and bytes of each frame that the recorder accepted.
     frames: Vec<(i64, Vec<u8>)>,
-    /// The last block that the recorder was given.
+    /// The last block that was passed to the recorder.
     block: LastBlock,
-    /// End of the last block that was appended. Other processes may have read up to here.
+    /// End of the last block that was appended. Other processes may have read the files up to this position.
     appended: i64,
     published: i64,
     error: Option<RecorderError>,
@@ -119,8 +119,7 @@ fn run(
     Ok(())
 }
 
-/// Returns the end of the last whole frame of `life`, if only the first `written` bytes of its last block are in the
-/// file.
+/// Returns the end of the last whole frame, if only the first `written` bytes of the last block are in the file.
 fn expected_end(life: &Life, written: usize) -> i64 {
     let begin = life.block.position;
     let whole = life
@@ -164,7 +163,7 @@ fn check_contents(storage: &MemoryStorage, stream: RecordedStream, life: &Life, 
     }
 }
 
-/// Returns the number of bytes of a block that a kill leaves if it allows this many pages.
+/// Returns the number of bytes of a block that are in the file after a kill that writes this many pages.
 fn left_by_kill(block: LastBlock, pages: usize) -> usize {
     let within = block.position as usize % PAGE_LENGTH;
     pages
@@ -265,7 +264,7 @@ proptest! {
         if live(&storage, stream, &blocks).error.is_none() {
             return Ok(());
         }
-        // The last two steps of an undo: they cut the file and set its length again.
+        // The last two steps of an undo cut the file and set its length again.
         for (before_end, progress) in [(2, 0), (2, 1), (1, 0), (1, 1)] {
             let killed = full_disk();
             killed.fail_at(storage.steps() - before_end, StorageFault::Kill { progress });
@@ -299,14 +298,14 @@ proptest! {
     }
 }
 
-/// Recovers in processes that are killed at each of its steps, and then in one that is not killed.
+/// Recovers in several processes, each of which is killed at another step, and then in a process that is not killed.
 fn recover_through_kills(storage: &MemoryStorage, stream: &RecordedStream, known: i64) {
     let mut ends = Vec::new();
     for (steps, progress) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         ends.push(find_end(storage, stream, known).unwrap().position);
         let before = storage.steps();
         storage.fail_at(before + steps, StorageFault::Kill { progress });
-        // A recording that needs no cut is recovered without a change of its files.
+        // If no bytes must be cut, the recovery does not change files, so the kill does not happen.
         let is_recovered = recover(storage, stream, known).is_ok();
         assert!(!is_recovered || storage.steps() <= before + steps);
         storage.forget_faults();

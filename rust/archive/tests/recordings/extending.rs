@@ -6,7 +6,7 @@ use aeron_archive::recorder::{RecorderError, RecorderSession};
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
 use aeron_archive::stream::{RecordedStream, StreamDescription};
 
-/// Records messages of 1000 bytes, and returns their end position.
+/// Records `count` messages of 1000 bytes.
 fn record(session: &mut RecorderSession<&MemoryStorage>, publisher: &mut Publisher, count: usize) {
     for _ in 0..count {
         for block in publisher.offer(&payload(1000)) {

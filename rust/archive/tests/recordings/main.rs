@@ -1,5 +1,5 @@
-//! Tests of recorder session, reader and recovery: the recorded bytes, the frames that are read, and the end after any
-//! death.
+//! Tests of recorder session, reader and recovery: the recorded bytes, the frames that are read, and the end after a
+//! kill or a loss of power.
 
 mod checksums;
 mod deaths;

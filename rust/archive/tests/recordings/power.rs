@@ -11,7 +11,7 @@ use aeron_archive::stream::RecordedStream;
 use proptest::prelude::*;
 use std::io::ErrorKind;
 
-/// The frames of a recording that ends early, and the end of the published ones.
+/// The frames that were appended before the power failed, and the end of the published frames.
 #[derive(Default)]
 struct Life {
     frames: Vec<(i64, Vec<u8>)>,

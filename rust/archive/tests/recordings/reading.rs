@@ -10,7 +10,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use tempfile::TempDir;
 
-/// A recording of messages of growing length over three segments, and all of its frames.
+/// A recording of messages of different lengths over three segments, and the frames that were recorded.
 struct Recording {
     place: TempDir,
     storage: Directory,
@@ -278,6 +278,8 @@ fn ranges_outside_the_recording_are_refused() {
     }
 }
 
+/// With checksums, the session id in a frame is a checksum. Such frames are read only if the reader accepts any session
+/// id.
 #[test]
 fn frames_whose_session_id_holds_a_checksum_are_read_where_any_session_is_taken() {
     let recording = Recording::new(0);

@@ -1,4 +1,4 @@
-//! The content of segment files after a recorder session.
+//! The content of the segment files that a recorder session writes.
 
 use crate::stream::*;
 use aeron_archive::frame::FrameFault;
@@ -69,7 +69,7 @@ fn of_padding_the_header_is_written_and_the_hole_stays_zero_08_15() {
     record(&mut session, publisher.offer(b"before"));
     let mut padding = publisher.pad(TERM_LENGTH - publisher.position());
     let header = padding.clone();
-    // A block of the log also contains the bytes of the padding.
+    // A block of a log also contains the bytes after the header of the padding.
     padding.resize(500, 0xEE);
     record(&mut session, vec![padding]);
     record(&mut session, publisher.offer(b"behind"));

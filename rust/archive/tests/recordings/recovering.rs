@@ -1,4 +1,4 @@
-//! The end of a recording after the death of its recorder, for each state that a death can leave.
+//! The end of a recording whose recorder was killed, for each state in which a kill can leave the files.
 
 use crate::stream::*;
 use aeron_archive::checksum::Checksum;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const NAME: &str = "3-0.rec";
 
-/// A directory in which the first segment of recording 3 has these bytes.
+/// A directory in which the first segment of recording 3 has given bytes.
 struct Left {
     _place: TempDir,
     storage: Directory,
@@ -42,7 +42,8 @@ impl Left {
 
     /// Returns the end that `find_end` finds.
     ///
-    /// Also checks that a recovery finds the same end, leaves zeros after it, and changes nothing when it runs again.
+    /// Also checks that a recovery finds the same end, leaves zeros after the end, and that a second search finds the
+    /// same end.
     fn end(&self, known: i64) -> (i64, bool) {
         let found = find_end(&self.storage, &self.stream, known).unwrap();
         assert_eq!(recover(&self.storage, &self.stream, known).unwrap(), found);
@@ -86,19 +87,20 @@ fn a_file_with_nothing_after_its_frames_is_not_written() {
         let end = recover(&storage, &stream, 0).unwrap();
         assert_eq!((end.position, end.is_torn), (block.len() as i64, false));
         assert_eq!(storage.steps(), steps);
-        // A bit that is set anywhere after the end is zeroed.
+        // A bit that is set after the end is zeroed.
         assert!(storage.flip_bit(NAME, block.len() as u64 + 40, 3));
         recover(&storage, &stream, 0).unwrap();
         assert!(is_zero_from(&storage, NAME, end.position));
     }
 }
 
+/// If a page of the last frame is missing, the frame is torn, and the default policy cuts it.
 #[test]
 fn a_frame_without_its_further_page_is_torn_and_cut_without_asking_08_23() {
     let block = frames(&[&payload(4000), &payload(1000)]);
     let left = Left::new(&block[..4096]);
     assert_eq!(left.end(0), (4032, true));
-    // The same frame with some more bytes: it is unknown whether the rest is missing.
+    // The same frame with one byte of the next page: no page of the frame is empty, so the frame counts as whole.
     let left = Left::new(&block[..4097]);
     assert_eq!(left.end(0), (block.len() as i64, false));
 }
@@ -118,6 +120,7 @@ fn a_whole_last_frame_with_a_page_of_zeros_below_what_was_told_is_kept_08_23() {
     assert_eq!(Left::new(&block).end(64), (64, true));
 }
 
+/// Only the last frame can be torn: a page of zeros in an earlier frame is accepted.
 #[test]
 fn a_page_of_zeros_amid_the_recording_is_not_doubted_08_23() {
     let block = frames(&[&[0; 12_000], b"behind"]);
@@ -135,6 +138,7 @@ fn a_last_padding_frame_longer_than_a_page_is_kept_08_23() {
     assert_eq!(Left::new(&block).end(0), (publisher.position(), false));
 }
 
+/// A frame whose header has another position does not belong to the recording, and ends it.
 #[test]
 fn a_frame_of_another_place_is_none_08_23() {
     let mut block = frames(&[b"first"]);
@@ -209,7 +213,7 @@ fn the_last_of_several_segments_decides_08_16() {
     let end = find_end(&storage, &stream, start).unwrap();
     assert_eq!((end.position, end.is_torn), (publisher.position(), false));
     assert!(end.modified.is_some());
-    // Stopped exactly at the end of a segment: the last file is the empty one after it.
+    // A recording that stopped exactly at the end of a segment: the last file is the empty next segment.
     let base = session.segment_base();
     storage
         .open(&stream.segment_name(base), Access::Write)
@@ -220,7 +224,7 @@ fn the_last_of_several_segments_decides_08_16() {
         recover(&storage, &stream, last.min(base)).unwrap().position,
         base
     );
-    // Killed before that file was created.
+    // The recorder was killed before it created the empty file.
     storage.remove(&stream.segment_name(base)).unwrap();
     let error = recover(&storage, &stream, base + 32).unwrap_err();
     assert!(matches!(error, RecoveryError::Lost { .. }), "{error}");
@@ -228,6 +232,7 @@ fn the_last_of_several_segments_decides_08_16() {
     assert!(is_zero_from(&storage, &stream.segment_name(base), 0));
 }
 
+/// A recovery neither reads nor changes bytes before the position that is known to be recorded.
 #[test]
 fn what_is_below_the_known_position_is_never_looked_at_nor_cut_08_22() {
     let mut block = frames(&[b"one", b"two", b"three"]);
@@ -237,6 +242,7 @@ fn what_is_below_the_known_position_is_never_looked_at_nor_cut_08_22() {
     assert_eq!(left.end(128), (128, false));
 }
 
+/// Files of other recordings and kinds are ignored. A segment of this recording with an impossible base is an error.
 #[test]
 fn strange_names_are_errors_or_none_of_ours() {
     let left = Left::new(&frames(&[b"one"]));
@@ -306,7 +312,7 @@ fn a_frame_with_an_empty_page_is_accepted_by_its_checksum_07_80() {
         let found = find_end_by(&storage, &stream, 0, &policy).unwrap();
         assert_eq!((found.position, found.is_torn), (end, false));
 
-        // One bit of the frame is changed.
+        // Changes one byte of the frame.
         let file = storage.open(NAME, Access::Write).unwrap();
         file.write_all_at(&[1], 100).unwrap();
         let torn = find_end_by(&storage, &stream, 0, &policy).unwrap_err();

@@ -12,7 +12,7 @@ pub const INITIAL_TERM_ID: i32 = i32::MAX;
 pub const SESSION_ID: i32 = -7;
 pub const STREAM_ID: i32 = 1001;
 
-/// Returns a stream whose recording 3 starts at `start_position`.
+/// Describes recording 3 of a stream, which starts at `start_position`.
 pub fn description(start_position: i64) -> StreamDescription {
     StreamDescription {
         recording_id: 3,
@@ -29,7 +29,7 @@ pub fn recorded_stream(start_position: i64) -> RecordedStream {
     RecordedStream::new(&description(start_position)).unwrap()
 }
 
-/// Publishes from a position on. Terms have 64 KiB unless another length is set.
+/// Publishes frames from a position on. Terms have 64 KiB unless another length is set.
 #[derive(Debug, Clone)]
 pub struct Publisher {
     position: i64,
@@ -50,7 +50,7 @@ impl Publisher {
         }
     }
 
-    /// Returns the same stream of another session.
+    /// Returns a publisher with the same position and another session id.
     pub fn of_session(self, session_id: i32) -> Self {
         Self { session_id, ..self }
     }
@@ -138,7 +138,7 @@ pub fn is_zero_from<S: Storage>(storage: &S, name: &str, offset: i64) -> bool {
         .all(|byte| *byte == 0)
 }
 
-/// Position, payload, flags, reserved value, and whether it is padding, for each frame in a range.
+/// A frame that was read: position, payload, flags, reserved value, and whether the frame is padding.
 pub type Seen = (i64, Vec<u8>, u8, i64, bool);
 
 pub fn read<S: Storage>(

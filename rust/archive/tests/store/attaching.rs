@@ -61,7 +61,7 @@ fn only_the_segments_next_to_the_start_are_attached() {
     assert_eq!(positions(&store, 0).0, 2 * SEGMENT_LENGTH);
 }
 
-/// 07-110: such a file is the first one of a recording that began there.
+/// 07-110: a segment file begins with zeros if its recording started inside this segment.
 #[test]
 fn a_file_that_begins_with_zeros_moves_the_start_to_its_first_frame() {
     let (storage, mut store) = prepared();

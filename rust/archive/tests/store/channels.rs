@@ -46,7 +46,7 @@ fn longer_and_shorter_channels_leave_the_other_recordings_as_they_are() {
     assert_eq!(recorded(&mut store, 0, 1), 3);
 }
 
-/// 07-69
+/// 07-69: the channel of an active recording can change, and the recording still stops at its position.
 #[test]
 fn the_channel_of_a_running_recording_changes_and_its_end_is_noted_as_ever() {
     let (storage, mut store) = prepared();

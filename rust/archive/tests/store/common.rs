@@ -18,8 +18,9 @@ use crate::stream::{
 pub type Store = ArchiveStore<MemoryStorage>;
 pub type Session = RecorderSession<MemoryStorage>;
 
-/// Time at which a store is opened and recordings are stopped, in milliseconds.
+/// Time at which a store is opened, in epoch milliseconds.
 pub const OPENED_MS: i64 = 5_000;
+/// Time at which recordings are stopped, in epoch milliseconds.
 pub const STOPPED_MS: i64 = 2_000;
 
 pub fn options() -> StoreOptions {
@@ -43,7 +44,7 @@ pub fn empty() -> (MemoryStorage, Store) {
     (storage, store)
 }
 
-/// Returns an image that was joined at `join_position`.
+/// Describes a new recording of an image that was joined at `join_position`.
 pub fn image(join_position: i64) -> NewRecording {
     NewRecording {
         start_timestamp_ms: 1_000,
@@ -59,7 +60,7 @@ pub fn image(join_position: i64) -> NewRecording {
     }
 }
 
-/// Returns an image of the same session that continues at `join_position`.
+/// Describes an image of the same session that continues a recording at `join_position`.
 pub fn continuation(join_position: i64) -> Continuation {
     Continuation {
         join_position,
@@ -83,14 +84,14 @@ pub fn record(session: &mut Session, count: usize) {
     }
 }
 
-/// Records `count` messages from `start` on and stops. Returns the id.
+/// Records `count` messages from `start` on and stops the recording. Returns the recording id.
 pub fn recorded(store: &mut Store, start: i64, count: usize) -> i64 {
     let mut session = store.start_recording(image(start)).unwrap();
     record(&mut session, count);
     stop(store, &session)
 }
 
-/// Stops a recording at its session's position. Returns the id.
+/// Stops a recording at its session's position. Returns the recording id.
 pub fn stop(store: &mut Store, session: &Session) -> i64 {
     let id = session.stream().recording_id();
     store
@@ -99,7 +100,7 @@ pub fn stop(store: &mut Store, session: &Session) -> i64 {
     id
 }
 
-/// Returns the start and stop position.
+/// Returns the start and stop position of a recording.
 pub fn positions(store: &Store, id: i64) -> (i64, i64) {
     let recording = store.recording(id).unwrap();
     (recording.start_position, recording.stop_position)
@@ -121,7 +122,7 @@ pub fn refusal<T: std::fmt::Debug>(result: Result<T, StoreError>) -> (i32, Strin
     (error.archive_error_code().value(), error.to_string())
 }
 
-/// The recording is neither active nor being replayed.
+/// Activity of a recording that is neither active nor being replayed.
 pub const IDLE: RecordingActivity = RecordingActivity {
     recorded_position: None,
     lowest_replay_position: None,
@@ -157,10 +158,11 @@ pub fn delete_all(
     Ok(operation.count())
 }
 
-/// Runs `operation` on the store that `prepare` creates: once for each step, at which the process is killed, and once
+/// Runs `operation` on a store that `prepare` creates. Each run kills the process one step later, until a run ends
 /// without a kill.
 ///
-/// After each run, opens a new store and calls `check` with it and with whether `operation` returned success.
+/// After each run, opens the store again and calls `check` with the storage, the store, and whether `operation`
+/// succeeded.
 pub fn killed_at_each_step(
     prepare: impl Fn() -> (MemoryStorage, Store),
     operation: impl Fn(&mut Store) -> Result<(), StoreError>,
@@ -173,7 +175,7 @@ pub fn killed_at_each_step(
             storage.fail_at(storage.steps() + step, StorageFault::Kill { progress });
             let is_done = operation(&mut store).is_ok();
             let is_killed = storage.is_killed();
-            assert!(is_done || is_killed, "a refusal without a kill");
+            assert!(is_done || is_killed, "the operation fails without a kill");
             storage.restart();
             check(&storage, open(&storage).0, is_done);
             if !is_killed {

@@ -9,7 +9,7 @@ use crate::stream::{SEGMENT_LENGTH, Seen, TERM_LENGTH};
 
 const START: i64 = TERM_LENGTH + 1024;
 
-/// Returns the base of a segment. The recording begins within the range of the first segment of a recording from 0 on.
+/// Returns the base of a segment. The first base is that of the term in which the recording starts.
 const fn base(index: i64) -> i64 {
     TERM_LENGTH + index * SEGMENT_LENGTH
 }
@@ -53,7 +53,7 @@ fn detached_segments_are_not_part_of_the_recording_and_their_files_stay() {
     assert_eq!(delete_detached(&mut store).unwrap(), 0);
 }
 
-/// 07-110, 07-112: files that are missing between the others count.
+/// 07-110, 07-112: the number of deleted files includes a missing file between the others.
 #[test]
 fn a_gap_in_the_detached_segments_is_counted_and_does_no_harm() {
     let (storage, mut store) = prepared();
@@ -163,7 +163,7 @@ fn segments_that_a_replay_reads_are_not_detached() {
         .unwrap();
 }
 
-/// 07-110: the remaining files are detached, and can be deleted or attached.
+/// 07-110: files that a killed purge leaves count as detached, so they can be deleted or attached.
 #[test]
 fn a_kill_amid_a_purge_of_segments_leaves_the_old_start_or_the_new_one() {
     let (storage, store) = prepared();

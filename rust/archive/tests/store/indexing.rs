@@ -1,4 +1,5 @@
-//! Indexes beside segments: their entries, how they move with their segments, and their proof after a kill.
+//! Index files of segments: their entries, their changes together with the segments, and their use after a kill. After
+//! a kill, an index proves which bytes were acknowledged.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -20,7 +21,7 @@ use proptest::prelude::*;
 use crate::common::*;
 use crate::stream::{Publisher, SEGMENT_LENGTH, payload};
 
-/// Payload of a frame whose bytes after the first 4 KiB are empty pages.
+/// A payload of zeros. A frame with this payload has whole pages of zeros, so it looks like a torn frame.
 const EMPTY_PAGES: [u8; 12_000] = [0; 12_000];
 
 /// A clock in microseconds that a test sets.
@@ -109,7 +110,8 @@ fn record_frame(session: &mut Session, payload: &[u8]) -> i64 {
     session.publish().unwrap()
 }
 
-/// Writes the first page of a frame after the recorded position, as a killed process leaves it.
+/// Writes the bytes of a frame after the recorded position up to the end of the page, as a killed process can leave
+/// them. Returns the recorded position.
 fn tear(storage: &MemoryStorage, session: &Session, name: &str) -> i64 {
     let position = session.recorded_position();
     let frame = Publisher::new(position).data(0xC0, &payload(6_000));
@@ -131,7 +133,7 @@ fn a_block_gets_an_entry_after_a_millisecond_or_64_kib_and_others_cost_no_write(
     assert_eq!(
         storage.steps() - steps,
         5,
-        "a write for each block, and none for the index"
+        "one write for each block, and no write for the index"
     );
     clock.advance(1);
     record(&mut session, 1);
@@ -259,7 +261,7 @@ fn entries_of_bytes_that_another_archive_wrote_over_are_dropped() {
     session.finish_index().unwrap();
     let id = stop(&mut store, &session);
     drop(store);
-    // The segment is cut but its index is not, as by an archive of other software.
+    // Truncates the recording and keeps the old index, as an archive of other software would.
     let index = storage.bytes("0-0.idx").unwrap();
     let (mut other, _) = open_with(&storage, foreign()).unwrap();
     let operation = other.truncate(id, 2 * 1_056);
@@ -293,6 +295,7 @@ fn a_truncation_cuts_the_index_too() {
     assert_eq!(ends, [1_056, 2 * 1_056]);
 }
 
+/// Each operation that deletes segment files also deletes their index files.
 #[test]
 fn whatever_deletes_segments_deletes_their_indexes() {
     let (storage, mut store, _) = new_store(indexed());
@@ -442,6 +445,7 @@ fn an_index_without_its_segment_is_removed_when_the_archive_is_opened() {
     assert_eq!(index_names(&storage), ["0-0.idx"]);
 }
 
+/// The index proves that a torn frame was never acknowledged, so it is cut even with `OnTornFragment::Refuse`.
 #[test]
 fn a_directory_with_the_name_of_an_index_does_not_stop_the_start() {
     let directory = tempfile::tempdir().unwrap();
@@ -499,7 +503,7 @@ fn a_whole_frame_with_empty_pages_is_kept_whatever_the_options_are() {
     }
 }
 
-/// Makes a change, and opens a store whose recording ends with a torn frame.
+/// Makes a recording that ends with a torn frame, changes the files, and opens the store. Returns the stop position.
 fn opened_after(change: impl FnOnce(&MemoryStorage), options: StoreOptions) -> Result<i64, String> {
     let (storage, mut store, _) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
@@ -510,6 +514,7 @@ fn opened_after(change: impl FnOnce(&MemoryStorage), options: StoreOptions) -> R
     open_with(&storage, options).map(|(store, _)| positions(&store, 0).1)
 }
 
+/// Without a sound index of the same boot, a torn frame is refused.
 #[test]
 fn an_index_that_is_missing_damaged_or_of_another_boot_proves_nothing() {
     assert!(opened_after(|_| {}, indexed()).is_ok());
@@ -547,12 +552,13 @@ fn an_index_proves_nothing_about_a_recorder_that_does_not_write_it() {
     assert!(refusal.contains("straddling page boundary"), "{refusal}");
 }
 
+/// An index proves only which frames of the current recorder are missing. Frames from before an extension are kept.
 #[test]
 fn a_frame_from_before_an_extension_is_never_cut_by_the_index() {
     let (storage, mut store, _) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     let end = {
-        // The frame is not the last of its block, and so has no entry for itself.
+        // The frame is not the last of its block, so no index entry ends with it.
         let mut publisher = Publisher::new(0);
         let mut block = publisher.data(0xC0, &EMPTY_PAGES);
         let end = block.len() as i64;
@@ -570,8 +576,8 @@ fn a_frame_from_before_an_extension_is_never_cut_by_the_index() {
     assert_eq!(positions(&store, id).1, end);
 }
 
-/// Above [`SyncLevel::None`] the proof holds after a loss of power: acknowledged blocks and their entries are on the
-/// disk.
+/// Above [`SyncLevel::None`], an index is also a proof after a loss of power: acknowledged blocks and their entries are
+/// on the disk.
 #[test]
 fn after_a_loss_of_power_the_index_decides_if_blocks_were_forced_to_the_disk() {
     for is_whole in [false, true] {
@@ -599,7 +605,7 @@ fn after_a_loss_of_power_the_index_decides_if_blocks_were_forced_to_the_disk() {
     }
 }
 
-/// Publishes frames with and without empty pages. Acknowledges each frame after it is published.
+/// Records frames with and without pages of zeros. A frame counts as acknowledged after `publish` has returned.
 #[test]
 fn with_a_kill_at_any_step_the_archive_starts_and_has_what_was_told_and_nothing_more_than_was_written()
  {
@@ -652,6 +658,7 @@ fn with_a_kill_at_any_step_the_archive_starts_and_has_what_was_told_and_nothing_
     }
 }
 
+/// If an entry is not needed to prove that a frame is whole, the recording continues after a failed write of the entry.
 #[test]
 fn an_entry_that_proves_nothing_and_cannot_be_written_does_not_end_the_recording() {
     let (storage, mut store, clock) = new_store(indexed());
@@ -662,10 +669,10 @@ fn an_entry_that_proves_nothing_and_cannot_be_written_does_not_end_the_recording
     let full = StorageFault::Error(std::io::ErrorKind::StorageFull);
     storage.fail_at(before + 1, full);
     record(&mut session, 1);
-    // The block, the entry, and the removal of the incomplete entry.
+    // Three steps: the write of the block, the write of the entry, and the removal of the incomplete entry.
     assert_eq!(storage.steps(), before + 3);
     record(&mut session, 1);
-    assert_eq!(storage.steps(), before + 4, "no write for each block");
+    assert_eq!(storage.steps(), before + 4, "after the failure, a block costs one write again");
     let whole = session.recorded_position();
     session.finish_index().unwrap();
     assert_eq!(entries(&storage, 0, 0).last().unwrap().end_position, whole);
@@ -721,6 +728,8 @@ fn an_arrival_time_before_the_epoch_does_not_stop_the_entries_of_an_extension() 
     assert_eq!(times(&storage, 0, 0).last(), Some(&(end, Some(1_001_000))));
 }
 
+/// If the entry that proves that a frame with pages of zeros is whole cannot be written, the recording ends before the
+/// block.
 #[test]
 fn a_proof_that_cannot_be_written_ends_the_recording_and_nothing_of_the_block_is_told() {
     let (storage, mut store, clock) = new_store(indexed());

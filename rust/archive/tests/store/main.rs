@@ -1,5 +1,5 @@
-//! Tests of the store: recordings that start, are extended, stop and are recovered, and the operations that change
-//! their start or end.
+//! Tests of the store: starting, extending, stopping and recovering recordings, and the operations that change their
+//! start or end.
 
 mod attaching;
 mod channels;

@@ -8,7 +8,7 @@ use aeron_archive::store::{ArchiveStore, Migration, NewRecording, StoreError};
 use crate::common::*;
 use crate::stream::{INITIAL_TERM_ID, MTU_LENGTH, SEGMENT_LENGTH, STREAM_ID, TERM_LENGTH};
 
-/// Position at which the recordings meet.
+/// Position at which the first recording stops and the second starts.
 const JOIN: i64 = 2 * SEGMENT_LENGTH;
 
 /// Returns a store with recording 0 up to `JOIN`, and recording 1 from there on.
@@ -73,7 +73,7 @@ fn the_segments_of_a_later_recording_come_after_those_of_the_destination() {
     assert_eq!(messages(&storage, &store)[..before.len()], before);
 }
 
-/// 07-111, 07-112: a recording that ends with its segment has an empty file after that.
+/// 07-111, 07-112: a recording that ends exactly at the end of a segment has an empty next file.
 #[test]
 fn the_empty_last_file_of_the_source_is_deleted() {
     let (storage, mut store) = prepared();
@@ -85,7 +85,8 @@ fn the_empty_last_file_of_the_source_is_deleted() {
     assert_eq!(bases(&storage, 0), []);
 }
 
-/// 07-111: as in the real archive. Truncating the destination to its end deletes the file.
+/// 07-111: the real archive refuses such a migration too. Truncating the destination to its stop position deletes the
+/// file.
 #[test]
 fn the_empty_last_file_of_the_destination_is_in_the_way() {
     let (storage, mut store) = prepared();
@@ -160,7 +161,7 @@ fn recordings_that_do_not_fit_together_are_not_joined() {
     other(|new| new.join_position = 1024);
 }
 
-/// 07-111: both recordings have files that begin where they meet, or could have.
+/// 07-111: the recordings must meet at a segment base of both recordings.
 #[test]
 fn recordings_that_meet_amid_a_segment_are_not_joined() {
     for join in [JOIN - 1056, JOIN - TERM_LENGTH] {
@@ -225,7 +226,7 @@ fn nothing_moves_if_a_file_is_missing_or_in_the_way() {
     }
 }
 
-/// 07-111: no bytes of either recording are lost, and no remaining file blocks the next recording.
+/// 07-111: a kill loses no bytes of either recording, and leaves no file that blocks the next extension.
 #[test]
 fn a_kill_amid_a_migration_leaves_both_recordings_as_before_or_as_after() {
     let (storage, store) = prepared();
@@ -253,7 +254,7 @@ fn a_kill_amid_a_migration_leaves_both_recordings_as_before_or_as_after() {
     }
 }
 
-/// 07-111: the process is killed again while it opens the store.
+/// 07-111: the process is killed during the migration, and the next process while it opens the store.
 #[test]
 fn a_migration_is_finished_by_the_store_that_opens_next_even_if_that_is_killed() {
     let (storage, store) = prepared();
@@ -300,7 +301,8 @@ fn a_migration_that_fails_midway_is_finished_at_the_next_opening() {
     }
 }
 
-/// 07-66, 07-111: a tool may mark the recording as invalid before the archive is started again.
+/// 07-66, 07-111: before the archive starts again, a tool may mark the recording as invalid. The migration is finished
+/// after the recording is valid again.
 #[test]
 fn a_half_made_migration_waits_for_a_recording_that_is_invalid() {
     let (storage, mut store) = prepared();

@@ -1,4 +1,4 @@
-//! Opens stores of processes that were killed.
+//! Opening the store of a killed process.
 
 use aeron_archive::catalog::NULL_VALUE;
 use aeron_archive::checksum::Checksum;
@@ -10,8 +10,8 @@ use aeron_archive::store::{ArchiveStore, RecoveredRecording, StoreOptions};
 use crate::common::*;
 use crate::stream::{Publisher, TERM_LENGTH, payload};
 
-/// Returns a store with three recordings: one has ended, one was killed within a frame of two pages, one was killed
-/// after 20 messages.
+/// Returns a storage with three recordings. The first has stopped. The recorder of the second was killed within a frame
+/// of two pages, and that of the third after 20 messages. Also returns the position of the torn frame.
 fn torn() -> (MemoryStorage, i64) {
     let (storage, mut store) = empty();
     recorded(&mut store, 0, 10);
@@ -88,7 +88,7 @@ fn a_torn_frame_is_cut_if_the_options_say_so() {
     assert_eq!(recovered, []);
 }
 
-/// 07-80: a last frame with an empty page, which may be torn.
+/// 07-80: a last frame with a page of zeros may be torn, unless its checksum is correct.
 #[test]
 fn a_frame_that_may_be_torn_is_accepted_by_its_checksum() {
     let storage = MemoryStorage::new();
@@ -153,7 +153,7 @@ fn a_recording_without_a_file_ends_where_it_starts() {
     assert_eq!(positions(&store, 0).1, TERM_LENGTH + 96);
 }
 
-/// The real archive does not start then.
+/// The real archive does not start if its directory contains such names.
 #[test]
 fn names_that_no_archive_gives_are_skipped() {
     let (storage, mut store) = empty();
@@ -207,7 +207,7 @@ fn impossible_options_are_refused_before_anything_is_touched() {
     assert_eq!(storage.steps(), 0);
 }
 
-/// 07-77: with a kill at any step of the recovery.
+/// 07-77: after a kill at any step of a recovery, the next recovery finds the same ends.
 #[test]
 fn a_kill_amid_the_recovery_changes_nothing_of_the_ends() {
     for step in 0..16 {

@@ -8,7 +8,7 @@ use aeron_archive::store::StoreError;
 use crate::common::*;
 use crate::stream::SEGMENT_LENGTH;
 
-/// Returns a store with a recording of three segments, and one after it.
+/// Returns a store with recording 0 of three segments, and recording 1 of one segment.
 fn prepared() -> (MemoryStorage, Store) {
     let (storage, mut store) = empty();
     recorded(&mut store, 1024, 300);

@@ -140,7 +140,7 @@ fn an_extended_recording_goes_on_in_the_same_file_under_another_session() {
     }
 }
 
-/// 07-59, 07-77: the frames before the extension have one session id, those after it another one.
+/// 07-59, 07-77: the frames after the extension have another session id than those before it.
 #[test]
 fn a_recording_of_two_sessions_is_recovered_as_a_whole() {
     let (storage, mut store) = empty();

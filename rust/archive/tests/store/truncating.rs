@@ -10,7 +10,7 @@ use crate::common::*;
 use crate::stream::{SEGMENT_LENGTH, TERM_LENGTH, is_zero_from};
 
 const START: i64 = 1024;
-/// Frame length of the messages that `record` records.
+/// Length of the frame of each message that `record` records, in bytes.
 const FRAME: i64 = 1056;
 
 /// Returns a store with a recording of three segments.
@@ -43,7 +43,7 @@ fn a_truncated_recording_ends_at_the_frame_and_its_file_holds_nothing_after_it()
     assert_eq!(store.recording(0).unwrap().stop_timestamp_ms, STOPPED_MS);
 }
 
-/// 07-108: to a segment base, to the stop position, to padding, to the start.
+/// 07-108: truncation to the stop position, to a segment base, to a padding frame, and to the start position.
 #[test]
 fn a_recording_is_truncated_to_any_frame_and_to_both_of_its_ends() {
     let (storage, mut store) = prepared();
@@ -52,7 +52,7 @@ fn a_recording_is_truncated_to_any_frame_and_to_both_of_its_ends() {
     assert_eq!(bases(&storage, 0).len(), 3);
     assert_eq!(truncate(&mut store, SEGMENT_LENGTH).unwrap(), 2);
     assert_eq!(bases(&storage, 0), [0]);
-    // The count includes the file that would begin there, as in the real archive.
+    // The count includes the file that would begin at this position, as in the real archive.
     assert_eq!(truncate(&mut store, SEGMENT_LENGTH).unwrap(), 1);
     let padding = START + (TERM_LENGTH - START) / FRAME * FRAME;
     assert_eq!(truncate(&mut store, padding).unwrap(), 1);
@@ -126,7 +126,7 @@ fn nothing_else_is_deleted_or_extended_until_the_files_are_gone() {
     store.extend_recording(0, &continuation(stop)).unwrap();
 }
 
-/// 07-108: the same request again completes the interrupted truncation, and the recording can be extended.
+/// 07-108: after a kill, the same request completes the interrupted truncation. Then the recording can be extended.
 #[test]
 fn a_kill_amid_a_truncation_leaves_the_old_end_or_the_new_one() {
     for position in [
@@ -177,7 +177,7 @@ fn what_was_truncated_does_not_come_back_when_power_is_lost_then_or_after_an_ext
         let left = bases(&storage, 0);
         storage.lose_power(|| false);
         let (mut store, _) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();
-        assert_eq!(bases(&storage, 0), left, "no deleted file comes back");
+        assert_eq!(bases(&storage, 0), left, "a deleted file must not exist again after the loss of power");
         let _session = store.extend_recording(0, &continuation(position)).unwrap();
         storage.lose_power(|| false);
         let (store, _) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();
@@ -196,7 +196,7 @@ fn a_repeated_truncation_keeps_files_deleted_that_the_first_one_did_not_force_to
     recorded(&mut store, START, 300);
     let mut deletion = store.truncate(0, SEGMENT_LENGTH).unwrap();
     assert!(deletion.step(&mut store).unwrap(), "one more file is left");
-    // The removals of the index, of a new index and of the segment are three steps. The fourth one forces them to the
+    // Three steps remove the index, a possible new index, and the segment. The fourth step forces the removals to the
     // disk.
     storage.fail_at(
         storage.steps() + 3,
@@ -206,7 +206,7 @@ fn a_repeated_truncation_keeps_files_deleted_that_the_first_one_did_not_force_to
     assert_eq!(bases(&storage, 0), [0]);
     truncate(&mut store, SEGMENT_LENGTH).unwrap();
     storage.lose_power(|| false);
-    assert_eq!(bases(&storage, 0), [0], "no deleted file comes back");
+    assert_eq!(bases(&storage, 0), [0], "a deleted file must not exist again after the loss of power");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_truncation_that_cannot_be_forced_to_the_disk_changes_nothing() {
     let (mut store, _) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();
     recorded(&mut store, START, 300);
     let old = positions(&store, 0);
-    // The first step writes the entry of the catalog.
+    // The first step writes the catalog entry. The second step, which forces it to the disk, fails.
     storage.fail_at(
         storage.steps() + 1,
         StorageFault::Error(ErrorKind::StorageFull),

@@ -1,4 +1,4 @@
-//! Commands that delete files or mark recordings, and the state after a kill.
+//! Operations of the tools that delete files or mark recordings, and the state after a kill.
 
 use std::ops::ControlFlow;
 
@@ -17,7 +17,8 @@ fn change(storage: &MemoryStorage) -> ArchiveFiles<MemoryStorage> {
     ArchiveFiles::open(storage.clone(), Access::Write).unwrap()
 }
 
-/// Returns a valid recording, a deleted one with its entry and one file, an invalid one, and another valid one.
+/// Returns an archive with recordings 0 to 3. Recordings 0 and 3 are valid, 2 is invalid. Recording 1 is deleted, but
+/// its entry and its files still exist.
 fn mixed() -> MemoryStorage {
     let (storage, mut store) = empty();
     for _ in 0..4 {
@@ -128,7 +129,7 @@ fn the_segments_of_a_migration_that_was_killed_are_left_to_the_archive() {
     assert!(store.migrate_segments(0, 1).is_err());
     drop(store);
     storage.restart();
-    assert!(bases(&storage, 0).is_empty(), "killed after the renaming");
+    assert!(bases(&storage, 0).is_empty(), "the kill comes after all files were renamed");
     let mut files = change(&storage);
     let found = files
         .verify(0, &VerifyOptions::default(), &mut |_| {

@@ -94,7 +94,7 @@ fn a_broken_recording_is_invalid_until_its_frames_are_there_again() {
     assert_eq!(repair(&storage, 0), RecordingState::Valid);
 }
 
-/// 07-133: an archive would refuse the catalog.
+/// 07-133: an archive would refuse the whole catalog because of one such entry. The tools verify the other entries.
 #[test]
 fn impossible_values_of_one_entry_stop_no_other() {
     let (storage, mut store) = empty();
@@ -189,7 +189,7 @@ fn checksums_that_were_written_later_are_verified() {
     assert_eq!(progress, vec![SEGMENT_LENGTH as u64; report.segments]);
     assert!(verify(&storage, 0, &by(Checksum::Crc32c)).broken.is_none());
     assert!(verify(&storage, 0, &by(Checksum::Crc32)).broken.is_some());
-    // A repair without a checksum option keeps the checksum of the entry correct.
+    // A repair without a checksum option also updates the checksum of the catalog entry.
     change(&storage).mark(0, false).unwrap();
     assert_eq!(repair(&storage, 0), RecordingState::Valid);
     assert!(verify(&storage, 0, &by(Checksum::Crc32c)).broken.is_none());
@@ -206,7 +206,7 @@ fn the_caller_may_break_a_verification_off() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Bytes with any content give a result or an error, but no panic.
+    /// Random bit errors lead to a result or an error, but not to a panic.
     #[test]
     fn flipped_bits_are_judged(
         flips in prop::collection::vec((any::<bool>(), 0..4096u64, 0..8u32), 1..8),
