@@ -1,4 +1,4 @@
-"""Two simulated hosts for scenarios. They are network namespaces, which only root can make, and share the files."""
+"""Two simulated hosts for scenarios: network namespaces, which only root can make. They share the file system."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import aeron
 
 
 class Recorder(aeron.Agent):
-    """Agent that records its calls. Each call of `do_work` returns or raises the next entry of `work`, at last 0."""
+    """Agent that records its calls. `do_work` returns or raises each entry of `work`, and then returns 0."""
 
     def __init__(self, *work: object, start: Exception | None = None, close: Exception | None = None) -> None:
         self.calls: list[str] = []

@@ -1,4 +1,4 @@
-"""The lines of the benchmarks with Spark: their peers, their goals, and their form in the table."""
+"""The lines of the benchmarks with Spark, which are rows of a table: their peers, goals and texts."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _TARGETS = {
     "idle query: CPU of all": 3,
     "source process: growth in 10^8 messages": 64,
 }
-"""Each line that has a goal, with its limit. The other lines are reported without a goal."""
+"""The limit of each line with a goal. All other lines are reported without a goal."""
 _REPORTED = ("recording on disk, 64 B", "live, 64 B", "live, 1 KiB", "write, 48 B typed, 2 partitions")
 
 
 def _measured() -> Results:
-    """Three runs of all lines, with invented values."""
+    """Returns results of three rounds of all cells, with invented values."""
     groups: list[Any] = [make() for make in SPARK_GROUPS.values()]
     results = Results(groups, 3, 1.0, "versions", {})
     cells = {cell.name: cell for group in groups for cell in group.cells}

@@ -208,7 +208,7 @@ def test_follow_live_begins_at_the_recorded_position(scene: Scene) -> None:
 
 
 def is_replayed(scene: Scene) -> bool:
-    """Returns whether a replay on stream 100 has a subscriber. Only then the driver has a counter of its position."""
+    """Returns whether a replay on stream 100 has a subscriber, whose position the driver then shows in a counter."""
     with aeron.CncFile(scene.driver.dir) as cnc:
         keys = [stream_key(counter) for counter in cnc.counters() if counter.type_id == SUBSCRIBER_POSITION]
     return any(key.stream_id == REPLAY_STREAM for key in keys)

@@ -22,7 +22,7 @@ def driver() -> Iterator[aeron.MediaDriver]:
 
 
 def test_files_of_any_length_arrive_byte_for_byte(driver: aeron.MediaDriver, tmp_path: Path) -> None:
-    """06-20: empty, one chunk, a byte more than a chunk, several megabytes; an existing file is replaced"""
+    """06-20: an empty file, one of a chunk, one with a byte more, one of several megabytes; a file is replaced"""
     sent, received = tmp_path / "sent", tmp_path / "received"
     sent.mkdir()
     received.mkdir()
@@ -49,7 +49,7 @@ def test_files_of_any_length_arrive_byte_for_byte(driver: aeron.MediaDriver, tmp
 def test_a_name_that_leads_elsewhere_is_refused_and_the_next_file_is_taken(
     name: str, driver: aeron.MediaDriver, tmp_path: Path
 ) -> None:
-    """06-20: hostile names"""
+    """06-20: a name cannot lead out of the directory"""
     into = tmp_path / "into"
     into.mkdir()
     with (

@@ -36,8 +36,8 @@ def test_a_counter_counts(client: aeron.Aeron) -> None:
 
 def test_the_reader_sees_every_counter(client: aeron.Aeron) -> None:
     """03-114"""
-    # Registration ids of the driver's own counters start at 0, and the ids that a new driver gives to clients are
-    # small too. Ids from 1000 on are unique, so `find_by_registration_id` finds only the counter of the test.
+    # Registration ids of the driver's own counters start at 0, and a new driver gives the same small ids to clients.
+    # Above 1000 no counter of the driver has the same id, so the reader finds the counter of the test.
     while client.next_correlation_id() < 1000:
         pass
     counter = client.add_counter(1001, "seen", b"the key")

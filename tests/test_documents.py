@@ -39,7 +39,7 @@ _PROMPT = re.compile(r"^(?:[\d.]+ +)?\$ ")
 # Words before a command: the network namespace in which it runs, and environment variables.
 _PREFIX = re.compile(r"^(?:sudo ip netns exec \w+ |[A-Z_]+=\S+ )*")
 
-# The native programs, whose parser is not click's, and `aeron archive` alone, which is a group of commands.
+# The native programs, whose parser is not click's, and `aeron archive` without a command of this group.
 _NOT_PARSED = re.compile(r"aeron (?:driver\b|archive run\b|archive$|archive \.\.\.$)")
 
 

@@ -33,7 +33,7 @@ def asleep() -> Iterator[aeron.MediaDriver]:
 
 
 def stream_of(client: aeron.Aeron, stream_id: int) -> Stream:
-    """Returns a connected stream over UDP. It polls until then, so that the client runs the sender and the receiver."""
+    """Connects a stream over UDP. The polls make the client run the driver's sender and receiver."""
     channel = unicast()
     subscription = client.add_subscription(channel, stream_id)
     publication = client.add_exclusive_publication(channel, stream_id)

@@ -1,4 +1,4 @@
-"""Closing an embedded driver loses no published message. `flush` returns when all messages are sent."""
+"""Closing an embedded driver loses no published message. `flush` waits until all messages are sent or consumed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ for _ in range(2000):
 
 @contextmanager
 def receiver(channel: str, count: int = _COUNT, settings: str = "{}") -> Iterator[subprocess.Popen[str]]:
-    """A process with its own driver that prints the number of received messages, and runs until the test ends it."""
+    """Runs a process with its own driver, which prints the number of received messages and waits for its end."""
     command = [sys.executable, "-c", _RECEIVER, channel, str(count), settings]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:

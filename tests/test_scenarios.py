@@ -237,7 +237,7 @@ def test_a_spy_alone_connects_a_publication_only_if_told_to(host: Host) -> None:
 
 
 def test_a_killed_driver_ends_its_network_clients(hosts: Hosts) -> None:
-    """06-25 (9.6): its clients end at most one second after the driver timeout; the other driver continues"""
+    """06-25 (9.6): clients of a killed driver end at most 1 s after the driver timeout; the other driver continues"""
     channel, timeout_s = hosts.unicast(), 2
     with hosts.subscriber.driver() as receiving, hosts.publisher.driver() as sending:
         patience = ["--driver-timeout", timeout_s]

@@ -21,8 +21,8 @@ def driver() -> Iterator[aeron.MediaDriver]:
     with aeron.MediaDriver(
         term_buffer_length=64 * 1024,
         timer_interval_ns=50_000_000,
-        # Tests wait for this timeout, so it is short. A driver without processor time for so long loses its images,
-        # so it is not shorter.
+        # Short, because tests wait for this timeout. Not shorter, because a driver that gets no processor time for so
+        # long loses its images.
         image_liveness_timeout_ns=2_000_000_000,
         status_message_timeout_ns=50_000_000,
     ) as driver:

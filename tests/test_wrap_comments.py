@@ -1,4 +1,4 @@
-"""`wrap_comments` wraps a paragraph of comments at 120 columns, and only if one of its lines is longer."""
+"""`wrap_comments` wraps paragraphs of comments that have a line of more than 120 columns, and leaves all others."""
 
 from __future__ import annotations
 

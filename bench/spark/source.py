@@ -180,7 +180,7 @@ class Drain(Case):
 
 @dataclass
 class PrebuiltDrain(Case):
-    """Reads a stream of as many prepared rows, and drops them."""
+    """Reads a stream of prepared rows, as many as `Drain`, and drops them."""
 
     name: str
     kind: content.Kind
@@ -236,7 +236,7 @@ class BatchRead(Case):
 
 @dataclass
 class PrebuiltRead(Case):
-    """Reads as many prepared rows as a batch."""
+    """Reads prepared rows, as many as `BatchRead`, in a batch query."""
 
     name: str
     kind: content.Kind

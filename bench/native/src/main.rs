@@ -6,8 +6,8 @@
 //! * `bare` measures the memory, and `files` the file system, without another process.
 //!
 //! Each role prints one line of JSON at its end. `sub` and `pong` print `ready` when they can receive. `pub` prints
-//! `ready` when it is connected, and `recorded` when its stream is recorded. `peers/c_client.c` has the roles `pub`, `sub`,
-//! `ping` and `pong` with the C client. If you change a loop here, change the loop there too.
+//! `ready` when it is connected, and `recorded` when its stream is recorded. `peers/c_client.c` has the roles `pub`,
+//! `sub`, `ping` and `pong` with the C client. If you change a loop here, change the loop there too.
 
 #![forbid(unsafe_code)]
 
