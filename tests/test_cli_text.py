@@ -51,7 +51,7 @@ def test_sub_escapes_messages(driver: aeron.MediaDriver) -> None:
     assert_harmless(sub.output())
 
 
-def test_stat_and_streams_escape_labels(driver: aeron.MediaDriver) -> None:
+def test_stat_escapes_labels(driver: aeron.MediaDriver) -> None:
     with aeron.connect(driver) as client:
         client.add_counter(1100, label=f"mine {_EVIL}")
         counter = client.add_counter(1100, label=f"mine {_EVIL}")

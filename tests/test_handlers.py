@@ -67,10 +67,10 @@ def test_handlers_that_are_methods_of_the_clients_owner_keep_nothing_alive(
     client_id = owner.client.client_id
     if is_closed:
         owner.client.close()
-    threads = weakref.ref(owner), weakref.ref(owner.client), weakref.ref(owner.subscription)
+    references = weakref.ref(owner), weakref.ref(owner.client), weakref.ref(owner.subscription)
     del owner
     gc.collect()
-    assert [reference() for reference in threads] == [None] * 3
+    assert [reference() for reference in references] == [None] * 3
     heartbeats = lambda: [c for c in client.counters_reader if c.type_id == 11 and c.registration_id == client_id]  # noqa: E731
     eventually(lambda: not heartbeats())
 

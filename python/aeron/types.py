@@ -134,12 +134,12 @@ class AnyPublication(Protocol):
 
         Returns:
             The stream position after the message in bytes, or one of the false constants `NOT_CONNECTED`,
-            `BACK_PRESSURED` and `ADMIN_ACTION`: then nothing was sent, and the call may be repeated.
+            `BACK_PRESSURED` and `ADMIN_ACTION`. After a constant nothing was sent, and the call may be repeated.
 
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
-            MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MessageTooLongError: If the message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
 
@@ -158,24 +158,25 @@ class AnyPublication(Protocol):
             parts: The parts in order: an iterable of objects with the buffer protocol.
 
         Returns:
-            As `offer`.
+            The stream position after the message in bytes, or one of the false constants that `offer` returns.
 
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
-            MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MessageTooLongError: If the message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
         ...
 
     def offer_batch(self, messages: Messages, *, offsets: Offsets | None = None, start: int = 0) -> int:
-        """Appends many messages, as many as there is room for. Never blocks.
+        """Appends as many messages as there is room for. Never blocks.
 
         Args:
             messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
                 buffer with `offsets`.
-            offsets: Offsets of the messages in the buffer `messages`, and of the end of the last one, in bytes.
+            offsets: Offsets of the messages in the buffer `messages`, and the offset of the last message's end,
+                in bytes.
             start: Index of the first message to send.
 
         Returns:
@@ -184,7 +185,7 @@ class AnyPublication(Protocol):
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -198,7 +199,7 @@ class AnyPublication(Protocol):
         Args:
             data: An object with the Arrow C data interface.
             start: Index of the first message to send.
-            timeout: Seconds to wait for room. `None` waits without a limit, 0 does not wait.
+            timeout: Seconds to wait for room. `None` waits without a limit, and 0 does not wait.
 
         Returns:
             The number of rows that were appended. Resume at `start` plus that number.
@@ -206,7 +207,7 @@ class AnyPublication(Protocol):
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -227,18 +228,19 @@ class AnyPublication(Protocol):
             BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
         ...
 
     def try_claim(self, length: int, *, direct: bool = False) -> BufferClaim | NotSent:
-        """Claims a frame in the log, into which the program writes the message itself. Never blocks.
+        """Claims a frame in the log, so that the program can write the message in place. Never blocks.
 
         Args:
             length: Length of the payload, in bytes.
-            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
+                `BufferClaim`.
 
         Returns:
             A `BufferClaim`, or one of the false constants that `offer` returns.
@@ -246,7 +248,7 @@ class AnyPublication(Protocol):
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If `length` is greater than `max_payload_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
 
@@ -266,7 +268,8 @@ class AnyPublication(Protocol):
         Args:
             length: Length of the payload, in bytes.
             timeout: Seconds to wait. `None` waits without a limit.
-            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
+                `BufferClaim`.
 
         Returns:
             A `BufferClaim`.
@@ -276,7 +279,7 @@ class AnyPublication(Protocol):
             BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If `length` is greater than `max_payload_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -290,7 +293,8 @@ class AnyPublication(Protocol):
         Args:
             length: Length of the payload, in bytes.
             timeout: Seconds to wait. `None` waits without a limit.
-            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
+                `BufferClaim`.
 
         Returns:
             A coroutine that returns a `BufferClaim`.
@@ -300,7 +304,7 @@ class AnyPublication(Protocol):
             BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If `length` is greater than `max_payload_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -318,7 +322,7 @@ class AnyPublication(Protocol):
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -332,17 +336,18 @@ class AnyPublication(Protocol):
         Args:
             messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
                 buffer with `offsets`.
-            offsets: Offsets of the messages in the buffer `messages`, and of the end of the last one, in bytes.
+            offsets: Offsets of the messages in the buffer `messages`, and the offset of the last message's end,
+                in bytes.
             start: Index of the first message to send.
 
         Returns:
-            A coroutine that returns the number of messages. If it is cancelled or fails, the exception's
-            attribute `sent` is the number of messages that were sent.
+            A coroutine that returns the number of messages. If the coroutine is cancelled or fails, the
+            attribute `sent` of the exception is the number of messages that were sent.
 
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -378,8 +383,8 @@ class AnyPublication(Protocol):
     def flush(self, timeout: float | None = None) -> bool:
         """Waits until everything published before the call has left the publisher.
 
-        Over UDP this means that the driver has sent the data, not that a subscriber has received it. Over IPC
-        it means that every subscriber has consumed the data.
+        Over UDP, data has left the publisher when the driver has sent it. Subscribers may not have received it
+        yet. Over IPC, data has left the publisher when every subscriber has consumed it.
 
         Args:
             timeout: Seconds to wait. `None` waits without a limit.
@@ -487,12 +492,12 @@ class AnyPublication(Protocol):
 
     @property
     def session_id(self) -> int:
-        """Session id: tells apart the publishers of a channel and stream."""
+        """Session id, which distinguishes the publishers of a channel and stream."""
         ...
 
     @property
     def registration_id(self) -> int:
-        """Registration id of the publication at the driver."""
+        """Registration id of the publication in the driver."""
         ...
 
     @property
@@ -502,7 +507,7 @@ class AnyPublication(Protocol):
 
     @property
     def is_original(self) -> bool:
-        """Whether this publication created the log, and does not share one that existed."""
+        """Whether this publication created its log; `False` if it shares a log that existed before."""
         ...
 
     @property
@@ -522,22 +527,22 @@ class AnyPublication(Protocol):
 
     @property
     def max_message_length(self) -> int:
-        """Length of the longest message, in bytes."""
+        """Maximum length of a message, in bytes."""
         ...
 
     @property
     def max_payload_length(self) -> int:
-        """Length of the longest payload of one frame, in bytes: the limit of a claim."""
+        """Maximum length of the payload of one frame, in bytes. It is also the maximum length of a claim."""
         ...
 
     @property
     def max_possible_position(self) -> int:
-        """Position at which the stream ends, in bytes."""
+        """Largest position that the stream can reach, in bytes."""
         ...
 
     @property
     def position(self) -> int:
-        """Position of the end of the stream, in bytes.
+        """Stream position after the last message, in bytes.
 
         Raises `PublicationClosedError` if the publication is closed.
         """
@@ -545,7 +550,7 @@ class AnyPublication(Protocol):
 
     @property
     def position_limit(self) -> int:
-        """Position up to which the driver permits the stream to grow, in bytes.
+        """Position up to which the driver permits messages to be appended, in bytes.
 
         Raises `PublicationClosedError` if the publication is closed.
         """
@@ -558,7 +563,7 @@ class AnyPublication(Protocol):
 
     @property
     def available_window(self) -> int:
-        """Bytes that fit before the position limit; 0 or less if there is no room.
+        """Number of bytes between the position and the position limit; 0 or less if there is no room.
 
         Raises `PublicationClosedError` if the publication is closed.
         """

@@ -17,13 +17,13 @@ from aeron.types import Channel, Credentials, SourceLocation
 class AeronArchive:
     """A client of an archive, which `connect_archive` returns. Thread-safe.
 
-    A method that sends a request waits for the response, up to the message timeout. Its `async_` form
-    returns a `PendingOperation` instead, for `await` or `result(timeout)`. If the archive refuses a
-    request, the method raises an `ArchiveError` with a `code` and a `correlation_id`.
+    A method that sends a request waits for the response, up to the message timeout. The method with the
+    prefix `async_` returns a `PendingOperation` instead, for `await` or `result(timeout)`. If the archive
+    refuses a request, the method raises an `ArchiveError` with a `code` and a `correlation_id`.
 
-    A thread of the client keeps the session alive while the program makes no calls. In a program that runs
-    the client's conductor itself (`use_conductor_agent_invoker`, or a driver in mode INVOKER) there is no
-    such thread: call `poll` every few seconds.
+    A thread of the client keeps the session alive while the program makes no calls. A client without threads
+    (`use_conductor_agent_invoker`, or a driver in mode `INVOKER`) has no such thread. Then call `poll` every
+    few seconds.
 
     A context manager that closes the session. Recordings, replays and replications of the archive continue.
 
@@ -36,7 +36,7 @@ class AeronArchive:
         ```
     """
     def add_recorded_publication(self, channel: Channel, stream_id: int) -> Publication:
-        """Adds a publication, and records it from its first byte on.
+        """Adds a publication, and records it from the first byte on.
 
         Args:
             channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
@@ -55,9 +55,9 @@ class AeronArchive:
     def async_add_recorded_publication(self, channel: Channel, stream_id: int) -> PendingOperation[Publication]:
         """Starts `add_recorded_publication` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Adds a publication, and records it from its first byte on.
+        Adds a publication, and records it from the first byte on.
 
         Args:
             channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
@@ -74,7 +74,7 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def add_recorded_exclusive_publication(self, channel: Channel, stream_id: int) -> ExclusivePublication:
-        """Adds an exclusive publication, and records it from its first byte on.
+        """Adds an exclusive publication, and records it from the first byte on.
 
         Args:
             channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
@@ -94,9 +94,9 @@ class AeronArchive:
     ) -> PendingOperation[ExclusivePublication]:
         """Starts `add_recorded_exclusive_publication` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Adds an exclusive publication, and records it from its first byte on.
+        Adds an exclusive publication, and records it from the first byte on.
 
         Args:
             channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
@@ -114,16 +114,16 @@ class AeronArchive:
     def start_recording(
         self, channel: Channel, stream_id: int, *, source: SourceLocation = "LOCAL", auto_stop: bool = False
     ) -> int:
-        """Records a channel and stream. Each image of it becomes a recording.
+        """Starts to record a channel and stream. Each image of the stream becomes a recording.
 
         Args:
             channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
             stream_id: Stream id.
             source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
-            auto_stop: Whether the archive closes its subscription when the first of its recordings ends.
+            auto_stop: Whether the archive closes the subscription when the first recording of it ends.
 
         Returns:
-            The id of the archive's subscription, for `stop_recording`.
+            The id of the archive's subscription. `stop_recording` accepts it.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -136,18 +136,18 @@ class AeronArchive:
     ) -> PendingOperation[int]:
         """Starts `start_recording` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Records a channel and stream. Each image of it becomes a recording.
+        Starts to record a channel and stream. Each image of the stream becomes a recording.
 
         Args:
             channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
             stream_id: Stream id.
             source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
-            auto_stop: Whether the archive closes its subscription when the first of its recordings ends.
+            auto_stop: Whether the archive closes the subscription when the first recording of it ends.
 
         Returns:
-            The id of the archive's subscription, for `stop_recording`.
+            The id of the archive's subscription. `stop_recording` accepts it.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -164,17 +164,17 @@ class AeronArchive:
         source: SourceLocation = "LOCAL",
         auto_stop: bool = False,
     ) -> int:
-        """Continues a recording with a stream that begins where the recording ends.
+        """Extends a recording with a stream that begins where the recording ends.
 
         Args:
             recording_id: Id of the recording.
             channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
             stream_id: Stream id.
             source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
-            auto_stop: Whether the archive closes its subscription when the first of its recordings ends.
+            auto_stop: Whether the archive closes the subscription when the first recording of it ends.
 
         Returns:
-            The id of the archive's subscription, for `stop_recording`.
+            The id of the archive's subscription. `stop_recording` accepts it.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -193,19 +193,19 @@ class AeronArchive:
     ) -> PendingOperation[int]:
         """Starts `extend_recording` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Continues a recording with a stream that begins where the recording ends.
+        Extends a recording with a stream that begins where the recording ends.
 
         Args:
             recording_id: Id of the recording.
             channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
             stream_id: Stream id.
             source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
-            auto_stop: Whether the archive closes its subscription when the first of its recordings ends.
+            auto_stop: Whether the archive closes the subscription when the first recording of it ends.
 
         Returns:
-            The id of the archive's subscription, for `stop_recording`.
+            The id of the archive's subscription. `stop_recording` accepts it.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -219,8 +219,8 @@ class AeronArchive:
         """Stops the recording of a stream.
 
         Args:
-            recorded: A recorded publication, the id of the archive's subscription, or a channel.
-            stream_id: Stream id. Required with a channel.
+            recorded: A recorded publication, the id of the archive's subscription, or the channel of the request.
+            stream_id: Stream id. Required if `recorded` is a channel.
 
         Raises:
             InvalidArgumentError: If `recorded` is a channel and `stream_id` is missing.
@@ -234,13 +234,13 @@ class AeronArchive:
     ) -> PendingOperation[None]:
         """Starts `stop_recording` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
         Stops the recording of a stream.
 
         Args:
-            recorded: A recorded publication, the id of the archive's subscription, or a channel.
-            stream_id: Stream id. Required with a channel.
+            recorded: A recorded publication, the id of the archive's subscription, or the channel of the request.
+            stream_id: Stream id. Required if `recorded` is a channel.
 
         Raises:
             InvalidArgumentError: If `recorded` is a channel and `stream_id` is missing.
@@ -258,8 +258,8 @@ class AeronArchive:
         """Stops the recording of a stream, if there is one.
 
         Args:
-            recorded: A recorded publication, the id of the archive's subscription, or a channel.
-            stream_id: Stream id. Required with a channel.
+            recorded: A recorded publication, the id of the archive's subscription, or the channel of the request.
+            stream_id: Stream id. Required if `recorded` is a channel.
 
         Returns:
             `True` if there was a recording to stop.
@@ -276,13 +276,13 @@ class AeronArchive:
     ) -> PendingOperation[bool]:
         """Starts `try_stop_recording` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
         Stops the recording of a stream, if there is one.
 
         Args:
-            recorded: A recorded publication, the id of the archive's subscription, or a channel.
-            stream_id: Stream id. Required with a channel.
+            recorded: A recorded publication, the id of the archive's subscription, or the channel of the request.
+            stream_id: Stream id. Required if `recorded` is a channel.
 
         Returns:
             `True` if there was a recording to stop.
@@ -295,7 +295,7 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def try_stop_recording_by_identity(self, recording_id: int) -> bool:
-        """Stops one recording, if it is active.
+        """Stops one recording, if the recording is active.
 
         Args:
             recording_id: Id of the recording.
@@ -312,9 +312,9 @@ class AeronArchive:
     def async_try_stop_recording_by_identity(self, recording_id: int) -> PendingOperation[bool]:
         """Starts `try_stop_recording_by_identity` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Stops one recording, if it is active.
+        Stops one recording, if the recording is active.
 
         Args:
             recording_id: Id of the recording.
@@ -341,18 +341,20 @@ class AeronArchive:
     ) -> Subscription:
         """Replays a recording to a new subscription.
 
-        The batches of the subscription end at the end of the replay. Closing the subscription stops the replay.
-        A replay that ends too early raises `ArchiveError` from the subscription. An archive on another host
-        replays to `channel`, an address of this machine.
+        An iteration over the subscription's batches ends at the end of the replay. If the replay ends too early,
+        the iteration raises `ArchiveError`. Closing the subscription stops the replay.
 
         Args:
             recording_id: Id of the recording.
-            channel: Channel of the replay; its port may be 0.
+            channel: Channel of the replay. Its port may be 0. For an archive on another host, the channel must
+                have an address of this machine.
             stream_id: Stream id of the replay.
-            position: Position of the first message in bytes. `None` is the start of the recording.
-            length: Bytes to replay, `REPLAY_ALL_AND_FOLLOW` or `REPLAY_ALL_AND_STOP`.
-            bounding_limit_counter_id: Id of a counter whose value limits the position of the replay.
-            file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
+            position: Position of the first message, in bytes. `None` stands for the start of the recording.
+            length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
+                recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+            bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
+            file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
+                setting.
 
         Returns:
             The `Subscription`.
@@ -382,22 +384,24 @@ class AeronArchive:
     ) -> PendingOperation[Subscription]:
         """Starts `replay` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
         Replays a recording to a new subscription.
 
-        The batches of the subscription end at the end of the replay. Closing the subscription stops the replay.
-        A replay that ends too early raises `ArchiveError` from the subscription. An archive on another host
-        replays to `channel`, an address of this machine.
+        An iteration over the subscription's batches ends at the end of the replay. If the replay ends too early,
+        the iteration raises `ArchiveError`. Closing the subscription stops the replay.
 
         Args:
             recording_id: Id of the recording.
-            channel: Channel of the replay; its port may be 0.
+            channel: Channel of the replay. Its port may be 0. For an archive on another host, the channel must
+                have an address of this machine.
             stream_id: Stream id of the replay.
-            position: Position of the first message in bytes. `None` is the start of the recording.
-            length: Bytes to replay, `REPLAY_ALL_AND_FOLLOW` or `REPLAY_ALL_AND_STOP`.
-            bounding_limit_counter_id: Id of a counter whose value limits the position of the replay.
-            file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
+            position: Position of the first message, in bytes. `None` stands for the start of the recording.
+            length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
+                recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+            bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
+            file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
+                setting.
 
         Returns:
             The `Subscription`.
@@ -425,19 +429,21 @@ class AeronArchive:
         bounding_limit_counter_id: int | None = None,
         file_io_max_length: int | None = None,
     ) -> int:
-        """Replays a recording to a channel and stream to which the program subscribes.
+        """Replays a recording to a channel and stream. The program adds the subscription itself.
 
         Args:
             recording_id: Id of the recording.
             channel: Channel of the replay.
             stream_id: Stream id of the replay.
-            position: Position of the first message in bytes. `None` is the start of the recording.
-            length: Bytes to replay, `REPLAY_ALL_AND_FOLLOW` or `REPLAY_ALL_AND_STOP`.
-            bounding_limit_counter_id: Id of a counter whose value limits the position of the replay.
-            file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
+            position: Position of the first message, in bytes. `None` stands for the start of the recording.
+            length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
+                recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+            bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
+            file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
+                setting.
 
         Returns:
-            The id of the replay, whose low 32 bits are the session id of its stream.
+            The id of the replay. Its low 32 bits are the session id of the replayed stream.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -458,21 +464,23 @@ class AeronArchive:
     ) -> PendingOperation[int]:
         """Starts `start_replay` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Replays a recording to a channel and stream to which the program subscribes.
+        Replays a recording to a channel and stream. The program adds the subscription itself.
 
         Args:
             recording_id: Id of the recording.
             channel: Channel of the replay.
             stream_id: Stream id of the replay.
-            position: Position of the first message in bytes. `None` is the start of the recording.
-            length: Bytes to replay, `REPLAY_ALL_AND_FOLLOW` or `REPLAY_ALL_AND_STOP`.
-            bounding_limit_counter_id: Id of a counter whose value limits the position of the replay.
-            file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
+            position: Position of the first message, in bytes. `None` stands for the start of the recording.
+            length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
+                recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+            bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
+            file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
+                setting.
 
         Returns:
-            The id of the replay, whose low 32 bits are the session id of its stream.
+            The id of the replay. Its low 32 bits are the session id of the replayed stream.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -481,10 +489,10 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def stop_replay(self, replay_session_id: int) -> None:
-        """Stops a replay. An unknown id is no error.
+        """Stops a replay. An unknown id is not an error.
 
         Args:
-            replay_session_id: Id of the replay.
+            replay_session_id: Id of the replay, which `start_replay` returned.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -495,12 +503,12 @@ class AeronArchive:
     def async_stop_replay(self, replay_session_id: int) -> PendingOperation[None]:
         """Starts `stop_replay` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Stops a replay. An unknown id is no error.
+        Stops a replay. An unknown id is not an error.
 
         Args:
-            replay_session_id: Id of the replay.
+            replay_session_id: Id of the replay, which `start_replay` returned.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -512,7 +520,7 @@ class AeronArchive:
             A `PendingOperation` whose result is `None`.
         """
     def stop_all_replays(self, recording_id: int | None = None) -> None:
-        """Stops all replays of a recording, those of other clients too.
+        """Stops all replays of a recording, also those of other clients.
 
         Args:
             recording_id: Id of the recording. `None` stops the replays of all recordings.
@@ -526,9 +534,9 @@ class AeronArchive:
     def async_stop_all_replays(self, recording_id: int | None = None) -> PendingOperation[None]:
         """Starts `stop_all_replays` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Stops all replays of a recording, those of other clients too.
+        Stops all replays of a recording, also those of other clients.
 
         Args:
             recording_id: Id of the recording. `None` stops the replays of all recordings.
@@ -555,8 +563,8 @@ class AeronArchive:
         Args:
             channel: Text that the stripped channel of a recording contains. `None` lists all channels.
             stream_id: Stream id of the recordings. `None` lists all streams.
-            from_recording_id: First recording id.
-            limit: Largest number of results. `None` is no limit.
+            from_recording_id: Lowest recording id to list.
+            limit: Maximum number of results. `None` stands for no limit.
 
         Returns:
             `Recordings`, a tuple with `to_arrow()`.
@@ -577,15 +585,15 @@ class AeronArchive:
     ) -> PendingOperation[Recordings]:
         """Starts `list_recordings` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
         Lists recordings in the order of their ids.
 
         Args:
             channel: Text that the stripped channel of a recording contains. `None` lists all channels.
             stream_id: Stream id of the recordings. `None` lists all streams.
-            from_recording_id: First recording id.
-            limit: Largest number of results. `None` is no limit.
+            from_recording_id: Lowest recording id to list.
+            limit: Maximum number of results. `None` stands for no limit.
 
         Returns:
             `Recordings`, a tuple with `to_arrow()`.
@@ -597,7 +605,7 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def list_recording(self, recording_id: int) -> Recording | None:
-        """Looks up one recording.
+        """Looks up one recording by its id.
 
         Args:
             recording_id: Id of the recording.
@@ -614,9 +622,9 @@ class AeronArchive:
     def async_list_recording(self, recording_id: int) -> PendingOperation[Recording | None]:
         """Starts `list_recording` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Looks up one recording.
+        Looks up one recording by its id.
 
         Args:
             recording_id: Id of the recording.
@@ -644,7 +652,7 @@ class AeronArchive:
             channel: Text that the channel of a subscription contains. `None` lists all channels.
             stream_id: Stream id of the subscriptions. `None` lists all streams.
             from_index: Index of the first subscription.
-            limit: Largest number of results. `None` is no limit.
+            limit: Maximum number of results. `None` stands for no limit.
 
         Returns:
             A list of `RecordingSubscription`.
@@ -665,7 +673,7 @@ class AeronArchive:
     ) -> PendingOperation[list[RecordingSubscription]]:
         """Starts `list_recording_subscriptions` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
         Lists the subscriptions with which the archive records.
 
@@ -673,7 +681,7 @@ class AeronArchive:
             channel: Text that the channel of a subscription contains. `None` lists all channels.
             stream_id: Stream id of the subscriptions. `None` lists all streams.
             from_index: Index of the first subscription.
-            limit: Largest number of results. `None` is no limit.
+            limit: Maximum number of results. `None` stands for no limit.
 
         Returns:
             A list of `RecordingSubscription`.
@@ -693,10 +701,10 @@ class AeronArchive:
             channel: Text that the stripped channel of the recording contains.
             stream_id: Stream id.
             session_id: Session id of the publisher.
-            min_recording_id: Lowest recording id.
+            min_recording_id: Lowest recording id to consider.
 
         Returns:
-            The recording id, or `None`.
+            The recording id, or `None` if there is no such recording.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -709,7 +717,7 @@ class AeronArchive:
     ) -> PendingOperation[int | None]:
         """Starts `find_last_matching_recording` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
         Finds the newest recording of a session and stream.
 
@@ -717,10 +725,10 @@ class AeronArchive:
             channel: Text that the stripped channel of the recording contains.
             stream_id: Stream id.
             session_id: Session id of the publisher.
-            min_recording_id: Lowest recording id.
+            min_recording_id: Lowest recording id to consider.
 
         Returns:
-            The recording id, or `None`.
+            The recording id, or `None` if there is no such recording.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -746,7 +754,7 @@ class AeronArchive:
     def async_get_start_position(self, recording_id: int) -> PendingOperation[int]:
         """Starts `get_start_position` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
         Returns the position of the first byte of a recording.
 
@@ -763,13 +771,13 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def get_recording_position(self, recording_id: int) -> int | None:
-        """Returns the position up to which an active recording has advanced.
+        """Returns the recorded position of an active recording.
 
         Args:
             recording_id: Id of the recording.
 
         Returns:
-            The position in bytes, `None` if the recording is not active.
+            The position in bytes; `None` if the recording is not active.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -780,15 +788,15 @@ class AeronArchive:
     def async_get_recording_position(self, recording_id: int) -> PendingOperation[int | None]:
         """Starts `get_recording_position` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Returns the position up to which an active recording has advanced.
+        Returns the recorded position of an active recording.
 
         Args:
             recording_id: Id of the recording.
 
         Returns:
-            The position in bytes, `None` if the recording is not active.
+            The position in bytes; `None` if the recording is not active.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -803,7 +811,7 @@ class AeronArchive:
             recording_id: Id of the recording.
 
         Returns:
-            The position in bytes, `None` if the recording is active.
+            The position in bytes; `None` if the recording is active.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -814,7 +822,7 @@ class AeronArchive:
     def async_get_stop_position(self, recording_id: int) -> PendingOperation[int | None]:
         """Starts `get_stop_position` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
         Returns the position at which a recording ended.
 
@@ -822,7 +830,7 @@ class AeronArchive:
             recording_id: Id of the recording.
 
         Returns:
-            The position in bytes, `None` if the recording is active.
+            The position in bytes; `None` if the recording is active.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -831,7 +839,7 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def get_max_recorded_position(self, recording_id: int) -> int:
-        """Returns the position up to which a recording has advanced, active or not.
+        """Returns the recorded position of an active recording, or the stop position of any other recording.
 
         Args:
             recording_id: Id of the recording.
@@ -848,9 +856,9 @@ class AeronArchive:
     def async_get_max_recorded_position(self, recording_id: int) -> PendingOperation[int]:
         """Starts `get_max_recorded_position` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Returns the position up to which a recording has advanced, active or not.
+        Returns the recorded position of an active recording, or the stop position of any other recording.
 
         Args:
             recording_id: Id of the recording.
@@ -865,11 +873,13 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def truncate_recording(self, recording_id: int, position: int) -> int:
-        """Truncates a recording that is not active. A signal `DELETE` follows the deletion of its files.
+        """Truncates a recording that is not active.
+
+        The archive sends the signal `DELETE` after it has deleted the files.
 
         Args:
             recording_id: Id of the recording.
-            position: New stop position in bytes, at which a frame begins.
+            position: New stop position, in bytes. A frame must begin there.
 
         Returns:
             The number of files to delete.
@@ -883,13 +893,15 @@ class AeronArchive:
     def async_truncate_recording(self, recording_id: int, position: int) -> PendingOperation[int]:
         """Starts `truncate_recording` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Truncates a recording that is not active. A signal `DELETE` follows the deletion of its files.
+        Truncates a recording that is not active.
+
+        The archive sends the signal `DELETE` after it has deleted the files.
 
         Args:
             recording_id: Id of the recording.
-            position: New stop position in bytes, at which a frame begins.
+            position: New stop position, in bytes. A frame must begin there.
 
         Returns:
             The number of files to delete.
@@ -901,9 +913,9 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def purge_recording(self, recording_id: int) -> int:
-        """Deletes a recording that is neither recorded nor replayed.
+        """Deletes a recording that is neither active nor being replayed.
 
-        A signal `DELETE` follows the deletion of its files.
+        The archive sends the signal `DELETE` after it has deleted the files.
 
         Args:
             recording_id: Id of the recording.
@@ -920,11 +932,11 @@ class AeronArchive:
     def async_purge_recording(self, recording_id: int) -> PendingOperation[int]:
         """Starts `purge_recording` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Deletes a recording that is neither recorded nor replayed.
+        Deletes a recording that is neither active nor being replayed.
 
-        A signal `DELETE` follows the deletion of its files.
+        The archive sends the signal `DELETE` after it has deleted the files.
 
         Args:
             recording_id: Id of the recording.
@@ -939,11 +951,11 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def detach_segments(self, recording_id: int, new_start_position: int) -> None:
-        """Moves the start of a recording to the base of a segment, and keeps the files before it.
+        """Moves the start of a recording to the start of a segment, and keeps the files before the new start.
 
         Args:
             recording_id: Id of the recording.
-            new_start_position: New start position in bytes: the base of a segment.
+            new_start_position: New start position, in bytes. A segment must begin there.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -954,13 +966,13 @@ class AeronArchive:
     def async_detach_segments(self, recording_id: int, new_start_position: int) -> PendingOperation[None]:
         """Starts `detach_segments` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Moves the start of a recording to the base of a segment, and keeps the files before it.
+        Moves the start of a recording to the start of a segment, and keeps the files before the new start.
 
         Args:
             recording_id: Id of the recording.
-            new_start_position: New start position in bytes: the base of a segment.
+            new_start_position: New start position, in bytes. A segment must begin there.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -972,7 +984,9 @@ class AeronArchive:
             A `PendingOperation` whose result is `None`.
         """
     def delete_detached_segments(self, recording_id: int) -> int:
-        """Deletes the files before the start of a recording. A signal `DELETE` follows the deletion.
+        """Deletes the files before the start of a recording.
+
+        The archive sends the signal `DELETE` after it has deleted the files.
 
         Args:
             recording_id: Id of the recording.
@@ -989,9 +1003,11 @@ class AeronArchive:
     def async_delete_detached_segments(self, recording_id: int) -> PendingOperation[int]:
         """Starts `delete_detached_segments` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Deletes the files before the start of a recording. A signal `DELETE` follows the deletion.
+        Deletes the files before the start of a recording.
+
+        The archive sends the signal `DELETE` after it has deleted the files.
 
         Args:
             recording_id: Id of the recording.
@@ -1006,13 +1022,13 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def purge_segments(self, recording_id: int, new_start_position: int) -> int:
-        """Moves the start of a recording to the base of a segment, and deletes the files before it.
+        """Moves the start of a recording to the start of a segment, and deletes the files before the new start.
 
-        A signal `DELETE` follows the deletion.
+        The archive sends the signal `DELETE` after it has deleted the files.
 
         Args:
             recording_id: Id of the recording.
-            new_start_position: New start position in bytes: the base of a segment.
+            new_start_position: New start position, in bytes. A segment must begin there.
 
         Returns:
             The number of files to delete.
@@ -1026,15 +1042,15 @@ class AeronArchive:
     def async_purge_segments(self, recording_id: int, new_start_position: int) -> PendingOperation[int]:
         """Starts `purge_segments` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Moves the start of a recording to the base of a segment, and deletes the files before it.
+        Moves the start of a recording to the start of a segment, and deletes the files before the new start.
 
-        A signal `DELETE` follows the deletion.
+        The archive sends the signal `DELETE` after it has deleted the files.
 
         Args:
             recording_id: Id of the recording.
-            new_start_position: New start position in bytes: the base of a segment.
+            new_start_position: New start position, in bytes. A segment must begin there.
 
         Returns:
             The number of files to delete.
@@ -1046,13 +1062,13 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def attach_segments(self, recording_id: int) -> int:
-        """Moves the start of a recording back to the first of the files before it.
+        """Moves the start of a recording back over the detached files before it.
 
         Args:
             recording_id: Id of the recording.
 
         Returns:
-            The number of files.
+            The number of attached files.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -1063,15 +1079,15 @@ class AeronArchive:
     def async_attach_segments(self, recording_id: int) -> PendingOperation[int]:
         """Starts `attach_segments` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Moves the start of a recording back to the first of the files before it.
+        Moves the start of a recording back over the detached files before it.
 
         Args:
             recording_id: Id of the recording.
 
         Returns:
-            The number of files.
+            The number of attached files.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -1080,14 +1096,17 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def migrate_segments(self, src_recording_id: int, dst_recording_id: int) -> int:
-        """Moves all segments of one recording to another recording that it continues, or that continues it.
+        """Moves all segments of one recording to an adjacent recording of the same stream.
+
+        Two recordings are adjacent if one begins where the other ends, at the start of a segment. The first
+        recording is empty afterwards.
 
         Args:
-            src_recording_id: Id of the recording to read from.
-            dst_recording_id: Id of the recording to write to. `None` makes a new recording.
+            src_recording_id: Id of the recording that loses its segments.
+            dst_recording_id: Id of the recording that gets the segments.
 
         Returns:
-            The number of segments.
+            The number of moved segments.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -1098,16 +1117,19 @@ class AeronArchive:
     def async_migrate_segments(self, src_recording_id: int, dst_recording_id: int) -> PendingOperation[int]:
         """Starts `migrate_segments` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
-        Moves all segments of one recording to another recording that it continues, or that continues it.
+        Moves all segments of one recording to an adjacent recording of the same stream.
+
+        Two recordings are adjacent if one begins where the other ends, at the start of a segment. The first
+        recording is empty afterwards.
 
         Args:
-            src_recording_id: Id of the recording to read from.
-            dst_recording_id: Id of the recording to write to. `None` makes a new recording.
+            src_recording_id: Id of the recording that loses its segments.
+            dst_recording_id: Id of the recording that gets the segments.
 
         Returns:
-            The number of segments.
+            The number of moved segments.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -1131,7 +1153,7 @@ class AeronArchive:
     def async_update_channel(self, recording_id: int, channel: Channel) -> PendingOperation[None]:
         """Starts `update_channel` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
         Replaces the channel of a recording.
 
@@ -1167,25 +1189,29 @@ class AeronArchive:
     ) -> int:
         """Copies a recording of another archive to this one.
 
-        The copy is a new recording, or extends `dst_recording_id`.
+        The copy is a new recording, or extends the recording `dst_recording_id`.
 
         Args:
-            src_recording_id: Id of the recording to read from.
+            src_recording_id: Id of the recording in the other archive.
             src_control_channel: Control channel of the other archive.
             src_control_stream_id: Control stream id of the other archive.
-            stop_position: Position in bytes at which the copy ends. `None` is the end of the recording.
-            dst_recording_id: Id of the recording to write to. `None` makes a new recording.
-            live_destination: Destination of the live stream, with which the copy merges.
-            replication_channel: Channel of the replay from the other archive. `None` is the archive's setting.
-            src_response_channel: Channel of the responses of the other archive.
-            channel_tag_id: Channel tag of the copy's subscription.
-            subscription_tag_id: Subscription tag of the copy's subscription.
-            file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
-            replication_session_id: Session id of the replay.
+            stop_position: Position at which the copy ends, in bytes. `None` stands for the end of the recording.
+            dst_recording_id: Id of the recording to extend. `None` creates a new recording.
+            live_destination: Destination for the live stream. If it is set, the copy follows the live stream after
+                it has caught up.
+            replication_channel: Channel of the replay from the other archive. `None` stands for the archive's
+                setting.
+            src_response_channel: Channel of the responses of the other archive. `None` stands for the archive's
+                setting.
+            channel_tag_id: Channel tag of the copy's subscription. `None` stands for no tag.
+            subscription_tag_id: Subscription tag of the copy's subscription. `None` stands for no tag.
+            file_io_max_length: Maximum length of a read of the other archive, in bytes. `None` stands for the
+                other archive's setting.
+            replication_session_id: Session id of the replay. `None` stands for the session id of the recording.
             encoded_credentials: Credentials for the other archive.
 
         Returns:
-            The id of the replication, which is the correlation id of its signals and errors.
+            The id of the replication. Signals and errors of the replication have it as their correlation id.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -1212,29 +1238,33 @@ class AeronArchive:
     ) -> PendingOperation[int]:
         """Starts `replicate` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
         Copies a recording of another archive to this one.
 
-        The copy is a new recording, or extends `dst_recording_id`.
+        The copy is a new recording, or extends the recording `dst_recording_id`.
 
         Args:
-            src_recording_id: Id of the recording to read from.
+            src_recording_id: Id of the recording in the other archive.
             src_control_channel: Control channel of the other archive.
             src_control_stream_id: Control stream id of the other archive.
-            stop_position: Position in bytes at which the copy ends. `None` is the end of the recording.
-            dst_recording_id: Id of the recording to write to. `None` makes a new recording.
-            live_destination: Destination of the live stream, with which the copy merges.
-            replication_channel: Channel of the replay from the other archive. `None` is the archive's setting.
-            src_response_channel: Channel of the responses of the other archive.
-            channel_tag_id: Channel tag of the copy's subscription.
-            subscription_tag_id: Subscription tag of the copy's subscription.
-            file_io_max_length: Largest read or write of the archive, in bytes. `None` is the archive's setting.
-            replication_session_id: Session id of the replay.
+            stop_position: Position at which the copy ends, in bytes. `None` stands for the end of the recording.
+            dst_recording_id: Id of the recording to extend. `None` creates a new recording.
+            live_destination: Destination for the live stream. If it is set, the copy follows the live stream after
+                it has caught up.
+            replication_channel: Channel of the replay from the other archive. `None` stands for the archive's
+                setting.
+            src_response_channel: Channel of the responses of the other archive. `None` stands for the archive's
+                setting.
+            channel_tag_id: Channel tag of the copy's subscription. `None` stands for no tag.
+            subscription_tag_id: Subscription tag of the copy's subscription. `None` stands for no tag.
+            file_io_max_length: Maximum length of a read of the other archive, in bytes. `None` stands for the
+                other archive's setting.
+            replication_session_id: Session id of the replay. `None` stands for the session id of the recording.
             encoded_credentials: Credentials for the other archive.
 
         Returns:
-            The id of the replication, which is the correlation id of its signals and errors.
+            The id of the replication. Signals and errors of the replication have it as their correlation id.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -1257,7 +1287,7 @@ class AeronArchive:
     def async_stop_replication(self, replication_id: int) -> PendingOperation[None]:
         """Starts `stop_replication` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
         Stops a replication.
 
@@ -1291,7 +1321,7 @@ class AeronArchive:
     def async_try_stop_replication(self, replication_id: int) -> PendingOperation[bool]:
         """Starts `try_stop_replication` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result, and the errors it raises, are those of the waiting form:
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
 
         Stops a replication, if there is one.
 
@@ -1312,8 +1342,8 @@ class AeronArchive:
     ) -> Recording:
         """Waits until the archive has recorded a publication up to a position.
 
-        The archive has then written the data to its file. Whether the data survives a power failure depends on
-        `file_sync_level`.
+        The archive has then written the data to the recording's files. Whether the data survives a power failure
+        depends on the archive's setting `file_sync_level`.
 
         Args:
             publication: A recorded publication of this client.
@@ -1356,22 +1386,22 @@ class AeronArchive:
 
         Args:
             start_position: Start position of the recording, in bytes.
-            position: Position in bytes.
+            position: Position in the segment file, in bytes.
             term_buffer_length: Length of a term, in bytes.
             segment_file_length: Length of a segment file, in bytes.
 
         Returns:
-            The position, in bytes.
+            The position of the segment file's first byte, in bytes.
         """
     def signals(self, timeout: float | None = None) -> RecordingSignals:
         """Iterates over signals of recordings as they arrive.
 
-        Up to 1024 signals wait; if more arrive, the oldest is lost.
+        The client keeps up to 1024 signals. If more arrive, the oldest signal is lost.
 
         The iterator ends if no signal arrives for `timeout` seconds, or the client is closed.
 
         Args:
-            timeout: Seconds to wait. `None` waits without a limit.
+            timeout: Seconds to wait for each signal. `None` waits without a limit.
 
         Returns:
             An iterator of `RecordingSignal`.
@@ -1380,7 +1410,7 @@ class AeronArchive:
             InvalidArgumentError: If the client has a signal handler (`on_signal`).
         """
     def poll(self) -> None:
-        """Polls the session once. Only a program that runs the client's conductor itself needs it.
+        """Polls the session once. Only a program whose client has no threads must call it.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -1401,24 +1431,24 @@ class AeronArchive:
         on_live_left: Callable[[], object] | None = None,
         on_error: Callable[[PersistentSubscriptionError], object] | None = None,
     ) -> PersistentSubscription:
-        """Adds a `PersistentSubscription` to a recording of this archive: replayed first, and then live.
+        """Adds a `PersistentSubscription` that replays a recording of this archive, and then joins its live stream.
 
-        The subscription has its own session with the archive, with the settings of this client. A function that
-        returns credentials is called for each connection of the subscription too.
+        The subscription has its own session with the archive, with the settings of this client. If the
+        credentials are a function, each connection of the subscription calls it.
 
         Args:
             recording_id: Id of the recording.
             live_channel: Channel of the live stream: IPC, unicast, multicast, `control-mode=dynamic` or a spy.
-            live_stream_id: Stream id of the live stream, which is that of the recording.
-            replay_channel: Channel of replays, on an address of this machine; its port may be 0, and it may
+            live_stream_id: Stream id of the live stream, which must be the stream id of the recording.
+            replay_channel: Channel of replays, with an address of this machine. Its port may be 0, and it may
                 have `control-mode=response`.
             replay_stream_id: Stream id of replays.
-            start_position: Position of the first message in bytes, `FROM_START`, or `FROM_LIVE`, which replays
-                nothing at first.
-            on_live_joined: Called without arguments in a poll after which messages come from the live stream.
-            on_live_left: Called without arguments in a poll that found that the live stream was lost.
+            start_position: Position of the first message in bytes, `FROM_START`, or `FROM_LIVE`. With
+                `FROM_LIVE` the subscription begins with the live stream.
+            on_live_joined: Called without arguments in a poll, when the subscription has joined the live stream.
+            on_live_left: Called without arguments in a poll, when the subscription has lost the live stream.
             on_error: Called in a poll as `on_error(error)` with each `PersistentSubscriptionError`. If
-                `has_failed` is then set, the error has ended the subscription.
+                `has_failed` is then `True`, the error has ended the subscription.
 
         Returns:
             The subscription.
@@ -1428,35 +1458,36 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def poll_for_error(self) -> AeronError | None:
-        """Polls the session once, and returns an error for which no call waits, such as one of a replay.
+        """Polls the session once, and returns an error for which no call waits, such as an error of a replay.
 
         Returns:
-            The error, or `None`.
+            The error, or `None` if there is no such error.
 
         Raises:
             ArchiveClosedError: If the client of the archive is closed.
         """
     @property
     def archive_id(self) -> int:
-        """Id of the archive, -1 if the archive is too old to report it."""
+        """Id of the archive; -1 if the archive is too old to report it."""
     @property
     def last_correlation_id(self) -> int:
-        """Correlation id of the last request, -1 before the first."""
+        """Correlation id of the last request; -1 before the first request."""
     @property
     def control_session_id(self) -> int:
         """Id of the control session."""
     @property
     def client(self) -> Aeron:
-        """The Aeron client."""
+        """The Aeron client that the archive's client uses."""
     @property
     def state(self) -> Literal["CONNECTED", "DISCONNECTED", "CLOSED"]:
-        """`CONNECTED`, `DISCONNECTED` if the archive has ended the session, or `CLOSED`."""
+        """State of the session: `CONNECTED`, `DISCONNECTED` if the archive has ended the session, or `CLOSED`."""
     @property
     def is_closed(self) -> bool:
         """Whether the client was closed."""
     def close(self) -> None:
-        """Closes the session, and fails outstanding requests. Recordings, replays and replications continue.
-        Idempotent.
+        """Closes the session. Idempotent.
+
+        Outstanding requests fail. Recordings, replays and replications of the archive continue.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
@@ -1479,27 +1510,35 @@ def connect_archive(
 ) -> AeronArchive:
     """Connects an Aeron client to an archive, and waits for the connection.
 
-    Without `control_channel` the archive is the one on the client's driver. For an archive elsewhere,
-    `control_channel` is the channel on which the archive receives requests, and `response_channel` is an
-    address of this machine that the archive reaches.
+    Without `control_channel`, the archive is the one on the client's driver. For any other archive,
+    `control_channel` is the channel on which the archive receives requests, and `response_channel` has an
+    address of this machine that the archive can reach.
 
     Args:
-        client: An Aeron client, which the archive's client does not close.
-        control_channel: Channel of the requests. `None` is `aeron:ipc`.
-        control_stream_id: Stream id of the requests. `None` is the archive's default.
-        response_channel: Channel of the responses, on which the archive publishes.
-        response_stream_id: Stream id of the responses.
+        client: An Aeron client. Closing the archive's client does not close it.
+        control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
+        control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
+        response_channel: Channel on which the archive publishes its responses. Default:
+            `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`; or IPC if `control_channel` is IPC, or a free port if it
+            has a loopback address. There is no default for an archive on another host.
+        response_stream_id: Stream id of the responses. Default:
+            `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, or `20`.
         credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
-            called with `None` at first, and with the archive's challenge if there is one.
-        message_timeout: Seconds to wait for the connection, and for each response.
-        client_name: Name of the client in the archive's counters.
-        control_term_buffer_length: Term length of the control streams in bytes. `None` is 1 MiB.
-        control_term_buffer_sparse: Whether the log files of the control streams are sparse.
-        control_mtu_length: Longest frame of the control streams, in bytes.
+            first called with `None`, and again with the archive's challenge if there is one.
+        message_timeout: Seconds to wait for the connection, and for each response. Default:
+            `AERON_ARCHIVE_MESSAGE_TIMEOUT`, or `10`.
+        client_name: Name of the client in the archive's counters. Default: `AERON_ARCHIVE_CLIENT_NAME`, or
+            no name.
+        control_term_buffer_length: Term length of the control streams, in bytes. Default:
+            `AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH`, or 1 MiB.
+        control_term_buffer_sparse: Whether the log files of the control streams are sparse. Default:
+            `AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE`, or `True`.
+        control_mtu_length: Maximum length of a frame of the control streams, in bytes. Default:
+            `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
         on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client.
-            Without it `signals()` returns them.
+            Without this handler, `signals()` returns the signals.
         error_handler: Called as `error_handler(error)` with each error for which no call waits, on a thread
-            of the client.
+            of the client. A client without threads refuses both handlers.
 
     Returns:
         An `AeronArchive`.
@@ -1507,7 +1546,7 @@ def connect_archive(
     Raises:
         ArchiveTimeoutError: If the archive does not respond within the message timeout.
         ArchiveError: If the archive refuses the connection.
-        ConfigurationError: If a setting is not valid.
+        ConfigurationError: If a setting is not valid, or a handler is given for a client without threads.
 
     Example:
         ```python
@@ -1534,26 +1573,34 @@ def async_connect_archive(
     """Starts `connect_archive` without waiting for the archive.
 
     Args:
-        client: An Aeron client, which the archive's client does not close.
-        control_channel: Channel of the requests. `None` is `aeron:ipc`.
-        control_stream_id: Stream id of the requests. `None` is the archive's default.
-        response_channel: Channel of the responses, on which the archive publishes.
-        response_stream_id: Stream id of the responses.
+        client: An Aeron client. Closing the archive's client does not close it.
+        control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
+        control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
+        response_channel: Channel on which the archive publishes its responses. Default:
+            `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`; or IPC if `control_channel` is IPC, or a free port if it
+            has a loopback address. There is no default for an archive on another host.
+        response_stream_id: Stream id of the responses. Default:
+            `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, or `20`.
         credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
-            called with `None` at first, and with the archive's challenge if there is one.
-        message_timeout: Seconds to wait for the connection, and for each response.
-        client_name: Name of the client in the archive's counters.
-        control_term_buffer_length: Term length of the control streams in bytes. `None` is 1 MiB.
-        control_term_buffer_sparse: Whether the log files of the control streams are sparse.
-        control_mtu_length: Longest frame of the control streams, in bytes.
+            first called with `None`, and again with the archive's challenge if there is one.
+        message_timeout: Seconds to wait for the connection, and for each response. Default:
+            `AERON_ARCHIVE_MESSAGE_TIMEOUT`, or `10`.
+        client_name: Name of the client in the archive's counters. Default: `AERON_ARCHIVE_CLIENT_NAME`, or
+            no name.
+        control_term_buffer_length: Term length of the control streams, in bytes. Default:
+            `AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH`, or 1 MiB.
+        control_term_buffer_sparse: Whether the log files of the control streams are sparse. Default:
+            `AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE`, or `True`.
+        control_mtu_length: Maximum length of a frame of the control streams, in bytes. Default:
+            `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
         on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client.
-            Without it `signals()` returns them.
+            Without this handler, `signals()` returns the signals.
         error_handler: Called as `error_handler(error)` with each error for which no call waits, on a thread
-            of the client.
+            of the client. A client without threads refuses both handlers.
 
     Returns:
-        A `PendingOperation` whose result is an `AeronArchive`. `async with` closes it.
+        A `PendingOperation` whose result is an `AeronArchive`. `async with` closes the `AeronArchive`.
 
     Raises:
-        ConfigurationError: If a setting is not valid.
+        ConfigurationError: If a setting is not valid, or a handler is given for a client without threads.
     """

@@ -46,7 +46,7 @@ class _ArchiveMark:
 
 @final
 class _CatalogEntry:
-    """An entry of the catalog, in whatever state."""
+    """An entry of the catalog. It may be valid, invalid or deleted."""
     @property
     def state(self) -> str: ...
     @property
@@ -71,14 +71,16 @@ class _Verification:
     def recorded_stop_position(self) -> int: ...
     @property
     def torn_file(self) -> str | None:
-        """Name of the segment file with a last fragment that may not be whole, if there is one."""
+        """Name of the segment file whose last fragment may be torn; `None` if there is no such fragment."""
     @property
     def torn_position(self) -> int | None:
-        """Position at which that fragment begins."""
+        """Position at which the fragment that may be torn begins."""
     def stop_position(self, keep_torn: bool) -> int:
-        """Stop position that the files have, without or with that fragment."""
+        """Returns the stop position in the files. A fragment that may be torn counts if `keep_torn` is set."""
     def problem(self, keep_torn: bool) -> str | None:
-        """Why the recording is broken without or with that fragment, `None` if it is sound."""
+        """Returns the reason why the recording is broken; `None` if it is not. A fragment that may be torn counts as
+        recorded if `keep_torn` is set.
+        """
 
 @final
 class _Compaction:
@@ -108,13 +110,13 @@ class _RecordedFrame:
 
 @final
 class _RecordedFrames:
-    """The frames of a recording, an iterator."""
+    """An iterator over the frames of a recording."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> _RecordedFrame: ...
 
 @final
 class _ArchiveFiles:
-    """The files of an archive. With `write` no archive may use the directory, until the object is closed."""
+    """The files of an archive. With `write`, no archive can use the directory until the end of the `with` block."""
     def __new__(cls, directory: str | PathLike[str], *, write: bool = False) -> Self: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
@@ -130,14 +132,17 @@ class _ArchiveFiles:
         self, recording_id: int, all_segments: bool, checksum: str | None, on_progress: Callable[[int], object]
     ) -> _Verification: ...
     def repair(self, verification: _Verification, keep_torn: bool) -> str:
-        """Corrects the catalog; returns the state of the recording from now on."""
+        """Corrects the catalog entry of the recording. Returns its new state."""
     def write_checksums(
         self, recording_id: int, checksum: str, all_segments: bool, on_progress: Callable[[int], object]
     ) -> int:
-        """Returns the number of frames that have checksums now."""
+        """Writes the checksums of frames. Returns the number of these frames."""
     def orphans(self, recording_id: int | None) -> list[str]: ...
     def delete_orphan(self, name: str) -> None: ...
     def compact(self) -> _Compaction: ...
 
 def _read_archive_mark(directory: str | PathLike[str]) -> _ArchiveMark | None:
-    """Reads the mark file of the archive in `directory`, where its link file says; `None` if there is none."""
+    """Reads the mark file of the archive in `directory`. Returns `None` if there is no mark file.
+
+    The mark file may be in another directory. A link file in `directory` then contains the path of that directory.
+    """

@@ -9,17 +9,15 @@ from aeron._stubs.driver import MediaDriver
 @final
 class Archive:
     """An archive inside this process: it records streams of a media driver in a directory, and replays them.
-    Thread-safe.
 
-    The archive makes the directory if it is missing, and keeps the recordings in it. Every setting of
-    Aeron's archive is a keyword, whose name ends in its unit; lengths are bytes. A setting without a
-    keyword comes from its environment variable, else it is the default. The page of all settings names the
-    variables.
+    The archive creates the directory if it is missing. Every setting of Aeron's archive is a keyword. The
+    name of a time ends in its unit, and lengths are in bytes. A setting that is not passed comes from its
+    environment variable, else it is the default. The page of all settings names the variables.
 
     Some defaults differ from Aeron's: all agents share one thread (`threading_mode="SHARED"`), an idle
     archive parks longer (`max_idle_park_ns`), requests over the network are received only if
     `control_channel` is set, and `replication_channel` is `aeron:udp?endpoint=localhost:0`. A context
-    manager that closes the archive.
+    manager that closes the archive. Thread-safe.
 
     Args:
         directory: Directory of catalog and recordings.
@@ -161,7 +159,7 @@ class Archive:
     ) -> Self: ...
     @staticmethod
     def settings() -> dict[str, bool | int | str]:
-        """Returns the names of all settings, with the defaults that hold in this process.
+        """Returns all settings with their defaults in this process, which depend on its environment variables.
 
         Returns:
             A dictionary from names to values.
@@ -182,7 +180,7 @@ class Archive:
     def threading_mode(self) -> Literal["DEDICATED", "SHARED", "INVOKER"]:
         """`DEDICATED`, `SHARED` or `INVOKER`."""
     def do_work(self) -> int:
-        """Runs one duty cycle, in mode INVOKER. Call it often, from one thread at a time.
+        """Runs one duty cycle of an archive in mode `INVOKER`. Call it often, from one thread at a time.
 
         Returns:
             The amount of work, 0 if there was none.
@@ -192,9 +190,9 @@ class Archive:
         """
     @property
     def is_terminated(self) -> bool:
-        """Whether the archive ended because its driver is gone, or was closed.
+        """Whether the archive ended because its driver ended, or was closed by the program.
 
-        If the driver is gone, close the archive.
+        If the driver ended, close the archive.
         """
     @property
     def is_closed(self) -> bool:
@@ -206,7 +204,7 @@ class Archive:
     def __fspath__(self) -> str: ...
 
 def aeronarchive_main(arguments: list[str] | None = None) -> int:
-    """Runs an archive in the foreground, as the command `aeronarchive`, until a signal ends it.
+    """Runs an archive in the foreground, as the command `aeronarchive` does, until a signal ends the archive.
 
     Args:
         arguments: Arguments after the program's name. `None` takes them from `sys.argv`.
@@ -216,4 +214,4 @@ def aeronarchive_main(arguments: list[str] | None = None) -> int:
     """
 
 def _ended_archives(directory: str | PathLike[str]) -> list[tuple[Path, int]]:
-    """The private archives in `directory` whose query has ended, each with its bytes on disk."""
+    """Returns the private archives in `directory` with an ended query, each with its bytes on disk."""

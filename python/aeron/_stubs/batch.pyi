@@ -10,12 +10,12 @@ import numpy.typing as npt
 class Batch:
     """Many whole messages in contiguous memory.
 
-    Immutable, so thread-safe; its views stay valid as long as they are referenced.
+    Immutable, so thread-safe. A view keeps the memory of the batch alive.
 
     `batch[i]` is the payload of a message as a read-only memoryview. `batch[i:j]` is a batch of the
-    messages between, which shares the memory of the whole batch. A slice with another step than 1 is a
-    copy. Batches compare by their messages, and a pickled batch has a copy of them. pyarrow and other Arrow
-    libraries read a batch without a copy.
+    messages from `i` to `j - 1`, which shares the memory of the whole batch. A slice with a step other than
+    1 is a copy. Two batches are equal if their messages are equal, and a pickled batch has a copy of its
+    messages. pyarrow and other Arrow libraries read a batch without a copy.
 
     Example:
         ```python
@@ -42,13 +42,13 @@ class Batch:
         """Returns the payloads as a numpy array of records, without a copy.
 
         Args:
-            dtype: A numpy dtype; each message is a whole number of its records.
+            dtype: A numpy dtype. The length of each message must be a multiple of the dtype's length.
 
         Returns:
             A read-only array.
 
         Raises:
-            InvalidArgumentError: If a message is not a whole number of records.
+            InvalidArgumentError: If the length of a message is not a multiple of the dtype's length.
             ArgumentTypeError: If `dtype` is not a dtype.
 
         Example:
@@ -60,7 +60,7 @@ class Batch:
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
     @property
     def payload(self) -> memoryview:
-        """All payloads, one after another: a read-only memoryview of bytes."""
+        """All payloads, without gaps between them: a read-only memoryview of bytes."""
     @property
     def offsets(self) -> memoryview[int]:
         """The offset of each message in `payload`, and of the end of the last message.
@@ -82,7 +82,7 @@ class Batch:
 
 @final
 class Batches:
-    """An iterator of batches, which `Subscription.batches` returns.
+    """An iterator over batches, which `Subscription.batches` returns.
 
     One thread at a time may use it: it is not thread-safe.
     """

@@ -6,13 +6,13 @@ from typing import Literal, Self, final
 class ChannelUriBuilder:
     """Builds a channel URI from typed values. One thread at a time may use it: it is not thread-safe.
 
-    Keywords are the names of the channel's parameters with `_` for `-`. Sizes are bytes or texts such as
-    `"64k"`, durations are nanoseconds or texts such as `"5s"`. Each value is checked when it is set.
+    Keywords are the names of the channel's parameters, with `_` in place of `-`. Sizes are bytes or texts
+    such as `"64k"`, durations are nanoseconds or texts such as `"5s"`. Each value is checked when it is set.
 
     Args:
         media: `"ipc"` or `"udp"`.
         spy: Whether the channel has the prefix `aeron-spy:`.
-        parameters: Parameters of the channel; the page of channel parameters lists all.
+        parameters: Parameters of the channel. The page of channel parameters lists them all.
 
     Raises:
         InvalidArgumentError: If the media or a parameter is not known.
@@ -28,7 +28,7 @@ class ChannelUriBuilder:
     ) -> Self: ...
     @staticmethod
     def parse(channel: str) -> ChannelUriBuilder:
-        """Makes a builder with the parameters of a channel.
+        """Creates a builder with the parameters of a channel.
 
         Args:
             channel: A channel URI.
@@ -68,7 +68,9 @@ class ChannelUriBuilder:
     def clear(self) -> None:
         """Removes all parameters and the spy prefix."""
     def initial_position(self, position: int, initial_term_id: int, term_length: int) -> None:
-        """Lets the publication start at a position: sets term length, both term ids and the term offset.
+        """Sets the position at which a publication starts.
+
+        The method sets the parameters `term-length`, `init-term-id`, `term-id` and `term-offset`.
 
         Args:
             position: Position in bytes, a multiple of 32.
@@ -82,10 +84,10 @@ class ChannelUriBuilder:
         """Sets flow control by the slowest receiver (`fc=min`).
 
         Args:
-            group_min_size: Number of receivers that make the publication connected. `None` is the driver's
-                setting.
-            receiver_timeout_ns: Nanoseconds without a status message after which a receiver is gone. `None` is
-                the driver's setting.
+            group_min_size: Number of receivers that must be present before the publication is connected. `None`
+                stands for the driver's setting.
+            receiver_timeout_ns: Nanoseconds without a status message after which flow control removes a
+                receiver. `None` stands for the driver's setting.
 
         Returns:
             The builder itself.
@@ -99,14 +101,14 @@ class ChannelUriBuilder:
         group_min_size: int | None = None,
         receiver_timeout_ns: int | None = None,
     ) -> Self:
-        """Sets flow control by the slowest receiver that has a group tag (`fc=tagged`).
+        """Sets flow control by the slowest receiver with the group tag (`fc=tagged`).
 
         Args:
-            group_tag: Group tag of the receivers. `None` is the driver's setting.
-            group_min_size: Number of receivers that make the publication connected. `None` is the driver's
-                setting.
-            receiver_timeout_ns: Nanoseconds without a status message after which a receiver is gone. `None` is
-                the driver's setting.
+            group_tag: Group tag of the receivers. `None` stands for the driver's setting.
+            group_min_size: Number of receivers with the tag that must be present before the publication is
+                connected. `None` stands for the driver's setting.
+            receiver_timeout_ns: Nanoseconds without a status message after which flow control removes a
+                receiver. `None` stands for the driver's setting.
 
         Returns:
             The builder itself.

@@ -17,9 +17,9 @@ class Aeron:
 
     The constructor, also known as `aeron.connect`, waits for the driver. In a coroutine write `async with
     aeron.async_connect(driver) as client:` instead. `async with aeron.connect(driver)` works too, but
-    `connect` has waited, and has stopped the event loop, before `async with` gets the client.
+    `connect` blocks the event loop until the driver responds.
 
-    A context manager that closes the client, and with it everything that was opened through it. The client
+    A context manager that closes the client, and everything that was opened through the client. The client
     stays open as long as a publication, a subscription, a counter or a pending operation refers to it.
     Closing the client releases its handlers. If a client is dropped without being closed, its handlers are
     no longer called. Thread-safe.
@@ -29,21 +29,30 @@ class Aeron:
             names.
         driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
         keepalive_interval_ns: Nanoseconds between keepalives. Default: `500000000`.
-        idle_sleep_duration_ns: Longest sleep of the idle conductor, in nanoseconds.
-        awaiting_sleep_duration_ns: Longest sleep of a call that waits for the driver, in nanoseconds.
-        resource_linger_duration_ns: Nanoseconds until the memory of closed resources is unmapped.
-        close_linger_duration_ns: Nanoseconds that the close waits for the users of mapped memory.
-        pre_touch_mapped_memory: Whether the pages of mapped files are touched at once.
-        client_name: Name of the client in the counters.
-        use_conductor_agent_invoker: Whether the client has no threads: the program calls `do_work`.
-        max_idle_park_ns: Longest park of an idle wait, in nanoseconds.
-        error_handler: Called as `error_handler(error)` with errors for which no call waits.
-        on_available_image: Called as `on_available_image(image)` with each new image.
-        on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended.
+        idle_sleep_duration_ns: Sleep of the conductor between two duty cycles, in nanoseconds. Default:
+            `AERON_CLIENT_IDLE_SLEEP_DURATION`, or `16000000`.
+        awaiting_sleep_duration_ns: Sleep between two checks in a call that waits for the driver, in
+            nanoseconds. Default: `1000000`.
+        resource_linger_duration_ns: Nanoseconds for which the memory of an ended image stays mapped. Default:
+            `AERON_CLIENT_RESOURCE_LINGER_DURATION`, or `3000000000`.
+        close_linger_duration_ns: Nanoseconds that a closing client waits before it unmaps memory. Default:
+            `0`.
+        pre_touch_mapped_memory: Whether all pages of a log are touched when it is mapped. Default:
+            `AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY`, or `False`.
+        client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
+        use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
+            Default: `False`.
+        max_idle_park_ns: Longest park of a wait after a second without success, in nanoseconds.
+        error_handler: Called as `error_handler(error)` with errors for which no call waits. Default:
+            `sys.unraisablehook` shows them.
+        on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
+            has no handlers of its own.
+        on_unavailable_image: Called as `on_unavailable_image(image)` with each ended image of a subscription
+            that has no handlers of its own.
         on_available_counter: Called as `on_available_counter(counters_reader, registration_id,
-            counter_id)`.
+            counter_id)` with each new counter of any client.
         on_unavailable_counter: Called as `on_unavailable_counter(counters_reader, registration_id,
-            counter_id)`.
+            counter_id)` with each freed counter of any client.
         on_close: Called without arguments when the client is closed.
         on_publication_error: Called as `on_publication_error(frame)` with each `PublicationErrorFrame`.
 
@@ -81,7 +90,7 @@ class Aeron:
         on_publication_error: Callable[[PublicationErrorFrame], object] | None = None,
     ) -> Self: ...
     def add_publication(self, channel: Channel, stream_id: int) -> Publication:
-        """Adds a publication, and waits for the driver. Publications of the same channel and stream share one log.
+        """Adds a publication, and waits for the driver. Publications with the same channel and stream id share one log.
 
         Args:
             channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
@@ -128,10 +137,9 @@ class Aeron:
         Args:
             channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
             stream_id: Stream id.
-            on_available_image: Called as `on_available_image(image)` with each new image. If it is `None`, the
-                handler of the client is called.
-            on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended. If it is
-                `None`, the handler of the client is called.
+            on_available_image: Called as `on_available_image(image)` with each new image. If both handlers are
+                `None`, the handlers of the client are called instead.
+            on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended.
 
         Returns:
             The subscription.
@@ -142,10 +150,10 @@ class Aeron:
             ClientClosedError: If the client is closed.
         """
     def add_counter(self, type_id: int, label: str, key: bytes | None = None) -> Counter:
-        """Adds a counter, which lives as long as the client, and waits for the driver.
+        """Adds a counter that is freed when the client closes, and waits for the driver.
 
         Args:
-            type_id: Type of the counter, 1000 or more for counters of programs.
+            type_id: Type of the counter. Counters of programs have types from 1000 on.
             label: Label of the counter, up to 380 bytes.
             key: Key of the counter, up to 112 bytes.
 
@@ -158,14 +166,14 @@ class Aeron:
             ClientClosedError: If the client is closed.
         """
     def add_static_counter(self, type_id: int, label: str, registration_id: int, key: bytes | None = None) -> Counter:
-        """Adds a counter that outlives the client, or finds the counter with this type and registration id.
+        """Adds a counter that outlives the client, or returns the existing one, and waits for the driver.
 
-        Waits for the driver.
+        An existing counter has the same type and registration id.
 
         Args:
-            type_id: Type of the counter, 1000 or more for counters of programs.
+            type_id: Type of the counter. Counters of programs have types from 1000 on.
             label: Label of the counter, up to 380 bytes.
-            registration_id: Registration id of the counter, which the program chooses.
+            registration_id: Registration id of the counter, an integer that the program chooses.
             key: Key of the counter, up to 112 bytes.
 
         Returns:
@@ -225,10 +233,9 @@ class Aeron:
         Args:
             channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
             stream_id: Stream id.
-            on_available_image: Called as `on_available_image(image)` with each new image. If it is `None`, the
-                handler of the client is called.
-            on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended. If it is
-                `None`, the handler of the client is called.
+            on_available_image: Called as `on_available_image(image)` with each new image. If both handlers are
+                `None`, the handlers of the client are called instead.
+            on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended.
 
         Returns:
             A `PendingOperation` whose result is that of `add_subscription`.
@@ -244,7 +251,7 @@ class Aeron:
         """Starts `add_counter` without waiting for the driver.
 
         Args:
-            type_id: Type of the counter, 1000 or more for counters of programs.
+            type_id: Type of the counter. Counters of programs have types from 1000 on.
             label: Label of the counter, up to 380 bytes.
             key: Key of the counter, up to 112 bytes.
 
@@ -266,9 +273,9 @@ class Aeron:
         The operation cannot be cancelled.
 
         Args:
-            type_id: Type of the counter, 1000 or more for counters of programs.
+            type_id: Type of the counter. Counters of programs have types from 1000 on.
             label: Label of the counter, up to 380 bytes.
-            registration_id: Registration id of the counter, which the program chooses.
+            registration_id: Registration id of the counter, an integer that the program chooses.
             key: Key of the counter, up to 112 bytes.
 
         Returns:
@@ -318,7 +325,7 @@ class Aeron:
             ClientClosedError: If the client is closed.
         """
     def is_command_active(self, correlation_id: int) -> bool:
-        """Returns whether a command was sent and the driver has not responded to it.
+        """Returns whether a command was sent and has no response yet.
 
         Args:
             correlation_id: Correlation id of the command.
@@ -327,10 +334,10 @@ class Aeron:
             `True` if the response is outstanding.
         """
     def has_active_commands(self) -> bool:
-        """Returns whether the driver has not responded to a command of this client.
+        """Returns whether any command of this client has no response yet.
 
         Returns:
-            `True` if any response is outstanding.
+            `True` if a response is outstanding.
         """
     def next_correlation_id(self) -> int:
         """Reserves an id that is unique among all clients and commands of the driver.
@@ -369,39 +376,39 @@ class Aeron:
             ClientClosedError: If the client is closed.
         """
     def add_available_counter_handler(self, handler: CounterHandler) -> int:
-        """Adds a handler for counters of all clients that become available.
+        """Adds a handler that is called for each new counter of any client.
 
         Args:
             handler: Called as `handler(counters_reader, registration_id, counter_id)` on the client's
                 handler thread.
 
         Returns:
-            An id, with which the handler is removed.
+            An id for the removal of the handler.
         """
     def remove_available_counter_handler(self, handler_id: int) -> bool:
         """Removes a handler that `add_available_counter_handler` added.
 
         Args:
-            handler_id: Id that the addition of the handler returned.
+            handler_id: Id that `add_available_counter_handler` returned.
 
         Returns:
             `True` if the client had the handler.
         """
     def add_unavailable_counter_handler(self, handler: CounterHandler) -> int:
-        """Adds a handler for counters of all clients that are freed.
+        """Adds a handler that is called for each freed counter of any client.
 
         Args:
             handler: Called as `handler(counters_reader, registration_id, counter_id)` on the client's
                 handler thread.
 
         Returns:
-            An id, with which the handler is removed.
+            An id for the removal of the handler.
         """
     def remove_unavailable_counter_handler(self, handler_id: int) -> bool:
         """Removes a handler that `add_unavailable_counter_handler` added.
 
         Args:
-            handler_id: Id that the addition of the handler returned.
+            handler_id: Id that `add_unavailable_counter_handler` returned.
 
         Returns:
             `True` if the client had the handler.
@@ -413,33 +420,32 @@ class Aeron:
             handler: Called without arguments.
 
         Returns:
-            An id, with which the handler is removed.
+            An id for the removal of the handler.
         """
     def remove_close_handler(self, handler_id: int) -> bool:
         """Removes a handler that `add_close_handler` added.
 
         Args:
-            handler_id: Id that the addition of the handler returned.
+            handler_id: Id that `add_close_handler` returned.
 
         Returns:
             `True` if the client had the handler.
         """
     def do_work(self) -> int:
-        """Runs one duty cycle of a client without threads (`use_conductor_agent_invoker`), handlers included.
+        """Runs one duty cycle of a client without threads (`use_conductor_agent_invoker`), and its handlers.
 
-        Call it more often than the inter-service timeout of the driver.
+        The time between two calls must be shorter than the driver's client liveness timeout, else the client
+        closes with an error. If another thread is inside a duty cycle, the call waits for it. A call from a
+        handler runs no other handlers.
 
         Returns:
             The amount of work, 0 if there was none.
-
-        Raises:
-            ReentrantCallError: If another thread, or a handler, is inside the duty cycle.
         """
     def close(self) -> None:
-        """Closes the client and everything it opened. Idempotent.
+        """Closes the client and everything that was opened through it. Idempotent.
 
-        Handlers that this makes due have run when the call returns. A call from a handler of another client,
-        for which those handlers wait, returns without waiting for them.
+        The close calls handlers, such as `on_close`, and waits for them. There is one exception: if `close` is
+        called in a handler for whose end those handlers wait, they run after `close` has returned.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
@@ -447,7 +453,7 @@ class Aeron:
     def __aexit__(self, _type: object, _error: object, _traceback: object, /) -> Coroutine[Any, Any, None]: ...
     @property
     def client_id(self) -> int:
-        """Id of the client, which its heartbeat counter carries."""
+        """Id of the client. The key of the client's heartbeat counter contains this id."""
     @property
     def is_closed(self) -> bool:
         """Whether the client was closed, by the program or by an error."""
@@ -486,21 +492,30 @@ def async_connect(
             names.
         driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
         keepalive_interval_ns: Nanoseconds between keepalives. Default: `500000000`.
-        idle_sleep_duration_ns: Longest sleep of the idle conductor, in nanoseconds.
-        awaiting_sleep_duration_ns: Longest sleep of a call that waits for the driver, in nanoseconds.
-        resource_linger_duration_ns: Nanoseconds until the memory of closed resources is unmapped.
-        close_linger_duration_ns: Nanoseconds that the close waits for the users of mapped memory.
-        pre_touch_mapped_memory: Whether the pages of mapped files are touched at once.
-        client_name: Name of the client in the counters.
-        use_conductor_agent_invoker: Whether the client has no threads: the program calls `do_work`.
-        max_idle_park_ns: Longest park of an idle wait, in nanoseconds.
-        error_handler: Called as `error_handler(error)` with errors for which no call waits.
-        on_available_image: Called as `on_available_image(image)` with each new image.
-        on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended.
+        idle_sleep_duration_ns: Sleep of the conductor between two duty cycles, in nanoseconds. Default:
+            `AERON_CLIENT_IDLE_SLEEP_DURATION`, or `16000000`.
+        awaiting_sleep_duration_ns: Sleep between two checks in a call that waits for the driver, in
+            nanoseconds. Default: `1000000`.
+        resource_linger_duration_ns: Nanoseconds for which the memory of an ended image stays mapped. Default:
+            `AERON_CLIENT_RESOURCE_LINGER_DURATION`, or `3000000000`.
+        close_linger_duration_ns: Nanoseconds that a closing client waits before it unmaps memory. Default:
+            `0`.
+        pre_touch_mapped_memory: Whether all pages of a log are touched when it is mapped. Default:
+            `AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY`, or `False`.
+        client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
+        use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
+            Default: `False`.
+        max_idle_park_ns: Longest park of a wait after a second without success, in nanoseconds.
+        error_handler: Called as `error_handler(error)` with errors for which no call waits. Default:
+            `sys.unraisablehook` shows them.
+        on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
+            has no handlers of its own.
+        on_unavailable_image: Called as `on_unavailable_image(image)` with each ended image of a subscription
+            that has no handlers of its own.
         on_available_counter: Called as `on_available_counter(counters_reader, registration_id,
-            counter_id)`.
+            counter_id)` with each new counter of any client.
         on_unavailable_counter: Called as `on_unavailable_counter(counters_reader, registration_id,
-            counter_id)`.
+            counter_id)` with each freed counter of any client.
         on_close: Called without arguments when the client is closed.
         on_publication_error: Called as `on_publication_error(frame)` with each `PublicationErrorFrame`.
 
@@ -518,4 +533,4 @@ def async_connect(
     """
 
 def _close_all() -> None:
-    """Closes everything that is open, the latest first. Registered with `atexit`."""
+    """Closes all open clients, then archives, then drivers; within each kind, the newest first. Registered with `atexit`."""

@@ -7,8 +7,8 @@ from typing import ClassVar, Self, final
 class Counter:
     """A counter that this client added. Thread-safe.
 
-    Closing the counter frees it; a static counter stays at the driver. Reading or writing a closed counter
-    raises `CounterClosedError`.
+    Closing the counter frees it, except that a static counter stays in the driver. Reading or writing a
+    closed counter raises `CounterClosedError`.
 
     Example:
         ```python
@@ -29,7 +29,7 @@ class Counter:
         """Adds 1 to the value.
 
         Returns:
-            The value before.
+            The value before the call.
 
         Raises:
             CounterClosedError: If the counter is closed.
@@ -38,7 +38,7 @@ class Counter:
         """Subtracts 1 from the value.
 
         Returns:
-            The value before.
+            The value before the call.
 
         Raises:
             CounterClosedError: If the counter is closed.
@@ -50,13 +50,13 @@ class Counter:
             delta: A 64-bit integer.
 
         Returns:
-            The value before.
+            The value before the call.
 
         Raises:
             CounterClosedError: If the counter is closed.
         """
     def compare_and_set(self, current: int, new: int) -> bool:
-        """Sets a new value if the value is the expected one.
+        """Sets the value to `new` if it is `current`, in one atomic step.
 
         Args:
             current: The expected value.
@@ -69,7 +69,7 @@ class Counter:
             CounterClosedError: If the counter is closed.
         """
     def propose_max(self, proposed: int) -> bool:
-        """Sets the value to `proposed` if `proposed` is greater. Only for a counter with one writer.
+        """Sets the value to `proposed` if `proposed` is greater. Not atomic: use it only if the counter has one writer.
 
         Args:
             proposed: A 64-bit integer.
@@ -86,13 +86,13 @@ class Counter:
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
     @property
     def value(self) -> int:
-        """Value, with acquire order. Raises `CounterClosedError` if the counter is closed."""
+        """Value, read with acquire order. Raises `CounterClosedError` if the counter is closed."""
     @property
     def id(self) -> int:
         """Counter id."""
     @property
     def registration_id(self) -> int:
-        """Registration id of the counter at the driver."""
+        """Registration id of the counter in the driver."""
     @property
     def label(self) -> str | None:
         """Label that tools show."""
@@ -101,7 +101,7 @@ class Counter:
         """State of the counter's record: 1 allocated, -1 reclaimed."""
     @property
     def is_static(self) -> bool:
-        """Whether the counter outlives the client."""
+        """Whether the counter is a static counter, which outlives the client."""
     @property
     def is_closed(self) -> bool:
         """Whether the counter or its client is closed."""
@@ -144,16 +144,16 @@ class CounterSnapshot:
         """Registration id of the counter."""
     @property
     def owner_id(self) -> int:
-        """Id of the client that owns the counter, -1 without one."""
+        """Id of the client that owns the counter; -1 if no client owns it."""
     @property
     def reference_id(self) -> int:
-        """Id of the object to which the counter belongs; the type says which."""
+        """Id of the object to which the counter belongs. The kind of object depends on the counter's type."""
 
 @final
 class CountersReader:
     """A reader of the counters of a driver and all its clients.
 
-    Iterating over it gives a `CounterSnapshot` of each. Thread-safe.
+    Iterating over the reader yields a `CounterSnapshot` of each allocated counter. Thread-safe.
 
     Example:
         ```python
@@ -219,7 +219,7 @@ class CountersReader:
             IndexRangeError: If there is no counter with this id.
         """
     def key(self, id: int) -> bytes:
-        """Returns the key of a counter, which tells apart counters of one type.
+        """Returns the key of a counter. The key distinguishes counters of the same type.
 
         Args:
             id: Counter id.
@@ -249,13 +249,13 @@ class CountersReader:
             id: Counter id.
 
         Returns:
-            The id of the client, or -1.
+            The id of the client; -1 if no client owns the counter.
 
         Raises:
             IndexRangeError: If there is no counter with this id.
         """
     def reference_id(self, id: int) -> int:
-        """Returns the id of the object to which a counter belongs; the type says which.
+        """Returns the id of the object to which a counter belongs. The kind of object depends on the counter's type.
 
         Args:
             id: Counter id.
@@ -267,7 +267,7 @@ class CountersReader:
             IndexRangeError: If there is no counter with this id.
         """
     def free_for_reuse_deadline_ms(self, id: int) -> int:
-        """Returns when a reclaimed record may be used again.
+        """Returns the time from which on a reclaimed record may be used again.
 
         Args:
             id: Counter id.
@@ -286,7 +286,7 @@ class CountersReader:
             registration_id: Registration id of the counter.
 
         Returns:
-            The counter id, or -1.
+            The counter id; -1 if there is no such counter.
         """
     def find_by_registration_id(self, registration_id: int) -> int:
         """Finds a counter by its registration id.
@@ -295,7 +295,7 @@ class CountersReader:
             registration_id: Registration id of the counter.
 
         Returns:
-            The counter id, or -1.
+            The counter id; -1 if there is no such counter.
         """
     def snapshot(self) -> list[CounterSnapshot]:
         """Takes a snapshot of all allocated counters.

@@ -11,17 +11,18 @@ from aeron.loss import Loss
 class MediaDriver:
     """A media driver inside this process. Thread-safe.
 
-    Every setting of Aeron's driver is a keyword, whose name ends in its unit; lengths are bytes. A setting
-    without a keyword comes from its environment variable, else it is the default. The page of all settings
-    names the variables. `MediaDriver.settings()` returns the defaults that hold in this process.
+    Every setting of Aeron's driver is a keyword. The name of a time ends in its unit, and lengths are in
+    bytes. A setting that is not passed comes from its environment variable, else it is the default. The page
+    of all settings names the variables. `MediaDriver.settings()` returns the defaults of this process, with
+    its environment variables.
 
     Some defaults differ from those of `aeronmd`: all agents share one thread (`threading_mode="SHARED"`),
     there is room for 16,384 counters (`counters_values_buffer_length`), and an idle driver parks longer
-    (`max_idle_park_ns`). The directory is a fresh one, which is removed at the end. If the process is
-    killed, the next embedded driver removes its directory.
+    (`max_idle_park_ns`). The directory is a fresh one, which is removed when the driver closes. If the
+    process is killed, the next embedded driver removes the directory.
 
-    A client that gets the driver, and not its directory, runs the network itself while its polls find
-    nothing. A context manager that closes the driver.
+    `aeron.connect(driver)` creates a client that runs the driver's sender and receiver itself while its
+    polls find nothing. `aeron.connect(driver.dir)` does not. A context manager that closes the driver.
 
     Args:
         dir: Directory of the driver's files. Default: a fresh directory beside the default one.
@@ -337,7 +338,7 @@ class MediaDriver:
     ) -> Self: ...
     @staticmethod
     def settings() -> dict[str, bool | int | str]:
-        """Returns the names of all settings, with the defaults that hold in this process.
+        """Returns all settings with their defaults in this process, which depend on its environment variables.
 
         Returns:
             A dictionary from names to values.
@@ -356,15 +357,15 @@ class MediaDriver:
         """`DEDICATED`, `SHARED_NETWORK`, `SHARED` or `INVOKER`."""
     @property
     def is_terminated(self) -> bool:
-        """Whether a client has ended the driver by a command that the termination validator permitted.
+        """Whether the driver is to end: it has accepted a termination command, or is closed.
 
-        If it is `True`, close the driver.
+        The driver runs until the program closes it.
         """
     @property
     def is_closed(self) -> bool:
         """Whether the driver was closed."""
     def do_work(self) -> int:
-        """Runs one duty cycle, in mode INVOKER. Call it often, from one thread at a time.
+        """Runs one duty cycle of a driver in mode `INVOKER`. Call it often, from one thread at a time.
 
         Returns:
             The amount of work, 0 if there was none.
@@ -373,12 +374,12 @@ class MediaDriver:
             ReentrantCallError: If another thread is inside the duty cycle.
         """
     def close(self) -> None:
-        """Ends the driver. Its clients notice the end by the driver's heartbeat. Idempotent.
+        """Closes the driver. Clients detect the end by the driver's heartbeat. Idempotent.
 
         The driver first sends all messages that were published over UDP. Then it waits until each live receiver
-        has reported that it consumed the end of its stream, for at most the linger time of the publications;
-        without receivers it does not wait. A `RuntimeWarning` names the streams that were not consumed. An
-        interrupt (Ctrl-C) ends the wait.
+        has reported that it consumed its stream to the end. The wait lasts at most for the linger time of the
+        publications, and there is no wait without receivers. A `RuntimeWarning` names the streams that were not
+        consumed. An interrupt (Ctrl-C) ends the wait, and the driver closes.
 
         Raises:
             DriverError: If the directory cannot be removed.
@@ -388,8 +389,9 @@ class MediaDriver:
     def __fspath__(self) -> str: ...
 
 def aeronmd_main(arguments: list[str] | None = None) -> int:
-    """Runs a driver in the foreground, as the command `aeronmd`, until a signal or a termination command ends
-    it.
+    """Runs a driver in the foreground, as the command `aeronmd` does.
+
+    The driver runs until a signal or a termination command ends it.
 
     Args:
         arguments: Arguments after the program's name. `None` takes them from `sys.argv`.
@@ -399,37 +401,48 @@ def aeronmd_main(arguments: list[str] | None = None) -> int:
     """
 
 def _left_directories() -> list[tuple[Path, int, bool]]:
-    """The directories beside the default one that no living driver uses: path, bytes on disk, and whether the next
-    embedded driver removes it.
+    """Returns the driver directories of this user that no live driver uses: path, bytes on disk, and whether the next
+    embedded driver removes the directory.
     """
 
 def default_directory() -> Path:
-    """Returns the directory of drivers and clients that name none: `/dev/shm/aeron-<user>` on Linux.
+    """Returns the directory that drivers and clients use by default.
 
     Returns:
-        The path.
+        The value of `AERON_DIR`; without it, `/dev/shm/aeron-<user>` on Linux and `aeron-<user>` in the
+        temporary directory on other systems.
     """
 
 def is_driver_active(aeron_dir: str | PathLike[str], *, timeout_ms: int = 10000) -> bool:
-    """Returns whether a driver works in a directory.
+    """Returns whether a driver runs in a directory.
 
     If a driver is starting, the call waits for up to `timeout_ms`.
 
     Args:
         aeron_dir: Directory of the driver.
-        timeout_ms: Age of the driver's heartbeat, in milliseconds, after which it counts as dead.
+        timeout_ms: Age of the driver's heartbeat, in milliseconds, after which the driver counts as dead.
 
     Returns:
-        `True` if the driver's heartbeat is recent.
+        `True` if the driver's heartbeat is not older than `timeout_ms`.
+
+    Raises:
+        DriverTimeoutError: If the CnC file is still incomplete after `timeout_ms`.
+        ConfigurationError: If the CnC file has another version.
+        DriverError: If the CnC file is damaged or cannot be mapped.
     """
 
 def request_driver_termination(aeron_dir: str | PathLike[str], token: bytes | None = None) -> bool:
-    """Asks a driver to end. The driver ends if its termination validator accepts the token.
+    """Asks a driver to terminate. The driver terminates if its termination validator accepts the token.
 
     Args:
         aeron_dir: Directory of the driver.
-        token: Bytes for the termination validator.
+        token: Bytes for the termination validator. `None` stands for no bytes.
 
     Returns:
-        `False` if there is no driver to ask.
+        `True` if the request was written to the driver's CnC file, even if the driver is dead. `False` if the
+        directory has no complete CnC file.
+
+    Raises:
+        ConfigurationError: If the CnC file has another version.
+        DriverError: If the CnC file is damaged or cannot be mapped.
     """

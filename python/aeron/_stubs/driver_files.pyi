@@ -7,11 +7,10 @@ from aeron._stubs.counters import CounterSnapshot
 
 @final
 class CncFile:
-    """The CnC file of a live or dead driver, mapped read-only: nothing is written to it, and no client is made.
+    """The CnC file of a live or dead driver.
 
-    Thread-safe.
-
-    A context manager that closes the file.
+    The file is mapped read-only, and no client is created. Thread-safe. A context manager that closes the
+    file.
 
     Args:
         aeron_dir: Directory of the driver.
@@ -41,7 +40,8 @@ class CncFile:
         """Returns the distinct errors of the driver's error log.
 
         Args:
-            since_ms: Milliseconds since the epoch: errors whose last observation is older are left out.
+            since_ms: Milliseconds since the epoch. Errors with an older last observation are left out. `None`
+                returns all errors.
 
         Returns:
             A list in the order of the first observation.
@@ -64,7 +64,7 @@ class CncFile:
         """Start of the driver, in milliseconds since the epoch."""
     @property
     def heartbeat_ms(self) -> int:
-        """Time of the driver's last heartbeat, in milliseconds since the epoch; -1 after an orderly end."""
+        """Time of the driver's last heartbeat, in milliseconds since the epoch; -1 if the driver closed in order."""
     @property
     def client_liveness_timeout_ns(self) -> int:
         """Nanoseconds without a keepalive after which the driver closes a client."""
@@ -74,7 +74,7 @@ class CncFile:
 
 @final
 class ErrorObservation:
-    """A distinct error and its observations. Immutable; pickled and compared by its values."""
+    """An error of an error log, with all its observations. Immutable; pickled and compared by its values."""
     def __new__(
         cls,
         observation_count: int,
@@ -91,10 +91,10 @@ class ErrorObservation:
         """Number of observations."""
     @property
     def first_observation_ms(self) -> int:
-        """First observation, in milliseconds since the epoch."""
+        """Time of the first observation, in milliseconds since the epoch."""
     @property
     def last_observation_ms(self) -> int:
-        """Last observation, in milliseconds since the epoch."""
+        """Time of the last observation, in milliseconds since the epoch."""
     @property
     def text(self) -> str:
         """Text that the driver recorded."""
@@ -125,10 +125,10 @@ class LossObservation:
         """Length of all gaps, in bytes."""
     @property
     def first_observation_ms(self) -> int:
-        """First gap, in milliseconds since the epoch."""
+        """Time of the first gap, in milliseconds since the epoch."""
     @property
     def last_observation_ms(self) -> int:
-        """Last gap, in milliseconds since the epoch."""
+        """Time of the last gap, in milliseconds since the epoch."""
     @property
     def session_id(self) -> int:
         """Session id of the stream."""
@@ -144,9 +144,9 @@ class LossObservation:
 
 @final
 class LogFile:
-    """The log file of a publication or image, mapped read-only: nothing is written to it. Thread-safe.
+    """The log file of a publication or image.
 
-    A context manager that closes the file.
+    The file is mapped read-only. Thread-safe. A context manager that closes the file.
 
     Args:
         path: Path of the log file.
@@ -172,6 +172,9 @@ class LogFile:
     def frames(self, partition: int, *, scan_over_zeroes: bool = False) -> list[LogFrame]:
         """Returns the frames of a term.
 
+        Without `scan_over_zeroes`, the list ends at the first gap or at the unused part of the term. The last
+        item then describes all bytes from there to the end of the term.
+
         Args:
             partition: Index of the term in the log: 0, 1 or 2.
             scan_over_zeroes: Whether frames after a gap are included.
@@ -188,8 +191,8 @@ class LogFile:
 
         Args:
             partition: Index of the term in the log: 0, 1 or 2.
-            frame: A frame of `frames`.
-            limit: Largest number of bytes to copy.
+            frame: A frame that `frames` returned.
+            limit: Maximum number of bytes to copy.
 
         Returns:
             The bytes, at most `limit`.
@@ -207,7 +210,7 @@ class LogFile:
         """Whether the publication has subscribers."""
     @property
     def active_term_count(self) -> int:
-        """Number of the active term, counted from the first."""
+        """Number of the active term; the first term of the stream has the number 0."""
     @property
     def end_of_stream_position(self) -> int:
         """Position at which the stream ended, in bytes; 2**63 - 1 before its end."""
@@ -222,17 +225,17 @@ class LogFile:
         """Length of the longest frame, in bytes."""
     @property
     def page_size(self) -> int:
-        """Page size to which the file's length is rounded up, in bytes."""
+        """Page size in bytes. The length of the file is a multiple of it."""
     @property
     def default_header(self) -> str:
-        """The header from which padding frames are made, as text."""
+        """The header with which the driver creates padding frames, as text."""
     @property
     def raw_tails(self) -> list[int]:
         """The tails of the three terms: `term id << 32 | term offset`."""
 
 @final
 class LogFrame:
-    """The place of a frame, and its header as text. Immutable; pickled and compared by its values."""
+    """The offset of a frame, and its header as text. Immutable; pickled and compared by its values."""
     def __new__(cls, term_offset: int, payload_length: int, header: str) -> Self: ...
     def __getnewargs__(self) -> tuple[int, int, str]: ...
     def __hash__(self) -> int: ...
@@ -254,7 +257,8 @@ def read_error_log(data: bytes, offset: int = 0, *, since_ms: int | None = None)
     Args:
         data: The copy.
         offset: Offset of the log in `data`, in bytes.
-        since_ms: Milliseconds since the epoch: errors whose last observation is older are left out.
+        since_ms: Milliseconds since the epoch. Errors with an older last observation are left out. `None`
+            returns all errors.
 
     Returns:
         A list in the order of the first observation.
@@ -270,7 +274,7 @@ def read_loss_report(aeron_dir: str | PathLike[str]) -> list[LossObservation]:
         aeron_dir: Directory of the driver.
 
     Returns:
-        A list, oldest first.
+        A list with one item for each image, in the order of the first gap.
 
     Raises:
         FileNotFoundError: If the directory has no loss report.

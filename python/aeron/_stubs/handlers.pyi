@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self, final
 class Header:
     """The header of the message that a handler gets.
 
-    It is valid only until the handler returns; until then it is thread-safe.
+    The header is valid only until the handler returns. Until then it is thread-safe.
     """
     @property
     def position(self) -> int:
@@ -35,10 +35,10 @@ class Header:
         """Length of header and payload, in bytes."""
     @property
     def fragmented_frame_length(self) -> int:
-        """Length of all fragments of an assembled message in the log, in bytes; -1 for a message of one fragment."""
+        """Length in the log of all fragments of an assembled message, in bytes; -1 if the message is one fragment."""
     @property
     def flags(self) -> int:
-        """Flags: 0x80 marks the beginning and 0x40 the end of a message; a whole message has 0xC0."""
+        """Flags: 0x80 marks the first and 0x40 the last fragment of a message. A whole message has 0xC0."""
     @property
     def type(self) -> int:
         """Type of the frame; 1 is data."""
@@ -51,7 +51,7 @@ class Header:
 
 @final
 class Action:
-    """The result of a controlled handler: the next step of the poll. Immutable."""
+    """The result of a controlled handler, which determines the next step of the poll. Immutable."""
 
     ABORT: ClassVar[Action]
     BREAK: ClassVar[Action]
@@ -64,11 +64,11 @@ class Action:
 
 @final
 class FragmentAssembler:
-    """Joins the fragments of long messages: pass it to `poll` in place of the handler.
+    """Joins the fragments of long messages. Pass the assembler to `poll` in place of the handler.
 
-    It keeps incomplete messages between polls, so use one assembler for all polls of a subscription. One
-    thread at a time may use it. A poll raises `MemoryError` if there is no memory for the first fragment;
-    the next poll delivers that fragment again.
+    The assembler keeps incomplete messages between polls, so use one assembler for all polls of a
+    subscription. One thread at a time may use it. If there is no memory for the first fragment of a poll,
+    the poll raises `MemoryError`, and the next poll delivers that fragment again.
 
     Example:
         ```python
@@ -81,7 +81,7 @@ class FragmentAssembler:
     def handler(self) -> Callable[[Any, Header], object]:
         """The handler that gets the whole messages."""
     def free_session_buffer(self, session_id: int) -> bool:
-        """Frees the buffer of a session; its incomplete message is dropped.
+        """Frees the buffer of a session. An incomplete message of the session is dropped.
 
         Args:
             session_id: Session id of the publisher.
@@ -93,7 +93,7 @@ class FragmentAssembler:
             ReentrantCallError: If a poll uses the assembler.
         """
     def clear(self) -> None:
-        """Frees all buffers; incomplete messages are dropped.
+        """Frees all buffers. Incomplete messages are dropped.
 
         Raises:
             ReentrantCallError: If a poll uses the assembler.

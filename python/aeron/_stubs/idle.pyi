@@ -6,7 +6,9 @@ from typing_extensions import disjoint_base
 
 @disjoint_base
 class IdleStrategy:
-    """The behaviour of a loop that finds no work. Meant for one loop; thread-safe. Calling it is `idle`.
+    """The behaviour of a loop that finds no work.
+
+    Use one strategy for each loop. Calling the object is the same as calling `idle`. Thread-safe.
 
     Example:
         ```python
@@ -17,25 +19,25 @@ class IdleStrategy:
     """
     @staticmethod
     def parse(name: str, arguments: str | None = None) -> IdleStrategy:
-        """Makes an idle strategy from its name and arguments.
+        """Creates an idle strategy from its name and arguments.
 
         Both are texts as in the driver's settings `AERON_*_IDLE_STRATEGY` and `AERON_*_IDLE_STRATEGY_INIT_ARGS`.
 
         Args:
             name: `spin`, `yield`, `backoff`, `sleep-ns`, `sleep-ms` or `noop`.
-            arguments: Arguments of the strategy.
+            arguments: Arguments of the strategy. `None` stands for its defaults.
 
         Returns:
             The strategy.
 
         Raises:
-            ConfigurationError: If the name or the arguments are not known.
+            ConfigurationError: If the name is not known, or the arguments are not valid.
         """
     def idle(self, work_count: int = 0) -> None:
         """Waits if there was no work, else resets the strategy.
 
         Args:
-            work_count: The amount of work of the last duty cycle. 0 or less waits.
+            work_count: The amount of work of the last duty cycle. If it is 0 or less, the call waits.
         """
     def reset(self) -> None:
         """Resets the strategy: the next wait is as short as the first one."""
@@ -46,31 +48,32 @@ class IdleStrategy:
 
 @final
 class BusySpinIdleStrategy(IdleStrategy):
-    """Spins: the shortest wait, which occupies a core. Keeps the GIL. Use one for each loop. Thread-safe."""
+    """Spins: the shortest wait, which occupies a core and keeps the GIL. Use one for each loop. Thread-safe."""
     def __new__(cls) -> Self: ...
 
 @final
 class YieldingIdleStrategy(IdleStrategy):
-    """Lets other threads run, without sleeping. Use one for each loop. Thread-safe."""
+    """Yields to other threads, without sleeping. Use one for each loop. Thread-safe."""
     def __new__(cls) -> Self: ...
 
 @final
 class NoOpIdleStrategy(IdleStrategy):
-    """Does nothing. Use one for each loop. Thread-safe."""
+    """Does nothing, and keeps the GIL. Use one for each loop. Thread-safe."""
     def __new__(cls) -> Self: ...
 
 @final
 class BackoffIdleStrategy(IdleStrategy):
-    """Spins, then yields, then parks for longer and longer; starts over when there is work.
+    """Spins, then yields, then parks for longer and longer times. Starts again with spins after work.
 
     Use one for each loop. Thread-safe.
 
     Args:
-        max_spins: Number of spins.
-        max_yields: Number of yields.
-        min_park_ns: First park, in nanoseconds.
-        max_park_ns: Longest park, in nanoseconds.
-        max_idle_park_ns: Longest park after a second without work, in nanoseconds. 0 keeps `max_park_ns`.
+        max_spins: Number of spins before the first yield.
+        max_yields: Number of yields before the first park.
+        min_park_ns: Length of the first park, in nanoseconds. Each park is twice as long as the one before.
+        max_park_ns: Length of the longest park, in nanoseconds.
+        max_idle_park_ns: Length of the longest park after a second without work, in nanoseconds. 0 stands
+            for `max_park_ns`.
     """
     def __new__(
         cls,
@@ -83,7 +86,7 @@ class BackoffIdleStrategy(IdleStrategy):
 
 @final
 class SleepingIdleStrategy(IdleStrategy):
-    """Sleeps. Use one for each loop. Thread-safe.
+    """Sleeps for nanoseconds. Use one for each loop. Thread-safe.
 
     Args:
         period_ns: Length of a sleep, in nanoseconds.
@@ -92,7 +95,7 @@ class SleepingIdleStrategy(IdleStrategy):
 
 @final
 class SleepingMillisIdleStrategy(IdleStrategy):
-    """Sleeps. Use one for each loop. Thread-safe.
+    """Sleeps for milliseconds. Use one for each loop. Thread-safe.
 
     Args:
         period_ms: Length of a sleep, in milliseconds.

@@ -8,16 +8,16 @@ _T_co = TypeVar("_T_co", covariant=True)
 
 @final
 class PendingOperation(Generic[_T_co]):
-    """An operation that waits for a driver or an archive. The call that returned it has sent the request.
+    """A request to a driver or an archive. The call that returned the operation has sent the request.
     Thread-safe.
 
-    `await operation` and `operation.result(timeout)` return the result, any number of times. A refusal
-    because an endpoint is closing (code 10) is repeated within the driver timeout. In a program that runs
-    the client's conductor itself, `await`, `result` and `done` run it.
+    `await operation` and `operation.result(timeout)` return the result, any number of times. If the driver
+    refuses the request because an endpoint is still closing (code 10), the client sends it again, for up to
+    the driver timeout. If the client has no threads, `await`, `result` and `done` run its conductor.
 
-    `cancel()`, cancelling the task that awaits, and dropping the operation before its end undo it: if the
-    driver adds the object nevertheless, the client removes it. `asyncio.shield(operation)` protects the
-    operation from the task's cancellation.
+    An operation is cancelled by `cancel()`, by cancelling the task that awaits it, and by dropping it before
+    its end. If the driver adds the object nevertheless, the client removes the object.
+    `asyncio.shield(operation)` protects the operation from the task's cancellation.
 
     Example:
         ```python
@@ -27,12 +27,12 @@ class PendingOperation(Generic[_T_co]):
     """
     @property
     def correlation_id(self) -> int:
-        """Correlation id of the command, -1 if the operation needs none.
+        """Correlation id of the command; -1 if the operation has no command.
 
-        A command that is repeated after a temporary refusal has another id.
+        A command that is sent again after a temporary refusal has a new id.
         """
     def done(self) -> bool:
-        """Returns whether the operation succeeded, failed or was cancelled. Never blocks.
+        """Returns whether the operation is over: it succeeded, failed or was cancelled. Never blocks.
 
         Returns:
             `True` if the operation is over.
@@ -47,9 +47,9 @@ class PendingOperation(Generic[_T_co]):
             The result, the same at each call.
 
         Raises:
-            OperationTimeoutError: If the operation is not over within `timeout`. The operation goes on.
+            OperationTimeoutError: If the operation is not over within `timeout`. The operation continues.
             OperationCancelledError: If the operation was cancelled.
-            AeronError: If the operation failed, an error of the class that its waiting form raises.
+            AeronError: If the operation failed. The class is the one that the method without `async_` raises.
         """
     def cancel(self) -> bool:
         """Cancels the operation.
@@ -67,15 +67,15 @@ class PendingOperation(Generic[_T_co]):
 
 @final
 class _Condition:
-    """Whether a wait is over: called from Python, or watched by a timer. Immutable, so thread-safe."""
+    """A check whether a wait is over. Python calls it, or a timer checks it repeatedly. Immutable, so thread-safe."""
     def __call__(self, *args: Any, **kwargs: Any) -> bool: ...
 
 @final
 class _Timer:
-    """A one-shot timer whose file becomes readable when it is due.
+    """A one-shot timer with a file that becomes readable when the timer is due.
 
-    It can watch conditions instead: a thread checks them without the GIL. A check by the event loop would cost
-    several times as much. Thread-safe.
+    The timer can instead watch conditions: a thread checks them without the GIL, and makes the file readable when
+    one of them holds. A check by the event loop would cost several times as much. Thread-safe.
     """
     def __new__(cls) -> Self: ...
     def fileno(self) -> int: ...

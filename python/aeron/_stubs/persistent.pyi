@@ -12,46 +12,54 @@ from aeron.types import Channel, Credentials, FragmentHandler, ViewHandler
 
 @final
 class PersistentSubscription:
-    """A recorded stream without gaps: replayed from the archive first, and then live.
+    """A subscription to a recorded stream, without gaps: it replays the recording, and then joins the live stream.
 
     Each message of the recording arrives once and in order. If the live stream is lost, a replay continues
-    where it ended, until the subscription joins the live stream again. If the archive is lost during a
-    replay, the replay continues when the archive is back. The subscription fails before it leaves out a
-    message.
+    from the last position until the subscription joins the live stream again. If the archive is lost during
+    a replay, the replay continues when the archive is back. If a message cannot be delivered, the
+    subscription fails and does not skip the message.
 
-    Nothing happens between polls: poll it, or iterate over its batches, all the time. Messages are whole.
-    If the live stream has several publishers, only the messages of the first one arrive: give the live
-    channel a `session-id` to choose.
+    The subscription works only during polls: poll it, or iterate over its batches, all the time. Handlers
+    and batches get whole messages. If the live stream has several publishers, only the messages of the first
+    publisher arrive. To choose a publisher, set `session-id` in the live channel.
 
-    A context manager that closes the subscription. One thread at a time may poll it: a second poll
-    meanwhile, also from inside a handler, raises `ReentrantCallError`. All other methods are thread-safe.
-    After a failure every poll raises `PersistentSubscriptionError`.
+    A context manager that closes the subscription. One thread at a time may poll it. A second poll at the
+    same time, even in a handler, raises `ReentrantCallError`. All other methods are thread-safe. After a
+    failure every poll raises `PersistentSubscriptionError`.
 
     Args:
-        client: An Aeron client, which the subscription does not close.
+        client: An Aeron client. Closing the subscription does not close it.
         recording_id: Id of the stream's recording.
         live_channel: Channel of the live stream: IPC, unicast, multicast, `control-mode=dynamic` or a spy.
-        live_stream_id: Stream id of the live stream, which is that of the recording.
-        replay_channel: Channel of replays, on an address of this machine; its port may be 0, and it may
+        live_stream_id: Stream id of the live stream, which must be the stream id of the recording.
+        replay_channel: Channel of replays, with an address of this machine. Its port may be 0, and it may
             have `control-mode=response`.
         replay_stream_id: Stream id of replays.
-        start_position: Position of the first message in bytes, `FROM_START`, or `FROM_LIVE`, which replays
-            nothing at first.
-        on_live_joined: Called without arguments in a poll after which messages come from the live stream.
-        on_live_left: Called without arguments in a poll that found that the live stream was lost.
+        start_position: Position of the first message in bytes, `FROM_START`, or `FROM_LIVE`. With
+            `FROM_LIVE` the subscription begins with the live stream.
+        on_live_joined: Called without arguments in a poll, when the subscription has joined the live stream.
+        on_live_left: Called without arguments in a poll, when the subscription has lost the live stream.
         on_error: Called in a poll as `on_error(error)` with each `PersistentSubscriptionError`. If
-            `has_failed` is then set, the error has ended the subscription.
-        control_channel: Channel of the requests. `None` is `aeron:ipc`.
-        control_stream_id: Stream id of the requests. `None` is the archive's default.
-        response_channel: Channel of the responses, on which the archive publishes.
-        response_stream_id: Stream id of the responses.
+            `has_failed` is then `True`, the error has ended the subscription.
+        control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
+        control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
+        response_channel: Channel on which the archive publishes its responses. Default:
+            `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`; or IPC if `control_channel` is IPC, or a free port if it
+            has a loopback address. There is no default for an archive on another host.
+        response_stream_id: Stream id of the responses. Default:
+            `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, or `20`.
         credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
-            called with `None` at first, and with the archive's challenge if there is one.
-        message_timeout: Seconds to wait for the connection, for each response, and for images.
-        client_name: Name of the client in the archive's counters.
-        control_term_buffer_length: Term length of the control streams in bytes. `None` is 1 MiB.
-        control_term_buffer_sparse: Whether the log files of the control streams are sparse.
-        control_mtu_length: Longest frame of the control streams, in bytes.
+            first called with `None`, and again with the archive's challenge if there is one.
+        message_timeout: Seconds to wait for the connection, for each response, and for images. Default:
+            `AERON_ARCHIVE_MESSAGE_TIMEOUT`, or `10`.
+        client_name: Name of the client in the archive's counters. Default: `AERON_ARCHIVE_CLIENT_NAME`, or
+            no name.
+        control_term_buffer_length: Term length of the control streams, in bytes. Default:
+            `AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH`, or 1 MiB.
+        control_term_buffer_sparse: Whether the log files of the control streams are sparse. Default:
+            `AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE`, or `True`.
+        control_mtu_length: Maximum length of a frame of the control streams, in bytes. Default:
+            `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
 
     Raises:
         ConfigurationError: If a setting is missing or contradicts another one.
@@ -83,14 +91,14 @@ class PersistentSubscription:
     def poll(self, handler: FragmentHandler | ViewHandler, fragment_limit: int = 10, *, copy: bool = True) -> int:
         """Takes one step, and calls a handler with the messages that are available now.
 
-        The handlers of the subscription are called too.
+        The poll also calls the handlers of the subscription, such as `on_live_joined`.
 
-        The position in the header is that of the recording. The session id is that of the replay for messages
-        that began in a replay.
+        The position in the header is the position in the recording. For messages that began in a replay, the
+        session id is the session id of the replay.
 
         Args:
             handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
-            fragment_limit: Largest number of fragments.
+            fragment_limit: Maximum number of fragments.
             copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
                 returns.
 
@@ -104,13 +112,13 @@ class PersistentSubscription:
     def controlled_poll(
         self, handler: FragmentHandler | ViewHandler, fragment_limit: int = 10, *, copy: bool = True
     ) -> int:
-        """Polls as `poll`, with a handler that controls the consumption.
+        """Polls as `poll` does, with a handler that decides whether each message is consumed.
 
-        After `Action.ABORT` the whole message is delivered again.
+        After `Action.ABORT`, a later poll delivers the whole message again.
 
         Args:
             handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
-            fragment_limit: Largest number of fragments.
+            fragment_limit: Maximum number of fragments.
             copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
                 returns.
 
@@ -124,12 +132,12 @@ class PersistentSubscription:
     def poll_batch(self, limit: int = 4096, *, max_bytes: int = 16777216) -> Batch:
         """Takes one step, and copies the messages that are available now into a batch, which may be empty.
 
-        The stream id of the batch is that of the live stream, also for messages of a replay. A batch ends after
-        1 MiB.
+        The stream id of the batch is the stream id of the live stream, even if its messages are from a replay.
 
         Args:
-            limit: Largest number of messages in a batch.
-            max_bytes: Bytes of payload after which no other message is added to a batch.
+            limit: Maximum number of messages in a batch.
+            max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch. More
+                than 1 MiB has the effect of 1 MiB.
 
         Returns:
             The batch.
@@ -146,9 +154,10 @@ class PersistentSubscription:
         The iterator ends if the subscription is closed, or nothing arrives for `timeout` seconds.
 
         Args:
-            limit: Largest number of messages in a batch.
-            timeout: Seconds to wait. `None` waits without a limit.
-            max_bytes: Bytes of payload after which no other message is added to a batch.
+            limit: Maximum number of messages in a batch.
+            timeout: Seconds to wait for a next batch. `None` waits without a limit.
+            max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch. More
+                than 1 MiB has the effect of 1 MiB.
 
         Returns:
             An iterator of batches that are not empty.
@@ -162,8 +171,9 @@ class PersistentSubscription:
         A cancelled wait loses no message and does not end the iterator.
 
         Args:
-            limit: Largest number of messages in a batch.
-            max_bytes: Bytes of payload after which no other message is added to a batch.
+            limit: Maximum number of messages in a batch.
+            max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch. More
+                than 1 MiB has the effect of 1 MiB.
 
         Returns:
             An asynchronous iterator of batches that are not empty.
@@ -180,7 +190,7 @@ class PersistentSubscription:
     def close(self) -> None:
         """Stops a replay, and closes the streams, the session with the archive and the counters. Idempotent.
 
-        Any thread and handler may call it. A poll that is under way ends first.
+        Any thread may call it, also in a handler. If a poll runs, the subscription closes at the end of the poll.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
@@ -198,13 +208,13 @@ class PersistentSubscription:
         """The `PersistentSubscriptionError` that ended the subscription, or `None`."""
     @property
     def state(self) -> str:
-        """Name of the state in Aeron: `AWAIT_LIVE`, `REPLAY`, `LIVE`, `FAILED` and others."""
+        """Aeron's name of the subscription's state: `AWAIT_LIVE`, `REPLAY`, `LIVE`, `FAILED` and others."""
     @property
     def join_difference(self) -> int | None:
-        """Distance from the replay to the live stream when the live stream was found, in bytes.
+        """Distance from the replay to the live stream at the time when the live stream was found, in bytes.
 
-        It is the position of the live stream minus the position of the replay. `None` before there is a live
-        stream.
+        The distance is the position of the live stream minus the position of the replay. `None` before the live
+        stream is found.
         """
     @property
     def is_closed(self) -> bool:
@@ -212,8 +222,9 @@ class PersistentSubscription:
 
 @final
 class PersistentBatches:
-    """An iterator of batches, which `PersistentSubscription.batches` returns. One thread at a time may use it:
-    it is not thread-safe.
+    """An iterator over batches, which `PersistentSubscription.batches` returns.
+
+    One thread at a time may use it: it is not thread-safe.
     """
     def __iter__(self) -> Self: ...
     def __next__(self) -> Batch: ...

@@ -26,47 +26,53 @@ class _Published(TypedDict):
 
 @final
 class Layout:
-    """A layout of fixed records: a text like ``"ts ts_ns, px f64, @24 sym char[8] =32"``, parsed.
+    """The layout of fixed-length records, parsed from a text such as ``"ts ts_ns, px f64, @24 sym char[8] =32"``.
 
-    To Arrow it is the schema of the columns that records become. The constructor raises ``AeronOptionError``, which
-    names field and offset. Immutable, thread-safe.
+    Arrow libraries read the layout as the schema of the columns for these records. If the text is not valid, the
+    constructor raises ``AeronOptionError``, which names the field and the offset. Immutable, so thread-safe.
     """
     def __new__(cls, text: str) -> Self: ...
     @property
     def record_length(self) -> int:
-        """Bytes of a record."""
+        """Length of a record, in bytes."""
     @property
     def fields(self) -> list[tuple[str, str, int]]:
         """Name, type and offset of each field, in the order of the text."""
     def decode(self, records: Buffer) -> ColumnBatch:
-        """The columns of `records`, which are bytes of any number of records: a batch for pyarrow.
-
-        Raises ``AeronRecordError`` for a value that no column can hold, and ``ValueError`` for bytes that are no whole
+        """Converts records to columns, and returns them as a record batch. `records` are the bytes of any number of
         records.
+
+        Raises ``AeronRecordError`` for a value that its column cannot represent. Raises ``ValueError`` if the number of
+        bytes is not a multiple of the record length, or is 2 GiB or more.
         """
     def encode(self, batch: ArrowArray) -> bytes:
-        """The records of a record batch, which has a column for each field.
+        """Converts a record batch with a column for each field to records, and returns their bytes.
 
-        Raises ``AeronRecordError`` for a missing column, one of another type, a null, and a value that does not fit.
+        Raises ``AeronRecordError`` for a missing column, a column of another type, a null, and a value that does not
+        fit into its field.
         """
     def __arrow_c_schema__(self) -> object: ...
 
 @final
 class ColumnBatch:
-    """Rows in columns, for pyarrow: ``pyarrow.record_batch(batch)`` shares their memory. Immutable, thread-safe."""
+    """A record batch. ``pyarrow.record_batch(batch)`` shares its memory. Immutable, so thread-safe."""
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
     def __arrow_c_schema__(self) -> object: ...
     def __len__(self) -> int: ...
 
 @final
 class PartitionReader:
-    """An iterator over the rows of a partition, as batches of the schema that it is given, to the letter.
+    """An iterator over the rows of a partition, as record batches with exactly the given schema.
 
-    `partition` is the text that planning gave, `schema` any object that is a schema to Arrow, `value_format` is
-    ``"binary"``, ``"string"`` or ``"struct"`` (then with a layout as `value_schema`), `mode` is ``"FAILFAST"`` or
-    ``"DROPMALFORMED"``, and `channel` what rows show when the recording does not name its own. The archive has to be on
-    this machine. The same partition always gives the same batches. Errors are those of ``aeron.spark.errors``.
-    Thread-safe; a batch is decoded without the GIL.
+    * `partition` is a text that `LiveSource.partitions` or `plan_recordings` returned.
+    * `schema` is any object with the method ``__arrow_c_schema__``.
+    * `value_format` is ``"binary"``, ``"string"`` or ``"struct"``. With ``"struct"``, `value_schema` is the record
+      layout.
+    * `mode` is ``"FAILFAST"`` or ``"DROPMALFORMED"``.
+    * `channel` is shown in rows of a recording that does not contain its channel.
+
+    The archive must be on this machine. The same partition always yields the same batches. Errors are those of
+    ``aeron.spark.errors``. Thread-safe. Batches are decoded without the GIL.
     """
     def __new__(
         cls,
@@ -80,19 +86,20 @@ class PartitionReader:
     ) -> Self: ...
     @property
     def malformed(self) -> int:
-        """Messages and records that were dropped so far because they are malformed."""
+        """Number of malformed messages and records that were dropped so far."""
     def report_malformed(self) -> None:
-        """Leaves a note in the archive of how many were dropped, for the live source that planned the partition. Raises
-        ``OSError``.
+        """Writes the number of dropped messages and records into the archive, for the live source that planned the
+        partition. Raises ``OSError`` if the file cannot be created.
         """
     def __iter__(self) -> Self: ...
     def __next__(self) -> ColumnBatch: ...
 
 @final
 class SharedPublications:
-    """Clients and publications of this process, which outlive the tasks that publish through them. Thread-safe.
+    """Clients and publications that the tasks of this process share. Thread-safe.
 
-    They are closed when unused for `idle_ms`, and at the end of the interpreter.
+    They stay open after the end of a task. They are closed after `idle_ms` milliseconds without use, and at the end of
+    the interpreter.
     """
     def __new__(cls, idle_ms: int = 30000) -> Self: ...
     def task(
@@ -111,37 +118,41 @@ class SharedPublications:
         records_per_message: int = 1,
         client: _ClientSettings | None = None,
     ) -> SinkTask:
-        """A task that publishes the rows of one partition on a channel. Opens nothing before the first row.
+        """Creates a task that publishes the rows of one partition on a channel. The task opens nothing before the first
+        row.
 
-        `client` has the client's settings, should none be connected to the driver yet.
+        `client` has the settings of a new client. It is not used if a client is already connected to the driver.
         """
     def close(self) -> None:
-        """Closes all clients and publications, in use or not. Idempotent."""
+        """Closes all clients and publications, even if tasks use them. Idempotent."""
     def __len__(self) -> int: ...
     @property
     def is_usable(self) -> bool:
-        """Whether they belong to this process, and not to one that it was forked from."""
+        """Whether the publications belong to this process, and not to the parent process of a fork."""
 
 @final
 class SinkTask:
-    """Publishes the rows of one partition. Serves one thread at a time."""
+    """Publishes the rows of one partition. One thread at a time may use it."""
     def write(self, batch: ArrowArray) -> None:
-        """Publishes the rows of a record batch; waits for subscribers and for room, without the GIL."""
+        """Publishes the rows of a record batch. Waits for subscribers and for room, without the GIL."""
     def finish(self, *, drain: bool = False) -> _Published:
-        """Publishes what was kept back to fill a message, waits with `drain` until subscribers have read everything.
-        Returns the published counts: `rows`, `messages`, `bytes`, and `streams` with (stream id, session id, first
-        position, last position, rows) of each.
+        """Publishes the remaining rows, which wait in messages that are not full.
+
+        With `drain`, waits until the subscribers have read all messages.
+
+        Returns the numbers of published `rows`, `messages` and `bytes`, and the published `streams`: stream id, session
+        id, first position, last position and number of rows of each stream.
         """
     @property
     def published(self) -> _Published:
-        """The counts that were published so far, in the form of `finish`."""
+        """The counts that were published so far, in the form that `finish` returns."""
 
 @final
 class LiveSource:
-    """A live stream as a streaming query sees it: offsets and partitions as JSON text, recorded into a private archive.
+    """The live source of a streaming query, which records its streams into a private archive.
 
-    Opens nothing before a batch is logged. The hooks are for one thread at a time; `close` may be called at any time,
-    also by a signal handler while a hook waits.
+    Offsets and partitions are JSON texts. The source opens nothing before Spark has logged a batch. One thread at a
+    time may call the hooks. `close` may be called at any time, even by a signal handler while a hook waits.
     """
     def __new__(
         cls,
@@ -161,25 +172,29 @@ class LiveSource:
         needs_timestamp: bool = True,
     ) -> Self: ...
     def initial_offset(self) -> str:
-        """The empty set of a new private archive, which is not made; the same one whenever it is asked for."""
+        """Returns the offset of a new, empty private archive, without creating the archive. Each call returns the same
+        offset.
+        """
     def prepare_for_available_now(self) -> None:
-        """From now on no batch goes beyond what is there when the first one is asked for."""
+        """Fixes the end of the query: no batch goes beyond the data that exists when the first batch is requested."""
     def latest_offset(self, start: str, *, limited: bool = True) -> str:
-        """The end of the batch that begins at `start`; `start` itself if nothing comes within 100 ms. `limited` says
-        whether the limits of a trigger hold.
+        """Returns the end of the batch that begins at `start`. If no data comes within 100 ms, returns `start` itself.
+
+        `limited` says whether the limits of a trigger apply.
         """
     def partitions(self, start: str, end: str) -> list[str]:
-        """The partitions of the batch from `start` to `end`, both logged by now. Opens the private archive that `end`
-        names.
+        """Returns the partitions of the batch from `start` to `end`. Spark must have logged both offsets.
+
+        Opens the private archive of `end`.
         """
     def commit(self, end: str) -> None:
-        """Lets go what lies before `end`."""
+        """Permits the deletion of the data before `end`."""
     def report(self) -> str:
-        """The report that the user sees while the query runs."""
+        """Returns the progress report that the user sees while the query runs, as JSON."""
     def take_lines(self) -> list[str]:
-        """Lines for the log that were not taken yet."""
+        """Removes and returns the lines for the log."""
     def close(self) -> None:
-        """Stops the recordings, removes the subscriptions and gives the archive free. Idempotent."""
+        """Stops the recordings, removes the subscriptions and unlocks the private archive. Idempotent."""
 
 def plan_recordings(
     directory: str | PathLike[str],
@@ -190,9 +205,8 @@ def plan_recordings(
     max_rows_per_partition: int | None = None,
     value_schema: str | None = None,
 ) -> list[str]:
-    """The partitions of the recordings of an archive directory, as texts for `PartitionReader`; each message is in one of
-    them.
+    """Returns the partitions of the recordings in an archive directory, as texts for `PartitionReader`.
 
-    `recording_ids` are pairs of first and last, `value_schema` is the layout of records if rows are those. Nothing is
-    written to the directory. Raises ``AeronSparkError``.
+    Each message is in exactly one partition. `recording_ids` are pairs of the first and the last id. `value_schema` is
+    the record layout if each record is a row. Nothing is written to the directory. Raises ``AeronSparkError``.
     """

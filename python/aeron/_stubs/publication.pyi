@@ -11,7 +11,7 @@ from aeron.types import ArrowArray, Channel, Messages, Offsets
 
 @final
 class Publication:
-    """A publication that clients of the same driver share, and into which any number of threads send at once.
+    """A publication that clients of the same driver share. Any number of threads may send at the same time.
 
     Sending never blocks; only `publish`, `claim`, `flush` and the `wait_` methods wait. Thread-safe.
 
@@ -31,12 +31,12 @@ class Publication:
 
         Returns:
             The stream position after the message in bytes, or one of the false constants `NOT_CONNECTED`,
-            `BACK_PRESSURED` and `ADMIN_ACTION`: then nothing was sent, and the call may be repeated.
+            `BACK_PRESSURED` and `ADMIN_ACTION`. After a constant nothing was sent, and the call may be repeated.
 
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
-            MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MessageTooLongError: If the message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
 
@@ -53,22 +53,23 @@ class Publication:
             parts: The parts in order: an iterable of objects with the buffer protocol.
 
         Returns:
-            As `offer`.
+            The stream position after the message in bytes, or one of the false constants that `offer` returns.
 
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
-            MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MessageTooLongError: If the message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
     def offer_batch(self, messages: Messages, *, offsets: Offsets | None = None, start: int = 0) -> int:
-        """Appends many messages, as many as there is room for. Never blocks.
+        """Appends as many messages as there is room for. Never blocks.
 
         Args:
             messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
                 buffer with `offsets`.
-            offsets: Offsets of the messages in the buffer `messages`, and of the end of the last one, in bytes.
+            offsets: Offsets of the messages in the buffer `messages`, and the offset of the last message's end,
+                in bytes.
             start: Index of the first message to send.
 
         Returns:
@@ -77,7 +78,7 @@ class Publication:
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -89,7 +90,7 @@ class Publication:
         Args:
             data: An object with the Arrow C data interface.
             start: Index of the first message to send.
-            timeout: Seconds to wait for room. `None` waits without a limit, 0 does not wait.
+            timeout: Seconds to wait for room. `None` waits without a limit, and 0 does not wait.
 
         Returns:
             The number of rows that were appended. Resume at `start` plus that number.
@@ -97,7 +98,7 @@ class Publication:
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -116,16 +117,17 @@ class Publication:
             BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
     def try_claim(self, length: int, *, direct: bool = False) -> BufferClaim | NotSent:
-        """Claims a frame in the log, into which the program writes the message itself. Never blocks.
+        """Claims a frame in the log, so that the program can write the message in place. Never blocks.
 
         Args:
             length: Length of the payload, in bytes.
-            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
+                `BufferClaim`.
 
         Returns:
             A `BufferClaim`, or one of the false constants that `offer` returns.
@@ -133,7 +135,7 @@ class Publication:
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If `length` is greater than `max_payload_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
 
@@ -151,7 +153,8 @@ class Publication:
         Args:
             length: Length of the payload, in bytes.
             timeout: Seconds to wait. `None` waits without a limit.
-            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
+                `BufferClaim`.
 
         Returns:
             A `BufferClaim`.
@@ -161,7 +164,7 @@ class Publication:
             BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If `length` is greater than `max_payload_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -173,7 +176,8 @@ class Publication:
         Args:
             length: Length of the payload, in bytes.
             timeout: Seconds to wait. `None` waits without a limit.
-            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
+                `BufferClaim`.
 
         Returns:
             A coroutine that returns a `BufferClaim`.
@@ -183,7 +187,7 @@ class Publication:
             BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If `length` is greater than `max_payload_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -199,7 +203,7 @@ class Publication:
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -211,17 +215,18 @@ class Publication:
         Args:
             messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
                 buffer with `offsets`.
-            offsets: Offsets of the messages in the buffer `messages`, and of the end of the last one, in bytes.
+            offsets: Offsets of the messages in the buffer `messages`, and the offset of the last message's end,
+                in bytes.
             start: Index of the first message to send.
 
         Returns:
-            A coroutine that returns the number of messages. If it is cancelled or fails, the exception's
-            attribute `sent` is the number of messages that were sent.
+            A coroutine that returns the number of messages. If the coroutine is cancelled or fails, the
+            attribute `sent` of the exception is the number of messages that were sent.
 
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -255,8 +260,8 @@ class Publication:
     def flush(self, timeout: float | None = None) -> bool:
         """Waits until everything published before the call has left the publisher.
 
-        Over UDP this means that the driver has sent the data, not that a subscriber has received it. Over IPC
-        it means that every subscriber has consumed the data.
+        Over UDP, data has left the publisher when the driver has sent it. Subscribers may not have received it
+        yet. Over IPC, data has left the publisher when every subscriber has consumed it.
 
         Args:
             timeout: Seconds to wait. `None` waits without a limit.
@@ -340,16 +345,16 @@ class Publication:
         """Stream id that the program passed."""
     @property
     def session_id(self) -> int:
-        """Session id: tells apart the publishers of a channel and stream."""
+        """Session id, which distinguishes the publishers of a channel and stream."""
     @property
     def registration_id(self) -> int:
-        """Registration id of the publication at the driver."""
+        """Registration id of the publication in the driver."""
     @property
     def original_registration_id(self) -> int:
         """Registration id of the first publication that shares this log."""
     @property
     def is_original(self) -> bool:
-        """Whether this publication created the log, and does not share one that existed."""
+        """Whether this publication created its log; `False` if it shares a log that existed before."""
     @property
     def initial_term_id(self) -> int:
         """Id of the stream's first term."""
@@ -361,22 +366,22 @@ class Publication:
         """Base-two logarithm of the term length."""
     @property
     def max_message_length(self) -> int:
-        """Length of the longest message, in bytes."""
+        """Maximum length of a message, in bytes."""
     @property
     def max_payload_length(self) -> int:
-        """Length of the longest payload of one frame, in bytes: the limit of a claim."""
+        """Maximum length of the payload of one frame, in bytes. It is also the maximum length of a claim."""
     @property
     def max_possible_position(self) -> int:
-        """Position at which the stream ends, in bytes."""
+        """Largest position that the stream can reach, in bytes."""
     @property
     def position(self) -> int:
-        """Position of the end of the stream, in bytes.
+        """Stream position after the last message, in bytes.
 
         Raises `PublicationClosedError` if the publication is closed.
         """
     @property
     def position_limit(self) -> int:
-        """Position up to which the driver permits the stream to grow, in bytes.
+        """Position up to which the driver permits messages to be appended, in bytes.
 
         Raises `PublicationClosedError` if the publication is closed.
         """
@@ -385,7 +390,7 @@ class Publication:
         """Counter id of the position limit."""
     @property
     def available_window(self) -> int:
-        """Bytes that fit before the position limit; 0 or less if there is no room.
+        """Number of bytes between the position and the position limit; 0 or less if there is no room.
 
         Raises `PublicationClosedError` if the publication is closed.
         """
@@ -410,11 +415,11 @@ class Publication:
 
 @final
 class ExclusivePublication:
-    """A publication that is the only writer of its log, which makes sending faster.
+    """A publication that is the only writer of its log. Sending is faster than with `Publication`.
 
-    One thread at a time may be inside a sending method: a second one raises `ReentrantCallError`. All other
-    methods are thread-safe. Sending never blocks; only `publish`, `claim`, `flush` and the `wait_` methods
-    wait.
+    One thread at a time may be inside a sending method. In a second thread the method raises
+    `ReentrantCallError`. All other methods are thread-safe. Sending never blocks; only `publish`, `claim`,
+    `flush` and the `wait_` methods wait.
 
     Example:
         ```python
@@ -432,12 +437,12 @@ class ExclusivePublication:
 
         Returns:
             The stream position after the message in bytes, or one of the false constants `NOT_CONNECTED`,
-            `BACK_PRESSURED` and `ADMIN_ACTION`: then nothing was sent, and the call may be repeated.
+            `BACK_PRESSURED` and `ADMIN_ACTION`. After a constant nothing was sent, and the call may be repeated.
 
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
-            MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MessageTooLongError: If the message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
 
@@ -454,22 +459,23 @@ class ExclusivePublication:
             parts: The parts in order: an iterable of objects with the buffer protocol.
 
         Returns:
-            As `offer`.
+            The stream position after the message in bytes, or one of the false constants that `offer` returns.
 
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
-            MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MessageTooLongError: If the message is longer than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
     def offer_batch(self, messages: Messages, *, offsets: Offsets | None = None, start: int = 0) -> int:
-        """Appends many messages, as many as there is room for. Never blocks.
+        """Appends as many messages as there is room for. Never blocks.
 
         Args:
             messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
                 buffer with `offsets`.
-            offsets: Offsets of the messages in the buffer `messages`, and of the end of the last one, in bytes.
+            offsets: Offsets of the messages in the buffer `messages`, and the offset of the last message's end,
+                in bytes.
             start: Index of the first message to send.
 
         Returns:
@@ -478,7 +484,7 @@ class ExclusivePublication:
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -490,7 +496,7 @@ class ExclusivePublication:
         Args:
             data: An object with the Arrow C data interface.
             start: Index of the first message to send.
-            timeout: Seconds to wait for room. `None` waits without a limit, 0 does not wait.
+            timeout: Seconds to wait for room. `None` waits without a limit, and 0 does not wait.
 
         Returns:
             The number of rows that were appended. Resume at `start` plus that number.
@@ -498,7 +504,7 @@ class ExclusivePublication:
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -517,16 +523,17 @@ class ExclusivePublication:
             BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
     def try_claim(self, length: int, *, direct: bool = False) -> BufferClaim | NotSent:
-        """Claims a frame in the log, into which the program writes the message itself. Never blocks.
+        """Claims a frame in the log, so that the program can write the message in place. Never blocks.
 
         Args:
             length: Length of the payload, in bytes.
-            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
+                `BufferClaim`.
 
         Returns:
             A `BufferClaim`, or one of the false constants that `offer` returns.
@@ -534,7 +541,7 @@ class ExclusivePublication:
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If `length` is greater than `max_payload_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
 
@@ -552,7 +559,8 @@ class ExclusivePublication:
         Args:
             length: Length of the payload, in bytes.
             timeout: Seconds to wait. `None` waits without a limit.
-            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
+                `BufferClaim`.
 
         Returns:
             A `BufferClaim`.
@@ -562,7 +570,7 @@ class ExclusivePublication:
             BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If `length` is greater than `max_payload_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -574,7 +582,8 @@ class ExclusivePublication:
         Args:
             length: Length of the payload, in bytes.
             timeout: Seconds to wait. `None` waits without a limit.
-            direct: Whether the view is the log itself. `False` copies at the commit; see `BufferClaim`.
+            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
+                `BufferClaim`.
 
         Returns:
             A coroutine that returns a `BufferClaim`.
@@ -584,7 +593,7 @@ class ExclusivePublication:
             BackPressureTimeoutError: If the subscribers do not make room within `timeout`.
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If `length` is greater than `max_payload_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -600,7 +609,7 @@ class ExclusivePublication:
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -612,17 +621,18 @@ class ExclusivePublication:
         Args:
             messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
                 buffer with `offsets`.
-            offsets: Offsets of the messages in the buffer `messages`, and of the end of the last one, in bytes.
+            offsets: Offsets of the messages in the buffer `messages`, and the offset of the last message's end,
+                in bytes.
             start: Index of the first message to send.
 
         Returns:
-            A coroutine that returns the number of messages. If it is cancelled or fails, the exception's
-            attribute `sent` is the number of messages that were sent.
+            A coroutine that returns the number of messages. If the coroutine is cancelled or fails, the
+            attribute `sent` of the exception is the number of messages that were sent.
 
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
             MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
@@ -656,8 +666,8 @@ class ExclusivePublication:
     def flush(self, timeout: float | None = None) -> bool:
         """Waits until everything published before the call has left the publisher.
 
-        Over UDP this means that the driver has sent the data, not that a subscriber has received it. Over IPC
-        it means that every subscriber has consumed the data.
+        Over UDP, data has left the publisher when the driver has sent it. Subscribers may not have received it
+        yet. Over IPC, data has left the publisher when every subscriber has consumed it.
 
         Args:
             timeout: Seconds to wait. `None` waits without a limit.
@@ -741,16 +751,16 @@ class ExclusivePublication:
         """Stream id that the program passed."""
     @property
     def session_id(self) -> int:
-        """Session id: tells apart the publishers of a channel and stream."""
+        """Session id, which distinguishes the publishers of a channel and stream."""
     @property
     def registration_id(self) -> int:
-        """Registration id of the publication at the driver."""
+        """Registration id of the publication in the driver."""
     @property
     def original_registration_id(self) -> int:
         """Registration id of the first publication that shares this log."""
     @property
     def is_original(self) -> bool:
-        """Whether this publication created the log, and does not share one that existed."""
+        """Whether this publication created its log; `False` if it shares a log that existed before."""
     @property
     def initial_term_id(self) -> int:
         """Id of the stream's first term."""
@@ -762,22 +772,22 @@ class ExclusivePublication:
         """Base-two logarithm of the term length."""
     @property
     def max_message_length(self) -> int:
-        """Length of the longest message, in bytes."""
+        """Maximum length of a message, in bytes."""
     @property
     def max_payload_length(self) -> int:
-        """Length of the longest payload of one frame, in bytes: the limit of a claim."""
+        """Maximum length of the payload of one frame, in bytes. It is also the maximum length of a claim."""
     @property
     def max_possible_position(self) -> int:
-        """Position at which the stream ends, in bytes."""
+        """Largest position that the stream can reach, in bytes."""
     @property
     def position(self) -> int:
-        """Position of the end of the stream, in bytes.
+        """Stream position after the last message, in bytes.
 
         Raises `PublicationClosedError` if the publication is closed.
         """
     @property
     def position_limit(self) -> int:
-        """Position up to which the driver permits the stream to grow, in bytes.
+        """Position up to which the driver permits messages to be appended, in bytes.
 
         Raises `PublicationClosedError` if the publication is closed.
         """
@@ -786,7 +796,7 @@ class ExclusivePublication:
         """Counter id of the position limit."""
     @property
     def available_window(self) -> int:
-        """Bytes that fit before the position limit; 0 or less if there is no room.
+        """Number of bytes between the position and the position limit; 0 or less if there is no room.
 
         Raises `PublicationClosedError` if the publication is closed.
         """
@@ -819,14 +829,15 @@ class ExclusivePublication:
 
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
-            MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MessageTooLongError: If `length` is greater than `max_message_length`.
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
-            ReentrantCallError: If the publication is exclusive and another thread is sending.
+            ReentrantCallError: If another thread is sending.
         """
     def offer_block(self, block: Buffer) -> int | NotSent:
-        """Appends complete frames that continue the stream, such as those that `block_poll` passes to its handler.
-        Never blocks.
+        """Appends whole frames that continue the stream. Never blocks.
+
+        `block_poll` passes such frames to its handler, for instance.
 
         Args:
             block: The frames, with their headers: any object with the buffer protocol.
@@ -835,27 +846,32 @@ class ExclusivePublication:
             The stream position after the frames in bytes, or one of the false constants that `offer` returns.
 
         Raises:
-            InvalidArgumentError: If the frames do not continue the stream.
+            InvalidArgumentError: If the frames do not continue the stream, or do not fit into the active term.
             PublicationClosedError: If the publication, its client or its driver is closed.
-            MessageTooLongError: If a message is longer than `max_message_length`.
-            MaxPositionExceededError: If the stream is at its largest position: close the publication and add a
+            MaxPositionExceededError: If the stream is at its largest position. Close the publication and add a
                 new one.
-            ReentrantCallError: If the publication is exclusive and another thread is sending.
+            ReentrantCallError: If another thread is sending.
         """
     @property
     def term_id(self) -> int:
-        """Id of the active term."""
+        """Id of the active term.
+
+        Raises `ReentrantCallError` if another thread is sending.
+        """
     @property
     def term_offset(self) -> int:
-        """Offset of the next frame in the active term, in bytes."""
+        """Offset of the next frame in the active term, in bytes.
+
+        Raises `ReentrantCallError` if another thread is sending.
+        """
 
 @final
 class BufferClaim:
     """A claimed frame of the log: a context manager around a writable memoryview of its payload.
 
-    The end of the block commits the message. If the block raises, or the claim is dropped, the message is
-    aborted. Subscribers wait for the claim, so finish it soon. One thread at a time may use it: it is not
-    thread-safe.
+    The end of the `with` block commits the message. If the block raises, or the claim is dropped, the
+    message is aborted. Subscribers cannot read past an open claim, so commit or abort it soon. One thread at
+    a time may use it: it is not thread-safe.
 
     The view is private memory, all zero at first, which the commit copies into the log. Slices and arrays
     of the view stay usable after the block, and do not change the message. With `direct=True` the view is
@@ -874,7 +890,7 @@ class BufferClaim:
     def view(self) -> memoryview:
         """The payload: a writable memoryview, which is released when the claim is finished.
 
-        See the class about slices of it.
+        `BufferClaim` describes what happens to slices of the view.
         """
     @property
     def is_finished(self) -> bool:
@@ -901,7 +917,7 @@ class BufferClaim:
             AeronError: If the claim was committed or aborted already.
         """
     def set_reserved_value(self, value: int) -> None:
-        """Sets the frame's reserved value, which is 0 at first.
+        """Sets the frame's reserved value. The default is 0.
 
         Args:
             value: A 64-bit integer.
@@ -910,7 +926,7 @@ class BufferClaim:
             AeronError: If the claim was committed or aborted already.
         """
     def set_flags(self, flags: int) -> None:
-        """Sets the frame's flags, which are those of an unfragmented message (0xC0) at first.
+        """Sets the frame's flags. The default is 0xC0, the flags of an unfragmented message.
 
         Args:
             flags: The flags, 0 to 255.
@@ -945,7 +961,7 @@ class PublicationErrorFrame:
         """Original registration id of the publication."""
     @property
     def destination_registration_id(self) -> int:
-        """Registration id of the destination, -1 without one."""
+        """Registration id of the destination that the report is from; -1 if it is from none."""
     @property
     def session_id(self) -> int:
         """Session id of the publication."""
@@ -957,13 +973,13 @@ class PublicationErrorFrame:
         """Id of the receiver, -1 for IPC."""
     @property
     def group_tag(self) -> int:
-        """Group tag of the receiver, -1 without one."""
+        """Group tag of the receiver; -1 if it has no tag."""
     @property
     def error_code(self) -> int:
         """Error code; 13 if the image was rejected."""
     @property
     def error_message(self) -> str:
-        """Text of the receiver."""
+        """Error text from the receiver."""
     @property
     def source_address(self) -> str | None:
         """Source address of the report, `None` if it is not known."""

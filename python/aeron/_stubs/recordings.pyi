@@ -9,9 +9,9 @@ _Signal: TypeAlias = Literal["START", "STOP", "EXTEND", "REPLICATE", "MERGE", "S
 
 @final
 class Recording:
-    """A recording as its archive described it.
+    """An archive's description of a recording.
 
-    Positions are bytes. Immutable; pickled and compared by its values.
+    Positions are in bytes. Immutable; pickled and compared by its values.
     """
     def __new__(
         cls,
@@ -41,10 +41,10 @@ class Recording:
         """Id of the recording in its archive."""
     @property
     def start_position(self) -> int:
-        """Position of the first byte that the archive has."""
+        """Position of the first byte of the recording."""
     @property
     def stop_position(self) -> int | None:
-        """Position after the last byte, `None` if the recording is active."""
+        """Position after the last byte; `None` if the recording is active."""
     @property
     def start_timestamp_ms(self) -> int:
         """Start of the recording, in milliseconds since the epoch."""
@@ -59,13 +59,13 @@ class Recording:
         """Stream id."""
     @property
     def stripped_channel(self) -> str:
-        """Channel without the parameters that do not identify it."""
+        """Channel, without the parameters that do not identify the stream."""
     @property
     def original_channel(self) -> str:
-        """Channel of the request to record."""
+        """Channel in the request that started the recording."""
     @property
     def source_identity(self) -> str:
-        """Source of the image: `aeron:ipc`, or address and port."""
+        """Source of the image: `aeron:ipc`, or the address and port of the sender."""
     @property
     def initial_term_id(self) -> int:
         """Id of the stream's first term."""
@@ -77,14 +77,14 @@ class Recording:
         """Length of a segment file, in bytes."""
     @property
     def mtu_length(self) -> int:
-        """Length of the longest frame, in bytes."""
+        """Maximum length of a frame, in bytes."""
     @property
     def is_active(self) -> bool:
-        """Whether the archive was recording when it described the recording."""
+        """Whether the recording was active when the archive described it."""
 
 @final
 class RecordingSubscription:
-    """A subscription with which an archive records. Immutable; pickled and compared by its values."""
+    """An archive's subscription to streams that it records. Immutable; pickled and compared by its values."""
     def __new__(
         cls,
         subscription_id: int,
@@ -97,13 +97,13 @@ class RecordingSubscription:
     def __ne__(self, other: object, /) -> bool: ...
     @property
     def subscription_id(self) -> int:
-        """Id of the subscription, for `stop_recording`."""
+        """Id of the subscription. `AeronArchive.stop_recording` accepts it."""
     @property
     def stream_id(self) -> int:
         """Stream id."""
     @property
     def stripped_channel(self) -> str:
-        """Channel of the subscription, with the prefix `aeron-spy:` if the archive spies."""
+        """Channel of the subscription; it has the prefix `aeron-spy:` if the subscription is a spy."""
 
 @final
 class RecordingSignal:
@@ -125,28 +125,28 @@ class RecordingSignal:
         """`START`, `STOP`, `EXTEND`, `REPLICATE`, `MERGE`, `SYNC`, `DELETE` or `REPLICATE_END`."""
     @property
     def recording_id(self) -> int:
-        """Id of the recording, -1 if a replication ended before it had one."""
+        """Id of the recording; -1 if a replication ended before it had a recording."""
     @property
     def subscription_id(self) -> int:
-        """Id of the archive's subscription, -1 without one."""
+        """Id of the archive's subscription; -1 if the signal belongs to none."""
     @property
     def position(self) -> int:
-        """Position of the recording, -1 with `DELETE` and `REPLICATE_END`."""
+        """Position of the recording, in bytes; -1 with `DELETE` and `REPLICATE_END`."""
     @property
     def correlation_id(self) -> int:
         """Correlation id of the request, or the id of the replication."""
 
 @final
 class RecordingSignals:
-    """An iterator of recording signals, which `AeronArchive.signals` returns.
+    """An iterator over recording signals, which `AeronArchive.signals` returns.
 
-    Thread-safe: each signal goes to one thread.
+    Thread-safe: if several threads use it, each signal goes to one of them.
     """
     def __iter__(self) -> Self: ...
     def __next__(self) -> RecordingSignal: ...
 
 def _recording_columns(recordings: Iterable[Recording]) -> ColumnBatch:
-    """Makes a row of each recording, and a column of each of its attributes."""
+    """Returns a record batch with a row for each recording and a column for each attribute of a recording."""
 
 FROM_LIVE: int
 

@@ -9,27 +9,27 @@ from aeron.types import Channel, FragmentHandler, ViewHandler
 
 @final
 class ReplayMerge:
-    """A replay of a recording that merges with the live stream: every message once, in order, without a gap.
+    """A replay of a recording that then joins the live stream: each message arrives once and in order.
 
-    The subscription has `control-mode=manual` and the `session-id` of the recorded stream, and so has
-    `replay_channel`: replay and live stream arrive as one image. The merge adds the replay destination
-    first and the live destination later. It removes the replay when the live stream has joined. IPC is not
-    supported.
+    The channel of the subscription needs `control-mode=manual` and the `session-id` of the recorded stream.
+    `replay_channel` needs the same `session-id`, so that replay and live stream arrive as one image. The
+    merge adds the replay destination first, and the live destination later. When the live stream arrives,
+    the merge removes the replay destination. IPC is not supported.
 
-    Poll the merge until `is_merged`; then the program may poll the subscription itself. After an error
-    `has_failed` is `True`, and further polls return the rest of the image.
+    Poll the merge until `is_merged` is `True`. Then the program may poll the subscription itself. After an
+    error `has_failed` is `True`, and further polls return the remaining messages of the image.
 
-    A context manager that ends the merge. If the merge is not complete, its replay is stopped; subscription
-    and archive stay open. One thread at a time may poll it.
+    A context manager that ends the merge. If the merge is not complete, its replay is stopped. Subscription
+    and archive stay open. One thread at a time may poll the merge.
 
     Args:
         subscription: Subscription that receives the stream.
         archive: Client of the archive.
         replay_channel: Channel of the replay, with the `session-id` of the recorded stream.
-        replay_destination: Destination of the subscription for the replay; its port may be 0.
+        replay_destination: Destination of the subscription for the replay. Its port may be 0.
         live_destination: Destination of the subscription for the live stream.
         recording_id: Id of the recording.
-        start_position: Position of the first message in bytes. `None` is the start of the recording.
+        start_position: Position of the first message, in bytes. `None` stands for the start of the recording.
         progress_timeout: Seconds without progress after which the merge fails.
 
     Raises:
@@ -52,10 +52,10 @@ class ReplayMerge:
         progress_timeout: float = 5.0,
     ) -> Self: ...
     def do_work(self) -> int:
-        """Makes progress without waiting.
+        """Takes one step of the merge. Never blocks.
 
         Returns:
-            The amount of work, 0 if the merge is complete, has failed or is closed.
+            The amount of work; 0 if the merge is complete, has failed or is closed.
 
         Raises:
             ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
@@ -63,18 +63,19 @@ class ReplayMerge:
             ReentrantCallError: If another poll is under way.
         """
     def poll(self, handler: FragmentHandler | ViewHandler, fragment_limit: int = 10, *, copy: bool = True) -> int:
-        """Makes progress, then calls a handler for the fragments that are available now. Never blocks.
+        """Takes one step, then calls a handler for the fragments that are available now. Never blocks.
 
-        Messages of several fragments are not joined: pass a `FragmentAssembler`, or use `poll_batch`.
+        The handler gets the fragments of long messages one by one. For whole messages pass a `FragmentAssembler`,
+        or use `poll_batch`.
 
         Args:
             handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
-            fragment_limit: Largest number of fragments.
+            fragment_limit: Maximum number of fragments.
             copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
                 returns.
 
         Returns:
-            The number of fragments, 0 before there is an image.
+            The number of fragments; 0 before there is an image.
 
         Raises:
             ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
@@ -84,11 +85,11 @@ class ReplayMerge:
     def controlled_poll(
         self, handler: FragmentHandler | ViewHandler, fragment_limit: int = 10, *, copy: bool = True
     ) -> int:
-        """Polls as `poll`, with a handler that controls the consumption.
+        """Polls as `poll` does, with a handler that decides whether each fragment is consumed.
 
         Args:
             handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
-            fragment_limit: Largest number of fragments.
+            fragment_limit: Maximum number of fragments.
             copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
                 returns.
 
@@ -101,12 +102,13 @@ class ReplayMerge:
             ReentrantCallError: If another poll is under way.
         """
     def poll_batch(self, limit: int = 4096, *, max_bytes: int = 16777216) -> Batch:
-        """Makes progress, then copies the whole messages that are available now into a batch, which may be empty.
-        Never blocks.
+        """Takes one step, then copies the whole messages that are available now into a batch. Never blocks.
+
+        The batch may be empty.
 
         Args:
-            limit: Largest number of messages in a batch.
-            max_bytes: Bytes of payload after which no other message is added to a batch.
+            limit: Maximum number of messages in a batch.
+            max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
 
         Returns:
             The batch.
@@ -118,7 +120,7 @@ class ReplayMerge:
         """
     @property
     def image(self) -> Image | None:
-        """The image, or `None` before there is one. The same image continues with the live stream."""
+        """The image of replay and live stream; `None` before there is an image."""
     @property
     def subscription(self) -> Subscription:
         """The subscription that receives the stream."""
@@ -137,7 +139,8 @@ class ReplayMerge:
     def close(self) -> None:
         """Ends the merge.
 
-        If it is not complete, its replay is removed and stopped. Subscription and archive stay open. Idempotent.
+        If the merge is not complete, its replay destination is removed and the replay is stopped. Subscription and
+        archive stay open. Idempotent.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...

@@ -12,10 +12,10 @@ from aeron.types import Channel, FragmentHandler, ViewHandler
 class Subscription:
     """A subscription to a channel and stream, with an image for each publisher.
 
-    One thread at a time may poll it: a second poll meanwhile, also from inside a handler, raises
+    One thread at a time may poll the subscription. A second poll at the same time, even in a handler, raises
     `ReentrantCallError`. All other methods are thread-safe. A closed subscription has no images, and
-    polling it returns 0. If the driver or the client ended, every poll raises `SubscriptionClosedError`,
-    whose text contains the last position of each image.
+    polling it returns 0. If the driver or the client ended, every poll raises `SubscriptionClosedError`.
+    The text of the error contains the last position of each image.
 
     Example:
         ```python
@@ -26,11 +26,11 @@ class Subscription:
         ```
     """
     def poll(self, handler: FragmentHandler | ViewHandler, fragment_limit: int = 10, *, copy: bool = True) -> int:
-        """Calls a handler for the fragments that are available now, of all images. Never blocks.
+        """Calls a handler for the fragments of all images that are available now. Never blocks.
 
         Args:
             handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
-            fragment_limit: Largest number of fragments.
+            fragment_limit: Maximum number of fragments.
             copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
                 returns.
 
@@ -49,11 +49,11 @@ class Subscription:
     def controlled_poll(
         self, handler: FragmentHandler | ViewHandler, fragment_limit: int = 10, *, copy: bool = True
     ) -> int:
-        """Polls as `poll`, with a handler that controls the consumption.
+        """Polls as `poll` does, with a handler that decides whether each fragment is consumed.
 
         Args:
             handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
-            fragment_limit: Largest number of fragments.
+            fragment_limit: Maximum number of fragments.
             copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
                 returns.
 
@@ -65,30 +65,30 @@ class Subscription:
             ReentrantCallError: If another poll is under way.
         """
     def block_poll(self, handler: Callable[[bytes, int, int], object], block_length_limit: int) -> int:
-        """Calls a handler with a block of whole frames of each image. Never blocks.
+        """Calls a handler with one block of whole frames of each image that has frames. Never blocks.
 
         Args:
             handler: Called as `handler(block, session_id, term_id)`, where `block` is `bytes` of frames with
                 their headers.
-            block_length_limit: Largest length of a block, in bytes.
+            block_length_limit: Maximum length of a block, in bytes.
 
         Returns:
-            The number of bytes.
+            The number of bytes that the handler got.
 
         Raises:
             SubscriptionClosedError: If the driver or the client ended.
             ReentrantCallError: If another poll is under way.
         """
     def raw_poll(self, handler: Callable[[int, bytes, int, int], object], block_length_limit: int) -> int:
-        """Calls a handler with a block of whole frames of each image, and its place in the log file. Never blocks.
+        """Calls a handler with one block of whole frames of each image, and its offset in the log file. Never blocks.
 
         Args:
-            handler: Called as `handler(file_offset, block, session_id, term_id)`. The offset is that of the
-                block in the log file, in bytes.
-            block_length_limit: Largest length of a block, in bytes.
+            handler: Called as `handler(file_offset, block, session_id, term_id)`. `file_offset` is the offset
+                of the block in the log file, in bytes.
+            block_length_limit: Maximum length of a block, in bytes.
 
         Returns:
-            The number of bytes.
+            The number of bytes that the handler got.
 
         Raises:
             SubscriptionClosedError: If the driver or the client ended.
@@ -98,8 +98,8 @@ class Subscription:
         """Copies the whole messages that are available now into a batch, which may be empty. Never blocks.
 
         Args:
-            limit: Largest number of messages in a batch.
-            max_bytes: Bytes of payload after which no other message is added to a batch.
+            limit: Maximum number of messages in a batch.
+            max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
 
         Returns:
             The batch.
@@ -107,8 +107,8 @@ class Subscription:
         Raises:
             SubscriptionClosedError: If the driver or the client ended.
             ReentrantCallError: If another poll is under way.
-            MemoryError: If there is no memory for the first message. Then nothing was consumed. If memory ends
-                later, the batch has the messages before.
+            MemoryError: If there is no memory for the first message. Then nothing was consumed. If there is no
+                memory for a later message, the batch ends before that message.
         """
     def batches(self, limit: int = 4096, *, timeout: float | None = None, max_bytes: int = 16777216) -> Batches:
         """Iterates over batches of messages as they arrive, for `for`.
@@ -117,9 +117,9 @@ class Subscription:
         an archive is complete.
 
         Args:
-            limit: Largest number of messages in a batch.
-            timeout: Seconds to wait. `None` waits without a limit.
-            max_bytes: Bytes of payload after which no other message is added to a batch.
+            limit: Maximum number of messages in a batch.
+            timeout: Seconds to wait for a next batch. `None` waits without a limit.
+            max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
 
         Returns:
             An iterator of batches that are not empty.
@@ -134,8 +134,8 @@ class Subscription:
         wait loses no message and does not end the iterator.
 
         Args:
-            limit: Largest number of messages in a batch.
-            max_bytes: Bytes of payload after which no other message is added to a batch.
+            limit: Maximum number of messages in a batch.
+            max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
 
         Returns:
             An asynchronous iterator of batches that are not empty.
@@ -177,12 +177,12 @@ class Subscription:
     def close(self) -> None:
         """Closes the subscription and its images without waiting for the driver.
 
-        Any thread and handler may call it. Idempotent.
+        Any thread may call it, also in a handler. Idempotent.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
     def image_at_index(self, index: int) -> Image:
-        """Returns an image by its place in the list.
+        """Returns an image by its index in `images`.
 
         Args:
             index: Index of the image, from 0.
@@ -203,10 +203,10 @@ class Subscription:
             The image, or `None`.
         """
     def try_resolve_channel_endpoint_port(self) -> str | None:
-        """Returns the channel with the bound port in place of port 0.
+        """Returns the channel, with the bound port in place of an endpoint's port 0.
 
         Returns:
-            The channel, or `None` until the port is known.
+            The channel; `None` if its port is 0 and no port is bound yet.
         """
     def add_destination(self, channel: Channel) -> None:
         """Adds a destination to a channel with `control-mode=manual`, and waits for the driver.
@@ -272,7 +272,7 @@ class Subscription:
         """Stream id that the program passed."""
     @property
     def registration_id(self) -> int:
-        """Registration id of the subscription at the driver."""
+        """Registration id of the subscription in the driver."""
     @property
     def is_closed(self) -> bool:
         """Whether the subscription or its client is closed."""
@@ -308,7 +308,7 @@ class Subscription:
 class Image:
     """The stream of one publisher in one subscription.
 
-    It is polled through its subscription, or directly, by one thread at a time; all other methods are
+    One thread at a time may poll the image, directly or through its subscription. All other methods are
     thread-safe. A closed image keeps its last values, and polling it returns 0. If the driver or the client
     ended, every poll raises `SubscriptionClosedError`.
     """
@@ -317,7 +317,7 @@ class Image:
 
         Args:
             handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
-            fragment_limit: Largest number of fragments.
+            fragment_limit: Maximum number of fragments.
             copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
                 returns.
 
@@ -331,11 +331,11 @@ class Image:
     def controlled_poll(
         self, handler: FragmentHandler | ViewHandler, fragment_limit: int = 10, *, copy: bool = True
     ) -> int:
-        """Polls as `poll`, with a handler that controls the consumption.
+        """Polls as `poll` does, with a handler that decides whether each fragment is consumed.
 
         Args:
             handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
-            fragment_limit: Largest number of fragments.
+            fragment_limit: Maximum number of fragments.
             copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
                 returns.
 
@@ -354,12 +354,12 @@ class Image:
         *,
         copy: bool = True,
     ) -> int:
-        """Polls as `poll`, up to a position.
+        """Polls as `poll` does, up to a position.
 
         Args:
             handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
             limit_position: Position in bytes: only fragments that begin before it are polled.
-            fragment_limit: Largest number of fragments.
+            fragment_limit: Maximum number of fragments.
             copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
                 returns.
 
@@ -378,12 +378,12 @@ class Image:
         *,
         copy: bool = True,
     ) -> int:
-        """Polls as `controlled_poll`, up to a position.
+        """Polls as `controlled_poll` does, up to a position.
 
         Args:
             handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
             limit_position: Position in bytes: only fragments that begin before it are polled.
-            fragment_limit: Largest number of fragments.
+            fragment_limit: Maximum number of fragments.
             copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
                 returns.
 
@@ -395,30 +395,30 @@ class Image:
             ReentrantCallError: If another poll is under way.
         """
     def block_poll(self, handler: Callable[[bytes, int, int], object], block_length_limit: int) -> int:
-        """Calls a handler with a block of whole frames. Never blocks.
+        """Calls a handler with one block of whole frames, if frames are available. Never blocks.
 
         Args:
             handler: Called as `handler(block, session_id, term_id)`, where `block` is `bytes` of frames with
                 their headers.
-            block_length_limit: Largest length of a block, in bytes.
+            block_length_limit: Maximum length of a block, in bytes.
 
         Returns:
-            The number of bytes.
+            The number of bytes that the handler got.
 
         Raises:
             SubscriptionClosedError: If the driver or the client ended.
             ReentrantCallError: If another poll is under way.
         """
     def raw_poll(self, handler: Callable[[int, bytes, int, int], object], block_length_limit: int) -> int:
-        """Calls a handler with a block of whole frames, and its place in the log file. Never blocks.
+        """Calls a handler with one block of whole frames, and the block's offset in the log file. Never blocks.
 
         Args:
-            handler: Called as `handler(file_offset, block, session_id, term_id)`. The offset is that of the
-                block in the log file, in bytes.
-            block_length_limit: Largest length of a block, in bytes.
+            handler: Called as `handler(file_offset, block, session_id, term_id)`. `file_offset` is the offset
+                of the block in the log file, in bytes.
+            block_length_limit: Maximum length of a block, in bytes.
 
         Returns:
-            The number of bytes.
+            The number of bytes that the handler got.
 
         Raises:
             SubscriptionClosedError: If the driver or the client ended.
@@ -434,6 +434,7 @@ class Image:
             RegistrationError: If the driver refuses the request; the subclass names the reason.
             DriverTimeoutError: If the driver does not respond within the driver timeout.
             ImageClosedError: If the image is closed.
+            AeronError: If the subscription is a spy.
         """
     def async_reject(self, reason: str) -> PendingOperation[None]:
         """Starts `reject` without waiting for the driver.
@@ -452,16 +453,17 @@ class Image:
             DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
                 timeout.
             ImageClosedError: If the image is closed.
+            AeronError: If the subscription is a spy.
         """
     @property
     def session_id(self) -> int:
-        """Session id: tells apart the publishers of a channel and stream."""
+        """Session id, which distinguishes the publishers of a channel and stream."""
     @property
     def stream_id(self) -> int:
         """Stream id of the subscription."""
     @property
     def correlation_id(self) -> int:
-        """Id of the image: the registration id of the publication for IPC, else an id that the driver chose."""
+        """Id of the image: for IPC, the registration id of the publication; else an id that the driver chose."""
     @property
     def subscription_registration_id(self) -> int:
         """Registration id of the subscription of the image."""
@@ -497,7 +499,7 @@ class Image:
         """Whether the stream ended or was lost, or the subscription or its client is closed."""
     @property
     def is_end_of_stream(self) -> bool:
-        """Whether the publisher ended the stream and everything it sent was consumed."""
+        """Whether the publisher ended the stream, and the subscription has consumed all of it."""
     @property
     def end_of_stream_position(self) -> int:
         """Position at which the stream ended, in bytes; 2**63 - 1 before its end."""

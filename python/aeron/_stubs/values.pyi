@@ -6,10 +6,10 @@ def parse_size(text: str) -> int:
     """Parses a size.
 
     Args:
-        text: A number with the suffix `k`, `m` or `g`; without a suffix it is bytes.
+        text: A number of bytes, or a number with the suffix `k`, `m` or `g`.
 
     Returns:
-        Bytes.
+        The size in bytes.
 
     Raises:
         InvalidArgumentError: If the text is not a size.
@@ -24,10 +24,10 @@ def parse_duration_ns(text: str) -> int:
     """Parses a duration.
 
     Args:
-        text: A number with the suffix `ns`, `us`, `ms` or `s`; without a suffix it is nanoseconds.
+        text: A number of nanoseconds, or a number with the suffix `ns`, `us`, `ms` or `s`.
 
     Returns:
-        Nanoseconds.
+        The duration in nanoseconds.
 
     Raises:
         InvalidArgumentError: If the text is not a duration.
@@ -45,10 +45,10 @@ _Setting: TypeAlias = tuple[
 ]
 
 def _driver_settings() -> list[_Setting]:
-    """All settings of a driver that have an environment variable, with their defaults in the absence of one."""
+    """Returns all settings of a driver that have an environment variable, with their defaults if no variable is set."""
 
 def _archive_settings() -> list[_Setting]:
-    """All settings of an archive, with their defaults in the absence of a property."""
+    """Returns all settings of an archive, with their defaults if no property is set."""
 
 def _channel_parameters() -> list[tuple[str, str]]:
-    """All parameters of a channel: name and meaning, in the order in which a builder prints them."""
+    """Returns name and meaning of all parameters of a channel, in the order in which a builder prints them."""

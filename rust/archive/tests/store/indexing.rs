@@ -754,6 +754,7 @@ fn a_recording_goes_on_without_an_index_if_the_next_one_cannot_be_created_but_ne
     for step in 0..12 {
         let (storage, mut store, _) = new_store(StoreOptions {
             file_sync_level: SyncLevel::Data,
+            catalog_sync_level: SyncLevel::Data,
             ..indexed()
         });
         let mut session = store.start_recording(image(0)).unwrap();
