@@ -128,7 +128,10 @@ fn an_owner_is_active_for_ten_seconds_after_its_last_sign_of_life() {
         activity_timestamp_ms: i64::MAX,
         ..state
     };
-    assert!(starting.is_active(NOW), "an archive that is just starting is active");
+    assert!(
+        starting.is_active(NOW),
+        "an archive that is just starting is active"
+    );
 }
 
 /// 08-18

@@ -142,7 +142,10 @@ fn a_killed_write_ends_at_a_page_end_and_nothing_works_until_a_restart() {
         assert!(storage.open("f", Access::Read).is_err());
 
         storage.restart();
-        assert!(file.length().is_err(), "a file that the killed process had opened stays unusable");
+        assert!(
+            file.length().is_err(),
+            "a file that the killed process had opened stays unusable"
+        );
         let after = whole(&storage, "f");
         assert_eq!(after.iter().filter(|&&byte| byte == 7).count(), kept);
         assert_eq!(
@@ -183,7 +186,11 @@ fn a_full_disk_takes_what_fits_and_has_room_again_when_a_file_goes() {
     assert_eq!(storage.free_bytes().unwrap(), 3 * PAGE);
     storage.put("other", &[1; PAGE_LENGTH]);
     let file = storage.create("f", 1 << 40).unwrap();
-    assert_eq!(storage.free_bytes().unwrap(), 2 * PAGE, "a new file is sparse, so its length uses no space");
+    assert_eq!(
+        storage.free_bytes().unwrap(),
+        2 * PAGE,
+        "a new file is sparse, so its length uses no space"
+    );
 
     let bytes = vec![2; 4 * PAGE_LENGTH];
     assert_eq!(file.write_at(&bytes, 10).unwrap(), 2 * PAGE_LENGTH - 10);
@@ -208,7 +215,8 @@ fn short_writes_and_errors_strike_once_at_their_step() {
     storage.fail_at(1, StorageFault::Short(3));
     storage.fail_at(2, StorageFault::Error(ErrorKind::Interrupted));
     storage.fail_at(4, StorageFault::Short(0));
-    file.write_all_at(b"whole", 0).expect("a short write and an interruption are retried");
+    file.write_all_at(b"whole", 0)
+        .expect("a short write and an interruption are retried");
     assert_eq!(storage.bytes("f").unwrap(), b"whole");
     let nothing = file.write_all_at(b"x", 0).unwrap_err();
     assert_eq!(nothing.kind(), ErrorKind::WriteZero);
@@ -260,7 +268,10 @@ fn a_loss_of_power_takes_back_what_was_not_synced_and_nothing_else() {
     let left = whole(&storage, "f");
     assert_eq!((left.len() as u64, &left[..3]), (2 * PAGE, &b"old"[..]));
     assert!(left[3..].iter().all(|byte| *byte == 0));
-    assert!(file.length().is_err(), "a file that the killed process had opened stays unusable");
+    assert!(
+        file.length().is_err(),
+        "a file that the killed process had opened stays unusable"
+    );
 }
 
 #[test]

@@ -121,7 +121,11 @@ fn a_receiver_that_falls_behind_learns_it_once_and_goes_on_after_the_newest_mess
     for k in 0..14 {
         transmitter.transmit(1, &[k; 56]).unwrap();
     }
-    assert_eq!(next(&mut receiver), Some((1, vec![0; 56])), "15 messages of 64 bytes after the receiver's position do not overwrite it");
+    assert_eq!(
+        next(&mut receiver),
+        Some((1, vec![0; 56])),
+        "15 messages of 64 bytes after the receiver's position do not overwrite it"
+    );
 }
 
 /// 01-35: the transmitter has announced that it will overwrite the record, and has begun to write.

@@ -281,13 +281,25 @@ fn the_control_protocol_version_counts_only_from_the_real_counter_43() {
     let reader = CountersReader::new(c.metadata.clone(), c.values.clone()).unwrap();
     assert_eq!(reader.control_protocol_version(), 65_536);
     c.values.store_i64_relaxed(43 * 128 + 8, 44);
-    assert_eq!(reader.control_protocol_version(), 0, "a counter with another registration id does not count");
+    assert_eq!(
+        reader.control_protocol_version(),
+        0,
+        "a counter with another registration id does not count"
+    );
     c.values.store_i64_relaxed(43 * 128 + 8, 43);
     c.metadata.store_i32_relaxed(43 * 512 + 4, 1);
-    assert_eq!(reader.control_protocol_version(), 0, "a counter of another type does not count");
+    assert_eq!(
+        reader.control_protocol_version(),
+        0,
+        "a counter of another type does not count"
+    );
     c.metadata.store_i32_relaxed(43 * 512 + 4, 0);
     c.manager.free(43, 0).unwrap();
-    assert_eq!(reader.control_protocol_version(), 0, "a freed counter does not count");
+    assert_eq!(
+        reader.control_protocol_version(),
+        0,
+        "a freed counter does not count"
+    );
 }
 
 /// 01-43: only the layouts of keys and labels. The driver's tests check which counter has which key.

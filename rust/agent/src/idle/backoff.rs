@@ -264,7 +264,10 @@ mod tests {
         strategy.reset();
         let waits = waits(&mut strategy, 20);
         let yields = waits.iter().filter(|wait| **wait == Wait::Yield).count();
-        assert_eq!(yields, 2, "a wait with a second park resets the number of yields");
+        assert_eq!(
+            yields, 2,
+            "a wait with a second park resets the number of yields"
+        );
     }
 
     /// Without `with_max_idle_park`, a park is never longer than `max_park_ns`.

@@ -218,7 +218,9 @@ fn closing_ends_a_long_park_at_once() {
     while journal.count("a work") == 0 {
         std::thread::yield_now();
     }
-    runner.close_with(Duration::from_secs(60), |_| panic!("the agent is still parked"));
+    runner.close_with(Duration::from_secs(60), |_| {
+        panic!("the agent is still parked")
+    });
     assert!(runner.is_closed());
 }
 

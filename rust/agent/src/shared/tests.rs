@@ -201,7 +201,11 @@ fn the_loop_gives_way_to_turns_that_find_a_little_work() {
 
     assert_eq!(turns.take(), 1);
     idle.idle(agent.do_work().unwrap());
-    assert_eq!(idles.take(), ["reset"], "turns found work: the loop parks instead of idling");
+    assert_eq!(
+        idles.take(),
+        ["reset"],
+        "turns found work: the loop parks instead of idling"
+    );
     assert_eq!(turns.take(), 0);
     idle.idle(agent.do_work().unwrap());
     assert_eq!(idles.take(), ["idle 0"]);
@@ -209,8 +213,16 @@ fn the_loop_gives_way_to_turns_that_find_a_little_work() {
     // Turn and loop both find work.
     assert_eq!(turns.take(), 3);
     idle.idle(agent.do_work().unwrap());
-    assert_eq!(idles.take(), ["reset"], "little work: the loop parks and leaves the processor to the turns");
+    assert_eq!(
+        idles.take(),
+        ["reset"],
+        "little work: the loop parks and leaves the processor to the turns"
+    );
     assert_eq!(turns.take(), 3);
     idle.idle(agent.do_work().unwrap());
-    assert_eq!(idles.take(), ["idle 7"], "more work than the limit: the loop does not park");
+    assert_eq!(
+        idles.take(),
+        ["idle 7"],
+        "more work than the limit: the loop does not park"
+    );
 }

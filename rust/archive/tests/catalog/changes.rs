@@ -135,7 +135,11 @@ fn an_entry_over_1_mib_is_too_big() {
         refusal.to_string(),
         "recording is too big: total recording length is 1048768 bytes, available space is 1048576 bytes"
     );
-    assert_eq!(catalog.next_recording_id(), 0, "a refused recording uses no id");
+    assert_eq!(
+        catalog.next_recording_id(),
+        0,
+        "a refused recording uses no id"
+    );
 }
 
 /// 07-68

@@ -176,7 +176,11 @@ fn every_change_writes_the_checksum_of_the_entry() {
         catalog.delete(id, NULL_VALUE).unwrap();
         seen.push(stored_checksum(&storage, id));
         assert!(seen.iter().all(|&checksum| checksum != 0));
-        assert_eq!(stored_checksum(&storage, 0), 0, "the first entry was written before checksums were enabled");
+        assert_eq!(
+            stored_checksum(&storage, 0),
+            0,
+            "the first entry was written before checksums were enabled"
+        );
         assert_eq!(catalog.add_missing_checksums().unwrap(), 1);
         if checksum == Checksum::Crc32c {
             assert_eq!(wrong_checksums(&storage), []);

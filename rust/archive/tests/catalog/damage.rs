@@ -30,7 +30,11 @@ fn another_major_version_is_refused() {
         "incompatible catalog file version 2.0.0, archive software is 3.1.0"
     );
     let minor = with(0, &[7, 9, 3, 0]);
-    assert_eq!(open(&minor).entries().len(), 2, "another minor version is accepted");
+    assert_eq!(
+        open(&minor).entries().len(),
+        2,
+        "another minor version is accepted"
+    );
 }
 
 /// 08-17

@@ -110,12 +110,19 @@ fn a_purge_moves_the_start_position_and_takes_exactly_the_segments_behind_it() {
         open(&storage).recording(1).unwrap().start_position,
         new_start
     );
-    assert_eq!(bases(&storage, 1).len(), 5, "the catalog changes before the first file is deleted");
+    assert_eq!(
+        bases(&storage, 1).len(),
+        5,
+        "the catalog changes before the first file is deleted"
+    );
 
     assert_eq!(finish(&storage, deletion), 2);
     let left: Vec<_> = (2..5).map(|number| first + number * SEGMENT).collect();
     assert_eq!(bases(&storage, 1), left);
-    assert!(storage.bytes("0-0.rec").is_some(), "the file belongs to another recording");
+    assert!(
+        storage.bytes("0-0.rec").is_some(),
+        "the file belongs to another recording"
+    );
 
     let again = purge_segments(&mut catalog, 1, first + 4 * SEGMENT, end).unwrap();
     assert_eq!(finish(&storage, again), 2);
@@ -175,7 +182,11 @@ fn a_recording_is_purged_wholly_once_it_has_ended() {
     let entry = open(&storage).entry(1).unwrap().clone();
     assert_eq!(entry.state, RecordingState::Deleted);
     assert_eq!(entry.descriptor.stop_position, stop - 64);
-    assert_eq!(bases(&storage, 1).len(), 5, "the catalog changes before the first file is deleted");
+    assert_eq!(
+        bases(&storage, 1).len(),
+        5,
+        "the catalog changes before the first file is deleted"
+    );
     assert_eq!(finish(&storage, deletion), 5);
     assert!(bases(&storage, 1).is_empty());
     assert!(
@@ -257,7 +268,11 @@ fn kill_in_purge(whole: bool, step: u64, progress: usize) {
         entry if entry.descriptor.start_position == new_start => {
             assert_eq!(left, [new_start, new_start + SEGMENT]);
         }
-        _ => assert_eq!(left.len(), 5, "without a change of the catalog, no file is deleted"),
+        _ => assert_eq!(
+            left.len(),
+            5,
+            "without a change of the catalog, no file is deleted"
+        ),
     }
     for other in [
         "0-0.rec", "9-0.rec", "1-0.txt", "1-x.rec", "notes", "1-00.rec",

@@ -672,7 +672,11 @@ fn an_entry_that_proves_nothing_and_cannot_be_written_does_not_end_the_recording
     // Three steps: the write of the block, the write of the entry, and the removal of the incomplete entry.
     assert_eq!(storage.steps(), before + 3);
     record(&mut session, 1);
-    assert_eq!(storage.steps(), before + 4, "after the failure, a block costs one write again");
+    assert_eq!(
+        storage.steps(),
+        before + 4,
+        "after the failure, a block costs one write again"
+    );
     let whole = session.recorded_position();
     session.finish_index().unwrap();
     assert_eq!(entries(&storage, 0, 0).last().unwrap().end_position, whole);

@@ -177,7 +177,11 @@ fn what_was_truncated_does_not_come_back_when_power_is_lost_then_or_after_an_ext
         let left = bases(&storage, 0);
         storage.lose_power(|| false);
         let (mut store, _) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();
-        assert_eq!(bases(&storage, 0), left, "a deleted file must not exist again after the loss of power");
+        assert_eq!(
+            bases(&storage, 0),
+            left,
+            "a deleted file must not exist again after the loss of power"
+        );
         let _session = store.extend_recording(0, &continuation(position)).unwrap();
         storage.lose_power(|| false);
         let (store, _) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();
@@ -206,7 +210,11 @@ fn a_repeated_truncation_keeps_files_deleted_that_the_first_one_did_not_force_to
     assert_eq!(bases(&storage, 0), [0]);
     truncate(&mut store, SEGMENT_LENGTH).unwrap();
     storage.lose_power(|| false);
-    assert_eq!(bases(&storage, 0), [0], "a deleted file must not exist again after the loss of power");
+    assert_eq!(
+        bases(&storage, 0),
+        [0],
+        "a deleted file must not exist again after the loss of power"
+    );
 }
 
 #[test]

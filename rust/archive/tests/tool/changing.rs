@@ -129,7 +129,10 @@ fn the_segments_of_a_migration_that_was_killed_are_left_to_the_archive() {
     assert!(store.migrate_segments(0, 1).is_err());
     drop(store);
     storage.restart();
-    assert!(bases(&storage, 0).is_empty(), "the kill comes after all files were renamed");
+    assert!(
+        bases(&storage, 0).is_empty(),
+        "the kill comes after all files were renamed"
+    );
     let mut files = change(&storage);
     let found = files
         .verify(0, &VerifyOptions::default(), &mut |_| {

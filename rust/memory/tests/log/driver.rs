@@ -56,9 +56,15 @@ fn what_was_claimed_last_is_not_touched_however_long_it_takes_01_74() {
     let appender = ConcurrentAppender::new(log.clone());
     appender.offer(NO_LIMIT, b"a").unwrap();
     claim_and_die(&log, 128);
-    assert!(!unblock(&log, 64), "a claim that reaches the tail may belong to a slow publisher");
+    assert!(
+        !unblock(&log, 64),
+        "a claim that reaches the tail may belong to a slow publisher"
+    );
     appender.offer(NO_LIMIT, b"b").unwrap();
-    assert!(unblock(&log, 64), "a later frame shows where the claim ends");
+    assert!(
+        unblock(&log, 64),
+        "a later frame shows where the claim ends"
+    );
     let payloads = vec![b"a".to_vec(), b"b".to_vec()];
     assert_eq!(read_all(&log, 0), (payloads, 256));
     assert!(!unblock(&log, 256), "nothing is claimed at the tail");
@@ -101,7 +107,10 @@ fn a_publisher_that_died_before_it_rotated_is_helped_01_74() {
     // Undo the rotation: the publisher only padded its term.
     memory.store_i64_relaxed(3 * TERM + 8, RawTail::new(INITIAL_TERM - 2, 0).0);
     memory.store_i32_relaxed(3 * TERM + 24, 0);
-    assert!(!unblock(&log, TERM as i64 + 32), "only the start of the next term is a blocked position");
+    assert!(
+        !unblock(&log, TERM as i64 + 32),
+        "only the start of the next term is a blocked position"
+    );
     assert!(unblock(&log, TERM as i64));
     assert_eq!(log.metadata().active_term_count(), 1);
     assert_eq!(log.metadata().tail(1), RawTail::new(INITIAL_TERM + 1, 0));
@@ -191,7 +200,10 @@ fn a_datagram_is_inserted_once_01_72() {
     assert_eq!(bytes_of(image.term(0), 0, 128), datagram);
     let mut other = datagram.clone();
     other[32] = b'X';
-    assert!(!insert(image.term(0), 0, &other), "a frame already begins at this offset");
+    assert!(
+        !insert(image.term(0), 0, &other),
+        "a frame already begins at this offset"
+    );
     assert_eq!(bytes_of(image.term(0), 0, 128), datagram);
     assert_eq!(read_all(&image, 0).0, [b"one", b"two"]);
 
@@ -212,7 +224,10 @@ fn a_datagram_that_has_no_place_is_ignored_01_72() {
     assert!(!insert(term, 16, &frame), "not on a boundary");
     assert!(!insert(term, TERM - 32, &frame), "beyond the end");
     assert!(!insert(term, TERM + 32, &frame), "after the end");
-    assert!(!insert(term, usize::MAX - 31, &frame), "an offset far outside the term");
+    assert!(
+        !insert(term, usize::MAX - 31, &frame),
+        "an offset far outside the term"
+    );
     frame[0..4].copy_from_slice(&(-40i32).to_le_bytes());
     assert!(!insert(term, 0, &frame), "a negative frame length");
     assert!(terms_of(&image).iter().all(|byte| *byte == 0));
@@ -293,7 +308,10 @@ fn filling_the_gaps_of_one_capture_gives_padding_as_in_the_other_01_73() {
         image.term(0).fill_zero(offset, 32);
         let gap = Gap { offset, length };
         assert!(gap::fill(&image, ids.initial_term_id, gap));
-        assert!(!gap::fill(&image, ids.initial_term_id, gap), "a filled gap is not filled again");
+        assert!(
+            !gap::fill(&image, ids.initial_term_id, gap),
+            "a filled gap is not filled again"
+        );
         gaps += 1;
     }
     assert!(gaps > 1);

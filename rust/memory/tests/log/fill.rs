@@ -97,7 +97,11 @@ fn a_block_that_is_not_filled_leaves_nothing() {
     for at in [3, 6, 8, 12, 16, 20] {
         let mut wrong = block.clone();
         wrong[at] ^= 0x40;
-        assert_eq!(refuse(wrong, length), no_frame, "changed byte {at} of the first header");
+        assert_eq!(
+            refuse(wrong, length),
+            no_frame,
+            "changed byte {at} of the first header"
+        );
     }
 
     let mut appender = ExclusiveAppender::new(log.clone()).unwrap();

@@ -80,7 +80,11 @@ fn the_position_is_past_a_fragment_as_soon_as_it_is_handed_out() {
     let mut cursor = log.cursor(0).unwrap();
     let failing = std::panic::AssertUnwindSafe(|| {
         while let Some(fragment) = cursor.next_fragment().unwrap() {
-            assert_ne!(fragment.to_vec(), b"b", "this assertion is the failing handler");
+            assert_ne!(
+                fragment.to_vec(),
+                b"b",
+                "this assertion is the failing handler"
+            );
         }
     });
     std::panic::catch_unwind(failing).unwrap_err();
@@ -97,7 +101,10 @@ fn fragments_alike_are_read_until_one_differs() {
     let mut cursor = log.cursor(TERM as i64 - 256).unwrap();
     let first = cursor.next_fragment().unwrap().unwrap();
     assert_eq!(cursor.next_alike(&first).unwrap().to_vec(), b"two");
-    assert!(cursor.next_alike(&first).is_none(), "the next frame has another length");
+    assert!(
+        cursor.next_alike(&first).is_none(),
+        "the next frame has another length"
+    );
     let fourth = cursor.next_fragment().unwrap().unwrap();
     assert_eq!(fourth.to_vec(), b"four");
     assert!(cursor.next_alike(&fourth).is_none(), "no frame follows yet");
@@ -162,14 +169,22 @@ fn a_block_has_whole_frames_and_padding_only_alone_01_70() {
         })
     };
     assert_eq!(block_at(0, 4096), Some((64, 64)), "up to the padding");
-    assert_eq!(block_at(64, 4096), Some((160, 224)), "padding is a block of its own");
+    assert_eq!(
+        block_at(64, 4096),
+        Some((160, 224)),
+        "padding is a block of its own"
+    );
     assert_eq!(
         block_at(64, 32),
         Some((160, 224)),
         "the limit does not apply to padding"
     );
     assert_eq!(block_at(224, 4096), Some((64, 288)));
-    assert_eq!(block_at(224, 63), None, "a block contains no part of a frame");
+    assert_eq!(
+        block_at(224, 63),
+        None,
+        "a block contains no part of a frame"
+    );
     assert_eq!(block_at(416, 4096), None, "no frame follows yet");
 
     let log = self::log();

@@ -15,5 +15,8 @@ pub fn check_fails(message: &str, model: impl Fn() + Send + Sync + 'static) {
     let text = text
         .or_else(|| failure.downcast_ref::<&str>().copied())
         .unwrap_or_default();
-    assert!(text.contains(message), "the model failed for another reason: {text}");
+    assert!(
+        text.contains(message),
+        "the model failed for another reason: {text}"
+    );
 }
