@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Returns the path of the example, which is built together with the tests.
+/// Returns the path of the example program `aeronmd`, which cargo builds together with the tests.
 fn executable() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent()
@@ -67,7 +67,7 @@ impl Running {
         while !is_ready() {
             assert!(
                 Instant::now() < deadline && child.try_wait().unwrap().is_none(),
-                "no driver"
+                "the driver did not start"
             );
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -168,6 +168,7 @@ fn a_signal_ends_the_driver_and_is_its_exit_status() {
     }
 }
 
+/// A closed standard output does not prevent an orderly end of the driver.
 #[test]
 fn a_driver_whose_words_nobody_reads_ends_as_any_other() {
     let (_place, dir) = place();
@@ -354,7 +355,8 @@ fn a_second_driver_exits_with_1() {
     assert_eq!(first.end().0.code(), Some(15));
 }
 
-/// Differs from 04-12, where the next start waits until the heartbeat is old: here the lock of the dead driver is free.
+/// This differs from 04-12, where the next start waits until the heartbeat is old. Our driver checks a lock, which the
+/// kernel releases when the driver is killed.
 #[test]
 fn after_a_kill_the_directory_is_free_at_once() {
     let (_place, dir) = place();

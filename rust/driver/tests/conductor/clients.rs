@@ -1,4 +1,4 @@
-//! Tests of the life of clients: first command, keepalive, timeout, close.
+//! Tests of clients: first command, keepalive, timeout and close.
 
 use std::time::Duration;
 
@@ -121,7 +121,7 @@ fn a_client_that_closes_ends_without_a_timeout() {
     assert_eq!(driver.logs.count(), 0);
 }
 
-/// 03-63
+/// 03-63: a client that has timed out can send commands again, and gets a new heartbeat counter.
 #[test]
 fn a_client_that_was_given_up_may_begin_anew() {
     let mut driver = TestDriver::new();
@@ -156,7 +156,7 @@ fn a_keepalive_is_a_sign_of_life_and_not_answered() {
     assert_eq!(driver.errors().len(), 0);
 }
 
-/// 04-31, 03-5, 01-30 for the driver
+/// 04-31, 03-5, 01-30: the driver's part.
 #[test]
 fn a_command_that_is_never_finished_is_skipped_after_the_liveness_timeout() {
     let mut driver = TestDriver::new();
@@ -172,7 +172,7 @@ fn a_command_that_is_never_finished_is_skipped_after_the_liveness_timeout() {
     assert_eq!(names(&driver.hear()), ["CounterReady", "PublicationReady"]);
 }
 
-/// 04-32, 01-37, 01-39 for the driver
+/// 04-32, 01-37, 01-39: the driver's part.
 #[test]
 fn the_id_of_a_freed_counter_rests_before_it_is_used_again() {
     let mut driver = TestDriver::new();

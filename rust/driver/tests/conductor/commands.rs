@@ -103,7 +103,7 @@ fn commands_are_taken_one_per_duty_cycle_and_answered_in_their_order() {
     let before = driver.cnc.to_driver().consumer_position();
     driver.duty_cycle();
     let taken = driver.cnc.to_driver().consumer_position() - before;
-    assert_eq!(taken, 48, "one record");
+    assert_eq!(taken, 48, "one duty cycle reads one command");
     driver.work();
     let heard = driver.hear();
     let answered = heard.iter().filter_map(|heard| match heard.event() {
@@ -265,7 +265,7 @@ fn destinations_belong_to_network_publications_and_subscriptions() {
     assert_eq!(driver.ask_error(garbage).0, ErrorCode::InvalidChannel);
 }
 
-/// 03-46, 04-161 for IPC
+/// 03-46, 04-161: for IPC.
 #[test]
 fn only_a_known_image_is_rejected_for_a_reason_that_is_not_too_long() {
     let mut driver = TestDriver::new();
@@ -297,7 +297,7 @@ fn only_a_known_image_is_rejected_for_a_reason_that_is_not_too_long() {
             .unwrap(),
         "OperationSuccess"
     );
-    // The length of the command is exactly that of its fields. A C driver refuses that.
+    // A command without padding after its fields, which a C driver refuses.
     let mut body = [0; 36];
     body[8..16].copy_from_slice(&77_i64.to_le_bytes());
     body[16..24].copy_from_slice(&publication.registration_id.to_le_bytes());
@@ -343,7 +343,7 @@ fn only_a_driver_that_allows_it_is_terminated_by_a_client() {
     assert!(driver.is_terminated());
 }
 
-/// 03-58: the same refusal again is the same entry of the error log.
+/// 03-58: a repeated refusal is counted in its existing entry of the error log.
 #[test]
 fn a_repeated_refusal_does_not_fill_the_error_log() {
     let mut driver = TestDriver::new();

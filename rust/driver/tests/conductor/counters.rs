@@ -1,4 +1,4 @@
-//! Tests of the counters of clients, and of when the driver's own counters are allocated and freed.
+//! Tests of the counters of clients, and of the allocation and release of the driver's own counters.
 
 use std::time::Duration;
 
@@ -124,7 +124,7 @@ fn a_static_counter_is_found_again_and_outlives_its_client() {
     assert!(driver.cnc.counters().is_allocated(first));
 }
 
-/// 03 section 3.10, 03-59: without a free counter the command fails and leaves nothing
+/// 03-59: without a free counter, a command fails and leaves nothing.
 #[test]
 fn without_a_free_counter_commands_are_refused() {
     let mut driver = TestDriver::new();
@@ -145,7 +145,7 @@ fn without_a_free_counter_commands_are_refused() {
     assert_eq!(driver.logs.count(), 0);
 }
 
-/// 01-7 for logs: counters are freed only after clients know that the driver has ended.
+/// 01-7: for logs. Counters are freed only after clients can see that the driver has ended.
 #[test]
 fn a_conductor_that_closes_frees_all_logs() {
     let mut driver = TestDriver::new();
@@ -155,7 +155,7 @@ fn a_conductor_that_closes_frees_all_logs() {
     assert_eq!(driver.logs.count(), 0);
 }
 
-/// 04-184 for IPC
+/// 04-184: for IPC.
 #[test]
 fn each_counter_goes_with_what_it_belongs_to() {
     let mut driver = TestDriver::new();
@@ -165,7 +165,7 @@ fn each_counter_goes_with_what_it_belongs_to() {
     let second = driver.add_exclusive_publication("aeron:ipc", STREAM);
     assert_eq!(count(&driver, types::SUBSCRIBER_POSITION), 2);
     driver.remove_subscription(subscription);
-    assert_eq!(count(&driver, types::SUBSCRIBER_POSITION), 0, "at once");
+    assert_eq!(count(&driver, types::SUBSCRIBER_POSITION), 0, "the position counters are freed at once");
 
     let (_, images) = driver.add_subscription("aeron:ipc", STREAM);
     driver.remove_publication(&first, false);
@@ -174,7 +174,7 @@ fn each_counter_goes_with_what_it_belongs_to() {
     assert_eq!(
         count(&driver, types::PUBLISHER_LIMIT),
         1,
-        "with the publication"
+        "the limit counter is freed with its publication"
     );
     assert_eq!(count(&driver, types::PUBLISHER_POSITION), 1);
     let remaining = images
@@ -184,7 +184,7 @@ fn each_counter_goes_with_what_it_belongs_to() {
     assert_eq!(
         driver.counters_of(types::SUBSCRIBER_POSITION),
         [remaining.position.id()],
-        "with its owner"
+        "the position counter is freed with its image"
     );
 
     driver.add_counter(CLIENT);
@@ -200,7 +200,7 @@ fn each_counter_goes_with_what_it_belongs_to() {
     }
 }
 
-/// 03-59 (counters)
+/// 03-59: a command that fails for lack of counters frees the counters that it has allocated.
 #[test]
 fn what_lacks_a_counter_leaves_none_behind() {
     let mut driver = TestDriver::with(|context| {
@@ -238,6 +238,6 @@ fn what_lacks_a_counter_leaves_none_behind() {
     assert_eq!(
         succeeded,
         [8],
-        "two of the endpoint and six of the publication"
+        "a publication needs two counters for its endpoint and six of its own"
     );
 }

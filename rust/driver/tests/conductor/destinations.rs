@@ -90,7 +90,7 @@ fn a_send_destination_has_an_endpoint_and_nothing_that_belongs_to_the_channel() 
     assert_eq!(driver.value_of(types::MDC_DESTINATIONS), 2);
 }
 
-/// 04-66
+/// 04-66: a destination with an unknown host name is accepted. Data is sent to it after the name resolves.
 #[test]
 fn a_host_that_is_nowhere_yet_is_a_destination_once_it_is_somewhere() {
     let mut driver = TestDriver::new();
@@ -236,7 +236,7 @@ fn messages_of_a_destination_have_timestamps_where_the_subscription_wants_them()
         let image = driver.images_of(subscription).remove(0);
         let log = driver.image_log(&image);
         let first = log.cursor(0).unwrap().next_fragment().unwrap().unwrap();
-        // Each byte of a message is 7. A timestamp is 0, because the test's clock for timestamps does not run.
+        // Each byte of a message is 7. Timestamps are 0, because the test's clock for timestamps always returns 0.
         let is_zero = first.to_vec()[..8] == [0; 8];
         assert_eq!(
             is_zero,

@@ -11,7 +11,7 @@ use aeron_protocol::event::Event;
 
 use crate::harness::{CLIENT, STREAM, TICK, TestDriver, names};
 
-/// 04-79, 03-65, 01-77 for the end of the stream
+/// 04-79, 03-65, 01-77: for the end of the stream.
 #[test]
 fn a_publication_without_publishers_drains_then_ends_one_state_per_tick() {
     let mut driver = TestDriver::new();
@@ -67,8 +67,8 @@ fn a_draining_publication_takes_subscribers_until_it_is_drained() {
     assert_eq!(driver.add_subscription("aeron:ipc", STREAM).1.len(), 0);
 }
 
-/// The C driver links a subscription to an active publication already when it executes the command that adds the
-/// subscription.
+/// A subscription is added while its pages are being allocated, and the last publisher closes. The subscriber still
+/// gets its image, as with the C driver, which links subscriptions in the same command.
 #[test]
 fn a_subscriber_that_waits_for_pages_when_the_last_publisher_leaves_gets_its_image() {
     for is_closed_by_client in [false, true] {
@@ -161,7 +161,8 @@ fn an_exclusive_publication_is_unblocked_only_while_it_drains() {
     assert_eq!(driver.system(SystemCounter::UnblockedPublications), 1);
 }
 
-/// 04-79, 01-74: the unfinished frame is after the position that subscribers read after the last publisher left.
+/// 04-79, 01-74: the unfinished frame is not at the subscribers' position when the last publisher closes, but they
+/// reach it later.
 #[test]
 fn a_draining_publication_is_unblocked_where_its_subscribers_are_now() {
     let mut driver = TestDriver::new();
@@ -179,7 +180,7 @@ fn a_draining_publication_is_unblocked_where_its_subscribers_are_now() {
     assert_eq!(driver.system(SystemCounter::UnblockedPublications), 1);
 }
 
-/// 04-43: the session id of a publication that has ended is free.
+/// 04-43: a new publication may use the session id of a publication that has ended.
 #[test]
 fn a_revoked_publication_gives_its_session_id_up() {
     let mut driver = TestDriver::new();
@@ -202,7 +203,7 @@ fn a_tail_with_nothing_behind_it_is_not_unblocked() {
     driver.work();
     let appender = ConcurrentAppender::new(publication.log.clone());
     std::mem::forget(appender.try_claim(publication.limit.get(), 100).unwrap());
-    // A publisher that died after it had moved the tail and before it wrote the frame length.
+    // As if the publisher had died after it moved the tail, and before it wrote the frame length.
     aeron_memory::words::Words::store_i32_release(publication.log.term(0), 0, 0);
     driver.advance(Duration::from_secs(40));
     assert_eq!(driver.system(SystemCounter::UnblockedPublications), 0);
@@ -222,7 +223,7 @@ fn rejections_have_a_bounded_number_of_entries_in_the_error_log() {
             position: 0,
             reason: reason.as_bytes(),
         }));
-        // Each rejection is announced with its own text.
+        // The publisher gets an event with the reason of each rejection.
         let told = heard.iter().any(|heard| match heard.event() {
             Event::PublicationError(error) => error.error_message == reason.as_bytes(),
             _ => false,

@@ -1,4 +1,4 @@
-//! Tests of endpoints: which channels share one, which parameters must match, and when endpoints are closed.
+//! Tests of endpoints: sharing of endpoints, parameters that must match, and the end of endpoints.
 
 use aeron_memory::counters::types;
 use aeron_protocol::ErrorCode;
@@ -26,7 +26,7 @@ fn one_canonical_channel_is_one_endpoint_unless_both_have_different_tags() {
     driver.add_publication(&format!("{CHANNEL}|tags=2"), STREAM);
     assert_eq!(endpoints(&driver), 2);
     driver.add_publication("aeron:udp?endpoint=127.0.0.1:20121", STREAM);
-    assert_eq!(endpoints(&driver), 3, "names count, not addresses");
+    assert_eq!(endpoints(&driver), 3, "channels are compared by the host name as written, not by its address");
 }
 
 /// 04-52, 04-53, 05-19
@@ -93,7 +93,7 @@ fn begin_to_close(driver: &mut TestDriver, registration_id: i64) {
     driver.conductor_cycle();
 }
 
-/// 03-35, 04-57, 05-20
+/// 03-35, 04-57, 05-20: while an endpoint closes, adding a subscription to its channel fails with a temporary error.
 #[test]
 fn a_closing_endpoint_is_to_be_tried_again() {
     let mut driver = TestDriver::new();
@@ -104,7 +104,7 @@ fn a_closing_endpoint_is_to_be_tried_again() {
     driver.hear();
     driver.send(add);
     driver.conductor_cycle();
-    // The resource agent resolves the channel, then the conductor searches for its endpoint.
+    // The native resource agent resolves the channel. Then the conductor searches for the endpoint.
     driver.resource_cycle();
     driver.conductor_cycle();
     let heard = driver.hear();
@@ -150,7 +150,7 @@ fn a_send_endpoint_is_opened_anew_as_soon_as_the_sender_has_closed_it() {
     while endpoints(&driver) == 1 && driver.value_of(types::SEND_CHANNEL_STATUS) == 1 {
         driver.step();
         steps += 1;
-        assert!(steps < 60_000, "the publication's linger ends");
+        assert!(steps < 60_000, "the publication does not end after its linger");
     }
     // The last publication and the endpoint are removed in the same step.
     assert_eq!(endpoints(&driver), 0);
@@ -208,7 +208,7 @@ fn a_publication_may_state_the_drivers_send_buffer_length() {
 fn a_subscription_conflicts_only_with_lengths_that_it_or_the_driver_states() {
     let mut driver = TestDriver::new();
     driver.add_subscription(&format!("{CHANNEL}|so-sndbuf=64k"), STREAM);
-    // Neither the channel nor the configuration sets a length of the send buffer.
+    // Neither this channel nor the configuration sets the length of the send buffer, so there is no conflict.
     driver.add_subscription(CHANNEL, STREAM);
     driver.add_subscription(&format!("{CHANNEL}|so-rcvbuf=128k"), STREAM);
     for (option, expected) in [
@@ -231,13 +231,13 @@ fn a_subscription_conflicts_only_with_lengths_that_it_or_the_driver_states() {
     }
     let larger = "aeron:udp?endpoint=localhost:20122|so-rcvbuf=256k";
     driver.add_subscription(larger, STREAM);
-    // The configuration's default of 128 KiB counts as if the channel had set it.
+    // The configuration's default of 128 KiB for the receive buffer counts as if the channel had set it.
     let (_, text) = driver.subscription_error("aeron:udp?endpoint=localhost:20122", STREAM);
     let expected = "so-rcvbuf=131072 does not match existing value of 262144";
     assert!(text.contains(expected), "{text}");
 }
 
-/// 04-183
+/// 04-183: streams of one endpoint must set the same offsets of timestamps.
 #[test]
 fn times_are_written_where_all_of_an_endpoint_want_them() {
     let mut driver = TestDriver::new();
@@ -260,7 +260,7 @@ fn times_are_written_where_all_of_an_endpoint_want_them() {
     }
 }
 
-/// 04-50, 05-37
+/// 04-50, 05-37: subscriptions to the same streams must have the same values of `reliable` and `rejoin`.
 #[test]
 fn subscriptions_of_one_image_want_the_same_of_it() {
     let mut driver = TestDriver::new();
@@ -294,7 +294,7 @@ fn return_to_one(driver: &mut TestDriver) {
     driver.add_subscription(CHANNEL, STREAM);
 }
 
-/// 04-51, 05-21 (window)
+/// 04-51, 05-21: for the receiver window.
 #[test]
 fn a_window_fits_the_receive_buffer() {
     let mut driver = TestDriver::new();
@@ -344,7 +344,7 @@ fn only_multicast_has_a_time_to_live() {
     let multicast: Vec<_> = opened.iter().map(|spec| spec.multicast).collect();
     let (first, second) = (multicast[0].unwrap(), multicast[1].unwrap());
     assert_eq!((first.ttl, second.ttl), (3, 7));
-    assert_eq!(first.group.to_string(), "224.20.30.40", "the control group");
+    assert_eq!(first.group.to_string(), "224.20.30.40", "the socket joins the control address, which is the data address + 1");
     assert_eq!(multicast[2], None);
 }
 
@@ -408,7 +408,7 @@ fn an_unknown_host_is_refused_and_others_need_not_wait_for_it() {
     driver.conductor_cycle();
     assert!(
         publication.limit.get() > limit,
-        "while the name is looked up"
+        "other streams continue while the name is being resolved"
     );
     driver.work();
     let (code, text) = driver.publication_error("aeron:udp?endpoint=nowhere.invalid:1234", STREAM);

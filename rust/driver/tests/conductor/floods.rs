@@ -1,4 +1,4 @@
-//! Tests of floods of SETUP frames: clients still get their share of the driver.
+//! Tests of floods of SETUP frames: the driver still executes the commands of clients.
 
 use std::time::Duration;
 
@@ -45,10 +45,11 @@ fn a_client_that_adds_a_publication_does_not_wait_for_the_images_of_a_flood() {
     assert!(heard.iter().any(|heard| is_ready(heard.event())));
     assert!(
         driver.logs.count() < PORTS.len() * SESSIONS as usize / 2,
-        "the flood is not over"
+        "the flood is over: the test does not show that the command overtook it"
     );
 }
 
+/// A driver creates a burst of 1,024 images, and then 1,000 images per second.
 #[test]
 fn images_are_made_at_a_rate_once_a_burst_of_them_was_made() {
     let mut driver = flooded();
@@ -60,6 +61,7 @@ fn images_are_made_at_a_rate_once_a_burst_of_them_was_made() {
     assert_eq!(driver.logs.count(), PORTS.len() * SESSIONS as usize);
 }
 
+/// Images use at most half of the free counters, so clients can still add counters.
 #[test]
 fn images_leave_half_of_the_counters_to_clients() {
     let mut driver = flooded_with(|context| context.counters_values_buffer_length = 1 << 20);

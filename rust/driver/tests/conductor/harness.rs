@@ -32,7 +32,8 @@ pub const CLIENT: i64 = 1;
 
 /// Timer interval of the driver.
 pub const TICK: Duration = Duration::from_millis(100);
-/// Time that is added to a tick, because the tick happens in the first step after the timer interval.
+/// Step in which [`TestDriver::advance`] advances the time. The driver's timer runs in the first step after its
+/// interval of 90 ms, so a tick takes two steps.
 const STEP: Duration = Duration::from_millis(50);
 const PLENTY: u64 = 1 << 40;
 
@@ -75,7 +76,7 @@ pub struct TestDriver {
     epoch_clock: Arc<CachedEpochClock>,
     now: Duration,
     next_id: i64,
-    /// Clients whose heartbeats are updated as time advances.
+    /// Clients whose heartbeats the test updates as the time advances.
     pub living: Vec<i64>,
     /// All announced images, including those that have ended.
     images: Vec<Image>,
@@ -99,14 +100,14 @@ impl Publication {
             .expect("there is room")
     }
 
-    /// Offers a message; there may be no room for it.
+    /// Offers a message. Ignores back pressure and the end of a term.
     pub fn try_offer(&self, length: usize) {
         let appender = ConcurrentAppender::new(self.log.clone());
         // At the end of a term, padding is appended instead.
         let _ = appender.offer(self.limit.get(), &vec![7; length]);
     }
 
-    /// Offers these bytes. Returns whether the term had room for them.
+    /// Offers these bytes. Returns whether they were appended.
     pub fn offer_bytes(&self, message: &[u8]) -> bool {
         let appender = ConcurrentAppender::new(self.log.clone());
         appender.offer(self.limit.get(), message).is_ok()
@@ -216,7 +217,8 @@ impl TestDriver {
         self.next_id
     }
 
-    /// Consumes ids, like a client that is about to send a command with this one.
+    /// Takes ids from the driver's counter until `correlation_id` is used, as a client that sends a command with this
+    /// id would have done.
     pub fn use_ids_up_to(&mut self, correlation_id: i64) {
         if correlation_id > 0 {
             while self.cnc.to_driver().next_correlation_id() < correlation_id {}
@@ -229,8 +231,8 @@ impl TestDriver {
 
     /// Runs duty cycles without advancing the time, until there is nothing to do.
     pub fn work(&mut self) {
-        // Needs two idle cycles in a row: in the first, the conductor may have sent messages that are not processed
-        // yet.
+        // Two idle cycles in a row are needed: in the first, the conductor may have sent messages that no agent has
+        // processed yet.
         while self.duty_cycle() + self.duty_cycle() > 0 {}
     }
 
@@ -254,7 +256,7 @@ impl TestDriver {
 
     /// Advances the time by a millisecond and runs a duty cycle of each agent.
     ///
-    /// Calls `look` after each of them, to check what clients see.
+    /// Calls `look` after each agent, to check what clients see.
     pub fn step_with(&mut self, mut look: impl FnMut()) {
         self.now += Duration::from_millis(1);
         let (now_ns, now_ms) = (self.now.as_nanos() as i64, self.now_ms());
@@ -284,7 +286,7 @@ impl TestDriver {
         }
     }
 
-    /// Asks the conductor to end the publications, because the driver is about to close.
+    /// Requests the conductor to end the publications, as a driver does before it closes.
     pub fn request_close(&self) {
         self.core.closing.request();
     }
@@ -545,13 +547,13 @@ impl TestDriver {
             .collect()
     }
 
-    /// Returns the memory of a publication's log until the log is removed.
+    /// Returns the memory of a publication's log; `None` after the log was removed.
     pub fn publication_log(&self, publication: &Publication) -> Option<SharedBuffer> {
         self.logs
             .memory(LogId::Publication(publication.registration_id))
     }
 
-    /// Returns the memory of an image's log until the log is removed.
+    /// Returns the memory of an image's log; `None` after the log was removed.
     pub fn image_memory(&self, image: &Image) -> Option<SharedBuffer> {
         self.logs.memory(LogId::Image(image.correlation_id))
     }
@@ -570,7 +572,7 @@ impl TestDriver {
         log.metadata().description()
     }
 
-    /// Returns all images of a subscription so far.
+    /// Returns all images of a subscription that were announced so far.
     pub fn images_of(&mut self, subscription_id: i64) -> Vec<Image> {
         self.hear();
         let mut images = self.images.clone();

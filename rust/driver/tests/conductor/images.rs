@@ -1,4 +1,4 @@
-//! Tests of images: their creation, the control frames to their sources, and their end.
+//! Tests of network images: creation, the control frames to the source, and the end.
 
 use aeron_driver::MAX_IMAGES;
 use aeron_memory::Words;
@@ -93,15 +93,15 @@ fn the_slowest_subscriber_decides_what_the_source_is_told() {
     assert!(source.told(&driver).is_empty());
     second.position.set(8_192);
     driver.work();
-    assert!(source.told(&driver).is_empty(), "a quarter of the window");
+    assert!(source.told(&driver).is_empty(), "a status message is sent only after a quarter of the window");
     second.position.set(9_216);
     driver.work();
     assert_eq!(source.told(&driver), [told(9_216)]);
     driver.advance(3 * TICK);
-    assert_eq!(source.told(&driver), [told(9_216)], "again after 200 ms");
+    assert_eq!(source.told(&driver), [told(9_216)], "the status message is repeated after 200 ms");
 }
 
-/// 04-143, 05-21 (receiver)
+/// 04-143, 05-21: for the receiver window.
 #[test]
 fn the_window_is_what_the_channel_says_but_no_more_than_half_a_term() {
     for (option, window) in [("|rcv-wnd=16k", 16_384), ("|rcv-wnd=64k", WINDOW)] {
@@ -111,7 +111,7 @@ fn the_window_is_what_the_channel_says_but_no_more_than_half_a_term() {
     }
 }
 
-/// 04-146, 04-147, 04-150
+/// 04-146, 04-147, 04-150: missing bytes are requested with a NAK, and noted in the loss report.
 #[test]
 fn what_is_missing_is_asked_for_and_reported() {
     let mut driver = TestDriver::new();
@@ -161,7 +161,7 @@ fn a_stream_is_joined_at_the_very_end_of_the_log_too() {
         assert_eq!(
             told_last,
             told(position),
-            "pages after the end were requested"
+            "the driver waits for pages after the end of the log"
         );
         source.data(&driver, position, 32, 1);
         source.data(&driver, 3 * TERM, 1024, 1);
@@ -250,7 +250,8 @@ fn a_second_subscriber_joins_where_the_slowest_is() {
     assert_eq!(images[0].position.get(), 1024);
 }
 
-/// 04-162, 04-163
+/// 04-162, 04-163: the counters of an image have the first subscriber as owner, and that subscription decides whether
+/// the log is sparse.
 #[test]
 fn the_counters_of_an_image_belong_to_the_first_subscriber_and_its_pages_to_the_oldest() {
     let mut driver = TestDriver::new();
@@ -328,7 +329,7 @@ fn an_image_ends_with_its_stream_once_everything_is_read() {
     assert!(source.told(&driver).is_empty());
 }
 
-/// 04-151 (timing), 02-61
+/// 04-151, 02-61: the timing of the end.
 #[test]
 fn the_source_is_told_for_a_second_that_its_image_ends() {
     let mut driver = TestDriver::new();
@@ -361,7 +362,8 @@ fn a_revoked_stream_ends_at_once() {
     assert!(log.metadata().is_publication_revoked());
 }
 
-/// 04-154, 02-72
+/// 04-154, 02-72: an image without data ends after the image liveness timeout. With `rejoin`, a later SETUP creates a
+/// new image.
 #[test]
 fn a_silent_stream_is_gone_and_may_come_back_if_its_subscribers_say_so() {
     for rejoins in [true, false] {
@@ -426,7 +428,7 @@ fn a_rejected_image_takes_nothing_and_its_source_is_told_why() {
     assert_eq!(names(&heard), ["UnavailableImage"]);
     source.setup(&driver, 1024);
     driver.work();
-    assert_eq!(driver.images_of(subscription).len(), 2, "it may come back");
+    assert_eq!(driver.images_of(subscription).len(), 2, "after the end of a rejected image, a new image of the stream is possible");
 }
 
 /// 04-159
@@ -497,6 +499,7 @@ fn images_get_at_most_half_of_the_free_space() {
     driver.add_publication("aeron:ipc", STREAM);
 }
 
+/// An endpoint has at most 1,024 images. Images that have ended count until the receiver forgets them.
 #[test]
 fn an_endpoint_has_so_many_images_even_when_they_have_ended() {
     let mut driver = TestDriver::new();

@@ -1,4 +1,4 @@
-//! The names, interfaces and sockets of a simulated machine.
+//! Name resolution, interfaces and sockets of a simulated machine.
 
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -63,7 +63,7 @@ fn a_channel_that_says_something_else_cannot_share_a_publication() {
     assert_eq!(again.session_id, publication.session_id);
 }
 
-/// 04-48, 04-49
+/// 04-48, 04-49: `max-resend` and the options of flow control are validated. Unicast ignores flow control.
 #[test]
 fn options_of_what_is_sent_again_and_of_flow_control_are_checked() {
     let mut driver = TestDriver::new();
@@ -155,7 +155,7 @@ fn a_publication_that_ends_is_not_shared_any_more() {
     let command = driver.publication_command(CLIENT, &channel, STREAM, true);
     assert_eq!(driver.ask_error(command).0, ErrorCode::InvalidChannel);
     driver.advance(60 * TICK);
-    assert!(driver.publication_log(&first).is_none(), "it has lingered");
+    assert!(driver.publication_log(&first).is_none(), "the linger timeout has passed");
     driver.add_exclusive_publication(&channel, STREAM);
 }
 
@@ -174,7 +174,7 @@ fn a_session_is_free_again_when_its_publication_has_lingered() {
     }
     assert!(
         driver.publication_log(&first).is_some(),
-        "it goes one tick later"
+        "the log is removed one tick after the session is free"
     );
 }
 
@@ -192,7 +192,7 @@ fn what_was_published_is_still_sent_when_the_publisher_is_gone() {
     let end = publication.log.producer_position();
     assert!(
         driver.value_of(types::SENDER_POSITION) < end,
-        "the window is small"
+        "the receiver window is smaller than the published data"
     );
     assert!(driver.publication_log(&publication).is_some());
     let received = driver.images_of(receiver)[0].clone();
@@ -226,7 +226,7 @@ fn a_closed_publication_lingers_and_leaves_nothing() {
     assert!(driver.publication_log(&publication).is_none());
     assert!(driver.records_of(types::PUBLISHER_LIMIT).is_empty());
     driver.advance(2 * TICK);
-    assert_eq!(driver.object_counters(), 0, "endpoint gone one tick later");
+    assert_eq!(driver.object_counters(), 0, "the endpoint is removed one tick later");
     assert_eq!(driver.system(SystemCounter::BytesMapped), mapped);
 }
 
@@ -244,7 +244,7 @@ fn a_receiver_that_drained_spares_a_unicast_publication_its_linger() {
     driver.advance(5 * TICK);
     assert!(
         driver.publication_log(&publication).is_none(),
-        "although linger is 5 s"
+        "the publication ends before its linger timeout of 5 s"
     );
 }
 
@@ -278,7 +278,7 @@ fn a_spy_reads_what_is_sent_holds_the_limit_back_and_hears_of_the_end() {
     let (spy, _) = driver.add_subscription(SPY, STREAM);
     let publication = driver.add_publication(CHANNEL, STREAM);
     driver.advance(2 * TICK);
-    assert!(!publication.is_connected(), "a spy does not connect");
+    assert!(!publication.is_connected(), "a spy alone does not make the publication connected");
     let (receiver, _) = driver.add_subscription(CHANNEL, STREAM);
     driver.advance(3 * TICK);
     assert!(publication.is_connected());
@@ -397,7 +397,7 @@ fn an_untethered_spy_that_is_too_slow_is_left_behind_and_comes_back() {
         driver.hear();
         driver.advance(7 * TICK);
         assert_eq!(names(&driver.hear()), ["UnavailableImage"]);
-        assert_eq!(publication.limit.get(), WINDOW, "it may still be reading");
+        assert_eq!(publication.limit.get(), WINDOW, "the subscriber may still read during its linger time");
         driver.advance(4 * TICK);
         let sent = driver.value_of(types::SENDER_POSITION);
         assert_eq!(publication.limit.get(), sent + WINDOW);
@@ -443,7 +443,7 @@ fn publishers_never_meet_what_was_written_three_terms_ago() {
     }
 }
 
-/// 04-112, 02-36
+/// 04-112, 02-36: an error frame of a receiver leads to one event for the clients, even if it is repeated.
 #[test]
 fn a_receiver_that_refuses_a_publication_is_quoted_once() {
     let mut driver = TestDriver::new();
@@ -530,7 +530,7 @@ fn a_message_that_is_being_appended_when_the_driver_closes_is_not_padded() {
     assert_eq!(
         driver.system(SystemCounter::UnblockedPublications),
         1,
-        "the claim that was left"
+        "only the abandoned claim is unblocked"
     );
     assert_eq!(
         driver.value_of(types::SENDER_POSITION),

@@ -61,7 +61,7 @@ fn the_first_publication_of_a_client_is_announced_after_the_client() {
     );
 }
 
-/// 01-43 for `pub-pos` and `pub-lmt`
+/// 01-43: for `pub-pos` and `pub-lmt`.
 #[test]
 fn a_publication_has_a_position_and_a_limit_counter() {
     let mut driver = TestDriver::new();
@@ -249,7 +249,7 @@ fn a_response_publication_belongs_to_the_subscription_that_waits_for_it() {
     assert_eq!(driver.images(&heard)[0].subscription_id, waiting);
 }
 
-/// 05-5 for labels
+/// 05-5: for labels.
 #[test]
 fn strange_characters_of_a_channel_survive_in_labels() {
     let mut driver = TestDriver::new();
@@ -358,7 +358,7 @@ fn a_publication_is_connected_while_it_has_subscribers() {
     assert!(!publication.is_connected());
 }
 
-/// 04-76, 01-77 for the limit
+/// 04-76, 01-77: for the limit.
 #[test]
 fn the_limit_is_a_window_ahead_of_the_slowest_subscriber_and_moves_in_steps() {
     let mut driver = TestDriver::new();

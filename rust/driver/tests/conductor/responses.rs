@@ -9,7 +9,7 @@ const REQUESTS: &str = "aeron:udp?endpoint=localhost:20170";
 const RESPONSES: &str = "aeron:udp?control-mode=response|control=localhost:20171";
 const RESPONSE_STREAM: i32 = STREAM + 1;
 
-/// A requester with its subscription for responses, and the image of its stream at the responder.
+/// A subscription for responses, the publication of requests, and the image of the requests at the responder.
 struct Exchange {
     driver: TestDriver,
     responses: i64,
@@ -61,7 +61,7 @@ fn responses_come_to_the_one_who_asked() {
     let images = driver.images_of(responses);
     assert_eq!(images.len(), 1);
     assert_eq!(images[0].session_id, answers.session_id);
-    // This response stream has a different session, so it is not for this subscription.
+    // This second response stream has another session, so the subscription does not receive it.
     let others =
         driver.add_exclusive_publication(&response_channel(image.correlation_id), RESPONSE_STREAM);
     driver.advance(10 * TICK);
@@ -105,7 +105,8 @@ fn an_answer_belongs_to_an_image_that_wants_one() {
     driver.add_publication(&response_channel(image.correlation_id), RESPONSE_STREAM);
 }
 
-/// 04-170
+/// 04-170: a publication with `response-correlation-id=prototype` only reserves the port: its terms are short and it
+/// sends nothing.
 #[test]
 fn a_prototype_holds_the_port_and_nothing_else() {
     let mut driver = TestDriver::with(|context| context.term_buffer_length = 1 << 20);

@@ -1,5 +1,5 @@
-//! Tests of logs whose creation takes long, because the whole of a long log is allocated. They delay only the command
-//! that needs them.
+//! Tests of logs whose creation takes long, because all pages of a long log are allocated. Such a log delays only the
+//! command that needs it.
 
 use aeron_protocol::command::{ClientClose, Command};
 use aeron_protocol::event::Event;
@@ -56,6 +56,7 @@ fn a_log_that_takes_long_does_not_hold_up_other_commands() {
     }
 }
 
+/// If two commands add the same publication while its log is created, both get the publication of the first command.
 #[test]
 fn commands_that_wait_for_logs_of_the_same_publication_share_the_first_of_them() {
     for channel in LONG_LOGS {

@@ -1,4 +1,4 @@
-//! Tests of names whose lookup takes long. They delay only the command that needs them.
+//! Tests of names whose lookup takes long. Such a lookup delays only the command that needs it.
 
 use aeron_protocol::command::{AddPublication, ClientClose, Command, RemovePublication};
 use aeron_protocol::event::Event;
@@ -7,7 +7,7 @@ use crate::harness::{CLIENT, Heard, STREAM, TICK, TestDriver, names};
 
 const CHANNEL: &str = "aeron:udp?endpoint=far.example:20170";
 
-/// Returns a driver that is adding a publication to an unresolved name, and the command's correlation id.
+/// Returns a driver that waits for a name lookup to add a publication, and the command's correlation id.
 fn driver_that_waits() -> (TestDriver, i64) {
     let mut driver = TestDriver::new();
     driver.names.set_slow("far.example");
@@ -85,6 +85,7 @@ fn nothing_is_made_for_a_client_that_closed_meanwhile() {
     assert!(driver.network.opened().is_empty());
 }
 
+/// A publication can be removed while its name is being resolved; then it is not created.
 #[test]
 fn what_is_removed_before_it_was_added_is_not_made() {
     let (mut driver, registration_id) = driver_that_waits();

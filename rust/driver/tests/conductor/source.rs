@@ -12,7 +12,7 @@ use crate::harness::{STREAM, TERM, TestDriver};
 pub const SESSION: i32 = 77;
 const INITIAL_TERM: i32 = 5;
 
-/// A stream that begins in term 5.
+/// The sender of a stream that begins in term 5.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub address: SocketAddr,
@@ -21,7 +21,7 @@ pub struct Source {
     pub setup: Setup,
 }
 
-/// Content of a status message, with its position.
+/// Content of a status message. The consumed position is computed from its term id and offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
     pub position: i64,
@@ -51,7 +51,7 @@ impl Source {
         }
     }
 
-    /// Changes the session and the source address.
+    /// Changes the session.
     pub fn with_session(mut self, session_id: i32) -> Self {
         self.session_id = session_id;
         self.setup.session_id = session_id;
@@ -78,7 +78,7 @@ impl Source {
         self.deliver(driver, &datagram);
     }
 
-    /// Sends a heartbeat at this position; `flags` may say that the stream ends there.
+    /// Sends a heartbeat at this position. With the flag END_OF_STREAM, the stream ends at this position.
     pub fn heartbeat(&self, driver: &TestDriver, position: i64, flags: u8) {
         let mut datagram = [0; DataHeader::LENGTH];
         self.header(position, 0, flags).encode(&mut datagram);
@@ -105,14 +105,14 @@ impl Source {
             .deliver(self.address, self.to, datagram);
     }
 
-    /// Returns all frames that came back since the last call.
+    /// Returns all frames that the driver sent to the source since the last call.
     pub fn heard(&self, driver: &TestDriver) -> Vec<Vec<u8>> {
         let mut sent = driver.network.memory.take_sent();
         sent.retain(|sent| sent.to == self.address);
         sent.into_iter().map(|sent| sent.bytes).collect()
     }
 
-    /// Returns the status messages that came back since the last call, except requests for a SETUP.
+    /// Returns the status messages that the driver sent to the source since the last call, except requests for a SETUP.
     pub fn told(&self, driver: &TestDriver) -> Vec<Told> {
         let told = |message: StatusMessage<'_>| Told {
             position: i64::from(message.consumption_term_id - INITIAL_TERM) * TERM

@@ -14,7 +14,7 @@ use crate::source::Source;
 const CHANNEL: &str = "aeron:udp?endpoint=localhost:20121";
 const LOG_LENGTH: u64 = 3 * TERM as u64 + 4096;
 
-/// 04-58, 03-57 for IPC
+/// 04-58, 03-57: for IPC.
 #[test]
 fn a_log_that_does_not_fit_is_refused() {
     let mut driver = TestDriver::new();
@@ -130,7 +130,7 @@ fn on_a_full_file_system_an_image_takes_what_it_has_pages_for_and_goes_on_when_t
     assert_eq!(driver.value_of(types::RECEIVER_POSITION), position);
     assert_eq!(driver.system(SystemCounter::FlowControlOverRuns), 0);
     assert_eq!(driver.errors().len(), 1, "{:?}", driver.errors());
-    // Data after the window is dropped before it touches a page that is not allocated.
+    // Data after the window is dropped. So it is not written to a page that is not allocated.
     source.data(&driver, position + 4096, 1024, 1);
     driver.work();
     assert_eq!(driver.system(SystemCounter::FlowControlOverRuns), 1);
@@ -195,7 +195,7 @@ fn on_a_full_file_system_publishers_wait_and_go_on_when_there_is_space() {
     driver.advance(Duration::from_secs(5));
     assert!(
         (WINDOW..TERM).contains(&publication.limit.get()),
-        "nothing beyond the pages that exist"
+        "the limit stays within the allocated pages"
     );
     assert_eq!(driver.errors().len(), 1, "{:?}", driver.errors());
     assert!(
@@ -220,6 +220,7 @@ const ROUTES: [(&str, &str); 3] = [
     ),
 ];
 
+/// When a publication becomes connected, its limit is already a whole window ahead.
 #[test]
 fn a_publisher_that_is_told_of_a_subscriber_has_the_whole_window() {
     for (channel, subscribed) in ROUTES {
@@ -237,7 +238,7 @@ fn a_publisher_that_is_told_of_a_subscriber_has_the_whole_window() {
                     assert!(has_room || !publication.is_connected(), "{channel}");
                 });
                 steps += 1;
-                assert!(steps < 1_000, "{channel}: nobody was told");
+                assert!(steps < 1_000, "{channel}: the publication is not connected");
             }
             publication.offer(1_000);
             driver.advance(TICK);
@@ -252,6 +253,7 @@ fn a_publisher_that_is_told_of_a_subscriber_has_the_whole_window() {
     }
 }
 
+/// A publisher that appends before it is connected becomes connected all the same.
 #[test]
 fn a_publisher_that_does_not_wait_is_connected_after_the_first_window_too() {
     const MIB: i64 = 1024 * 1024;
@@ -281,6 +283,7 @@ fn a_publisher_that_does_not_wait_is_connected_after_the_first_window_too() {
     }
 }
 
+/// The driver announces an image only after the publication is connected.
 #[test]
 fn a_client_that_is_told_of_an_image_finds_the_publication_connected() {
     for (channel, subscribed) in [ROUTES[0], ROUTES[2]] {
