@@ -73,7 +73,7 @@ fn every_variable_changes_the_setting_that_it_names_and_the_print_shows_it() {
     }
 }
 
-/// 05-47: the names are derived by a rule, with one exception.
+/// 05-47: the names of properties are derived from those of the variables by a rule, with one exception.
 #[test]
 fn properties_name_variables() {
     let (context, _) = context(&[
@@ -215,7 +215,7 @@ fn values_beyond_limits_are_clamped_and_others_keep_the_default() {
     );
 }
 
-/// 05-50: the C driver reads these four settings this way, and no others.
+/// 05-50: the C driver ignores text after the digits in these four settings, and in no others.
 #[test]
 fn what_follows_the_digits_of_some_numbers_is_ignored() {
     let (read, warnings) = context(&[
@@ -239,7 +239,7 @@ fn what_follows_the_digits_of_some_numbers_is_ignored() {
     );
 }
 
-/// 05-47: scripts may search the output for these names.
+/// 05-47: scripts may search the printed configuration for these names.
 #[test]
 fn the_print_has_the_names_of_the_c_driver() {
     let text = Context::default().to_print();

@@ -348,6 +348,7 @@ fn the_window_grows_to_its_usual_length_while_subscribers_do_not_read() {
     assert_eq!(limits.last(), Some(&(32 * MIB as i64)), "{limits:?}");
 }
 
+/// While there is no space for the first window, the publication is connected and its limit is 0.
 #[test]
 fn without_memory_for_the_first_window_publishers_see_back_pressure_and_not_that_nobody_is_there() {
     for (channel, subscribed) in [ROUTES[0], ROUTES[2]] {
@@ -377,7 +378,7 @@ fn a_log_that_is_not_sparse_is_allocated_whole() {
     assert_eq!(names(&driver.hear()), [""; 0]);
 }
 
-/// 04-185, 04-186, 01-47
+/// 04-185, 04-186, 01-47: bytes are counted when a log is mapped, and subtracted when it is deleted.
 #[test]
 fn what_is_mapped_is_counted_and_given_back() {
     let mut driver = TestDriver::new();

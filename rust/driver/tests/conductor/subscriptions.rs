@@ -17,7 +17,7 @@ fn subscribe<'a>(driver: &mut TestDriver, channel: &'a str) -> Command<'a> {
     })
 }
 
-/// 03-29, 01-43 for `sub-pos`
+/// 03-29, 01-43: for `sub-pos`.
 #[test]
 fn a_subscription_is_ready_before_its_images() {
     let mut driver = TestDriver::new();
@@ -77,7 +77,7 @@ fn a_subscription_is_ready_before_its_images() {
     }
 }
 
-/// 03 section 4.4, rule 4
+/// `docs/spec/03-control-protocol-and-client.md`, section 4.4, rule 4.
 #[test]
 fn a_publication_is_ready_before_its_images() {
     let mut driver = TestDriver::new();
@@ -105,7 +105,7 @@ fn a_subscription_with_a_session_id_gets_that_session_only() {
     );
 }
 
-/// 03-34, 04-36
+/// 03-34, 04-36: no event about the images is sent, and any client can remove the subscription.
 #[test]
 fn removing_a_subscription_is_silent_about_its_images() {
     let mut driver = TestDriver::new();
@@ -132,7 +132,7 @@ fn removing_a_subscription_is_silent_about_its_images() {
     );
 }
 
-/// 03-56 for subscriptions
+/// 03-56: for subscriptions.
 #[test]
 fn a_parameter_that_cannot_be_read_is_refused() {
     let mut driver = TestDriver::new();

@@ -1,4 +1,5 @@
-//! Replays commands that were recorded with a real C driver. The responses must be the same, in the same order.
+//! Replays commands that were captured from a real C driver. This driver must send the same responses in the same
+//! order.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,7 +20,7 @@ const DIFFERENT: [&str; 3] = [
     "c-driver-errors/reject_image_reason_3_bytes_unpadded",
 ];
 
-/// Returns the recorded messages of one source, in order.
+/// Returns the captured messages of one source, in order.
 fn recorded(source: &str) -> Vec<Value> {
     let all: Vec<Value> = serde_json::from_str(VECTORS).unwrap();
     all.into_iter()
@@ -41,8 +42,8 @@ fn body(entry: &Value) -> Vec<u8> {
 
 /// The parts of an event that must be the same in both drivers.
 ///
-/// Session ids are those of the recording. Counter ids are ignored if they depend on the speed of the recording. Texts
-/// may differ.
+/// Session ids are replaced by those that were captured. Counter ids are ignored if they depend on the time between the
+/// captured commands. Texts may differ.
 struct Comparison {
     sessions: HashMap<i32, i32>,
     with_counter_ids: bool,
@@ -53,7 +54,7 @@ impl Comparison {
         assert_eq!(
             *self.sessions.entry(ours).or_insert(theirs),
             theirs,
-            "sessions get mixed up"
+            "one of our session ids stands for two captured session ids"
         );
         theirs
     }
@@ -162,14 +163,14 @@ fn replay(source: &str, configure: impl FnOnce(&mut Context)) -> TestDriver {
             continue;
         }
         commands += 1;
-        // Ids are reused after a timeout, so they depend on the speed of the recording.
+        // A counter id is reused some time after its release. The ids after a removal thus depend on the time between the captured commands.
         comparison.with_counter_ids &= source == "c-driver-lifecycle" || !name.contains("/remove_");
         // The C driver creates an endpoint before it refuses the window.
         comparison.with_counter_ids &= !name.ends_with("_window_larger_than_rcvbuf");
         driver.hear();
         driver.use_ids_up_to(entry["decoded"]["correlation_id"].as_i64().unwrap_or(-1));
         driver.send_raw(entry["msg_type_id"].as_i64().unwrap() as i32, &body(entry));
-        // Senders get the rejection only with the next status message.
+        // The sender learns of the rejection only from the next status message.
         driver.advance(if name.ends_with("/reject_image_udp") {
             3 * TICK
         } else {

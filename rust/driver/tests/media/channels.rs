@@ -1,4 +1,4 @@
-//! Tests of channels: the roles of addresses, ports, multicast, canonical forms, tags.
+//! Tests of the resolution of UDP channels: addresses, ports, multicast, canonical forms and tags.
 
 use aeron_driver::media::{ChannelRole, UdpChannel};
 use aeron_protocol::ErrorCode::{GenericError, InvalidChannel, UnknownHost};
@@ -7,7 +7,7 @@ use super::machine::{
     address, assert_refused, loopback, publication, resolve, resolver, subscription,
 };
 
-/// Returns a channel that must be valid for a subscription.
+/// Resolves a channel for a subscription. Panics if it is invalid.
 fn channel(text: &str) -> UdpChannel {
     subscription(text).unwrap()
 }
@@ -92,7 +92,7 @@ fn an_unknown_host_has_its_own_code_and_is_named_with_its_parameter() {
     );
 }
 
-/// 05-10, 04-39, 04-41
+/// 05-10, 04-39, 04-41: a publication may name port 0 only if other addresses or its destinations say where to send.
 #[test]
 fn port_zero_is_for_subscriptions_and_those_who_learn_their_destinations() {
     let words = "endpoint has port=0 for publication: channel=aeron:udp?endpoint=localhost:0";

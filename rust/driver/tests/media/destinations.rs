@@ -1,4 +1,4 @@
-//! Tests of the keys that channels of destinations may have.
+//! Tests of the parameters that are allowed in the channels of destinations.
 
 use aeron_driver::media::ChannelRole;
 use aeron_driver::media::destination::send_destination_endpoint;
@@ -6,6 +6,7 @@ use aeron_protocol::ErrorCode::InvalidChannel;
 
 use super::machine::{assert_refused, resolve};
 
+/// All parameters other than `endpoint` are ignored in the channel of a send destination.
 #[test]
 fn nothing_but_the_endpoint_of_a_send_destination_is_looked_at() {
     for ignored in [
@@ -20,6 +21,7 @@ fn nothing_but_the_endpoint_of_a_send_destination_is_looked_at() {
     }
 }
 
+/// The channel of a receive destination must not contain a parameter that belongs to the subscription.
 #[test]
 fn receive_destinations_must_not_say_what_their_subscription_says() {
     for key in [

@@ -1,4 +1,4 @@
-//! Tests with recorded datagrams that were sent to the name resolvers of real drivers.
+//! Tests of the name resolver with malformed datagrams, for which the reactions of real drivers were captured.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,7 +20,7 @@ use super::machine::FewNames;
 
 const MALFORMED: &str = include_str!("../../../protocol/tests/vectors/malformed.json");
 
-/// A socket that receives prepared datagrams from `127.0.0.1:24440` and discards what is sent.
+/// A socket that receives prepared datagrams from `127.0.0.1:24440` and discards sent datagrams.
 struct Filled(VecDeque<Vec<u8>>);
 
 impl Socket for Filled {
@@ -69,7 +69,7 @@ impl Socket for Filled {
     }
 }
 
-/// The reaction of a driver named `alpha` to a datagram.
+/// The counters and logged errors of a driver named `alpha` after it has received a datagram.
 struct Outcome {
     invalid_packets: i64,
     errors: Vec<String>,
@@ -138,7 +138,7 @@ fn from_hex(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Returns the number of records that the real driver added.
+/// Returns by how much a counter of the real driver's resolver grew.
 fn added(observed: &Value, counter: &str) -> i64 {
     let counts = &observed["resolver_counters"][counter];
     match (counts[0].as_i64(), counts[1].as_i64()) {

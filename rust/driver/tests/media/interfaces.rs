@@ -1,4 +1,4 @@
-//! Tests of the selection of an interface by the channel's `interface`.
+//! Tests of the selection of a network interface by the channel's parameter `interface`.
 
 use aeron_driver::DriverError;
 use aeron_driver::media::interfaces::{
@@ -29,7 +29,7 @@ fn machine() -> Vec<InterfaceAddress> {
     addresses
 }
 
-/// Returns the interface and local port of a unicast channel with this `interface`.
+/// Returns the interface and the local port of a unicast channel with this parameter `interface`.
 fn pick(interface: &str) -> Result<(Interface, u16), DriverError> {
     let channel = format!("aeron:udp?endpoint=localhost:1|interface={interface}");
     resolver(machine())

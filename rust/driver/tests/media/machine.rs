@@ -10,7 +10,7 @@ use aeron_driver::media::{ChannelResolver, ChannelRole, UdpChannel};
 use aeron_driver::names::NameResolver;
 use aeron_protocol::ErrorCode;
 
-/// Resolves `localhost` and addresses.
+/// Resolves `localhost`, a few invented names, and addresses.
 pub struct FewNames;
 
 pub struct Fixed(pub Vec<InterfaceAddress>);
@@ -70,7 +70,7 @@ pub fn resolver(interfaces: Vec<InterfaceAddress>) -> ChannelResolver {
     ChannelResolver::new(Box::new(FewNames), Box::new(Fixed(interfaces)))
 }
 
-/// Resolves a channel on a machine that has only a loopback interface.
+/// Resolves a channel on a machine with only a loopback interface.
 pub fn resolve(channel: &str, role: ChannelRole) -> Result<UdpChannel, DriverError> {
     resolver(loopback()).resolve(channel.as_bytes(), role)
 }

@@ -96,7 +96,7 @@ fn the_system_knows_its_own_name_and_addresses() {
     );
 }
 
-/// A resolver whose calls take as long as the test says.
+/// A resolver whose calls advance the clock by a number of nanoseconds.
 struct Slow(Arc<CachedNanoClock>, i64);
 
 impl NameResolver for Slow {
@@ -121,7 +121,7 @@ fn the_longest_call_is_kept_and_those_over_the_threshold_are_counted() {
     }
 }
 
-/// A resolver that blocks its callers until the test sets a result. Clones share the state.
+/// A resolver that blocks its callers until the test calls `open`. Clones share the state.
 #[derive(Clone, Default)]
 struct Blocking(Arc<(Mutex<Door>, Condvar)>);
 
@@ -174,6 +174,7 @@ fn ask_until_known<T>(
     }
 }
 
+/// A lookup that is still running returns a temporary error at once. A later call returns its result.
 #[test]
 fn who_asks_for_a_name_that_takes_long_is_told_so_at_once_and_the_answer_later() {
     let blocking = Blocking::default();
@@ -194,11 +195,12 @@ fn who_asks_for_a_name_that_takes_long_is_told_so_at_once_and_the_answer_later()
         ask_until_known(&mut names, find).unwrap().to_string(),
         "fd00::9"
     );
-    // IPv6 is looked up after IPv4 has failed, and no lookup is repeated.
+    // The resolver asks for IPv6 after IPv4 has failed, and repeats neither lookup.
     let asked = |family| ("slow".to_owned(), family);
     assert_eq!(blocking.lookups(), [asked(Family::V4), asked(Family::V6)]);
 }
 
+/// A result is discarded after two duty cycles in which no caller has asked for it.
 #[test]
 fn an_answer_that_nobody_asks_for_any_more_is_forgotten() {
     let blocking = Blocking::default();

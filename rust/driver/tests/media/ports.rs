@@ -1,4 +1,4 @@
-//! Tests of port ranges.
+//! Tests of the port manager, which leases ports from a configured range.
 
 use std::net::SocketAddr;
 
@@ -37,6 +37,7 @@ fn a_freed_port_waits_for_its_turn() {
     assert_eq!([0; 3].map(|any| lease(&mut ports, any)), [501, 502, 500]);
 }
 
+/// A port that channels name explicitly is not given to others until the last of these channels has released it.
 #[test]
 fn ports_that_channels_name_are_skipped_until_the_last_one_is_gone() {
     let mut ports = PortManager::new(Some(500..=501));

@@ -1,4 +1,4 @@
-//! Tests with recorded channels, as real drivers resolved them.
+//! Tests with channels for which the results of real drivers were captured.
 
 use aeron_driver::DriverError;
 use aeron_driver::media::destination::send_destination_endpoint;
@@ -43,7 +43,7 @@ fn resolved(case: &Value) -> Option<Result<UdpChannel, DriverError>> {
     let channel = text(case, "uri");
     let (prefix, role) = match text(case, "op") {
         "parse" if case["as_destination"] == true => ("", ChannelRole::ReceiveDestination),
-        // The case only parses the channel. As the channel of a spy, the driver also only parses it.
+        // The case only parses the channel. The driver does the same with the channel of a spy.
         "parse" => ("aeron-spy:", ChannelRole::Spy),
         "pub" | "xpub" => ("", ChannelRole::Publication),
         "pub-dest" => return None,

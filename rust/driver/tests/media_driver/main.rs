@@ -1,4 +1,4 @@
-//! Tests of drivers with real files and threads.
+//! Tests of complete media drivers, with real files, sockets and threads.
 
 mod network_turns;
 mod rig;
@@ -38,7 +38,7 @@ fn system(cnc: &CncFile, counter: SystemCounter) -> i64 {
     cnc.counters().value(counter.id()).unwrap()
 }
 
-/// The modes in which the driver has its own threads.
+/// The threading modes in which the driver starts threads.
 const THREADED: [ThreadingMode; 3] = [
     ThreadingMode::Dedicated,
     ThreadingMode::SharedNetwork,
@@ -155,7 +155,7 @@ fn a_fresh_driver_makes_its_files() {
     );
     let cnc_file = fs::metadata(place.dir().join("cnc.dat")).unwrap();
     assert_eq!(cnc_file.len(), 48_238_592);
-    assert!(cnc_file.blocks() * 512 >= cnc_file.len(), "allocated");
+    assert!(cnc_file.blocks() * 512 >= cnc_file.len(), "the file system has allocated all blocks of the file");
     let loss_report = fs::metadata(place.dir().join("loss-report.dat")).unwrap();
     assert_eq!(
         (loss_report.len(), loss_report.blocks() * 512),
@@ -238,7 +238,8 @@ fn a_second_driver_is_refused_and_the_first_goes_on() {
     });
 }
 
-/// 01-7: a client whose counter disappears while the driver seems active believes that the driver has timed it out.
+/// 01-7: a client whose heartbeat counter disappears while the driver seems active concludes that the driver has timed
+/// it out.
 #[test]
 fn counters_are_freed_once_the_heartbeat_says_that_the_driver_has_ended() {
     let place = Place::new();
@@ -286,7 +287,7 @@ fn after_an_orderly_end_another_driver_starts_at_once() {
     assert_eq!(client.cnc.to_driver().next_correlation_id(), 1);
 }
 
-/// 04-14, 01-6, 05-52. Differs from 04-12: the start need not wait, because the lock of the dead driver is free.
+/// 04-14, 01-6, 05-52. This differs from 04-12: the start does not wait, because the lock of the dead driver is free.
 #[test]
 fn a_killed_drivers_directory_is_taken_over_at_once_and_its_errors_are_saved() {
     let place = Place::new();
@@ -335,9 +336,9 @@ fn a_killed_drivers_directory_is_taken_over_at_once_and_its_errors_are_saved() {
     );
 }
 
-/// Creates a directory as a driver of another implementation leaves it.
+/// Creates a directory like that of a driver of another implementation, without our lock file.
 ///
-/// Its process has this id and has just written its heartbeat.
+/// That driver has the process id `pid` and has just written its heartbeat.
 fn leave_foreign_driver(place: &Place, pid: i64) -> CncFile {
     for name in ["publications", "images"] {
         fs::create_dir_all(place.dir().join(name)).unwrap();
@@ -355,7 +356,7 @@ fn leave_foreign_driver(place: &Place, pid: i64) -> CncFile {
     cnc
 }
 
-/// Larger than any process id on Linux.
+/// No process has this id, because it is larger than any process id on Linux.
 const NO_PROCESS: i64 = i32::MAX as i64;
 
 /// 04-11, 04-12
@@ -372,7 +373,7 @@ fn a_driver_without_our_lock_counts_as_alive_while_its_process_is_and_its_heartb
         matches!(refused, StartError::ActiveDriver(_)),
         "{refused:?}"
     );
-    assert_eq!(place.names().len(), 3, "nothing was written");
+    assert_eq!(place.names().len(), 3, "a refused driver adds no files");
     cnc.to_driver()
         .set_consumer_heartbeat_ms(SystemEpochClock.time_ms() - 501);
     drop(MediaDriver::launch(context).unwrap());
@@ -385,7 +386,7 @@ fn a_driver_without_our_lock_is_dead_if_its_process_is_gone_and_its_heartbeat_st
     drop(place.launch());
 }
 
-/// The process of that driver may be in another pid namespace.
+/// Its process may be in another pid namespace, where this test cannot see it.
 #[test]
 fn a_driver_whose_heartbeat_advances_is_alive_whatever_its_pid_and_is_never_deleted() {
     for dir_delete_on_start in [false, true] {
@@ -415,7 +416,7 @@ fn a_driver_whose_heartbeat_advances_is_alive_whatever_its_pid_and_is_never_dele
     }
 }
 
-/// Differs from 01-5 and 04-15, where a driver deletes all files in its directory.
+/// This differs from 01-5 and 04-15, where a driver deletes all files in its directory.
 #[test]
 fn a_directory_with_anything_that_drivers_do_not_make_is_refused_and_left_as_it_is() {
     let places: [(&str, &[u8]); 6] = [
@@ -486,6 +487,7 @@ fn symbolic_links_are_refused_and_not_followed() {
     assert!(refused.to_string().contains("symbolic link"), "{refused}");
 }
 
+/// A driver deletes only its own files when it ends.
 #[test]
 fn what_others_put_into_a_drivers_directory_survives_its_removal() {
     let place = Place::new();
@@ -534,6 +536,7 @@ fn a_file_named_like_a_cnc_file_that_is_none_is_refused_even_if_the_directory_sh
     }
 }
 
+/// The CnC file is complete but not yet published, and its driver is dead.
 #[test]
 fn a_cnc_file_of_a_driver_that_failed_while_it_started_is_taken_over() {
     let place = Place::new();
@@ -550,7 +553,7 @@ fn a_cnc_file_of_a_driver_that_failed_while_it_started_is_taken_over() {
         ..place.context(ThreadingMode::Shared)
     };
     drop(MediaDriver::launch(context).unwrap());
-    // A driver of this implementation may have stopped even earlier, with only its lock file in the directory.
+    // A driver of this implementation that stops even earlier leaves an empty CnC file and its lock file.
     fs::write(&path, b"").unwrap();
     drop(place.launch());
 }
@@ -586,7 +589,7 @@ fn a_damaged_cnc_file_is_refused_and_stays_unless_it_shall_go() {
     }
 }
 
-/// Differs from 01-5 and 04-15: the directory of an active driver is not deleted.
+/// This differs from 01-5 and 04-15: the directory of an active driver is not deleted.
 #[test]
 fn the_directory_can_be_deleted_at_both_ends_but_not_under_a_live_driver() {
     let place = Place::new();
@@ -610,7 +613,7 @@ fn the_directory_can_be_deleted_at_both_ends_but_not_under_a_live_driver() {
     assert!(!place.dir().exists());
 }
 
-/// Aeron's own driver takes a directory like this with `AERON_DIR_DELETE_ON_START`.
+/// The C driver replaces the directory of an active driver in this way if `AERON_DIR_DELETE_ON_START` is set.
 #[test]
 fn a_directory_that_another_driver_took_by_force_is_left_to_it() {
     let place = Place::new();
@@ -637,6 +640,7 @@ fn leave_embedded(place: &Place, name: &str, is_dir_private: bool) -> PathBuf {
     dir
 }
 
+/// A directory without content that identifies a private driver is reported as left over, but not removed.
 #[test]
 fn a_directory_that_a_driver_left_before_its_marker_is_reported_and_stays() {
     let place = Place::new();
@@ -753,7 +757,7 @@ fn pathdiff(path: &Path) -> PathBuf {
     up.join(path.strip_prefix("/").unwrap())
 }
 
-/// 01-8 for logs.
+/// 01-8: for logs. Only the part that publishers may write occupies space, unless the log is not sparse.
 #[test]
 fn a_log_occupies_what_publishers_may_write() {
     let place = Place::new();
@@ -781,7 +785,7 @@ fn a_log_occupies_what_publishers_may_write() {
     assert_eq!(
         occupied(100),
         8192,
-        "the metadata and the first frame's page"
+        "one page of metadata and the page of the first frame"
     );
     assert_eq!(occupied(101), 200_704);
     assert_eq!(
@@ -795,7 +799,7 @@ fn a_log_occupies_what_publishers_may_write() {
     );
 }
 
-/// A small temporary file system. Creating it may not be permitted.
+/// A small temporary file system. The operating system may not permit the test to create it.
 struct SmallFileSystem(TempDir);
 
 impl SmallFileSystem {
@@ -821,7 +825,8 @@ impl Drop for SmallFileSystem {
     }
 }
 
-/// No process may store to a page that the file system cannot provide: neither the publisher nor the driver is killed.
+/// A process that writes to a mapped page without space in the file system is killed. This must happen neither to a
+/// publisher nor to the driver.
 #[test]
 fn on_a_full_file_system_publishers_wait_and_nobody_dies() {
     let Some(file_system) = SmallFileSystem::mount("60m") else {
@@ -862,7 +867,7 @@ fn on_a_full_file_system_publishers_wait_and_nobody_dies() {
     );
     let counter = |id| client.cnc.counters().counter(id).unwrap();
     let (limit, position) = (counter(limit_id), counter(position_id));
-    await_true("the first term", || limit.get() == 1 << 19);
+    await_true("a limit of half a term", || limit.get() == 1 << 19);
     let filler = place.0.path().join("filler");
     let full = fs::write(&filler, vec![1; 64 << 20]).unwrap_err();
     assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);

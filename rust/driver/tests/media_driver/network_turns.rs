@@ -1,4 +1,4 @@
-//! Tests of turns: threads other than the driver's run its sender and receiver.
+//! Tests of turns, with which threads other than the driver's run its sender and receiver.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use aeron_driver::{Context, MediaDriver, ThreadingMode};
 use crate::rig::{Place, exchange_datagrams};
 
 fn turns_of(driver: &MediaDriver) -> AgentTurns {
-    driver.network_turns().expect("one thread has both").clone()
+    driver.network_turns().expect("sender and receiver share a thread").clone()
 }
 
 #[test]

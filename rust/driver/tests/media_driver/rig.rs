@@ -1,4 +1,4 @@
-//! A directory, a client that is written by hand, and exchanges of messages through a driver.
+//! A directory for a driver, a client without the client library, and exchanges of messages through a driver.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ impl Place {
         names
     }
 
-    /// Returns the files beside the directory.
+    /// Returns the other files in the parent directory.
     pub fn siblings(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.0.path())
             .unwrap()
@@ -74,7 +74,7 @@ impl Place {
     }
 }
 
-/// A client that is written by hand, without the client library.
+/// A client that uses the CnC file directly, without the client library.
 pub struct Client {
     pub cnc: CncFile,
     pub events: BroadcastReceiver<SharedBuffer>,
@@ -96,7 +96,7 @@ impl Client {
             .unwrap();
     }
 
-    /// Waits for the first event for which `pick` returns a value. Runs `turn` in between.
+    /// Waits for the first event for which `pick` returns a value. Calls `turn` while it waits.
     pub fn await_event<T>(
         &mut self,
         mut turn: impl FnMut(),
@@ -135,7 +135,8 @@ pub fn await_true(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Publishes and consumes over IPC up to the limit, whatever runs the driver's agents.
+/// Publishes and consumes messages over IPC. While it waits, it calls `turn`, which runs the driver's agents if they
+/// have no threads.
 pub fn exchange_messages(place: &Place, mut turn: impl FnMut()) {
     let mut client = Client::connect(place);
     client.send(publication(100));
@@ -186,8 +187,8 @@ pub fn exchange_messages(place: &Place, mut turn: impl FnMut()) {
     });
 }
 
-/// Sends from a publication to a socket of this test and receives from another socket, whatever runs the driver's
-/// agents.
+/// Publishes messages over UDP to a subscription of the same driver. While it waits, it calls `turn`, which runs the
+/// driver's agents if they have no threads.
 pub fn exchange_datagrams(place: &Place, mut turn: impl FnMut()) {
     let mut client = Client::connect(place);
     let (client_id, stream_id) = (1, 1001);

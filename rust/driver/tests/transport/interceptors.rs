@@ -1,4 +1,5 @@
-//! Tests of deliberate loss, configured as by other projects' test suites.
+//! Tests of interceptors that lose datagrams deliberately. They are configured by the variables that other projects'
+//! test suites set.
 
 use aeron_driver::config::{Context, Sources};
 use aeron_driver::media::interceptors::intercept;
@@ -18,7 +19,7 @@ const LOSS: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS";
 const FIXED_LOSS: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS";
 const MULTI_GAP_LOSS: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS";
 
-/// Returns a context with incoming interceptors, with the variables that a test suite sets.
+/// Returns a context with these incoming interceptors. `arguments` are variables and their values.
 fn context(names: &str, arguments: &[(&str, &str)]) -> Context {
     let mut sources = Sources::default();
     let mut define = |name: &str, value: &str| sources.define(&format!("{name}={value}")).unwrap();
@@ -32,7 +33,7 @@ fn context(names: &str, arguments: &[(&str, &str)]) -> Context {
     context
 }
 
-/// A sender and a receiver whose network has interceptors.
+/// The sockets of a sender and of a receiver, both with interceptors.
 struct Pair {
     from: Box<dyn Socket>,
     to: Box<dyn Socket>,
@@ -56,7 +57,7 @@ impl Pair {
 
     /// Returns the indexes of the datagrams that arrive.
     fn survivors(&mut self, datagrams: &[Vec<u8>]) -> Vec<usize> {
-        // No interceptor here loses this frame type. All datagrams that arrive before the mark are the survivors.
+        // No interceptor in these tests loses this frame type. A datagram that has not arrived before the mark is lost.
         let mark = frame(EXTENSION, TERM_ID, 0, 32, 0);
         let mut survivors = Vec::new();
         for (number, datagram) in datagrams.iter().enumerate() {
@@ -199,12 +200,12 @@ fn fixed_loss_takes_a_stream_up_to_the_end_of_the_range_once() {
     let arguments = format!("term-id={TERM_ID}|term-offset=2048|length=1025");
     let mut pair = Pair::new(&context("fixed-loss", &[(FIXED_LOSS, &arguments)]));
     assert_eq!(pair.survivors(&stream(6)), [4, 5]);
-    assert_eq!(pair.lost(&stream(6)), 0, "retransmits pass");
+    assert_eq!(pair.lost(&stream(6)), 0, "retransmits are not lost");
     let other_session = |offset| frame(DATA, TERM_ID, offset, 1024, 2);
     assert_eq!(
         pair.lost(&[1024, 2048, 3072, 4096].map(other_session)),
         3,
-        "from the first one seen"
+        "the loss begins with the first frame of the session"
     );
     let other_term = frame(DATA, TERM_ID + 1, 2048, 1024, 3);
     let pad = frame(PAD, TERM_ID, 2048, 32, 3);
@@ -229,6 +230,7 @@ fn fixed_loss_takes_heartbeats_as_it_takes_data() {
     assert_eq!(pair.survivors(&datagrams), [2]);
 }
 
+/// Only a frame that directly follows the lost bytes is lost too. A frame before them or after a gap arrives.
 #[test]
 fn fixed_loss_leaves_what_does_not_follow_what_was_lost() {
     let arguments = format!("term-id={TERM_ID}|term-offset=0|length=8192");
@@ -253,7 +255,7 @@ fn multi_gap_loss_makes_the_gaps_asked_for() {
     let survivors = pair.survivors(&datagrams);
     let lost: Vec<usize> = (0..24).filter(|i| !survivors.contains(i)).collect();
     assert_eq!(lost, [4, 8, 12]);
-    assert_eq!(pair.lost(&datagrams), 0, "retransmits pass");
+    assert_eq!(pair.lost(&datagrams), 0, "retransmits are not lost");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Tests of the operating system's sockets, and of the interceptors before them.
+//! Tests of UDP sockets of the operating system, and of the interceptors between them and the driver.
 
 mod interceptors;
 mod multicast;

@@ -32,7 +32,7 @@ fn publisher(port: u16) -> SocketSpec {
     }
 }
 
-/// 02-83: the sockets' part; 04-179: multicast.
+/// 02-83: the part of the sockets. 04-179: multicast.
 #[test]
 fn data_reaches_every_member_and_control_the_sender_on_one_port() {
     let port = 24_481;
@@ -45,7 +45,7 @@ fn data_reaches_every_member_and_control_the_sender_on_one_port() {
     for member in &mut members {
         let (bytes, source) = receive(member.as_mut(), 1).remove(0);
         assert_eq!(bytes, b"data");
-        assert_ne!(source.port(), port, "data has its own socket");
+        assert_ne!(source.port(), port, "data is not sent from the socket for control frames");
         let control = address(&format!("{CONTROL_GROUP}:{port}"));
         member.send(Some(control), b"control").unwrap();
         let (bytes, source) = receive(publisher.as_mut(), 1).remove(0);

@@ -1,5 +1,5 @@
-//! Tests with two hosts: network namespaces with a cable (veth) between them. If the system does not permit that, the
-//! tests print a message and do nothing.
+//! Tests with two hosts, which are network namespaces with a virtual cable (veth) between them. If the system does not
+//! permit namespaces, the tests print a message and do nothing.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ use super::support::{
     assert_silent, batch, distinct_memory, open, payloads, receive_once, receiver, sender,
 };
 
-/// Two hosts with their own network: 10.77.0.1 and .2, fd77::1 and ::2.
+/// Two hosts on one network: 10.77.0.1 with fd77::1, and 10.77.0.2 with fd77::2.
 struct Hosts {
     names: [String; 2],
 }
@@ -49,7 +49,7 @@ impl Hosts {
     fn open(&self, host: usize, spec: &SocketSpec) -> Box<dyn Socket> {
         let namespace = File::open(format!("/run/netns/{}", self.names[host])).unwrap();
         let spec = spec.clone();
-        // A namespace change affects a single thread, which ends afterwards.
+        // A change of the namespace affects one thread, so a new thread changes it and then ends.
         let opening = thread::spawn(move || {
             move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
             open(&spec)
@@ -77,7 +77,8 @@ fn try_ip(arguments: &str) -> bool {
 
 /// The datagrams of this batch are longer than the MTU of the interface.
 ///
-/// The kernel refuses the batch, because it would have to fragment each datagram; plain datagrams it fragments.
+/// The kernel refuses the batch, because it does not fragment the datagrams of a GSO batch. It fragments datagrams that
+/// are sent singly.
 #[test]
 fn a_datagram_longer_than_the_mtu_turns_segmentation_off_for_its_destination_and_is_not_lost() {
     let Some(hosts) = Hosts::new("mtu", 1400) else {
@@ -186,7 +187,7 @@ fn groups_reach_the_other_host_by_the_interface_of_the_channel() {
                 ..sender("0.0.0.0:0", at(data))
             },
         );
-        // A cable that was just plugged in loses the first datagrams.
+        // A new veth cable loses the first datagrams.
         while receive_once(member.as_mut()).is_empty() {
             publisher.send(None, b"data").unwrap();
             thread::sleep(Duration::from_millis(1));

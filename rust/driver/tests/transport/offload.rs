@@ -1,4 +1,4 @@
-//! Tests that the same datagrams are sent with and without offload.
+//! Tests of segmentation (GSO) and coalescing (GRO): the same datagrams arrive with and without them.
 
 use aeron_driver::config::Context;
 use aeron_driver::media;
@@ -118,7 +118,7 @@ fn the_configuration_turns_either_offload_off() {
 fn trains_are_received_whole_except_where_each_datagram_has_its_time() {
     let memory = distinct_memory();
     let batch = super::support::batch(&memory, 40, 1408, 0);
-    // After a pause a call reads one message, then four, because `receive_once` has that limit.
+    // After a pause, the first call reads one message. Later calls read up to four, the limit in `receive_once`.
     let one_by_one = [&[1][..], &[4; 9], &[3]].concat();
     for (receive_timestamps, expected) in [(false, vec![40]), (true, one_by_one)] {
         let spec = SocketSpec {

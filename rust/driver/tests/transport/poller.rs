@@ -1,4 +1,4 @@
-//! Tests of the poller: which sockets it reports.
+//! Tests of the poller, which reports the sockets that can be read.
 
 use aeron_driver::media::transport::{Network, Poller, Socket, SocketKey};
 use aeron_driver::media::udp::UdpNetwork;

@@ -1,4 +1,4 @@
-//! Tests of the check of the system's socket buffers before a driver starts.
+//! Tests of the check of socket buffer lengths, which a driver makes before it starts.
 
 use aeron_driver::config::Context;
 use aeron_driver::socket_buffers::SocketBufferProbe;
@@ -13,7 +13,7 @@ fn refusal(change: impl FnOnce(&mut Context)) -> String {
     change(&mut context);
     let dir = context.dir.clone();
     let error = MediaDriver::launch(context).expect_err("should be refused");
-    assert!(!dir.exists(), "nothing was made");
+    assert!(!dir.exists(), "a refused driver creates no directory");
     assert!(matches!(error, StartError::Configuration(_)));
     error.to_string()
 }

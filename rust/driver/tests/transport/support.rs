@@ -1,4 +1,4 @@
-//! Helpers: socket specifications, and functions that wait for datagrams.
+//! Socket specifications, and functions that wait for datagrams.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -82,7 +82,7 @@ pub fn receive_once(socket: &mut dyn Socket) -> Vec<Arrival> {
         })
         .unwrap();
     let arrived: usize = arrivals.iter().map(|(bytes, _)| bytes.len()).sum();
-    assert!(bytes >= arrived, "lost bytes count too");
+    assert!(bytes >= arrived, "the bytes of datagrams that an interceptor loses are counted too");
     arrivals
 }
 
@@ -94,7 +94,7 @@ pub fn payloads(socket: &mut dyn Socket, count: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Asserts that no datagram arrives for a while.
+/// Asserts that no datagram arrives within `SILENCE`.
 pub fn assert_silent(socket: &mut dyn Socket) {
     std::thread::sleep(SILENCE);
     assert_eq!(receive_once(socket), []);

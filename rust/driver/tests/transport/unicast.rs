@@ -42,7 +42,8 @@ fn a_connected_sender_hears_its_endpoint_only() {
     assert_silent(sender.as_mut());
 }
 
-/// 04-180
+/// 04-180: while no socket has the destination port, the kernel refuses some sends. They are reported as short and not
+/// as errors.
 #[test]
 fn a_peer_that_does_not_hear_makes_sends_short_and_never_fails_them() {
     let closed = UdpSocket::bind("127.0.0.1:0")
@@ -138,6 +139,7 @@ fn an_empty_datagram_arrives_as_one() {
     assert_eq!(payloads(endpoint.as_mut(), 2), [&b""[..], &b"x"[..]]);
 }
 
+/// A sender's socket receives at most one MTU of a datagram. A receiver's socket receives datagrams of any length.
 #[test]
 fn a_sender_cuts_long_control_frames_off_and_a_receiver_hears_all_of_a_datagram() {
     let mut endpoint = open(&receiver("127.0.0.1:0"));
