@@ -1,5 +1,5 @@
-//! In a forked child, objects of the parent process send and close nothing. This test is alone in its process, because
-//! it marks the process as a child.
+//! Tests that objects of the parent process send and close nothing in a forked child. This test is alone in its
+//! process, because it marks the process as a forked child.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -59,7 +59,7 @@ fn in_a_forked_child_the_parents_client_is_dead_and_a_new_one_works() {
     assert_eq!(aeron.do_work(), 0);
     assert_eq!(poll(), 0);
     assert_eq!(turns.load(Ordering::Relaxed), 1);
-    aeron.add_close_handler(Arc::new(|| panic!("not in the child")));
+    aeron.add_close_handler(Arc::new(|| panic!("the forked child must not run the parent's close handlers")));
     aeron.close();
     assert_eq!(aeron.run_handlers(Duration::ZERO), 0);
     drop((subscription, aeron));
@@ -70,7 +70,7 @@ fn in_a_forked_child_the_parents_client_is_dead_and_a_new_one_works() {
     assert!(cnc.to_driver().producer_position() > sent);
 }
 
-/// Adds a subscription. The test itself writes the driver's response.
+/// Adds a subscription. This function writes the driver's response itself.
 fn add_network_subscription(aeron: &Aeron, cnc: &CncFile) -> Subscription {
     let channel = "aeron:udp?endpoint=localhost:40123";
     let mut pending = aeron.async_add_subscription(channel, 1).unwrap();

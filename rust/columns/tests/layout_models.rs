@@ -1,4 +1,4 @@
-//! Compares random layouts and random data with a model that decodes one field of one record at a time.
+//! Decodes random data with random layouts, and compares the columns with a model that decodes one field at a time.
 
 use std::sync::Arc;
 
@@ -106,7 +106,7 @@ fn any_type() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Generates fields whose order in the text may differ from that in the record.
+/// Generates a layout. The order of its fields in the text may differ from that in the record.
 fn any_layout() -> impl Strategy<Value = RecordLayout> {
     let field = (any_type(), any::<bool>(), prop_oneof![Just(0), 0..10_usize]);
     let fields = (vec(field, 1..12), 0..10_usize).prop_map(|(fields, tail)| {
@@ -177,7 +177,7 @@ proptest! {
         let encoder = layout.encoder(&batch).unwrap();
         match encoder.encode(0..batch.num_rows(), &mut again) {
             Ok(()) => prop_assert_eq!(RecordDecoder::new(&layout).decode(&again).unwrap(), columns),
-            // The earliest nanoseconds are rounded down to a microsecond that nanoseconds cannot represent.
+            // The earliest time in nanoseconds is rounded down to a microsecond that `ts_ns` cannot represent.
             Err(error) => prop_assert!(error.to_string().contains("ts_ns"), "{}", error),
         }
     }

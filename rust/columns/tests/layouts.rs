@@ -1,4 +1,5 @@
-//! Layouts: the meaning of their texts, and the conversion of every type from record to column and back.
+//! Tests of record layouts: the meaning of their texts, and the conversion of every type from record to column and
+//! back.
 
 use std::sync::Arc;
 

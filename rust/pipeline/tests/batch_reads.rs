@@ -1,4 +1,4 @@
-//! Batch reads: selection of the archive and its recordings; each message is in exactly one piece.
+//! Tests of batch reads: the selection of an archive and its recordings, and their division into partitions.
 
 #[allow(dead_code)]
 #[path = "../../archive/tests/recordings/stream.rs"]
@@ -32,7 +32,7 @@ const ALL: RecordingCutting = RecordingCutting {
     record_length: None,
 };
 
-/// An archive in the state that a real Aeron archive leaves: without sidecars and without a lock.
+/// An archive as a real Aeron archive leaves it: without index files and without a lock.
 struct Archive {
     directory: TempDir,
     catalog: Catalog<Directory>,
@@ -106,7 +106,7 @@ fn descriptor(stream_id: i32, start_position: i64) -> RecordingDescriptor {
     }
 }
 
-/// Returns the start positions and lengths of the messages that belong to a piece.
+/// Returns the start positions and lengths of the messages that belong to a partition.
 fn messages(directory: &Path, partition: &Partition) -> Vec<(i64, usize)> {
     let recording = &partition.recording;
     let stream = RecordedStream::new(&StreamDescription {

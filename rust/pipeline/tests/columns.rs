@@ -1,4 +1,4 @@
-//! Rows of recordings: which rows there are, their values, and the handling of malformed messages.
+//! Tests of the rows that are read from recordings: their number, their values, and the handling of malformed messages.
 
 mod recordings;
 
@@ -46,7 +46,7 @@ fn schema<'a>(columns: impl IntoIterator<Item = (&'a str, DataType)>) -> SchemaR
     ))
 }
 
-/// Schema with the value and its position.
+/// Returns a schema with the value and its position.
 fn value_and_position() -> SchemaRef {
     schema([("value", DataType::Binary), ("position", DataType::Int64)])
 }
@@ -261,7 +261,7 @@ fn columns_that_show_no_payload_count_all_messages() {
     );
 }
 
-/// 08-44: if no index has the arrival times, they are null; an error if the column must not be null.
+/// 08-44: arrival times without an index are null. If the column must not be null, the read fails.
 #[test]
 fn without_an_index_times_are_null() {
     let mut recording = Recording::new(TERM_LENGTH);
@@ -302,7 +302,7 @@ fn remove_index(recording: &Recording) {
 fn texts_are_checked() {
     let mut recording = Recording::new(TERM_LENGTH);
     recording.message("\u{e9}t\u{e9}".as_bytes(), 1);
-    // These bytes together with the next message's would be valid text.
+    // These bytes and those of the next message together would be valid UTF-8. Each message is checked alone.
     let bad = recording.message(b"\xE2\x82", 2);
     recording.message(b"\xAC", 3);
     recording.message(b"", 4);
@@ -517,7 +517,7 @@ fn columns_that_do_not_exist_or_have_another_type_are_refused() {
     assert!(Projection::new(field, &records("position f64")).is_ok());
 }
 
-/// A frame of a random recording: its flags and the length of its payload, or `None` for padding.
+/// Generates a frame: its flags and the length of its payload, or `None` for padding.
 fn any_frame() -> impl Strategy<Value = Option<(u8, usize)>> {
     let flags =
         prop_oneof![3 => Just(UNFRAGMENTED), 2 => Just(BEGIN), 2 => Just(0), 2 => Just(END)];
@@ -582,7 +582,7 @@ proptest! {
             union.extend(rows(&recording, &partition));
         }
         prop_assert_eq!(&union, &all);
-        // After this position the recording has padding that is not in the model.
+        // In a longer recording, each term ends with padding that is not in the model.
         if recording.position() < i64::from(TERM_LENGTH) {
             let values: Vec<Vec<u8>> = all.into_iter().map(|(value, _)| value).collect();
             prop_assert_eq!(values, model(&frames));

@@ -1,4 +1,4 @@
-//! Runs schedules of a few seeds as part of the ordinary tests; `make sim` runs thousands.
+//! Runs the schedules of a few seeds as part of the ordinary tests. `make sim` runs thousands.
 
 use aeron_simulator::{Edition, KEPT_SEEDS, run, run_archives};
 

@@ -163,7 +163,8 @@ fn replay(source: &str, configure: impl FnOnce(&mut Context)) -> TestDriver {
             continue;
         }
         commands += 1;
-        // A counter id is reused some time after its release. The ids after a removal thus depend on the time between the captured commands.
+        // A counter id is reused some time after its release. The ids after a removal thus depend on the time between
+        // the captured commands.
         comparison.with_counter_ids &= source == "c-driver-lifecycle" || !name.contains("/remove_");
         // The C driver creates an endpoint before it refuses the window.
         comparison.with_counter_ids &= !name.ends_with("_window_larger_than_rcvbuf");

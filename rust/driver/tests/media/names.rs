@@ -174,7 +174,7 @@ fn ask_until_known<T>(
     }
 }
 
-/// A lookup that is still running returns a temporary error at once. A later call returns its result.
+/// A lookup that takes long returns a temporary error within milliseconds. A later call returns its result.
 #[test]
 fn who_asks_for_a_name_that_takes_long_is_told_so_at_once_and_the_answer_later() {
     let blocking = Blocking::default();

@@ -1,4 +1,4 @@
-//! The bound on retained bytes, the purge of committed data, and what both leave on disk.
+//! Tests of the bound on retained bytes, of the purge of committed data, and of the files that remain.
 
 use std::io;
 
@@ -18,7 +18,7 @@ const NOW_US: i64 = 1_700_000_000_000_000;
 const NOW_MS: i64 = NOW_US / 1000;
 const BOUND: u64 = 300 * 1024;
 
-/// Polls as long as the bound allows. Returns the position.
+/// Records until the bound stops the recording or the stream ends. Returns the position.
 fn poll<S: Storage + Clone>(
     archive: &PrivateArchive<S>,
     writer: &mut RecordingWriter<S>,
@@ -51,7 +51,7 @@ fn recording_stops_at_the_bound_and_goes_on_when_something_is_taken() {
     let mut stops = 0;
     while position < stream.end() {
         let next = poll(&archive, &mut writer, &stream, position);
-        assert!(next > position, "jammed at {position}");
+        assert!(next > position, "the recording makes no progress at {position}");
         position = next;
         assert!(archive.retained_bytes() <= BOUND + MAX_BLOCK_LENGTH as u64);
         stops += usize::from(!archive.has_room());
@@ -78,7 +78,7 @@ fn a_message_longer_than_the_bound_does_not_jam_its_recording_and_no_other_goes_
     other.session_id += 1;
     let other = archive.start_recording(&other, NOW_US).unwrap();
 
-    // The first message has to be taken before the recording of the long one may continue.
+    // The first message must be committed before the recording of the long one may continue.
     let position = poll(&archive, &mut writer, &stream, 0);
     assert!(archive.retained_bytes() <= BOUND + MAX_BLOCK_LENGTH as u64);
     assert_eq!(writer.block_limit(archive.has_room()), 0);
@@ -89,8 +89,8 @@ fn a_message_longer_than_the_bound_does_not_jam_its_recording_and_no_other_goes_
     // The recording stops after the long message.
     assert!(archive.retained_bytes() > 900_000);
     assert_eq!(writer.block_limit(archive.has_room()), 0);
-    // A recording without an unfinished message waits for room. Otherwise each of many recordings would exceed the
-    // bound by a block.
+    // A recording without an unfinished message waits for room. Otherwise, each of many recordings could exceed the
+    // bound by one block.
     assert_eq!(other.block_limit(archive.has_room()), 0);
     archive.commit([(0, writer.head().unwrap())]).unwrap();
     assert_eq!(poll(&archive, &mut writer, &stream, position), stream.end());
@@ -187,7 +187,8 @@ fn a_commit_purges_exactly_the_segments_wholly_behind_it_with_their_index() {
     assert_eq!(archive.descriptor(0).unwrap().start_position, bases[2]);
     work(&mut archive);
     assert_eq!(disk.names().unwrap(), files(&bases[2..]));
-    // Unknown recordings, positions below the committed one and positions beyond the head change nothing.
+    // Unknown recordings and positions up to the committed one change nothing. A position above the head counts as the
+    // head.
     archive
         .commit([(9, 64), (0, 64), (0, within(bases[2]))])
         .unwrap();
@@ -202,7 +203,7 @@ fn a_commit_purges_exactly_the_segments_wholly_behind_it_with_their_index() {
     assert!(same(&rows, &stream.messages_in(start, stream.end())));
 }
 
-/// 08-42: a planner may have listed the recordings before a purge.
+/// 08-42: `before` stands for the list of recordings that a planner obtained before the purge.
 #[test]
 fn counts_behind_a_commit_do_not_need_what_was_purged() {
     let mut stream = Stream::new(0);
@@ -283,7 +284,7 @@ fn a_kill_between_start_position_and_files_leaves_orphans_that_the_next_open_rem
         if !was_killed {
             assert_eq!(
                 step, 7,
-                "the catalog, and three names of each of two segments"
+                "one step for the catalog, and three files for each of two segments"
             );
             break;
         }
@@ -297,7 +298,7 @@ fn a_kill_amid_the_purge_of_a_whole_recording_leaves_it_purged() {
     while stream.end() < SEGMENT_LENGTH + 10_000 {
         stream.publish(6000);
     }
-    // The same for a recording that ended within a message, at the end of its stream.
+    // In the second case, the recording ended within a message.
     for cut in [0, MTU as i64] {
         for step in 0.. {
             let disk = MemoryStorage::new();
@@ -344,7 +345,7 @@ fn entries_of_purged_recordings_go_when_they_are_most_and_their_ids_never_return
     let mut archive = PrivateArchive::create(disk.clone(), ONE_GIB).unwrap();
     for number in 0..6 {
         let mut image = image(0);
-        // Two sessions; each comes back twice.
+        // There are two sessions, and each returns twice.
         image.session_id += number % 2;
         let writer = archive.start_recording(&image, NOW_US).unwrap();
         assert_eq!(writer.recording_id(), i64::from(number));
@@ -364,7 +365,8 @@ fn entries_of_purged_recordings_go_when_they_are_most_and_their_ids_never_return
             .map(|entry| entry.descriptor.recording_id)
             .collect()
     };
-    // One recording of the first session has a head; the next recording begins there.
+    // Only the last recording of the first session has a head. Its entry is kept for a day, because the next recording
+    // of this session begins there.
     assert_eq!(ids(NOW_MS), [6]);
     let day_ms = 24 * 3_600_000;
     assert_eq!(ids(NOW_MS + day_ms), [6]);
@@ -393,7 +395,7 @@ fn a_full_disk_is_an_error_with_its_sizes_and_nothing_that_was_recorded_is_lost(
     assert!(recorded > 200_000);
     archive.end_recording(writer, false, NOW_MS).unwrap();
 
-    // After space is free again, the session comes back at the same position.
+    // After space is free again, the session returns at the same position.
     disk.set_capacity(ONE_GIB);
     disk.restart();
     let (mut archive, report) = PrivateArchive::open(disk, &[], ONE_GIB, NOW_MS).unwrap();

@@ -1,4 +1,5 @@
-//! Damage from outside: index files, segments and catalogs that are missing, cut, changed, or have flipped bits.
+//! Tests with damage from outside: index files, segments and catalogs that are missing, cut, changed, or have flipped
+//! bits.
 
 use aeron_archive::catalog::Catalog;
 use aeron_archive::memory_storage::MemoryStorage;
@@ -16,7 +17,7 @@ const NOW_US: i64 = 1_700_000_000_000_000;
 const NOW_MS: i64 = NOW_US / 1000;
 const CATALOG: &str = "archive.catalog";
 
-/// A recording over three segments; its writer was stopped or killed.
+/// A recording over several segments whose writer was stopped or killed.
 struct Dead {
     disk: MemoryStorage,
     stream: Stream,
@@ -62,7 +63,7 @@ impl Dead {
         PrivateArchive::open(self.disk.clone(), known, ONE_GIB, NOW_MS).unwrap()
     }
 
-    /// Returns the names with this ending, by position.
+    /// Returns the names of the files with this ending, sorted by position.
     fn names(&self, ending: &str) -> Vec<String> {
         let names = self.disk.names().unwrap();
         let mut names: Vec<_> = names
@@ -95,8 +96,8 @@ impl Dead {
         }
         drop(archive);
         let (archive, report) = self.open(&[]);
-        assert_eq!(all_rows(&archive, 0), found, "lost times stay as they are");
-        assert_eq!(report.lost_times, [], "and are told once");
+        assert_eq!(all_rows(&archive, 0), found, "a second open does not change lost times");
+        assert_eq!(report.lost_times, [], "lost times are reported once");
         let index = archive.index(0).unwrap();
         let (start, end) = (self.stream.base, self.stream.end());
         assert_eq!(
@@ -121,7 +122,7 @@ fn an_index_that_is_missing_is_made_anew_without_times() {
         for name in dead.names(".idx") {
             dead.disk.remove(&name).unwrap();
         }
-        // For the killed recording, the end was already logged.
+        // All messages of the killed recording are committed, so no batch needs the lost times.
         if !is_stopped {
             let end = dead.stream.end();
             let (_, report) = dead.open(&dead.known(end, end));
@@ -274,7 +275,7 @@ fn a_stop_position_that_a_tool_wrote_is_taken() {
     assert_eq!(
         report.lost_times,
         [],
-        "the block that is cut keeps its time"
+        "the rest of the block that is cut keeps its time"
     );
     assert_eq!(all_rows(&archive, 0), dead.rows[..21]);
     let (_, report) = dead.open(&dead.known(dead.stream.base, moved));
@@ -292,11 +293,11 @@ fn a_recording_that_vanished_or_is_marked_invalid_is_lost_by_name() {
         report.lost[0].reason.contains("does not have it"),
         "{report:?}"
     );
-    // The loss of a recording is not reported if its logged range is committed.
+    // The loss of a recording is not reported if all its logged data is committed.
     known[0].committed = known[0].told;
     assert_eq!(dead.open(&known).1, OpenReport::default());
 
-    // The state field of the first entry.
+    // This bit is in the state field of the first entry.
     dead.disk.flip_bit(CATALOG, 32 + 4, 0);
     let (archive, report) = dead.open(&dead.known(dead.stream.base, dead.stream.end()));
     assert!(report.lost[0].reason.contains("invalid"), "{report:?}");

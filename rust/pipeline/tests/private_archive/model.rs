@@ -36,13 +36,13 @@ enum Act {
         blocks: usize,
         limit: usize,
     },
-    /// A batch: logged, read, and committed or not.
+    /// A Spark batch, which is logged, read, and committed or not.
     Batch {
         is_committed: bool,
         limits: PlanLimits,
         cutting: RangeCutting,
     },
-    /// The image goes away, with or without the end of its stream, and another one comes.
+    /// The image becomes unavailable, with or without the end of its stream. Another image joins.
     ImageLost {
         is_end_of_stream: bool,
         join: Join,
@@ -66,7 +66,7 @@ enum Join {
     Above(usize),
 }
 
-/// A fault that occurs some steps after the beginning of an act.
+/// A fault that occurs a number of storage operations after the beginning of an act.
 #[derive(Debug, Clone, Copy)]
 struct Strike {
     step: u64,
@@ -87,21 +87,21 @@ struct World {
     now_us: i64,
 }
 
-/// The messages that an image did not deliver: those that begin in a range.
+/// A range. The messages that begin in it were not received by any image.
 #[derive(Debug, Clone, Copy)]
 struct Missed {
     from: i64,
-    /// Position at which the image joined; the range ends at the first message after it.
+    /// Position at which the next image joined. The range ends at the first message that begins there or later.
     join: i64,
-    /// Whether there was an earlier recording to compare with.
+    /// Whether there is an earlier recording. Only then is the gap reported.
     is_gap: bool,
 }
 
-/// The side that reads rows.
+/// The role of Spark, which reads rows.
 #[derive(Default)]
 struct Spark {
     committed: BTreeMap<i64, i64>,
-    /// Ranges of the batch that was logged, and its rows if it was read.
+    /// The batch that was logged and is not committed.
     batch: Option<Batch>,
     delivered: Vec<Row>,
 }
@@ -260,7 +260,7 @@ impl World {
             self.spark.batch.as_mut().unwrap().rows = Some(read);
             return Ok(());
         }
-        // Committed data is never requested again, even if the archive does not receive the commit.
+        // Spark never requests committed data again, even if the archive does not receive the commit.
         let batch = self.spark.batch.take().unwrap();
         self.spark.delivered.extend(read);
         let taken: Vec<_> = batch
@@ -340,7 +340,7 @@ impl World {
         Ok(())
     }
 
-    /// Stores the ends of recordings; for purged ones, from their catalog entries.
+    /// Stores the head and the stop position of ended recordings. A purge changes the stop position to the head.
     fn note_ended(&mut self) {
         for info in self.archive.recordings().filter(|info| !info.is_live) {
             let id = info.stream.recording_id();
@@ -393,7 +393,8 @@ impl World {
         Ok(())
     }
 
-    /// Starts a new process on the files of the last one, and once more if that one dies or fails.
+    /// Starts a new process with the files of the last one. If it is killed or fails, starts another one without
+    /// faults.
     fn restart(&mut self, join: Join, strike: Option<Strike>) {
         self.writer = None;
         self.disk.restart();
@@ -444,7 +445,7 @@ impl World {
             let published = &info.published;
             let end = published.recorded_position();
             let first = self.archive.descriptor(info.stream.recording_id()).unwrap();
-            // The purged part may have contained the start of the first message.
+            // Otherwise, a purge may have removed the start of the first message, which the model needs for the head.
             if first.start_position == start && start % SEGMENT_LENGTH != 0 {
                 assert_eq!(published.head(), self.stream.head(start, end));
             }
@@ -453,7 +454,7 @@ impl World {
     }
 
     /// A recording that began after a gap and was killed before its first message does not count as an earlier
-    /// recording: the gap continues.
+    /// recording. The gap continues.
     fn forget_missed_without_rows(&mut self) {
         let heads: Vec<_> = self.ended.values().filter_map(|(head, _)| *head).collect();
         let recordings: Vec<_> = self
@@ -483,7 +484,7 @@ impl World {
             behind.iter().all(|&byte| byte == 0),
             "bytes after {recorded} are not zero"
         );
-        // With headers and alignment, frames may be longer than their message.
+        // The frames of a message are longer than its payload, because of headers and alignment.
         let most = BOUND + MAX_BLOCK_LENGTH as u64 + 2 * MAX_LENGTH as u64;
         let padding = 65_536;
         assert!(self.archive.retained_bytes() <= most + padding);
@@ -500,7 +501,7 @@ impl World {
                 break;
             }
         }
-        assert_eq!(self.position, self.stream.end(), "the recording is jammed");
+        assert_eq!(self.position, self.stream.end(), "the recording makes no progress");
         self.batch(true, PlanLimits::default(), WHOLE).unwrap();
         let is_missed = |begin: i64| {
             let mut missed = self.missed.iter();
@@ -542,8 +543,8 @@ fn run(acts: &[(Act, Option<Strike>)]) {
     let mut is_alone = false;
     for (act, strike) in acts {
         if let Some(Strike { step, fault }) = strike {
-            // A write that is in progress when a process dies is cut at a page boundary. So no second fault occurs
-            // where a write is cut within a page.
+            // A kill cuts a write at a page boundary. A short write is cut within a page, so no other fault is combined
+            // with it.
             let is_cut = matches!(fault, StorageFault::Short(_));
             if is_cut || is_alone {
                 world.disk.forget_faults();
@@ -560,7 +561,7 @@ fn run(acts: &[(Act, Option<Strike>)]) {
             let again = strike.filter(|_| matches!(act, Act::Kill { .. }));
             world.restart(join, again);
         } else if done.is_err() {
-            // The query fails: its process ends cleanly, as far as possible.
+            // An error fails the query. Its process first ends its recording, if that is possible.
             let _ = world.end_recording(false);
             world.restart(join, None);
         }

@@ -1,4 +1,4 @@
-//! Kills, failures and short writes at every step of an append, and of the open that follows.
+//! Tests with kills, failures and short writes at every step of an append, and of the open that follows.
 
 use std::io;
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl Live {
         done
     }
 
-    /// Returns the positions that a checkpoint knows.
+    /// Returns the position up to which a checkpoint would have logged the recording.
     fn told(&self) -> Vec<KnownRecording> {
         let told = self.writer.published().complete_head();
         let known = |told| KnownRecording {
@@ -91,8 +91,8 @@ impl Restarted {
         self.archive.descriptor(0).unwrap().stop_position
     }
 
-    /// Checks that the rows are the messages up to the end and that all have a time. A row without an index entry has
-    /// the file's modification time.
+    /// Checks that the rows are the messages up to the end and that all have a time. A row that ends after `noted` has
+    /// no index entry, so its time is the file's modification time.
     fn check(&self, noted: i64) {
         assert_eq!(self.report.lost, []);
         assert_eq!(self.report.lost_times, []);
@@ -130,7 +130,8 @@ fn open(
     PrivateArchive::open(disk.clone(), known, ONE_GIB, NOW_US / 1000).unwrap()
 }
 
-/// Streams with blocks of several pages; the last block ends within a term or fills a segment.
+/// Returns streams with blocks of several pages, and the position up to which each stream is recorded first. The last
+/// block ends within a term or fills a segment.
 fn streams() -> [(Stream, i64); 2] {
     let mut amid = Stream::new(3 * TERM_LENGTH + 320);
     (0..8).for_each(|_| amid.publish(3000));
@@ -162,7 +163,7 @@ fn whatever_step_of_an_append_dies_all_that_was_told_is_kept_and_nothing_is_torn
                 assert!(end >= recorded, "step {step}: {end} is below {recorded}");
                 assert!(told.iter().all(|known| end >= known.told));
                 let noted = if end > recorded { recorded } else { end };
-                // The entry may have been written before the kill.
+                // The index entry may have been written before the kill.
                 let rows = all_rows(&restarted.archive, 0);
                 let is_noted = rows
                     .last()
@@ -201,7 +202,7 @@ fn a_failed_or_short_write_leaves_nothing_behind_the_recorded_position() {
                     stream,
                     ..
                 } = live;
-                // The fault may occur here; then the open finds the end.
+                // The fault may occur here. Then the open finds the end.
                 let _ = archive.end_recording(writer, false, NOW_US / 1000);
                 disk.restart();
                 let (archive, report) = open(&disk, &[]);
@@ -213,7 +214,7 @@ fn a_failed_or_short_write_leaves_nothing_behind_the_recorded_position() {
                 };
                 assert_eq!(restarted.end(), recorded);
                 restarted.check(recorded);
-                // Recovery without the catalog finds no other end.
+                // Recovery from the segments alone finds the same end.
                 let descriptor = restarted.archive.descriptor(0).unwrap();
                 let stream =
                     aeron_archive::stream::RecordedStream::new(&descriptor.into()).unwrap();
@@ -249,13 +250,13 @@ fn a_whole_last_frame_with_a_page_of_zeros_is_kept_below_a_told_head_and_cut_abo
         assert!(live.append());
         assert_eq!(live.position, end);
         let told = live.told();
-        // Only the index shows that the frame was recorded.
+        // Without the index, nothing but a logged position shows that the whole frame was written.
         live.disk.remove("0-0.idx").unwrap();
         let restarted = live.restart(if is_told { &told } else { &[] });
         assert_eq!(restarted.end(), expected);
         restarted.check_zeros();
     }
-    // The index entry alone is enough.
+    // The index entry alone is enough to keep the frame.
     let mut live = Live::new(stream, first);
     assert!(live.append());
     assert_eq!(live.restart(&[]).end(), end);
@@ -290,7 +291,7 @@ fn a_last_padding_frame_longer_than_a_page_is_kept() {
     let told = stream.end();
     stream.pad();
     let mut live = Live::new(stream, told);
-    // Its entry is not written.
+    // The kill prevents its index entry.
     live.disk
         .fail_at(live.disk.steps() + 1, StorageFault::Kill { progress: 0 });
     assert!(!live.append());
@@ -351,7 +352,7 @@ fn times_never_decrease_though_clocks_do() {
     }
     let rows = all_rows(&archive, 0);
     assert!(rows.iter().all(|row| row.arrival_us == Some(NOW_US)));
-    // A kill, after which the file seems older than its entries.
+    // After a kill, the file's modification time is earlier than the times in its index.
     disk.set_time(Duration::from_secs(1));
     disk.restart();
     let (archive, _) = open(&disk, &[]);

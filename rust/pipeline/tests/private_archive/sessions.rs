@@ -1,5 +1,5 @@
-//! Sessions that come back: the join position is below, at, between or above the head and stop position of the earlier
-//! recording.
+//! Tests of sessions that return. The new image joins below, at, between or above the head and the stop position of the
+//! earlier recording.
 
 use aeron_archive::catalog::{Catalog, RecordingState};
 use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
@@ -49,8 +49,7 @@ impl Returning {
     }
 
     /// Joins at `join` and records the rest. Checks that each message occurs once. If the image joined above the stop
-    /// position, the messages that begin from `head` to the first begin after `join` are missing. Returns the reported
-    /// gap.
+    /// position, the messages that begin at or after `head` and before `join` are missing. Returns the reported gap.
     fn returns(mut self, join: i64) -> Option<i64> {
         let mut writer = self.archive.start_recording(&image(join), NOW_US).unwrap();
         let id = writer.recording_id();
@@ -110,7 +109,8 @@ fn every_message_is_there_once_wherever_the_image_joins_up_to_the_stop_position(
     }
 }
 
-/// 08-20: a slower subscriber may be several terms below; padding at the ends of recorded terms is skipped.
+/// 08-20: an image may join several terms below the stop position. The padding at the ends of recorded terms is
+/// skipped.
 #[test]
 fn an_image_that_joins_terms_below_what_was_recorded_passes_over_their_padding() {
     let all = stream();
@@ -129,12 +129,12 @@ fn an_image_that_joins_terms_below_what_was_recorded_passes_over_their_padding()
 fn an_image_that_joins_above_the_stop_position_reports_exactly_what_is_missing() {
     let returning = Returning::new(stream(), amid(&stream()));
     let (head, stop) = (returning.head, returning.stop);
-    // Joins one fragment later: the rest of this message gives no row.
+    // The image joins one fragment later. The rest of this message gives no row.
     let join = stop + 1408;
     let first = returning.stream.first_begin(join).unwrap();
     assert_eq!(returning.returns(join), Some(first - head));
 
-    // Joins at the start of a message.
+    // The image joins at the start of a message.
     let returning = Returning::new(stream(), amid(&stream()));
     let join = returning.stream.messages[12].begin;
     assert_eq!(returning.returns(join), Some(join - head));
@@ -159,7 +159,7 @@ fn a_recording_that_stopped_behind_padding_at_a_term_end_is_gone_on_with() {
 fn a_message_over_terms_and_segments_is_whole_in_the_new_recording() {
     let long = || {
         let mut stream = Stream::new(0);
-        // Fragments of 1024 bytes with header fill each term exactly.
+        // Frames of 1024 bytes, with their headers, fill each term exactly.
         stream.publish(992);
         stream.publish_over_segments(3 * SEGMENT_LENGTH as usize);
         stream.publish(992);
@@ -189,12 +189,12 @@ fn an_earlier_recording_that_is_purged_says_where_to_begin() {
     assert!(returning.archive.descriptor(0).is_none());
     let names = aeron_archive::storage::Storage::names(&returning.disk).unwrap();
     assert_eq!(names, ["archive.catalog"]);
-    // Joins at the position of a slower subscriber: messages that were taken are not recorded again.
+    // The image joins below the committed position. Committed messages are not recorded again.
     let join = all.messages[3].begin;
     assert_eq!(returning.returns(join), None);
 }
 
-/// 08-20, 08-30: a message that was cut by the end of a recording waits for its session.
+/// 08-20, 08-30: the beginning of a message that the end of a recording cut is kept until the session returns.
 #[test]
 fn the_rest_of_a_recording_that_ended_amid_a_message_waits_for_its_session() {
     let mut returning = Returning::new(stream(), amid(&stream()));
@@ -205,12 +205,12 @@ fn the_rest_of_a_recording_that_ended_amid_a_message_waits_for_its_session() {
     let almost = since + SESSION_RETURN_TIMEOUT_MS - 1;
     assert!(
         !archive.work(almost, None).unwrap(),
-        "nobody was subscribed"
+        "the session cannot return without a subscription"
     );
     assert!(!archive.work(almost, Some(since)).unwrap());
     assert!(archive.descriptor(0).is_some());
 
-    // The session is back, but its new recording has not passed the message yet.
+    // The session has returned, but its new recording does not contain the whole message yet.
     let mut writer = archive.start_recording(&image(head), NOW_US).unwrap();
     assert!(!archive.work(almost + 100_000, Some(since)).unwrap());
     let end = returning.stream.end();
@@ -268,12 +268,12 @@ fn a_stream_that_ended_amid_a_message_and_a_recording_without_messages_go_at_onc
     archive.end_recording(writer, true, NOW_MS).unwrap();
     assert!(
         !archive.work(NOW_MS, None).unwrap(),
-        "its messages are not taken yet"
+        "its messages are not committed yet"
     );
     archive.commit([(0, head)]).unwrap();
     assert!(archive.work(NOW_MS, None).unwrap());
 
-    // Only the middle of a message.
+    // This recording contains only the middle of a message.
     let join = stream.messages[9].begin + 1408;
     let mut other = image(join);
     other.session_id += 1;
@@ -320,7 +320,7 @@ fn images_of_other_streams_sessions_and_channels_are_recordings_of_their_own() {
     );
 }
 
-/// 08-20: killed again before, during and after the copy.
+/// 08-20: the process is killed before, during and after the copy of the unfinished message.
 #[test]
 fn a_kill_at_any_step_of_the_copy_is_harmless() {
     let stop = amid(&stream());

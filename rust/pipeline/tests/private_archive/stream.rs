@@ -1,4 +1,4 @@
-//! A publisher's stream as a subscriber receives it, and the rows that a reader gets from its recordings.
+//! The stream of a publisher as a subscriber receives it, and the rows that a reader obtains from its recordings.
 
 use aeron_archive::reader::RecordingReader;
 use aeron_archive::storage::Storage;
@@ -69,8 +69,8 @@ impl Stream {
         self.publish_fragments(length, MTU - HEADER);
     }
 
-    /// Publishes a message in fragments of 1024 bytes with header. They fill each term exactly and continue in the next
-    /// one.
+    /// Publishes a message in frames of 1024 bytes, with their headers. They fill each term exactly and continue in the
+    /// next one.
     pub fn publish_over_segments(&mut self, length: usize) {
         self.publish_fragments(length, 1024 - HEADER);
     }
@@ -163,7 +163,8 @@ impl Stream {
         frames.filter(|&frame| self.log[(frame - self.base) as usize + 6] == 0)
     }
 
-    /// Repeats the stream's only term for ever. Returns the block at `position` and its length in the stream.
+    /// Returns the block at `position` of an endless stream that repeats this stream's only term, and its length in the
+    /// stream.
     pub fn block_again(&self, position: i64) -> (Vec<u8>, i64) {
         let offset = position % TERM_LENGTH;
         let (block, end) = self.block(offset, usize::MAX);
@@ -262,7 +263,7 @@ pub fn record<S: Storage + Clone>(
     Ok(position)
 }
 
-/// Returns the rows of a range, as a worker reads them.
+/// Returns the rows of a range, as a task of Spark reads them.
 pub fn rows<S: Storage + Clone>(
     storage: &S,
     stream: RecordedStream,
@@ -311,7 +312,7 @@ pub fn all_rows<S: Storage + Clone>(archive: &PrivateArchive<S>, recording_id: i
     }
 }
 
-/// Whether the rows are exactly these messages.
+/// Returns whether the rows are exactly these messages.
 pub fn same(rows: &[Row], messages: &[Published]) -> bool {
     let rows = rows.iter().map(|row| (row.end, &row.payload));
     rows.eq(messages

@@ -1,4 +1,4 @@
-//! Recordings for tests that choose every frame, written by the same code as a live recording.
+//! Recordings in which a test chooses every frame. They are written by the same code as a live recording.
 
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::storage::Storage;
@@ -160,7 +160,7 @@ impl<S: Storage + Clone> Recording<S> {
         }
     }
 
-    /// Pads the term if it has too little room.
+    /// Fills the term with padding if a frame of `length` bytes does not fit in it.
     fn make_room(&mut self, length: usize) {
         let left =
             self.term_length as usize - (self.position % i64::from(self.term_length)) as usize;
@@ -177,7 +177,7 @@ impl<S: Storage + Clone> Recording<S> {
         }
     }
 
-    /// Records the added frames.
+    /// Writes the added frames to the recording, with the current arrival time.
     fn arrive(&mut self) {
         if !self.block.is_empty() {
             let begin = self.position - self.block.len() as i64;
