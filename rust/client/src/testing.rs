@@ -1,5 +1,5 @@
-//! A driver for tests, in heap memory and virtual time. It responds like a real driver, one millisecond per step, and
-//! does nothing that the test did not request.
+//! A driver for tests, in heap memory and virtual time. Each step takes one millisecond. The driver responds like a
+//! real driver, and does nothing else unless the test requests it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ pub(crate) const INITIAL_TERM_ID: i32 = 7;
 pub(crate) const FIRST_SESSION_ID: i32 = 1000;
 /// A channel that the driver refuses.
 pub(crate) const REFUSED_CHANNEL: &str = "aeron:refused";
-/// A channel whose endpoint the driver is closing, see [`FakeDriver::keep_closing`].
+/// A channel whose endpoint the driver is closing. See [`FakeDriver::keep_closing`].
 pub(crate) const CLOSING_CHANNEL: &str = "aeron:closing";
 
 /// A driver for tests.
@@ -306,7 +306,7 @@ impl FakeDriver {
             .for_each(|publication| publication.limit.set(i64::MAX));
     }
 
-    /// Takes an image away from all subscriptions on the publication's stream.
+    /// Tells all subscriptions on the publication's stream that its image is unavailable.
     pub(crate) fn lose_image(&self, publication: &FakePublication) {
         let mut state = lock(&self.state);
         let subscriptions = state.subscriptions.clone();

@@ -1,3 +1,5 @@
+//! Tests of agents that several threads share.
+
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;

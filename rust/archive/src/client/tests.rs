@@ -1,4 +1,4 @@
-//! Tests the exchange with messages that a real archive never sends, or that a test cannot make it send.
+//! Tests the exchange with messages that a real archive never sends, or that a test cannot make a real archive send.
 
 use aeron_protocol::archive::{
     ArchiveErrorCode, ArchiveRequest, ArchiveResponse, Challenge, ControlResponse,
@@ -410,7 +410,7 @@ fn a_request_that_the_stream_does_not_take_fails_after_the_message_timeout() {
     assert_eq!(peer.sent, []);
 }
 
-/// 07-124
+/// 07-124: the timeout starts again with each descriptor, and when a queued listing is sent.
 #[test]
 fn each_descriptor_and_each_turn_begins_the_timeout_anew() {
     let mut peer = Peer::new();
@@ -472,6 +472,7 @@ fn a_response_of_the_wrong_kind_fails_the_request() {
     ));
 }
 
+/// Without a recording to stop, `try_stop_recording` returns `false` and `stop_recording` returns an error.
 #[test]
 fn what_was_not_there_to_stop_is_no_error_for_a_try() {
     let mut peer = Peer::new();

@@ -1,4 +1,4 @@
-//! Joining fragmented messages.
+//! Tests of the assembly of fragmented messages.
 
 use std::sync::Arc;
 
@@ -208,7 +208,7 @@ fn aborting_the_last_fragment_delivers_the_whole_message_again() {
     );
 }
 
-/// A peer could send fragments for ever.
+/// Otherwise, a peer that sends fragments for ever would fill the memory.
 #[test]
 fn a_message_without_an_end_is_given_up_at_the_maximum_length() {
     let streams = streams();
@@ -222,7 +222,7 @@ fn a_message_without_an_end_is_given_up_at_the_maximum_length() {
     streams.driver.run_ms(&streams.aeron, 5);
     streams.driver.raise_limits();
 
-    // Frames that fill a term exactly: padding at its end would end the message too.
+    // These frames fill a term exactly. Padding at the end of the term would also end the message.
     let payload = [7; 1024 - HEADER_LENGTH];
     let count = MAX_MESSAGE_LENGTH / payload.len() + 1;
     for index in 0..=count {

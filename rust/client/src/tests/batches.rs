@@ -1,4 +1,4 @@
-//! Receiving in batches.
+//! Tests of receiving messages in batches.
 
 use std::sync::Arc;
 
@@ -130,7 +130,7 @@ fn limits_count_whole_messages_and_bytes() {
     assert_eq!(
         streams.subscription.poll_batch(&mut batch, bytes).unwrap(),
         2,
-        "the last one may end beyond"
+        "the last message may exceed the limit of bytes"
     );
     assert_eq!(
         streams.subscription.poll_batch(&mut batch, bytes).unwrap(),
@@ -146,7 +146,7 @@ fn a_message_whose_fragments_come_in_several_polls_is_completed_in_whichever_bat
     let streams = streams();
     let sent = message(4000, 9);
     streams.publication.offer(b"small").unwrap();
-    // Three fragments of one message; each becomes visible before another poll.
+    // Three fragments of one message. Each becomes visible only before its own poll.
     let claims: Vec<_> = [1376, 1376, 1248]
         .iter()
         .map(|n| streams.publication.try_claim(*n).unwrap())
@@ -232,7 +232,7 @@ fn partial_messages_of_images_that_are_gone_are_forgotten() {
     assert_eq!(streams.poll(&mut batch, 100), 0);
 }
 
-/// A message of a stream: its length and its reserved value.
+/// Generates the length and the reserved value of a message.
 fn any_message() -> impl Strategy<Value = (usize, i64)> {
     let length = prop_oneof![4 => Just(32), 1 => Just(0), 1 => Just(256), 1 => 0..40usize, 1 => Just(257), 1 => Just(2000)];
     (length, prop_oneof![5 => Just(0), 1 => 1..3i64])

@@ -1,4 +1,4 @@
-//! Connecting to a driver, with real files.
+//! Tests of connecting to a driver, with real files.
 
 use std::fs;
 use std::path::Path;
@@ -65,7 +65,7 @@ fn connect(directory: &Path) -> Result<Aeron, crate::error::Error> {
     })
 }
 
-/// Connects, and checks that this fails with this code and text after the driver timeout.
+/// Checks that connecting fails with this code and text, after the driver timeout.
 fn assert_times_out(directory: &Path, code: i32, expected: &str) {
     let start = Instant::now();
     let error = connect(directory).map(drop).unwrap_err();

@@ -1,4 +1,4 @@
-//! Counters, channel status and addresses, publication errors.
+//! Tests of counters, of the status and the addresses of channels, and of publication errors.
 
 use std::sync::Arc;
 
@@ -262,7 +262,7 @@ fn an_endpoint_with_port_0_is_replaced_by_the_bound_address_once_that_is_known()
     assert_eq!(subscription.resolved_endpoint(), None);
 }
 
-/// A counter of the driver.
+/// Allocates a counter of the driver. Returns its id.
 fn channel_counter(driver: &FakeDriver, type_id: i32, key: &[u8], value: i64) -> i32 {
     let new = NewCounter {
         type_id,
@@ -309,7 +309,7 @@ fn publication_errors_are_told_for_own_publications_by_their_original_id() {
     assert_eq!(
         log.take(),
         [expected.clone(), expected],
-        "once for each that shares it"
+        "the error is reported once for each handle of a shared publication"
     );
     error.registration_id = second.registration_id();
     driver.transmit(&Event::PublicationError(error));

@@ -1,4 +1,4 @@
-//! Times at which a client runs the network of a driver in its own process.
+//! Tests of when a client runs the network of a driver in its own process.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// Creates a client that counts its turns; each runs `turn`.
+    /// Creates a client that counts its turns. Each turn calls `turn`.
     fn new(turn: impl Fn() + Send + Sync + 'static) -> Self {
         let driver = FakeDriver::new();
         let turns = Arc::new(AtomicUsize::new(0));
@@ -39,7 +39,7 @@ impl Rig {
         }
     }
 
-    /// Opens a stream of messages on a channel.
+    /// Adds a subscription and an exclusive publication that are connected to each other.
     fn stream(&self, channel: &str, stream_id: i32) -> (Subscription, ExclusivePublication) {
         let subscription = self.aeron.add_subscription(channel, stream_id).unwrap();
         let publication = self
@@ -113,7 +113,7 @@ fn a_client_that_has_anything_else_to_do_takes_no_turn() {
         assert_eq!([&quiet, &also_quiet, &ipc].map(poll), [0, 0, 0]);
         assert_eq!(rig.turns(), expected);
     }
-    // A dropped subscription does not count any more.
+    // A dropped subscription is not waited for any more.
     drop(also_quiet);
     publication.offer(b"x").unwrap();
     poll(&ipc);

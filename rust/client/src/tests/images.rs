@@ -1,4 +1,4 @@
-//! Subscriptions and their images.
+//! Tests of subscriptions and their images.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ struct Stream {
     log: Log,
 }
 
-/// A client with a subscription and a publication of its own on the stream.
+/// Creates a client with a subscription, and with a publication on the same stream.
 fn stream() -> Stream {
     let driver = FakeDriver::new();
     let log = Log::default();
@@ -260,8 +260,8 @@ fn a_block_poll_delivers_whole_frames_and_padding_alone() {
         image.raw_poll(handler, limit).unwrap()
     };
     assert_eq!(poll(63), 0, "the first frame is longer than the limit");
-    assert_eq!(poll(1000), 128, "padding ends it");
-    assert_eq!(poll(32), 160, "padding alone, whatever its length");
+    assert_eq!(poll(1000), 128, "padding ends the block");
+    assert_eq!(poll(32), 160, "a padding frame is a block of its own, however long it is");
     assert_eq!(poll(64), 64);
     assert_eq!(poll(64), 0);
     let block = |offset: usize, length| {
@@ -378,7 +378,7 @@ fn a_raw_poll_gives_the_offset_in_the_file() {
     assert_eq!(offsets, [position as u64]);
 }
 
-/// 03-106, 01-77 (client)
+/// 03-106, 01-77: the client's part.
 #[test]
 fn the_end_of_a_stream_is_where_its_publisher_left_and_a_closed_image_remembers() {
     let stream = stream();
@@ -448,7 +448,7 @@ fn a_subscription_may_have_handlers_of_its_own_or_none() {
     subscription.close();
     assert!(
         stream.log.take().is_empty(),
-        "the context's handlers are for others"
+        "the context's handlers are only for subscriptions without their own"
     );
 }
 
@@ -611,7 +611,7 @@ fn an_impossible_frame_length_closes_the_image() {
             Err(Error::CorruptLog { .. })
         ));
         assert!(image.is_closed() && !stream.subscription.is_connected());
-        assert_eq!(image.position(), 64, "what was sound was consumed");
+        assert_eq!(image.position(), 64, "the valid frame was consumed");
         assert!(matches!(
             image.close_cause().0.as_deref(),
             Some(Error::CorruptLog { .. })

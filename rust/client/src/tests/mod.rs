@@ -1,4 +1,4 @@
-//! Behaviour of a client, tested with a driver in virtual time.
+//! Tests of the client, with a driver in virtual time.
 
 mod assembling;
 mod batches;
@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::lock::lock;
 
-/// Log of the handler calls, in order.
+/// A log of the calls of handlers, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -61,7 +61,7 @@ impl Log {
     }
 }
 
-/// Returns the text of an error, with its code in front.
+/// Returns the code and the text of an error, or `ok`.
 pub(crate) fn text<T>(result: Result<T, Error>) -> String {
     match result {
         Ok(_) => "ok".to_owned(),

@@ -1,4 +1,4 @@
-//! Publishing.
+//! Tests of publishing.
 
 use aeron_memory::log::AppendError;
 use aeron_memory::log::append::{FixedLengthMessages, InvalidBlock};
@@ -19,7 +19,7 @@ struct Streams {
     subscription: Subscription,
 }
 
-/// A client with a subscription. Publications on its stream are connected as soon as they are added.
+/// Creates a client with a subscription. Publications on its stream are connected as soon as they are added.
 fn streams() -> Streams {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
@@ -104,7 +104,7 @@ fn a_term_that_is_full_is_padded_and_the_next_offer_goes_to_the_next_term() {
     assert_eq!(
         image.position(),
         TERM_LENGTH as i64 + 1056,
-        "past the padding"
+        "the image's position is after the padding"
     );
 }
 
@@ -320,7 +320,7 @@ fn an_exclusive_publication_stores_its_tail_first_and_stays_at_the_end_of_its_st
     assert_eq!(
         metadata.tail(partition).unclamped_offset(),
         TERM_LENGTH,
-        "before there is any data"
+        "the tail is stored before the data"
     );
     assert_eq!(claim.commit(), max);
     for _ in 0..3 {
@@ -366,7 +366,7 @@ fn padding_is_appended_within_its_range_and_blocks_when_they_continue_the_stream
     );
 }
 
-/// A frame of the first exclusive publication.
+/// Writes a frame of the first exclusive publication to `bytes`.
 fn write_frame(bytes: &mut [u8], term_offset: i32, payload: &[u8]) {
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     put(0, &(HEADER as i32 + payload.len() as i32).to_le_bytes());

@@ -1,4 +1,4 @@
-//! Requests of a client to the driver, and their responses.
+//! Tests of requests of a client to the driver, and of their responses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,20 +24,20 @@ fn an_asynchronous_add_is_pending_then_there_and_stays_the_same_object() {
     assert!(operation.poll().unwrap().is_none());
     assert!(aeron.is_command_active(id) && aeron.has_active_commands());
     driver.step();
-    assert!(!operation.is_finished(), "nobody has looked yet");
+    assert!(!operation.is_finished(), "the client has not read the response yet");
     let publication = operation.poll().unwrap().expect("answered");
     assert!(operation.is_finished() && !aeron.is_command_active(id));
     let again = operation.wait().unwrap();
     assert_eq!(publication.registration_id(), id);
-    assert!(!operation.cancel(), "too late");
+    assert!(!operation.cancel(), "a finished operation cannot be cancelled");
     drop((operation, publication));
-    assert!(!again.is_closed(), "all were the same publication");
+    assert!(!again.is_closed(), "all handles are handles of one publication");
     drop(again);
     driver.run_ms(&aeron, 5);
     assert_eq!(
         driver.sent(),
         [type_id::ADD_PUBLICATION, type_id::REMOVE_PUBLICATION],
-        "closed with its last handle"
+        "the publication is closed with its last handle"
     );
 }
 
@@ -62,7 +62,7 @@ fn the_refusal_of_an_asynchronous_add_is_its_result() {
                 if correlation_id == subscription.correlation_id()
         ));
     }
-    assert!(!shared.cancel(), "refused already");
+    assert!(!shared.cancel(), "a refused operation cannot be cancelled");
     assert!(text(aeron.add_subscription(REFUSED_CHANNEL, 7)).contains("refused by the driver"));
 }
 
@@ -198,7 +198,7 @@ fn what_is_cancelled_or_dropped_before_its_answer_came_is_removed_when_it_comes(
         if !is_dropped {
             assert!(publication.cancel() && exclusive.cancel() && subscription.cancel());
             assert!(counter.cancel() && destination.cancel() && session_id.cancel());
-            assert!(!publication.cancel(), "once");
+            assert!(!publication.cancel(), "an operation is cancelled only once");
             assert_eq!(text(publication.wait()), "4: the operation was cancelled");
         }
         drop((
@@ -291,7 +291,7 @@ fn a_temporary_refusal_is_not_told_and_the_command_is_sent_again() {
     assert_eq!(
         operation.correlation_id(),
         first,
-        "not before some time has passed"
+        "the command is not repeated at once"
     );
     driver.run_ms(&aeron, 10);
     assert!(operation.poll().unwrap().is_none());
@@ -353,7 +353,7 @@ fn what_is_removed_by_its_id_after_its_answer_came_is_closed_and_the_removal_is_
     let subscription = aeron.add_subscription(CHANNEL, 7).unwrap();
     let id = subscription.registration_id();
     let mut removal = aeron.async_remove_subscription(id).unwrap();
-    assert!(subscription.is_closed(), "at once");
+    assert!(subscription.is_closed(), "the subscription is closed without waiting for the driver");
     assert_eq!(removal.poll().unwrap(), None, "the driver has not answered");
     driver.step();
     assert_eq!(removal.poll().unwrap(), Some(true));

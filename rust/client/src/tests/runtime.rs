@@ -1,4 +1,4 @@
-//! Start and end of a client.
+//! Tests of the start and the end of a client, and of its work between them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -31,7 +31,7 @@ fn nothing_is_sent_on_connect() {
     assert!(driver.sent().is_empty());
 }
 
-/// 03-70, 01-44 (label)
+/// 03-70, 01-44: for the label.
 #[test]
 fn the_heartbeat_counter_is_found_named_once_and_refreshed_every_half_second() {
     let driver = FakeDriver::new();
@@ -138,10 +138,10 @@ fn assert_dead(open: &Open, expected_error: &str) {
     assert!(text(aeron.add_publication(CHANNEL, 1)).contains("Aeron client is closed: "));
     aeron.close();
     aeron.do_work();
-    assert!(log.take().is_empty(), "nothing is told twice");
+    assert!(log.take().is_empty(), "no handler is called twice");
 }
 
-/// 03-71, 03-75, 01-44 (mismatch)
+/// 03-71, 03-75, 01-44: for the mismatch.
 #[test]
 fn a_client_ends_when_its_heartbeat_counter_is_freed() {
     let driver = FakeDriver::new();
@@ -207,7 +207,8 @@ fn a_client_ends_when_the_driver_was_closed() {
     assert_dead(&open, "error 1000");
 }
 
-/// A clock that the client reads between the driver's heartbeat and its own counter: the driver ends at that moment.
+/// A clock that ends the driver when the client reads the time. The client does so after it has read the driver's
+/// heartbeat, and before it reads its own heartbeat counter.
 struct LastMoment {
     driver: Arc<FakeDriver>,
     is_near: Arc<AtomicBool>,
@@ -260,7 +261,7 @@ fn a_client_ends_when_its_conductor_was_not_run_for_the_inter_service_timeout() 
     assert_dead(&open, "error 1002");
 }
 
-/// 03-7, 01-35 (client)
+/// 03-7, 01-35: the client's part.
 #[test]
 fn a_client_ends_when_events_were_lost() {
     let driver = FakeDriver::new();
@@ -292,7 +293,7 @@ fn a_call_that_the_driver_does_not_answer_ends_after_the_driver_timeout() {
     assert_eq!(
         driver.sent(),
         [type_id::ADD_SUBSCRIPTION, type_id::REMOVE_SUBSCRIPTION],
-        "nothing is left behind"
+        "the late subscription is removed"
     );
 }
 
@@ -355,7 +356,7 @@ fn closing_a_resource_sends_its_removal_without_waiting_and_closing_the_client_s
     drop(subscription);
     counter.close();
     counter.close();
-    assert_eq!(driver.now_ms(), now_ms, "nobody waited");
+    assert_eq!(driver.now_ms(), now_ms, "closing does not wait");
     assert!(aeron.has_active_commands());
     driver.run_ms(&aeron, 5);
     assert!(!aeron.has_active_commands());
@@ -633,7 +634,7 @@ fn the_close_of_a_client_that_meets_a_full_ring_is_repeated_until_the_driver_too
     let (invoked, turns) = (Arc::clone(&driver), Arc::new(AtomicUsize::new(0)));
     let aeron = driver.connect(|context| {
         context.driver_invoker = Some(Arc::new(move || {
-            // The driver is busy for a while.
+            // The driver reads no commands for a while.
             if turns.fetch_add(1, Ordering::Relaxed) == 500 {
                 invoked.unmute();
             }

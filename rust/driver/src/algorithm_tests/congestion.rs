@@ -131,7 +131,7 @@ fn cubic_starts_with_ten_datagrams_or_what_there_is_room_for() {
 #[test]
 fn cubic_grows_along_the_curve_and_passes_a_loss_again_after_k() {
     let mut image = Image::new(WINDOW, false);
-    // w_max = 93, K = cbrt(46.5) = 3.596 s. The curve's value is truncated: at once 93 - 18.
+    // w_max = 93, K = cbrt(46.5) = 3.596 s. The value of the curve is truncated. It begins at 93 - 18.
     assert_eq!(
         image.grows(INITIAL_RTT),
         10,
@@ -148,7 +148,7 @@ fn cubic_grows_along_the_curve_and_passes_a_loss_again_after_k() {
 /// loss.
 type Growth = &'static [(i32, i64)];
 
-/// 04-165: recorded from a C driver 1.53 with this window and MTU, polled every half millisecond.
+/// 04-165: captured from a C driver 1.53 with this window and MTU. The window was read every half millisecond.
 #[test]
 fn cubic_grows_when_the_real_driver_was_seen_to() {
     const FROM_CREATION: Growth = &[
@@ -258,7 +258,7 @@ fn round_trips_are_asked_for_four_of_them_apart_and_the_answer_is_shown() {
     assert!(!meter.should_measure(4 * INITIAL_RTT));
     let asked_ns = 4 * INITIAL_RTT + 1;
     assert!(meter.should_measure(asked_ns));
-    assert!(!meter.should_measure(asked_ns), "once");
+    assert!(!meter.should_measure(asked_ns), "one measurement at a time");
     assert!(!meter.should_measure(asked_ns + 4 * INITIAL_RTT));
 
     let answered_ns = asked_ns + 5 * MS;

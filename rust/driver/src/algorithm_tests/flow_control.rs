@@ -160,7 +160,7 @@ fn min_follows_the_slowest_receiver_until_it_is_silent_for_the_timeout() {
     assert_eq!(
         sender.hears(status(1, 300)),
         2300,
-        "the first one back, even far behind"
+        "the first receiver of an empty group joins, however far behind it is"
     );
     assert_eq!(sender.receivers(), 1);
 }
@@ -204,7 +204,7 @@ fn tagged_waits_only_for_receivers_with_its_tag() {
     assert_eq!(
         sender.hears(status(1, 0)),
         1000,
-        "anybody, as long as the group is empty"
+        "any receiver counts while the group is empty"
     );
     assert_eq!(sender.hears(tagged(TAG + 1, status(2, 100))), 1100);
     assert_eq!(sender.receivers(), 0);
@@ -255,7 +255,7 @@ fn the_end_of_the_stream_or_an_error_removes_a_receiver_at_the_next_idle_cycle()
     assert_eq!(
         sender.hears(leaving(status(1, 0))),
         1200,
-        "one that leaves does not join"
+        "a receiver that leaves the stream does not join"
     );
     assert_eq!(sender.receivers(), 1);
 }
@@ -339,7 +339,7 @@ fn a_flood_of_receivers_is_remembered_up_to_the_bound() {
         assert_eq!(problem, Some(FlowControlProblem::TooManyReceivers));
     }
     assert_eq!((sender.receivers(), sender.limit), (bound, 1000));
-    assert_eq!(sender.problem(status(1, 0)), None, "known receivers count");
+    assert_eq!(sender.problem(status(1, 0)), None, "known receivers are still accepted");
     sender.now_ns += TIMEOUT + 1;
     sender.idles();
     assert_eq!(sender.receivers(), 0);
@@ -535,7 +535,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A model of the rules of reference 04, section 10.3, in their order.
+/// A model of the rules in `docs/spec/04-media-driver.md`, section 10.3, in their order.
 struct Model {
     config: GroupConfig,
     /// By receiver id: position + window, time of the last message, and whether it is leaving.

@@ -216,7 +216,7 @@ fn a_gap_that_changes_is_a_new_one_02_79() {
     assert_eq!(image.scan(), found(0));
     image.now_ns += DELAY - 1;
     image.sees(5 * FRAME);
-    assert_eq!(image.scan(), found(0), "longer");
+    assert_eq!(image.scan(), found(0), "longer gap");
     image.now_ns += DELAY - 1;
     image.gets(3 * FRAME, FRAME);
     assert_eq!(image.scan(), found(0), "shorter gap");
@@ -411,7 +411,7 @@ fn when_the_report_is_full_an_image_is_not_in_it_and_others_go_on() {
     );
 }
 
-/// 04-150: the detector's repeated reports of a gap add nothing.
+/// 04-150: repeated reports of a gap by the detector add nothing.
 #[test]
 fn what_the_detector_reports_again_is_counted_once() {
     let memory = SharedBuffer::heap(REPORT_LENGTH);

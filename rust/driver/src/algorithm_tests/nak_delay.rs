@@ -54,9 +54,10 @@ fn a_receiver_of_a_group_draws_each_delay_anew_from_its_seed() {
     assert!(different.len() > 90);
 }
 
-/// Returns the largest difference between the distribution of `delays` and the expected distribution.
+/// Returns the largest difference between the cumulative distribution of `delays` and the expected one.
 ///
-/// Expected is P(delay < d) = (e^(lambda d / T) - 1) / (e^lambda - 1), which follows from the formula for the delay.
+/// The expected distribution is P(delay < d) = (e^(lambda d / T) - 1) / (e^lambda - 1). It follows from the formula for
+/// the delay.
 fn distance(mut delays: Vec<i64>, group_size: f64, max_backoff_ns: f64) -> f64 {
     delays.sort_unstable();
     let lambda = group_size.ln() + 1.0;
@@ -74,7 +75,7 @@ fn distance(mut delays: Vec<i64>, group_size: f64, max_backoff_ns: f64) -> f64 {
 #[test]
 fn the_delays_of_a_group_are_distributed_as_the_formula_says() {
     const COUNT: usize = 100_000;
-    // Kolmogorov and Smirnov: only one in a thousand random samples has a larger distance.
+    // The critical value of the Kolmogorov-Smirnov test: only one in a thousand random samples has a larger distance.
     let critical = 1.95 / (COUNT as f64).sqrt();
     for (group_size, max_backoff_ns) in
         [(1, 10 * MS), (10, 10 * MS), (10, 100 * MS), (1000, 60 * MS)]

@@ -1,4 +1,4 @@
-//! Tests of retransmits after NAKs.
+//! Tests of the retransmit handler, which decides about the retransmits after NAKs.
 
 use crate::retransmit::{
     FREE_RETRANSMIT_LENGTH, NakOutcome, RETRANSMIT_MULTIPLE, RetransmitBudgetExceeded,
@@ -151,7 +151,7 @@ fn with_one_receiver_another_range_replaces_the_one_in_flight() {
         assert_eq!(sender.hears(offset, MTU), NakOutcome::Accepted);
     }
     assert_eq!(sender.resent(), [(0, 1408), (4096, 1408), (8192, 1408)]);
-    assert_eq!(sender.hears(0, MTU), NakOutcome::Accepted, "forgotten");
+    assert_eq!(sender.hears(0, MTU), NakOutcome::Accepted, "the replaced range is not in flight any more");
     assert_eq!(sender.hears(0, MTU), NakOutcome::Ignored);
 }
 
@@ -189,7 +189,7 @@ fn an_answer_is_bounded_by_the_window_times_its_multiple_and_by_the_term() {
         });
         sender.position = term_length as i64;
         sender.tick();
-        // The longest range that a receiver may request: everything up to the end of the term.
+        // The range from the middle of the term to its end.
         let half = term_length / 2;
         assert_eq!(sender.hears(half as i64, half), NakOutcome::Accepted);
         assert_eq!(sender.resent(), [(half as i64, longest.min(half))]);
@@ -269,7 +269,7 @@ fn a_flood_of_naks_gets_no_more_than_the_budget_in_any_second() {
         for second in traffic.windows(1000) {
             let new: usize = second.iter().map(|it| it.0).sum();
             let resent: usize = second.iter().map(|it| it.1).sum();
-            // The number of new bytes in a second is only known to the length of one slot.
+            // The handler knows the number of new bytes in a second only to the precision of one slot.
             let bound = (new + new / 4) * RETRANSMIT_MULTIPLE;
             assert!(resent <= bound.max(FREE_RETRANSMIT_LENGTH));
         }
@@ -334,9 +334,9 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A model of the rules of reference 04, section 9, for immediate retransmits.
+/// A model of the rules in `docs/spec/04-media-driver.md`, section 9, for immediate retransmits.
 ///
-/// The sender is too slow for the budget to matter.
+/// It has no budget, because the test requests too few bytes to exceed the budget.
 struct Model {
     max_resend: Option<usize>,
     /// Begin, end, and the end of the linger time.

@@ -1,4 +1,4 @@
-//! Helpers that several of these tests use.
+//! Units of time, and a counter for tests.
 
 use crate::testing::PLAIN_COUNTER;
 use aeron_memory::SharedBuffer;

@@ -81,7 +81,7 @@ impl MemoryNetwork {
         self.wire().deliver(from, to, bytes);
     }
 
-    /// Switches the segmentation offload of sockets on (64) or off (1).
+    /// Sets the maximum number of datagrams in a GSO batch. 1 turns segmentation offload off.
     pub fn set_max_gso_batch_datagrams(&self, max_gso_batch_datagrams: usize) {
         self.wire().max_gso_batch_datagrams = max_gso_batch_datagrams;
     }

@@ -26,7 +26,7 @@ struct State {
     logs: HashSet<LogId>,
     refuses_to_remove: bool,
     allocated: Vec<(usize, usize)>,
-    /// Bytes that can be allocated. Allocations do not reduce them.
+    /// Bytes that can be allocated; 0 for no limit. Allocations do not reduce them.
     usable: u64,
     /// Whether no allocation succeeds, regardless of `usable`.
     is_full: bool,
@@ -197,7 +197,7 @@ fn a_removal_that_fails_is_counted_and_tried_again_once_per_duty_cycle() {
     assert_eq!(
         fixture.failed_frees(),
         2,
-        "the removal and its first repetition"
+        "the first removal and its first repetition"
     );
     for cycle in 3..10 {
         fixture.agent.do_work();

@@ -1,3 +1,5 @@
+//! Tests of the planning of Spark batches and of their partitions, with invented recordings.
+
 use std::convert::Infallible;
 
 use proptest::prelude::*;

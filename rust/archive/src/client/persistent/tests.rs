@@ -78,7 +78,7 @@ fn subscriptions_go_from_thread_to_thread() {
     assert_sync::<PersistentSubscriptionStatus>();
 }
 
-/// 11-10
+/// 11-10: the client connects to the archive only when the subscription is polled.
 #[test]
 fn nothing_is_asked_of_the_driver_for_the_archive_before_the_first_poll() {
     let mut fixture = Fixture::new(|_, _| {});
@@ -153,7 +153,7 @@ fn counters_of_the_application_are_used_and_stay_open() {
     assert!(!given.is_closed());
 }
 
-/// 11-3: a context can be used once. 11-1: errors in it are returned before anything is added.
+/// 11-3: a context can be used once. 11-1: errors in the context are returned before anything is added.
 #[test]
 fn settings_are_checked_before_a_counter_is_added() {
     let driver = TestDriver::new();

@@ -1,3 +1,5 @@
+//! Tests of drivers that exchange names, in virtual time and with a network in memory.
+
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +24,7 @@ use crate::names::NameResolver;
 use crate::testing::PLAIN_COUNTER;
 
 const MILLI: i64 = 1_000_000;
-/// Interval between two duty cycles of a driver.
+/// Interval between two duty cycles of a driver, in milliseconds.
 const STEP_MS: i64 = 10;
 
 /// Resolves the name `late` to the address that the test has set, and no other name.
@@ -286,12 +288,12 @@ fn much_is_passed_on_in_parts_and_every_driver_is_told_every_name_once() {
     const NEIGHBORS: usize = 100;
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
-    // Nine times, so that the neighbors get an allowance that all names fit into.
+    // Each name arrives nine times, so that the allowance of the neighbors is sufficient for all names.
     for index in (0..9).flat_map(|_| 0..NAMES) {
         let at = format!("10.1.0.{}:1", index % NEIGHBORS);
         let datagram = record(&format!("n{index}"), &at, true, 0);
         network.deliver(address(&at), address(ALPHA), &datagram);
-        // One run reads 16 datagrams.
+        // A duty cycle reads 16 datagrams.
         if index % 16 == 15 {
             driver.run(STEP_MS);
         }
@@ -309,7 +311,7 @@ fn much_is_passed_on_in_parts_and_every_driver_is_told_every_name_once() {
             told.entry(sent.to).or_default().extend(names);
         }
     }
-    assert!(runs > 1, "all at once");
+    assert!(runs > 1, "all names were sent in one duty cycle");
     let mut all: Vec<_> = (0..NAMES).map(|index| format!("n{index}")).collect();
     all.sort();
     assert_eq!(told.len(), NEIGHBORS);
@@ -390,7 +392,7 @@ fn a_driver_that_does_not_know_its_address_is_where_its_datagram_came_from() {
             .iter()
             .any(|sent| sent.to == address(BRAVO))
     );
-    // An address that merely begins with zeros is valid.
+    // An address that begins with zeros is valid, unless all of it is zero.
     network.deliver(
         address(BRAVO),
         address(ALPHA),
@@ -537,7 +539,7 @@ fn a_silent_address_is_sent_at_most_ten_bytes_for_each_byte_that_came_from_it() 
 fn a_driver_that_another_one_told_of_is_sent_one_announcement_until_it_replies() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
-    // One of the entries claims to be the driver's own, but comes from a different address.
+    // The second entry claims to be its sender's own, but its sender has a different address.
     for (to, is_self) in [(BRAVO, false), (CHARLIE, true)] {
         for _ in 0..9 {
             let datagram = record(to, to, is_self, 0);
@@ -580,7 +582,7 @@ fn a_driver_that_answers_is_told_all_names_and_keeps_them_though_the_first_did_n
         let step_ms = now_ms(&alpha) - now_ms(&bravo);
         bravo.run(step_ms);
         let (_, names) = bravo.knows();
-        // The names are the driver's own and those that it was sent; alpha knows its own name too.
+        // These are the names that alpha was sent, and alpha's own name.
         match complete_at_ms {
             None if names == NAMES as i64 + 1 => complete_at_ms = Some(now_ms(&alpha)),
             None => {}

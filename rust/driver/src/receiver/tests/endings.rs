@@ -19,7 +19,7 @@ fn released(rig: &mut Rig) -> Vec<i64> {
         .collect()
 }
 
-/// 02-68; the receiver's part of 04-151
+/// 02-68. 04-151: the receiver's part.
 #[test]
 fn the_end_of_the_stream_is_where_its_last_heartbeat_says() {
     let mut rig = Rig::new();
@@ -31,7 +31,7 @@ fn the_end_of_the_stream_is_where_its_last_heartbeat_says() {
         data[5] |= 0x20;
         data
     });
-    assert!(!image.status.is_end_of_stream(), "only heartbeats end it");
+    assert!(!image.status.is_end_of_stream(), "only a heartbeat ends a stream");
     assert_eq!(metadata.end_of_stream_position(), NO_END_OF_STREAM);
     rig.deliver(&endpoint, &heartbeat_with(640, EOS));
     assert!(image.status.is_end_of_stream());
@@ -39,10 +39,10 @@ fn the_end_of_the_stream_is_where_its_last_heartbeat_says() {
     assert_eq!(metadata.end_of_stream_position(), 640);
     assert_eq!(image.high_water_mark(), 640);
     rig.deliver(&endpoint, &heartbeat_with(1280, EOS));
-    assert_eq!(metadata.end_of_stream_position(), 640, "once");
+    assert_eq!(metadata.end_of_stream_position(), 640, "the end of the stream is set once");
 }
 
-/// 02-69; the receiver's part of 04-153
+/// 02-69. 04-153: the receiver's part.
 #[test]
 fn a_revoked_stream_is_marked_and_its_gaps_are_left_alone() {
     let mut rig = Rig::new();

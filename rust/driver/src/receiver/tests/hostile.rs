@@ -106,7 +106,7 @@ proptest! {
                 }
             }
             let high_water_mark = image.high_water_mark();
-            prop_assert!(high_water_mark >= before, "it never falls");
+            prop_assert!(high_water_mark >= before, "the high-water mark never falls");
             prop_assert!(high_water_mark <= end.min(told + TERM as i64 / 2).max(join));
             before = high_water_mark;
         }

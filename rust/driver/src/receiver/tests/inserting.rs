@@ -41,7 +41,7 @@ fn several_frames_in_a_datagram_become_readable_together() {
     assert_eq!(
         rig.count(SystemCounter::BytesReceived) as usize,
         datagram.len() + 40,
-        "and the SETUP"
+        "the bytes of the SETUP are counted too"
     );
 }
 
@@ -109,6 +109,8 @@ fn what_begins_before_the_last_status_message_is_an_under_run() {
     assert_eq!(image.high_water_mark(), at);
 }
 
+/// Data of up to one window before the position keeps its source active, so status messages continue. It does not keep
+/// the stream active.
 #[test]
 fn late_data_of_the_window_is_a_sign_of_life_of_its_source_but_not_of_the_stream() {
     let mut rig = Rig::new();
@@ -190,7 +192,7 @@ fn a_heartbeat_more_than_a_term_late_is_an_under_run() {
     assert_eq!(rig.count(SystemCounter::HeartbeatsReceived), 1);
 }
 
-/// Storing to a page that the file system cannot provide would kill the process.
+/// A store to a page that the file system cannot provide would kill the process.
 #[test]
 fn nothing_is_stored_beyond_the_pages_that_exist() {
     let mut rig = Rig::new();
@@ -295,6 +297,6 @@ fn times_of_receiving_are_written_into_every_message() {
     rig.deliver(&endpoint, &[data(0, 64), data(64, 64)].concat());
     for message in [image.bytes(0, 64), image.bytes(64, 64)] {
         assert_eq!(message[40..48], EPOCH_NS.to_le_bytes());
-        assert_eq!(message[24..32], [0; 8], "as the network in memory says");
+        assert_eq!(message[24..32], [0; 8], "the network in memory returns 0 as the time");
     }
 }

@@ -1,4 +1,4 @@
-//! Tests with the recorded malformed datagrams for the data socket, and the recommended results.
+//! Tests with the malformed datagrams of the test vectors for the data socket, and their recommended results.
 
 use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::log::gap;
@@ -10,7 +10,7 @@ use crate::media::malformed::{Case, wanted_count};
 /// Join position of the image in some cases.
 const LATE_JOIN: i64 = 39_968;
 
-/// Counters that a case may change, with their names in the recording.
+/// Counters that a case may change, with their names in the test vectors.
 const COUNTERS: [(SystemCounter, &str); 5] = [
     (SystemCounter::InvalidPackets, "Invalid packets"),
     (SystemCounter::Errors, "Errors"),
@@ -143,7 +143,7 @@ fn check(case: Case<'_>) {
         [Seen::Rttm(rttm)] if !rttm.is_request => "1 x RTTM0x00",
         other => panic!("{other:?} in {name}"),
     };
-    // The conductor finds the gaps and requests the missing bytes.
+    // No NAK is expected here, because the conductor finds the gaps and requests the missing bytes.
     let wanted_answer = wanted.split("sent back: ").nth(1).unwrap_or_default();
     let wanted_answer = wanted_answer.split(';').next().unwrap_or_default();
     let is_nak = wanted_answer.contains("NAK");

@@ -188,7 +188,7 @@ impl Rig {
         }
     }
 
-    /// Opens an endpoint with an interest in all sessions of [`STREAM`].
+    /// Opens an endpoint with a subscription to all sessions of [`STREAM`].
     pub fn subscribed(&mut self, channel: &str) -> Endpoint {
         let endpoint = self.endpoint(channel, None);
         self.command(ReceiverCommand::AddSubscription {
@@ -198,7 +198,7 @@ impl Rig {
         endpoint
     }
 
-    /// Opens an endpoint with one destination and without an interest.
+    /// Opens an endpoint with one destination and without a subscription.
     pub fn endpoint(&mut self, channel: &str, group_tag: Option<i64>) -> Endpoint {
         self.endpoint_with_limit(channel, group_tag, usize::MAX)
     }

@@ -100,7 +100,7 @@ fn what_is_asked_for_goes_out_in_the_next_cycle() {
     assert_eq!(rig.sent(), [status(0)]);
 }
 
-/// If the socket just cannot accept the message, it is counted. Other failures go to the error log.
+/// A message that the socket cannot accept now is counted. Other failures go to the error log.
 #[test]
 fn a_status_message_that_is_not_sent_is_counted_or_noted() {
     let mut rig = Rig::new();
@@ -121,7 +121,7 @@ fn a_status_message_that_is_not_sent_is_counted_or_noted() {
     assert_eq!(errors[0].1, 2);
 }
 
-/// The receiver's part of 04-147
+/// 04-147: the receiver's part.
 #[test]
 fn each_report_of_missing_bytes_is_one_nak() {
     let mut rig = Rig::new();
@@ -158,13 +158,13 @@ fn missing_bytes_of_an_unreliable_stream_become_padding() {
     assert_eq!(header[..4], 640i32.to_le_bytes());
     assert_eq!(header[6..8], frame::frame_type::PADDING.to_le_bytes());
     rig.deliver(&endpoint, &data(0, 64));
-    assert_eq!(image.bytes(0, 32), header, "too late");
+    assert_eq!(image.bytes(0, 32), header, "data for a filled gap is ignored");
     image.status.report_missing(INITIAL_TERM, 0, 640);
     rig.cycle();
     assert_eq!(rig.count(SystemCounter::LossGapFills), 1);
 }
 
-/// 02-71; the receiver's part of 04-160
+/// 02-71. 04-160: the receiver's part.
 #[test]
 fn the_sources_of_a_rejected_image_are_told_why_and_nothing_else() {
     let mut rig = Rig::new();
@@ -200,7 +200,7 @@ fn the_sources_of_a_rejected_image_are_told_why_and_nothing_else() {
     assert!(image.is_empty());
     assert_eq!(image.status.time_of_last_packet_ns(), begin_ns);
     rig.run(10 * SECOND);
-    assert!(!rig.sent().is_empty(), "also a source that is silent");
+    assert!(!rig.sent().is_empty(), "a silent source is told too");
 }
 
 /// 02-91, 04-168: the receiver's part.

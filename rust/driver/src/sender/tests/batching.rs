@@ -65,7 +65,7 @@ fn those_that_follow_it_soon_wait_until_the_time_is_over() {
     assert_eq!(
         cycles_until_sent(&mut rig),
         (16, vec![5 * 64]),
-        "20 us after the last"
+        "the wait ends 20 us after the last datagram"
     );
 }
 
@@ -78,7 +78,7 @@ fn a_full_datagram_never_waits() {
     assert_eq!(
         cycles_until_sent(&mut rig),
         (1, full),
-        "the rest of 6 messages waits"
+        "the last 6 messages wait"
     );
     assert_eq!(
         publication.position() + 6 * 64,
@@ -104,7 +104,7 @@ fn a_lone_message_after_a_lone_one_does_not_wait() {
         assert_eq!(
             cycles_until_sent(&mut rig),
             (1, vec![64]),
-            "a question and its answer"
+            "messages that wait for an answer are not delayed"
         );
     }
     offer(&mut publication, 2);

@@ -1,4 +1,4 @@
-//! Tests of floods: memory stays bounded, and the error log has one entry about the flood.
+//! Tests of floods. Memory and traffic stay bounded, and the error log has one entry about each flood.
 
 use aeron_memory::counters::system::SystemCounter;
 
@@ -94,7 +94,7 @@ fn refusals_and_response_setups_do_not_pile_up_while_the_conductor_is_busy() {
     }
     assert_eq!(rig.events().len(), queue::CAPACITY);
     rig.cycle();
-    assert_eq!(rig.events().len(), 0, "nothing was kept for later");
+    assert_eq!(rig.events().len(), 0, "events without room are dropped");
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn heartbeats_begin_with_the_first_connection_and_come_every_100_ms_of_silence()
     assert_eq!(
         rig.times_ms(150, is_heartbeat),
         [101],
-        "data counts as a sign of life"
+        "data postpones the next heartbeat"
     );
     assert_eq!(rig.count(SystemCounter::HeartbeatsSent), 4);
 }

@@ -210,7 +210,7 @@ fn a_client_that_writes_nonsense_into_its_log_stops_only_its_own_stream() {
     assert_eq!((broken.position(), whole.position()), (0, 160));
     let errors = rig.errors();
     assert_eq!(errors.len(), 1);
-    assert_eq!(errors[0].1, 1, "once is enough");
+    assert_eq!(errors[0].1, 1, "the error is recorded once");
     assert!(errors[0].0.contains("sessionId=77"), "{errors:?}");
 }
 
@@ -218,8 +218,8 @@ fn a_client_that_writes_nonsense_into_its_log_stops_only_its_own_stream() {
 fn nothing_is_looked_at_before_a_publisher_wrote() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
-    // If the sender read the log, this frame would be an error. It must not, because pages may not exist before they
-    // are requested.
+    // If the sender read the log, this frame would be an error. It must not read the log yet, because pages may not
+    // exist before publishers request them.
     use aeron_memory::Words;
     publication.log.term(0).store_i32_relaxed(0, i32::MAX);
     rig.run(20 * MS);
@@ -255,7 +255,7 @@ fn the_first_publication_to_send_is_another_one_in_each_cycle() {
         first.push(header(&sent[0].bytes).session_id - SESSION);
     }
     let expected: Vec<i32> = (0..6).map(|i| (first[0] + i) % 3).collect();
-    assert_eq!(first, expected, "no index twice in a row");
+    assert_eq!(first, expected, "each publication is first in its turn");
 }
 
 #[test]
@@ -323,7 +323,7 @@ fn a_time_of_sending_is_written_where_the_channel_says() {
     assert_eq!(
         header(&sent[0].bytes[160..]).reserved_value,
         0,
-        "only the first"
+        "only the first message of the datagram"
     );
     assert_eq!(sent[0].to, peer(), "a socket need not be connected");
 }

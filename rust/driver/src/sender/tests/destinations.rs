@@ -35,7 +35,7 @@ fn whoever_sends_a_status_message_is_a_destination_for_5_s() {
     let mut unknown = publication.setup_request(1);
     (unknown.session_id, unknown.stream_id) = (0, 0);
     rig.hear_from(at(7001), endpoint.control, &unknown);
-    assert_eq!(count.get(), 1, "for any stream");
+    assert_eq!(count.get(), 1, "the request is for any stream");
     let joined = publication.status_message(1, 0, WINDOW);
     rig.hear_from(at(7001), endpoint.control, &joined);
     let message = publication.status_message(2, 0, WINDOW);
@@ -90,7 +90,7 @@ fn a_receiver_is_known_by_its_id_and_port_02_86() {
     assert_eq!(
         count.get(),
         3,
-        "another receiver at the same place is another one"
+        "a receiver with another id is another destination"
     );
 }
 
@@ -115,7 +115,7 @@ fn data_goes_where_clients_say_and_nowhere_else_02_87() {
     for (registration_id, port) in [(1, Some(7001)), (2, Some(7002)), (3, None)] {
         add(&mut rig, endpoint.id, registration_id, port);
     }
-    assert_eq!(count.get(), 3, "unresolved ones count");
+    assert_eq!(count.get(), 3, "destinations without an address count too");
     rig.sent();
     let mut first = Vec::new();
     for _ in 0..6 {
@@ -127,7 +127,7 @@ fn data_goes_where_clients_say_and_nowhere_else_02_87() {
     }
     assert!(
         first.contains(&7001) && first.contains(&7002),
-        "they take turns"
+        "each destination is the first one sometimes"
     );
 
     rig.command(SenderCommand::RemoveDestination {
@@ -195,7 +195,7 @@ fn a_socket_error_holds_the_position_back_for_all_destinations() {
     rig.cycle();
     assert_eq!(publication.position(), 0);
     assert!(rig.count(SystemCounter::ShortSends) > 0);
-    // If the socket just cannot accept more, only this destination loses the data.
+    // If the socket only cannot accept more data now, the data is lost for this destination only.
     rig.network.fail_sends(None);
     rig.network.set_room(Some(0));
     let before = rig.count(SystemCounter::ShortSends);

@@ -1,4 +1,4 @@
-//! Tests of flow control in a publication; the strategies have their own tests.
+//! Tests of flow control in a publication. The strategies have their own tests.
 
 use aeron_memory::counters::system::SystemCounter;
 use aeron_protocol::frame::ErrorFrame;
@@ -69,7 +69,7 @@ fn without_the_required_receivers_nothing_is_sent_and_nobody_connected_04_123() 
     rig.cycle();
     assert!(publication.is_connected());
     assert_eq!(publication.position(), 160);
-    // One receiver leaves; a single receiver is not enough.
+    // Receiver 2 times out. A single receiver is not enough.
     rig.run(900 * MS);
     rig.status(&publication, 1, 160, WINDOW);
     rig.run(500 * MS);

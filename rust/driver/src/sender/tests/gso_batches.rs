@@ -1,4 +1,4 @@
-//! Tests of GSO batches: which datagrams one call may send.
+//! Tests of GSO batches: which datagrams one call of the socket may send.
 
 use super::rig::*;
 use crate::media::transport::{MAX_GSO_BATCH_DATAGRAMS, MAX_GSO_BATCH_LENGTH};
@@ -48,7 +48,8 @@ fn equal_datagrams_leave_in_one_batch_and_a_shorter_one_ends_it() {
     let lengths: Vec<usize> = datagrams.iter().map(Vec::len).collect();
     assert_eq!(lengths, [1408, 1408, 1408, 1408, 768]);
     assert_eq!(batches, [5]);
-    // 1056 three times, 160, 1056: the shorter one may end a batch, the longer one begins another.
+    // The datagrams have 1056 bytes three times, then 448, 1408 and 1056. A shorter datagram may end a batch. A longer
+    // one begins another batch.
     let (_, batches) = sent(
         &[1_000, 1_000, 1_000, 400, 1_376, 1_000],
         MAX_GSO_BATCH_DATAGRAMS,
@@ -108,7 +109,7 @@ fn what_follows_a_batch_that_was_refused_waits_for_it() {
     assert_eq!(
         publication.position(),
         2 * 1056,
-        "past the first batch, before the second"
+        "after the first batch and before the second"
     );
     rig.network.set_room(None);
     rig.sent();

@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-/// Length of most messages in the log.
+/// Length of the frame of most messages.
 const FRAME: i64 = 1_056;
 
 fn place() -> impl Strategy<Value = Place> {

@@ -126,9 +126,9 @@ fn bytes_that_were_not_sent_are_not_sent_again() {
     assert_eq!(rig.count(SystemCounter::RetransmitsSent), 0);
 }
 
-/// Long batches are sent at once, and the log is cleaned a term length before the sender.
+/// Long batches are sent at once, and the log is cleaned up to one term length behind the sender.
 ///
-/// Every datagram that may be retransmitted must be.
+/// Every datagram that receivers may request must still be complete.
 #[test]
 fn any_datagram_of_long_batches_is_sent_again_after_the_log_was_cleaned_behind() {
     for mtu_length in [1_408, 8_192] {
@@ -275,7 +275,7 @@ fn a_request_for_nothing_is_counted_and_ignored_04_117() {
     assert_eq!(
         rig.data().len(),
         1,
-        "and does not stand in the way of a real one"
+        "the NAK for nothing does not delay a real one"
     );
 }
 

@@ -361,7 +361,7 @@ impl Rig {
 
     /// Delivers a datagram, and lets the sender read it.
     ///
-    /// Extra cycles let it finish sending first, because it polls when there is time.
+    /// Extra cycles let the sender finish sending first, because it reads control frames when it has nothing to send.
     pub fn datagram(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         self.settle();
         self.network.deliver(from, to, bytes);

@@ -1,4 +1,4 @@
-//! Tests of unvalidated destinations: how much they are sent, and what validates them.
+//! Tests of unvalidated destinations: how many bytes the sender sends to them, and what validates them.
 
 use std::net::SocketAddr;
 
@@ -135,7 +135,7 @@ fn an_address_is_sent_120_times_the_bytes_of_status_messages_that_stand_still() 
         let allowed = AMPLIFICATION_LIMIT * stream.heard_hear_victim;
         assert!(
             count != 3 || stream.sent_to_victim > allowed / 2,
-            "it is used"
+            "the allowance is used"
         );
     }
     stream.publish(300);
@@ -222,7 +222,7 @@ fn a_receiver_is_challenged_when_its_allowance_is_used_up_and_its_answer_brings_
     let sent = stream.rig.sent();
     assert!(
         sent.iter().all(|sent| sent.to == victim()),
-        "others miss nothing"
+        "only this receiver gets what it missed"
     );
     let bytes: usize = sent.iter().map(|sent| sent.bytes.len()).sum();
     assert_eq!(bytes as i64, 9 * FRAME);

@@ -1,10 +1,10 @@
-//! Tests with the malformed control datagrams whose effect on the C driver was recorded.
+//! Tests with malformed control datagrams for which the reactions of the C driver were captured.
 
 use super::rig::*;
 use crate::media::malformed::{Case, wanted_count};
 use aeron_memory::counters::system::SystemCounter;
 
-/// Counters that a case may change, with their names in the recording.
+/// Counters that a case may change, with their names in the test vectors.
 const COUNTERS: [(SystemCounter, &str); 7] = [
     (SystemCounter::InvalidPackets, "Invalid packets"),
     (SystemCounter::NaksReceived, "NAKs received"),

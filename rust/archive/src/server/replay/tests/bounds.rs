@@ -1,3 +1,5 @@
+//! Tests of the bounds of a replay: the counters that move its stop position, and its limit.
+
 use super::kit::{Counters, descriptor};
 use crate::server::replay::bounds::ReplayBounds;
 use crate::server::replay::plan::{ReplayPlan, ReplayRange};

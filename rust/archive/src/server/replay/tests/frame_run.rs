@@ -1,3 +1,5 @@
+//! Tests of the rewriting of recorded frames for a replay.
+
 use aeron_layout::frame::FirstWord;
 use aeron_memory::{SharedBuffer, Words};
 use proptest::prelude::*;
@@ -19,7 +21,7 @@ fn rewrite(session_id: i32, stream_id: i32, checksum: Option<Checksum>) -> Frame
     )
 }
 
-/// Rewrites the run at the start of `bytes`, which are copied to offset 64 of a term and back.
+/// Copies `bytes` to offset 64 of a term, rewrites the run at their start, and copies them back.
 fn take_run(
     mut rewrite: FrameRewrite,
     position: i64,
@@ -43,7 +45,7 @@ fn take_run(
     run
 }
 
-/// Returns the frames of 64 bytes with the ids of the recording.
+/// Returns `count` frames of 64 bytes, with the session id and stream id of the recording.
 fn frames(count: usize) -> Vec<u8> {
     let mut recording = Recording::new(0);
     (0..count).for_each(|_| recording.message(20));

@@ -66,7 +66,7 @@ pub struct Recording {
     start_position: i64,
     checksum: Option<Checksum>,
     recorder: RecorderSession<MemoryStorage>,
-    /// The recorded bytes as a replay sends them; a padding frame as its header and zeros.
+    /// The recorded bytes as a replay sends them. A padding frame consists of its header and zeros.
     replayed: Vec<u8>,
     messages: u8,
 }
@@ -79,7 +79,7 @@ impl Recording {
     pub fn with_checksum(start_position: i64, checksum: Option<Checksum>) -> Self {
         let storage = MemoryStorage::new();
         let description = StreamDescription::from(&descriptor(start_position, NULL_VALUE));
-        // Frames of any session: after an extension the session id is another one, and checksums replace it.
+        // The frames may have any session id: an extension changes it, and checksums replace it.
         let stream = RecordedStream::new(&description).unwrap().any_session();
         let recorder = RecorderSession::create(storage.clone(), stream, SyncLevel::None).unwrap();
         let recorder = recorder.with_checksum(checksum);
@@ -97,7 +97,7 @@ impl Recording {
         self.recorder.recorded_position()
     }
 
-    /// Records a data frame. If the frame does not fit into the term, the term is filled with padding before.
+    /// Records a data frame. If it does not fit into the term, padding fills the term first.
     pub fn message(&mut self, length: usize) {
         self.messages = self.messages.wrapping_add(1);
         let room = TERM_LENGTH - self.position() % TERM_LENGTH;
@@ -146,7 +146,7 @@ impl Recording {
         &self.replayed[at(from)..at(to)]
     }
 
-    /// Returns a replay of the recording with the present position as stop position.
+    /// Returns a replay of the recording. Its stop position is the current position.
     pub fn replay_stopped(&self, range: ReplayRange) -> Replay {
         let stop_position = self.position();
         self.replay(range, Some(stop_position), Vec::new())
@@ -184,7 +184,7 @@ fn frame(
     frame.extend(session_id.to_le_bytes());
     frame.extend(stream_id.to_le_bytes());
     frame.extend(positions.term_id(position).to_le_bytes());
-    // The publication leaves the reserved value of a padding frame zero.
+    // The publication does not set the reserved value of a padding frame, so it is 0.
     let reserved_value = if frame_type == frame_type::DATA {
         position
     } else {
@@ -255,13 +255,13 @@ impl Replay {
         }
     }
 
-    /// Returns the position that the session publishes.
+    /// Returns the position that the session shows to other threads.
     pub fn shown_position(&self) -> i64 {
         self.position.load(Ordering::Acquire)
     }
 }
 
-/// A publication into heap memory; the test opens its flow-control window. Clones share one publication.
+/// A publication into heap memory, whose position limit the test sets. Clones share one publication.
 #[derive(Clone)]
 pub struct TestPublication(Rc<RefCell<TestStream>>);
 
@@ -322,8 +322,8 @@ impl TestPublication {
 }
 
 impl TestStream {
-    /// Moves `copied` of the `length` appended bytes to the received ones, with zeros for the rest. Cleans the term as
-    /// a driver does.
+    /// Adds the last `length` appended bytes to the received ones. Copies the first `copied` of them and adds zeros for
+    /// the rest. Cleans the term as a driver does.
     fn receive(&mut self, length: usize, copied: usize, end: i64) {
         let begin = end - length as i64;
         let log = self.appender.log();

@@ -1,5 +1,4 @@
-//! Tests replays without a real driver: with recordings in memory, publications in heap memory, and counters without a
-//! driver.
+//! Tests of replays without a real driver. Recordings, publications and counters are in heap memory.
 
 mod bounds;
 pub(crate) mod driver;

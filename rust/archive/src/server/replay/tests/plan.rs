@@ -1,3 +1,5 @@
+//! Tests of the plan of a replay: its start position, its limit and the length of its reads.
+
 use aeron_protocol::archive::{
     ArchiveErrorCode, NULL_VALUE, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP,
 };

@@ -1,3 +1,5 @@
+//! Tests of the replays of an archive, from the request to the end, with a driver in heap memory.
+
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +19,7 @@ const CONNECTED: i32 = FIRST_CONNECTED_STREAM_ID;
 const UNCONNECTED: i32 = CONNECTED - 1;
 const CONNECT_TIMEOUT_NS: i64 = 5_000;
 
-/// Replays of one recording by an archive with room for two.
+/// The replays of an archive with one recording. The archive permits two replays at the same time.
 struct Archive {
     driver: Arc<TestDriver>,
     aeron: Aeron,
@@ -81,7 +83,7 @@ impl Archive {
         self.replays.request(&self.aeron, &request)
     }
 
-    /// Runs driver and conductor until the replayer has all replays.
+    /// Runs the driver and the client's conductor until the replayer has all replays.
     fn begin(&mut self) -> Vec<ReplayEvent> {
         self.driver.step();
         self.aeron.do_work();
@@ -96,7 +98,7 @@ impl Archive {
         events
     }
 
-    /// Runs all replays until none can do more.
+    /// Runs all replays until none of them has more work.
     fn replay(&mut self) -> Vec<ReplayEvent> {
         while self.replayer.do_work(self.driver.now_ns()) > 0 {}
         self.poll()

@@ -1,3 +1,5 @@
+//! Tests of the session of one replay, with a publication in heap memory.
+
 use aeron_protocol::archive::{
     ArchiveErrorCode, NULL_VALUE, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP,
 };
@@ -28,7 +30,7 @@ fn failed(code: ArchiveErrorCode, text: &str, segment_base: i64) -> Option<Repla
     )))
 }
 
-/// Returns a recording over two segments and a half, from within its first term.
+/// Returns a recording over three segments that starts within a term.
 fn long_recording() -> Recording {
     let start = TERM_LENGTH + 1024;
     let mut recording = Recording::new(start);
@@ -95,7 +97,7 @@ fn a_replay_follows_an_active_recording_and_ends_when_the_recording_does() {
     replay.start();
     assert_eq!(replay.run(), None);
     assert_eq!(replay.publication.position(), recording.position());
-    // The recording ends at the end of a segment, and has an empty next segment.
+    // The recording ends at the end of a segment. The next segment file exists and is empty.
     while recording.position() < SEGMENT_LENGTH {
         recording.message(1000);
         if SEGMENT_LENGTH - recording.position() < 1056 {
@@ -333,7 +335,7 @@ fn a_frame_without_its_checksum_fails_the_replay_before_anything_of_the_read_is_
     recording.message(100);
     recording.message(100);
     let file = recording.storage.open(&segment_name(3, 0), Access::Write);
-    // A byte between the end of the second frame and its aligned end.
+    // Changes a byte between the end of the second frame and its aligned end.
     file.unwrap().write_all_at(&[1], 319).unwrap();
     let mut replay = recording.replay_stopped(ALL);
     replay.start();
