@@ -59,7 +59,7 @@ fn in_a_forked_child_the_parents_client_is_dead_and_a_new_one_works() {
     assert_eq!(aeron.do_work(), 0);
     assert_eq!(poll(), 0);
     assert_eq!(turns.load(Ordering::Relaxed), 1);
-    aeron.add_close_handler(Arc::new(|| panic!("the forked child must not run the parent's close handlers")));
+    aeron.add_close_handler(Arc::new(|| panic!("called in the forked child")));
     aeron.close();
     assert_eq!(aeron.run_handlers(Duration::ZERO), 0);
     drop((subscription, aeron));

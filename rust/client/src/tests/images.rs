@@ -261,7 +261,11 @@ fn a_block_poll_delivers_whole_frames_and_padding_alone() {
     };
     assert_eq!(poll(63), 0, "the first frame is longer than the limit");
     assert_eq!(poll(1000), 128, "padding ends the block");
-    assert_eq!(poll(32), 160, "a padding frame is a block of its own, however long it is");
+    assert_eq!(
+        poll(32),
+        160,
+        "a padding frame is a block of its own, however long it is"
+    );
     assert_eq!(poll(64), 64);
     assert_eq!(poll(64), 0);
     let block = |offset: usize, length| {

@@ -24,14 +24,23 @@ fn an_asynchronous_add_is_pending_then_there_and_stays_the_same_object() {
     assert!(operation.poll().unwrap().is_none());
     assert!(aeron.is_command_active(id) && aeron.has_active_commands());
     driver.step();
-    assert!(!operation.is_finished(), "the client has not read the response yet");
+    assert!(
+        !operation.is_finished(),
+        "the client has not read the response yet"
+    );
     let publication = operation.poll().unwrap().expect("answered");
     assert!(operation.is_finished() && !aeron.is_command_active(id));
     let again = operation.wait().unwrap();
     assert_eq!(publication.registration_id(), id);
-    assert!(!operation.cancel(), "a finished operation cannot be cancelled");
+    assert!(
+        !operation.cancel(),
+        "a finished operation cannot be cancelled"
+    );
     drop((operation, publication));
-    assert!(!again.is_closed(), "all handles are handles of one publication");
+    assert!(
+        !again.is_closed(),
+        "all handles are handles of one publication"
+    );
     drop(again);
     driver.run_ms(&aeron, 5);
     assert_eq!(
@@ -353,7 +362,10 @@ fn what_is_removed_by_its_id_after_its_answer_came_is_closed_and_the_removal_is_
     let subscription = aeron.add_subscription(CHANNEL, 7).unwrap();
     let id = subscription.registration_id();
     let mut removal = aeron.async_remove_subscription(id).unwrap();
-    assert!(subscription.is_closed(), "the subscription is closed without waiting for the driver");
+    assert!(
+        subscription.is_closed(),
+        "the subscription is closed without waiting for the driver"
+    );
     assert_eq!(removal.poll().unwrap(), None, "the driver has not answered");
     driver.step();
     assert_eq!(removal.poll().unwrap(), Some(true));

@@ -339,7 +339,11 @@ fn a_flood_of_receivers_is_remembered_up_to_the_bound() {
         assert_eq!(problem, Some(FlowControlProblem::TooManyReceivers));
     }
     assert_eq!((sender.receivers(), sender.limit), (bound, 1000));
-    assert_eq!(sender.problem(status(1, 0)), None, "known receivers are still accepted");
+    assert_eq!(
+        sender.problem(status(1, 0)),
+        None,
+        "known receivers are still accepted"
+    );
     sender.now_ns += TIMEOUT + 1;
     sender.idles();
     assert_eq!(sender.receivers(), 0);

@@ -151,7 +151,11 @@ fn with_one_receiver_another_range_replaces_the_one_in_flight() {
         assert_eq!(sender.hears(offset, MTU), NakOutcome::Accepted);
     }
     assert_eq!(sender.resent(), [(0, 1408), (4096, 1408), (8192, 1408)]);
-    assert_eq!(sender.hears(0, MTU), NakOutcome::Accepted, "the replaced range is not in flight any more");
+    assert_eq!(
+        sender.hears(0, MTU),
+        NakOutcome::Accepted,
+        "the replaced range is not in flight any more"
+    );
     assert_eq!(sender.hears(0, MTU), NakOutcome::Ignored);
 }
 

@@ -24,7 +24,10 @@ fn drivers_that_start_and_close_in_one_directory_are_refused_only_because_anothe
         for _ in 0..ROUNDS {
             match DriverDirectory::take(&context) {
                 Ok(mut directory) => {
-                    assert!(!is_taken.swap(true, Ordering::SeqCst), "two drivers have taken the directory");
+                    assert!(
+                        !is_taken.swap(true, Ordering::SeqCst),
+                        "two drivers have taken the directory"
+                    );
                     assert!(context.dir.join("images").is_dir());
                     is_taken.store(false, Ordering::SeqCst);
                     directory.close().unwrap();

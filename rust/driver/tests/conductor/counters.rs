@@ -165,7 +165,11 @@ fn each_counter_goes_with_what_it_belongs_to() {
     let second = driver.add_exclusive_publication("aeron:ipc", STREAM);
     assert_eq!(count(&driver, types::SUBSCRIBER_POSITION), 2);
     driver.remove_subscription(subscription);
-    assert_eq!(count(&driver, types::SUBSCRIBER_POSITION), 0, "the position counters are freed at once");
+    assert_eq!(
+        count(&driver, types::SUBSCRIBER_POSITION),
+        0,
+        "the position counters are freed at once"
+    );
 
     let (_, images) = driver.add_subscription("aeron:ipc", STREAM);
     driver.remove_publication(&first, false);

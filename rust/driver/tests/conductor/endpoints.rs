@@ -26,7 +26,11 @@ fn one_canonical_channel_is_one_endpoint_unless_both_have_different_tags() {
     driver.add_publication(&format!("{CHANNEL}|tags=2"), STREAM);
     assert_eq!(endpoints(&driver), 2);
     driver.add_publication("aeron:udp?endpoint=127.0.0.1:20121", STREAM);
-    assert_eq!(endpoints(&driver), 3, "channels are compared by the host name as written, not by its address");
+    assert_eq!(
+        endpoints(&driver),
+        3,
+        "channels are compared by the host name as written, not by its address"
+    );
 }
 
 /// 04-52, 04-53, 05-19
@@ -150,7 +154,10 @@ fn a_send_endpoint_is_opened_anew_as_soon_as_the_sender_has_closed_it() {
     while endpoints(&driver) == 1 && driver.value_of(types::SEND_CHANNEL_STATUS) == 1 {
         driver.step();
         steps += 1;
-        assert!(steps < 60_000, "the publication does not end after its linger");
+        assert!(
+            steps < 60_000,
+            "the publication does not end after its linger"
+        );
     }
     // The last publication and the endpoint are removed in the same step.
     assert_eq!(endpoints(&driver), 0);
@@ -344,7 +351,11 @@ fn only_multicast_has_a_time_to_live() {
     let multicast: Vec<_> = opened.iter().map(|spec| spec.multicast).collect();
     let (first, second) = (multicast[0].unwrap(), multicast[1].unwrap());
     assert_eq!((first.ttl, second.ttl), (3, 7));
-    assert_eq!(first.group.to_string(), "224.20.30.40", "the socket joins the control address, which is the data address + 1");
+    assert_eq!(
+        first.group.to_string(),
+        "224.20.30.40",
+        "the socket joins the control address, which is the data address + 1"
+    );
     assert_eq!(multicast[2], None);
 }
 

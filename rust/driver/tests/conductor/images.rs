@@ -93,12 +93,19 @@ fn the_slowest_subscriber_decides_what_the_source_is_told() {
     assert!(source.told(&driver).is_empty());
     second.position.set(8_192);
     driver.work();
-    assert!(source.told(&driver).is_empty(), "a status message is sent only after a quarter of the window");
+    assert!(
+        source.told(&driver).is_empty(),
+        "a status message is sent only after a quarter of the window"
+    );
     second.position.set(9_216);
     driver.work();
     assert_eq!(source.told(&driver), [told(9_216)]);
     driver.advance(3 * TICK);
-    assert_eq!(source.told(&driver), [told(9_216)], "the status message is repeated after 200 ms");
+    assert_eq!(
+        source.told(&driver),
+        [told(9_216)],
+        "the status message is repeated after 200 ms"
+    );
 }
 
 /// 04-143, 05-21: for the receiver window.
@@ -428,7 +435,11 @@ fn a_rejected_image_takes_nothing_and_its_source_is_told_why() {
     assert_eq!(names(&heard), ["UnavailableImage"]);
     source.setup(&driver, 1024);
     driver.work();
-    assert_eq!(driver.images_of(subscription).len(), 2, "after the end of a rejected image, a new image of the stream is possible");
+    assert_eq!(
+        driver.images_of(subscription).len(),
+        2,
+        "after the end of a rejected image, a new image of the stream is possible"
+    );
 }
 
 /// 04-159

@@ -155,7 +155,10 @@ fn a_publication_that_ends_is_not_shared_any_more() {
     let command = driver.publication_command(CLIENT, &channel, STREAM, true);
     assert_eq!(driver.ask_error(command).0, ErrorCode::InvalidChannel);
     driver.advance(60 * TICK);
-    assert!(driver.publication_log(&first).is_none(), "the linger timeout has passed");
+    assert!(
+        driver.publication_log(&first).is_none(),
+        "the linger timeout has passed"
+    );
     driver.add_exclusive_publication(&channel, STREAM);
 }
 
@@ -226,7 +229,11 @@ fn a_closed_publication_lingers_and_leaves_nothing() {
     assert!(driver.publication_log(&publication).is_none());
     assert!(driver.records_of(types::PUBLISHER_LIMIT).is_empty());
     driver.advance(2 * TICK);
-    assert_eq!(driver.object_counters(), 0, "the endpoint is removed one tick later");
+    assert_eq!(
+        driver.object_counters(),
+        0,
+        "the endpoint is removed one tick later"
+    );
     assert_eq!(driver.system(SystemCounter::BytesMapped), mapped);
 }
 
@@ -278,7 +285,10 @@ fn a_spy_reads_what_is_sent_holds_the_limit_back_and_hears_of_the_end() {
     let (spy, _) = driver.add_subscription(SPY, STREAM);
     let publication = driver.add_publication(CHANNEL, STREAM);
     driver.advance(2 * TICK);
-    assert!(!publication.is_connected(), "a spy alone does not make the publication connected");
+    assert!(
+        !publication.is_connected(),
+        "a spy alone does not make the publication connected"
+    );
     let (receiver, _) = driver.add_subscription(CHANNEL, STREAM);
     driver.advance(3 * TICK);
     assert!(publication.is_connected());
@@ -397,7 +407,11 @@ fn an_untethered_spy_that_is_too_slow_is_left_behind_and_comes_back() {
         driver.hear();
         driver.advance(7 * TICK);
         assert_eq!(names(&driver.hear()), ["UnavailableImage"]);
-        assert_eq!(publication.limit.get(), WINDOW, "the subscriber may still read during its linger time");
+        assert_eq!(
+            publication.limit.get(),
+            WINDOW,
+            "the subscriber may still read during its linger time"
+        );
         driver.advance(4 * TICK);
         let sent = driver.value_of(types::SENDER_POSITION);
         assert_eq!(publication.limit.get(), sent + WINDOW);

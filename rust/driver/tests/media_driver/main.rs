@@ -155,7 +155,10 @@ fn a_fresh_driver_makes_its_files() {
     );
     let cnc_file = fs::metadata(place.dir().join("cnc.dat")).unwrap();
     assert_eq!(cnc_file.len(), 48_238_592);
-    assert!(cnc_file.blocks() * 512 >= cnc_file.len(), "the file system has allocated all blocks of the file");
+    assert!(
+        cnc_file.blocks() * 512 >= cnc_file.len(),
+        "the file system has allocated all blocks of the file"
+    );
     let loss_report = fs::metadata(place.dir().join("loss-report.dat")).unwrap();
     assert_eq!(
         (loss_report.len(), loss_report.blocks() * 512),

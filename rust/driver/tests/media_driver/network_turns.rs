@@ -10,7 +10,10 @@ use aeron_driver::{Context, MediaDriver, ThreadingMode};
 use crate::rig::{Place, exchange_datagrams};
 
 fn turns_of(driver: &MediaDriver) -> AgentTurns {
-    driver.network_turns().expect("sender and receiver share a thread").clone()
+    driver
+        .network_turns()
+        .expect("sender and receiver share a thread")
+        .clone()
 }
 
 #[test]

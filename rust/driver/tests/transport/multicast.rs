@@ -45,7 +45,11 @@ fn data_reaches_every_member_and_control_the_sender_on_one_port() {
     for member in &mut members {
         let (bytes, source) = receive(member.as_mut(), 1).remove(0);
         assert_eq!(bytes, b"data");
-        assert_ne!(source.port(), port, "data is not sent from the socket for control frames");
+        assert_ne!(
+            source.port(),
+            port,
+            "data is not sent from the socket for control frames"
+        );
         let control = address(&format!("{CONTROL_GROUP}:{port}"));
         member.send(Some(control), b"control").unwrap();
         let (bytes, source) = receive(publisher.as_mut(), 1).remove(0);

@@ -82,7 +82,10 @@ pub fn receive_once(socket: &mut dyn Socket) -> Vec<Arrival> {
         })
         .unwrap();
     let arrived: usize = arrivals.iter().map(|(bytes, _)| bytes.len()).sum();
-    assert!(bytes >= arrived, "the bytes of datagrams that an interceptor loses are counted too");
+    assert!(
+        bytes >= arrived,
+        "the bytes of datagrams that an interceptor loses are counted too"
+    );
     arrivals
 }
 

@@ -51,7 +51,10 @@ fn recording_stops_at_the_bound_and_goes_on_when_something_is_taken() {
     let mut stops = 0;
     while position < stream.end() {
         let next = poll(&archive, &mut writer, &stream, position);
-        assert!(next > position, "the recording makes no progress at {position}");
+        assert!(
+            next > position,
+            "the recording makes no progress at {position}"
+        );
         position = next;
         assert!(archive.retained_bytes() <= BOUND + MAX_BLOCK_LENGTH as u64);
         stops += usize::from(!archive.has_room());

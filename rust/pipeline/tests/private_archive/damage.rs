@@ -96,7 +96,11 @@ impl Dead {
         }
         drop(archive);
         let (archive, report) = self.open(&[]);
-        assert_eq!(all_rows(&archive, 0), found, "a second open does not change lost times");
+        assert_eq!(
+            all_rows(&archive, 0),
+            found,
+            "a second open does not change lost times"
+        );
         assert_eq!(report.lost_times, [], "lost times are reported once");
         let index = archive.index(0).unwrap();
         let (start, end) = (self.stream.base, self.stream.end());

@@ -501,7 +501,11 @@ impl World {
                 break;
             }
         }
-        assert_eq!(self.position, self.stream.end(), "the recording makes no progress");
+        assert_eq!(
+            self.position,
+            self.stream.end(),
+            "the recording makes no progress"
+        );
         self.batch(true, PlanLimits::default(), WHOLE).unwrap();
         let is_missed = |begin: i64| {
             let mut missed = self.missed.iter();

@@ -31,7 +31,10 @@ fn the_end_of_the_stream_is_where_its_last_heartbeat_says() {
         data[5] |= 0x20;
         data
     });
-    assert!(!image.status.is_end_of_stream(), "only a heartbeat ends a stream");
+    assert!(
+        !image.status.is_end_of_stream(),
+        "only a heartbeat ends a stream"
+    );
     assert_eq!(metadata.end_of_stream_position(), NO_END_OF_STREAM);
     rig.deliver(&endpoint, &heartbeat_with(640, EOS));
     assert!(image.status.is_end_of_stream());
@@ -39,7 +42,11 @@ fn the_end_of_the_stream_is_where_its_last_heartbeat_says() {
     assert_eq!(metadata.end_of_stream_position(), 640);
     assert_eq!(image.high_water_mark(), 640);
     rig.deliver(&endpoint, &heartbeat_with(1280, EOS));
-    assert_eq!(metadata.end_of_stream_position(), 640, "the end of the stream is set once");
+    assert_eq!(
+        metadata.end_of_stream_position(),
+        640,
+        "the end of the stream is set once"
+    );
 }
 
 /// 02-69. 04-153: the receiver's part.

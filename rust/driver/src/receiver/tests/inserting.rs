@@ -297,6 +297,10 @@ fn times_of_receiving_are_written_into_every_message() {
     rig.deliver(&endpoint, &[data(0, 64), data(64, 64)].concat());
     for message in [image.bytes(0, 64), image.bytes(64, 64)] {
         assert_eq!(message[40..48], EPOCH_NS.to_le_bytes());
-        assert_eq!(message[24..32], [0; 8], "the network in memory returns 0 as the time");
+        assert_eq!(
+            message[24..32],
+            [0; 8],
+            "the network in memory returns 0 as the time"
+        );
     }
 }

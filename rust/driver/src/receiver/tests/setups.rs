@@ -181,7 +181,11 @@ fn a_known_control_address_is_asked_at_once_and_every_second_while_a_stream_is_w
     let control = address("127.0.0.1:24004");
     let any = [(control, Seen::SetupRequest(0, 0))];
     let endpoint = rig.endpoint(EXPLICIT, None);
-    assert_eq!(rig.sent_to(), any, "one request at first, even without a subscription");
+    assert_eq!(
+        rig.sent_to(),
+        any,
+        "one request at first, even without a subscription"
+    );
     rig.run(2_500 * MS);
     assert_eq!(rig.sent_to(), []);
     rig.command(ReceiverCommand::AddSubscription {

@@ -158,7 +158,11 @@ fn missing_bytes_of_an_unreliable_stream_become_padding() {
     assert_eq!(header[..4], 640i32.to_le_bytes());
     assert_eq!(header[6..8], frame::frame_type::PADDING.to_le_bytes());
     rig.deliver(&endpoint, &data(0, 64));
-    assert_eq!(image.bytes(0, 32), header, "data for a filled gap is ignored");
+    assert_eq!(
+        image.bytes(0, 32),
+        header,
+        "data for a filled gap is ignored"
+    );
     image.status.report_missing(INITIAL_TERM, 0, 640);
     rig.cycle();
     assert_eq!(rig.count(SystemCounter::LossGapFills), 1);

@@ -126,7 +126,7 @@ fn bytes_that_were_not_sent_are_not_sent_again() {
     assert_eq!(rig.count(SystemCounter::RetransmitsSent), 0);
 }
 
-/// Long batches are sent at once, and the log is cleaned up to one term length behind the sender.
+/// Long batches are sent at once, and the log is cleaned up to one term length below the sender position.
 ///
 /// Every datagram that receivers may request must still be complete.
 #[test]
