@@ -1,4 +1,4 @@
-//! The network in memory of the driver's unit tests.
+//! The in-memory network from the driver's unit tests.
 
 pub use aeron_driver::media::transport;
 

@@ -1,6 +1,7 @@
 """A client that writes and reads single messages of the archive protocol, to check the exact responses of an archive.
 
-It uses our client for the streams in the process of the test, so it needs a driver to which our client can connect.
+Its publication and subscriptions belong to our client, which runs in the test process. So our client must be able to
+connect to the driver.
 """
 
 import struct

@@ -248,7 +248,7 @@ fn every_recorded_event_is_read_and_written_back() {
     assert!(read > 150, "{read} events");
 }
 
-/// A command that the C driver refuses as malformed gets the same error code and text here.
+/// A command that the C driver refuses for its bytes gets the same error code and text here, except two commands.
 #[test]
 fn what_the_c_driver_refuses_for_its_bytes_is_refused_with_its_text() {
     let refused_only_by_c = [

@@ -154,8 +154,8 @@ impl<S: Storage> Index<S> {
         self.partition_point(base, &file, |milestone| milestone.position <= position)
     }
 
-    /// Returns the index from the segment that holds `from` on, which is not removed during the call. Earlier segments
-    /// may be purged at any time.
+    /// Returns the part of the index that begins with the segment of `from`. This segment is not removed during the
+    /// call. Earlier segments may be purged at any time.
     fn since(&self, from: i64) -> Index<&S> {
         Index {
             storage: &self.storage,

@@ -1,6 +1,6 @@
 //! The index of a recording: one file beside each segment, with the progress of the messages and their arrival times.
 //!
-//! Rows and replays are read from the segments alone. The index says where to cut a range into whole messages, and only
+//! Messages are read from the segments alone. The index says where to cut a range into whole messages, and only
 //! the index has the arrival times. There are two forms:
 //!
 //! * [`IndexForm::Dense`]: one entry at the end of each block. The private archive of a Spark query writes it

@@ -42,7 +42,7 @@ pub(crate) struct SubscriptionCore {
     pub(super) poll_state: SpinMutex<PollState>,
 }
 
-/// Position of a subscription in an image that ended with the client.
+/// Position of a subscription in an image that was open when an error closed the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastPosition {
     /// Session id of the image.

@@ -1,7 +1,7 @@
 //! Finds and removes directories of embedded drivers whose process was killed.
 //!
-//! Only the lock decides whether a driver is active. A process id cannot, because containers that share a file system
-//! have different process ids.
+//! The lock decides whether a driver is active; without a lock file, the heartbeat decides. A process id cannot,
+//! because containers that share a file system have different process ids.
 
 use std::ffi::OsString;
 use std::fs;
@@ -32,7 +32,7 @@ pub struct LeftDirectory {
     pub is_removed_next: bool,
 }
 
-/// Removes the directories `<default>-...` of this user that killed embedded drivers left. Returns the removed ones.
+/// Removes this user's directories `<default>-...` whose embedded driver was killed. Returns the removed ones.
 ///
 /// Such a directory has a lock file of this implementation, and its lock is free. A directory that cannot be removed is
 /// skipped: the next driver tries again.
@@ -55,7 +55,8 @@ fn remove_if_abandoned(path: &Path) -> io::Result<bool> {
     Ok(!path.exists())
 }
 
-/// Returns the directories `<default>-...` of this user without an active driver, sorted by name. Changes nothing.
+/// Returns this user's directories `<default>-...` that a driver left and no active driver uses, sorted by name.
+/// Changes nothing.
 pub fn left_directories(default: &Path) -> Vec<LeftDirectory> {
     let mut left: Vec<_> = candidates(default)
         .into_iter()

@@ -1,4 +1,4 @@
-//! [`SetUp`]: creates a replay and its subscription (states 3 to 11).
+//! [`SetUp`]: creates a replay and its subscription (the states from `SendReplayRequest` to `AwaitReplayToken`).
 
 use aeron_client::{ExclusivePublication, PendingOperation, Subscription};
 use aeron_protocol::archive::NULL_VALUE;
