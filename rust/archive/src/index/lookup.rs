@@ -18,12 +18,12 @@ pub struct Index<S> {
     stream: RecordedStream,
 }
 
-/// A range of whole messages.
+/// A position between two messages, at which a range of whole messages ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// End of the range.
+    /// The position.
     pub position: i64,
-    /// The messages in the range.
+    /// Counts of the messages from the start of the range to this position.
     pub counts: Counts,
 }
 
@@ -141,8 +141,8 @@ impl<S: Storage> Index<S> {
         Ok(first)
     }
 
-    /// Returns the index of the first entry with arrival times after `position`, in the index file of the segment that
-    /// holds it.
+    /// Returns the number of the first entry that ends after `position`. The number counts from 0 in the index file of
+    /// the segment that contains `position`.
     ///
     /// # Errors
     /// [`IndexError`].

@@ -1,12 +1,13 @@
 //! The index of a recording: one file beside each segment, with the progress of the messages and their arrival times.
 //!
-//! Messages are read from the segments alone. The index says where to cut a range into whole messages, and only
-//! the index has the arrival times. There are two forms:
+//! Payloads are in the segments only. The index has the positions at which a range of whole messages can end, and the
+//! arrival times. There are two forms:
 //!
 //! * [`IndexForm::Dense`]: one entry at the end of each block. The private archive of a Spark query writes it
 //!   ([`IndexWriter`]).
 //! * [`IndexForm::Sparse`]: an entry after 64 KiB, or after 1 ms while data arrive. The recorder of an archive server
-//!   writes it ([`SparseIndex`]). It also [proves](IndexProof) whether a last frame that may be torn was acknowledged.
+//!   writes it ([`SparseIndex`]). After a kill, it also [proves](IndexProof)
+//!   whether a last frame that looks torn was acknowledged.
 
 mod entry;
 mod file;

@@ -50,8 +50,8 @@ impl IndexRecorder {
 
     /// Returns whether the index beside a segment is complete for the recording up to `end`.
     ///
-    /// If the extension by a recorder is not in the catalog, this recorder has written nothing. The index is then
-    /// unchanged since the end of the recording.
+    /// It is complete if the catalog names this recorder. It is also complete if this recorder would have begun at
+    /// `end`: then it was killed before the catalog named it, and it wrote neither frames nor entries.
     #[must_use]
     pub fn is_last_of(&self, descriptor: &RecordingDescriptor, end: i64) -> bool {
         self.is_of(descriptor) || self.begin_position == end

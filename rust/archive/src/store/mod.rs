@@ -1,7 +1,7 @@
 //! [`ArchiveStore`]: the recordings of an archive directory, and all operations that change them.
 //!
-//! The store owns the catalog and manages the segment files. It has no part in messages, sessions or clients: the
-//! server and the embedded archive use it in the same way. Its errors have the codes and texts of Aeron's archive.
+//! The store owns the catalog and manages the segment files. It knows no messages, sessions or clients:
+//! the archive server uses it. Its errors have the codes and texts of Aeron's archive.
 //!
 //! If the process is killed at any moment, the directory can still be opened. The catalog changes first if a range is
 //! removed, and last if a range is added. So the catalog never contains a range whose bytes are in no file.

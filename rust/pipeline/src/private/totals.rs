@@ -34,7 +34,7 @@ pub struct Totals {
     pub written_ms: i64,
 }
 
-/// A range of a session that was sent and not recorded. `None` means unknown.
+/// A range of a session that was sent and not recorded. A field is `None` if its value is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordingGap {

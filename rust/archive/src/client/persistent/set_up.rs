@@ -34,7 +34,7 @@ pub(super) struct SetUp {
 enum SetUpStep {
     SendRequest(ReplayReceiver),
     AwaitResponse(Option<Subscription>, Ticket<i64>),
-    /// With the id of the active replay, if the subscription receives only its session.
+    /// Contains the id of the active replay if the subscription is to receive this replay's session only.
     AddSubscription(Option<i64>),
     AwaitSubscription(AwaitedSubscription),
     AwaitEndpoint(Subscription, Option<Grant>, Deadline),
@@ -54,7 +54,7 @@ type Deadline = i64;
 
 struct AwaitedSubscription {
     adding: PendingOperation<Subscription>,
-    /// Id of the active replay, if the subscription receives only its session.
+    /// Id of the active replay if the subscription is to receive this replay's session only.
     replay_session_id: Option<i64>,
     deadline_ns: Deadline,
 }
@@ -63,7 +63,7 @@ struct AwaitedSubscription {
 enum ReplayReceiver {
     /// A subscription that is added when the session id of the replay is known.
     Later,
-    /// This subscription, on the channel with the port that its driver has chosen.
+    /// This subscription, with its channel. Over UDP the channel has the port that the driver has chosen.
     Ready(Subscription, String, Option<Grant>),
 }
 
