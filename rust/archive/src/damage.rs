@@ -28,11 +28,11 @@ impl Damage {
 }
 
 /// Reads the text at `*offset`. A u32 with the length precedes the text. Moves the offset to the end of the text.
-pub(crate) fn take_text(
-    bytes: &[u8],
+pub(crate) fn take_text<'b>(
+    bytes: &'b [u8],
     offset: &mut usize,
     field: &'static str,
-) -> Result<String, Damage> {
+) -> Result<&'b str, Damage> {
     let refuse = |offset: usize, value: i64, expected| Damage {
         field,
         offset: offset as u64,
@@ -57,7 +57,7 @@ pub(crate) fn take_text(
         refuse(start + bad, text[bad].into(), "text")
     })?;
     *offset = start + text.len();
-    Ok(text.to_owned())
+    Ok(text)
 }
 
 /// Appends the length of `text` as a u32, and then `text`, to `bytes`.

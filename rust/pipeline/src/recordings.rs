@@ -296,7 +296,7 @@ fn partition(
             term_length: descriptor.term_length,
             segment_length: descriptor.segment_length,
             start_position: descriptor.start_position,
-            channel: Some(descriptor.original_channel.clone()),
+            channel: Some(descriptor.original_channel.to_string()),
         },
         from,
         to,

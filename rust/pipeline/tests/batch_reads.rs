@@ -100,9 +100,9 @@ fn descriptor(stream_id: i32, start_position: i64) -> RecordingDescriptor {
         mtu_length: MTU_LENGTH as i32,
         session_id: SESSION_ID,
         stream_id,
-        stripped_channel: "aeron:ipc".to_owned(),
-        original_channel: "aeron:ipc?alias=trades".to_owned(),
-        source_identity: "aeron:ipc".to_owned(),
+        stripped_channel: "aeron:ipc".into(),
+        original_channel: "aeron:ipc?alias=trades".into(),
+        source_identity: "aeron:ipc".into(),
     }
 }
 

@@ -224,9 +224,9 @@ fn descriptor(recording: &RecordingDescriptor) -> Value {
         "mtu": recording.mtu_length,
         "session": recording.session_id,
         "stream": recording.stream_id,
-        "stripped_channel": recording.stripped_channel,
-        "channel": recording.original_channel,
-        "source": recording.source_identity,
+        "stripped_channel": &*recording.stripped_channel,
+        "channel": &*recording.original_channel,
+        "source": &*recording.source_identity,
     })
 }
 

@@ -351,9 +351,9 @@ fn descriptor(start_position: i64) -> Result<RecordingDescriptor> {
         mtu_length: MTU_LENGTH as i32,
         session_id: SESSION_ID,
         stream_id: STREAM_ID,
-        stripped_channel: "aeron:ipc".to_owned(),
-        original_channel: "aeron:ipc?term-length=64k".to_owned(),
-        source_identity: "aeron:ipc".to_owned(),
+        stripped_channel: "aeron:ipc".into(),
+        original_channel: "aeron:ipc?term-length=64k".into(),
+        source_identity: "aeron:ipc".into(),
     })
 }
 

@@ -1,5 +1,8 @@
 //! [`RecordingDescriptor`]: the catalog's data about one recording, and its bytes in an entry.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use aeron_layout::catalog::{ENTRY_ALIGNMENT, EntryHeaderLayout, RecordingLayout};
 use aeron_layout::{FromZeros, I32, I64, Layout, offset};
 use aeron_memory::log::frame::FRAME_ALIGNMENT;
@@ -73,11 +76,11 @@ pub struct RecordingDescriptor {
     /// Stream id.
     pub stream_id: i32,
     /// The channel with only the parameters that identify the stream: see [`stripped`](crate::channel::stripped).
-    pub stripped_channel: String,
+    pub stripped_channel: Arc<str>,
     /// The channel of the request, unchanged.
-    pub original_channel: String,
+    pub original_channel: Arc<str>,
     /// Source of the image: `aeron:ipc`, or address and port.
-    pub source_identity: String,
+    pub source_identity: Arc<str>,
 }
 
 impl RecordingState {
@@ -149,8 +152,8 @@ impl RecordingDescriptor {
         Ok(())
     }
 
-    /// Reads the bytes of an entry after its header.
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Damage> {
+    /// Reads the bytes of an entry after its header. Its texts are shared with the other recordings of `texts`.
+    pub(super) fn decode(bytes: &[u8], texts: &mut SharedTexts) -> Result<Self, Damage> {
         let layout = RecordingLayout::first_in(bytes).ok_or(Damage {
             field: "length",
             offset: 0,
@@ -158,7 +161,7 @@ impl RecordingDescriptor {
             expected: "at least 92",
         })?;
         let mut offset = RecordingLayout::LENGTH;
-        let mut text = |field| take_text(bytes, &mut offset, field);
+        let mut text = |field| Ok(texts.share(take_text(bytes, &mut offset, field)?));
         Ok(Self {
             control_session_id: layout.control_session_id.get(),
             correlation_id: layout.correlation_id.get(),
@@ -218,6 +221,23 @@ impl RecordingDescriptor {
             session_id: self.session_id.into(),
             stream_id: self.stream_id.into(),
         }
+    }
+}
+
+/// The different texts of a catalog. Most recordings of an archive have the channel of another one, so a catalog of a
+/// hundred thousand recordings needs a few texts instead of three for each recording.
+#[derive(Debug, Default)]
+pub(super) struct SharedTexts(HashSet<Arc<str>>);
+
+impl SharedTexts {
+    /// Returns the one copy of `text`.
+    fn share(&mut self, text: &str) -> Arc<str> {
+        if let Some(shared) = self.0.get(text) {
+            return Arc::clone(shared);
+        }
+        let shared: Arc<str> = text.into();
+        self.0.insert(Arc::clone(&shared));
+        shared
     }
 }
 

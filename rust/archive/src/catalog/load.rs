@@ -8,7 +8,7 @@ use aeron_layout::catalog::{CatalogHeaderLayout, ENTRY_ALIGNMENT, EntryHeaderLay
 use aeron_layout::{I32, Layout, offset};
 use aeron_memory::cnc::SemanticVersion;
 
-use super::descriptor::{ENTRY_HEADER_LENGTH, RECORDING_ID_OFFSET, STATE_OFFSET};
+use super::descriptor::{ENTRY_HEADER_LENGTH, RECORDING_ID_OFFSET, STATE_OFFSET, SharedTexts};
 use super::{
     CATALOG_VERSION, CatalogEntry, CatalogError, HEADER_LENGTH, MAX_CAPACITY, MAX_ENTRY_LENGTH,
     RecordingDescriptor, RecordingState,
@@ -109,9 +109,10 @@ fn load_entries(
     let mut entries: Vec<CatalogEntry> = Vec::new();
     let mut offset = HEADER_LENGTH as u64;
     let mut reads = ReadAhead::new(file);
+    let mut texts = SharedTexts::default();
     while let Some(length) = entry_length(&mut reads, offset, capacity)? {
         let bytes = reads.bytes(offset, length).map_err(reading)?;
-        let entry = load_entry(bytes, offset, recordings)?;
+        let entry = load_entry(bytes, offset, recordings, &mut texts)?;
         if entry.descriptor.recording_id <= last_id(&entries) {
             return Err(CatalogError::Damaged(Damage {
                 field: "recordingId",
@@ -164,6 +165,7 @@ fn load_entry(
     bytes: &[u8],
     offset: u64,
     recordings: RecordingCheck,
+    texts: &mut SharedTexts,
 ) -> Result<CatalogEntry, CatalogError> {
     let body_offset = offset + ENTRY_HEADER_LENGTH as u64;
     let (header, body) = bytes.split_at(ENTRY_HEADER_LENGTH);
@@ -175,7 +177,8 @@ fn load_entry(
         value: value.into(),
         expected: "0, 1 or 2",
     })?;
-    let descriptor = RecordingDescriptor::decode(body).map_err(|damage| damage.at(body_offset))?;
+    let descriptor =
+        RecordingDescriptor::decode(body, texts).map_err(|damage| damage.at(body_offset))?;
     if state == RecordingState::Valid && recordings == RecordingCheck::Checked {
         descriptor
             .check()

@@ -232,8 +232,8 @@ impl<S: Storage> Catalog<S> {
         stripped_channel: &str,
     ) -> Result<(), CatalogError> {
         let descriptor = RecordingDescriptor {
-            original_channel: original_channel.to_owned(),
-            stripped_channel: stripped_channel.to_owned(),
+            original_channel: original_channel.into(),
+            stripped_channel: stripped_channel.into(),
             ..self.recording(recording_id)?.clone()
         };
         self.replace(storage, recording_id, descriptor)

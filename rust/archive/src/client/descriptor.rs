@@ -31,9 +31,9 @@ impl From<&RecordingDescriptorMessage<'_>> for RecordingDescriptor {
             mtu_length: message.mtu_length,
             session_id: message.session_id,
             stream_id: message.stream_id,
-            stripped_channel: text(message.stripped_channel),
-            original_channel: text(message.original_channel),
-            source_identity: text(message.source_identity),
+            stripped_channel: text(message.stripped_channel).into(),
+            original_channel: text(message.original_channel).into(),
+            source_identity: text(message.source_identity).into(),
         }
     }
 }

@@ -270,7 +270,7 @@ fn a_listing_ends_at_its_count_or_at_the_end_of_the_archive() {
     peer.describe(full.correlation_id(), 8);
     let recordings = peer.take(&full).unwrap().unwrap();
     assert_eq!(ids(&recordings), [3, 8]);
-    assert_eq!(recordings[0].original_channel, "aeron:ipc?alias=\u{fffd}");
+    assert_eq!(&*recordings[0].original_channel, "aeron:ipc?alias=\u{fffd}");
 
     let short = peer.submit(&ArchiveCall::list_recordings(0, 2));
     peer.describe(short.correlation_id(), 3);

@@ -141,7 +141,7 @@ impl MarkFileState {
         // Until the owner is ready, its texts may be written only in part.
         let mut text = |field| match version.0 {
             0 => Ok(String::new()),
-            _ => take_text(header, &mut offset, field),
+            _ => take_text(header, &mut offset, field).map(str::to_owned),
         };
         Ok(Self {
             version,

@@ -1,7 +1,7 @@
 //! Opens a store. Finds the end of each recording whose recorder was killed, and finishes other operations that a kill
 //! interrupted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -11,9 +11,10 @@ use aeron_agent::SystemEpochClock;
 use super::deletion::{remove_segment, segment_files_where};
 use super::{ArchiveStore, MigrationNote, StoreError, StoreOptions};
 use crate::catalog::{Catalog, CatalogError, RecordingDescriptor, RecordingState};
-use crate::index::{ArrivalClock, IndexProof, remove_lonely};
+use crate::index::{ArrivalClock, INDEX_EXTENSION, IndexProof, remove_lonely};
 use crate::ownership::BootId;
 use crate::recovery::{FoundEnd, LastSegments, Recovery, RecoveryPolicy};
+use crate::segments::SegmentFileName;
 use crate::storage::Storage;
 use crate::stream::RecordedStream;
 
@@ -63,10 +64,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     ) -> Result<(Self, Vec<RecoveredRecording>), StoreError> {
         options.check()?;
         let mut catalog = open_catalog(&storage, options.catalog_capacity)?;
-        catalog.set_sync_level(options.catalog_sync_level);
         catalog.set_checksum(options.record_checksum);
-        // A killed process may have changed the catalog without forcing the change to the disk.
-        catalog.sync()?;
         let policy = RecoveryPolicy {
             on_torn_fragment: options.on_torn_fragment,
             checksum: options.record_checksum,
@@ -97,6 +95,10 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             catalog.stop(stream.recording_id(), end.position, now_ms)?;
             keep_alive();
         }
+        // All stop positions are forced to the disk together. A killed process may also have changed the catalog without
+        // forcing the change.
+        catalog.set_sync_level(options.catalog_sync_level);
+        catalog.sync()?;
         remove_purged(&storage, &catalog, &names, keep_alive)?;
         let moving: Vec<i64> = names
             .iter()
@@ -114,7 +116,14 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             arrivals: ArrivalClock::new(Arc::new(SystemEpochClock)),
         };
         store.finish_migrations(&names)?;
+        // A missing index stays missing until the recording is extended. Creating the indexes of a hundred thousand
+        // recordings would take half a minute on a disk, and no recording needs its index before that.
+        let indexed = indexes_among(&names);
         for (stream, end) in &ends {
+            let base = stream.segment_base(end.position);
+            if !indexed.contains(&(stream.recording_id(), base)) {
+                continue;
+            }
             // If it fails, the next recorder of the recording tries again; until then the entries end before the
             // recording.
             let _ = store.repair_index(stream, end.position);
@@ -172,6 +181,16 @@ fn find_end<S: Storage>(
     let prove = |base| IndexProof::read(storage, descriptor, &stream, base, boot_id);
     let end = recovery.find_end_with(&stream, descriptor.start_position, prove)?;
     Ok((stream, end))
+}
+
+/// Returns recording id and segment base of each index among the names of the directory's files.
+fn indexes_among(names: &[String]) -> HashSet<(i64, i64)> {
+    names
+        .iter()
+        .filter_map(|name| SegmentFileName::parse(name))
+        .filter(|name| name.extension == INDEX_EXTENSION)
+        .map(|name| (name.recording_id, name.base))
+        .collect()
 }
 
 /// Deletes the files of purged recordings that a kill has left.

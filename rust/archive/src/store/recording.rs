@@ -7,11 +7,8 @@ use super::deletion::SegmentFile;
 use super::open::recorded_stream;
 use super::{ArchiveStore, StoreError};
 use crate::catalog::{Extension, NULL_VALUE, RecordingDescriptor};
-use crate::index::{
-    INDEX_EXTENSION, IndexError, IndexFile, IndexRecorder, SparseIndex, repair_last,
-};
+use crate::index::{IndexError, IndexFile, IndexRecorder, SparseIndex, repair_last};
 use crate::recorder::RecorderSession;
-use crate::segments::sidecar_name;
 use crate::storage::{Access, Storage};
 use crate::stream::RecordedStream;
 
@@ -221,9 +218,6 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     }
 
     /// Repairs the index of the last segment of a recording whose recorder was killed.
-    ///
-    /// A missing index stays missing until the recording is extended. Creating the indexes of a hundred thousand
-    /// recordings would take half a minute on a disk, and no recording needs its index before that.
     pub(super) fn repair_index(
         &self,
         stream: &RecordedStream,
@@ -231,11 +225,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     ) -> Result<(), StoreError> {
         let descriptor = self.recording(stream.recording_id())?;
         let base = stream.segment_base(end_position);
-        let index = sidecar_name(stream.recording_id(), base, INDEX_EXTENSION);
-        if self.options.is_indexed
-            && self.has_file(&index)?
-            && self.has_file(&stream.segment_name(base))?
-        {
+        if self.options.is_indexed && self.has_file(&stream.segment_name(base))? {
             let recorder = self.index_recorder(descriptor, end_position);
             let is_trusted = self.is_index_trusted(descriptor, end_position)?;
             repair_last(&self.storage, stream, end_position, &recorder, is_trusted)?;
@@ -329,9 +319,9 @@ impl NewRecording {
             mtu_length: self.mtu_length,
             session_id: self.session_id,
             stream_id: self.stream_id,
-            stripped_channel: self.stripped_channel,
-            original_channel: self.original_channel,
-            source_identity: self.source_identity,
+            stripped_channel: self.stripped_channel.into(),
+            original_channel: self.original_channel.into(),
+            source_identity: self.source_identity.into(),
         }
     }
 }

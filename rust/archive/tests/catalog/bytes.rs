@@ -72,7 +72,7 @@ fn a_catalog_of_a_real_archive_is_read() {
         (purged.segment_length, purged.mtu_length),
         (2 * TERM_LENGTH, 1408)
     );
-    assert_eq!(purged.source_identity, "aeron:ipc");
+    assert_eq!(&*purged.source_identity, "aeron:ipc");
     assert!(purged.original_channel.ends_with("alias=rec-1"));
     assert!(running.recording(3).unwrap().is_unfinished());
     assert_eq!(real(ENDED).recording(3).unwrap().stop_position, 3168);
@@ -106,9 +106,9 @@ fn an_entry_is_padded_to_64_bytes_and_has_no_checksum() {
         let before = used(&storage);
         catalog
             .add(RecordingDescriptor {
-                stripped_channel: String::new(),
-                original_channel: texts(length),
-                source_identity: String::new(),
+                stripped_channel: "".into(),
+                original_channel: texts(length).into(),
+                source_identity: "".into(),
                 ..recording(1)
             })
             .unwrap();
@@ -145,5 +145,5 @@ fn texts_that_are_not_ascii_survive() {
         })
         .unwrap();
     let opened = crate::common::open(&storage);
-    assert_eq!(opened.recording(id).unwrap().original_channel, channel);
+    assert_eq!(&*opened.recording(id).unwrap().original_channel, channel);
 }

@@ -127,7 +127,7 @@ fn an_entry_over_1_mib_is_too_big() {
     let (_, mut catalog) = empty();
     let refusal = catalog
         .add(RecordingDescriptor {
-            original_channel: "x".repeat(1 << 20),
+            original_channel: "x".repeat(1 << 20).into(),
             ..recording(1)
         })
         .unwrap_err();
@@ -243,7 +243,7 @@ fn an_addition_that_fails_at_any_step_leaves_no_trace_in_the_next_one() {
         let failing = storage.steps() + step + 1;
         storage.fail_at(failing, StorageFault::Error(io::ErrorKind::StorageFull));
         let long = RecordingDescriptor {
-            original_channel: "\u{1}".repeat(1000),
+            original_channel: "\u{1}".repeat(1000).into(),
             ..recording(2)
         };
         let added = catalog.add(long).is_ok();

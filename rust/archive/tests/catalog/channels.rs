@@ -50,7 +50,7 @@ fn a_channel_of_any_length_leaves_the_entries_that_follow_as_they_were() {
         assert_eq!((all[0].session_id, all[2].stop_position), (0, 64));
         let changed = RecordingDescriptor {
             recording_id: 1,
-            original_channel: channel,
+            original_channel: channel.into(),
             stripped_channel: "aeron:ipc".into(),
             ..recording(1)
         };
@@ -64,7 +64,7 @@ fn a_channel_of_any_length_leaves_the_entries_that_follow_as_they_were() {
 fn a_shorter_channel_keeps_the_length_of_the_entry_and_zeros_the_rest() {
     let (storage, mut catalog) = empty();
     let long = RecordingDescriptor {
-        original_channel: "x".repeat(500),
+        original_channel: "x".repeat(500).into(),
         ..recording(1)
     };
     let id = catalog.add(long).unwrap();
@@ -98,7 +98,7 @@ fn a_longer_channel_makes_a_full_catalog_grow() {
         .update_channel(&storage, id, &too_long, "")
         .unwrap_err();
     assert!(refusal.to_string().starts_with("recording is too big"));
-    assert_eq!(catalog.recording(id).unwrap().original_channel, channel);
+    assert_eq!(&*catalog.recording(id).unwrap().original_channel, channel);
 }
 
 /// 07-108

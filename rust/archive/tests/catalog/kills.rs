@@ -68,7 +68,7 @@ pub fn apply(
         Change::Add { text_length } => {
             let new = RecordingDescriptor {
                 recording_id: catalog.next_recording_id(),
-                original_channel: "c".repeat(text_length),
+                original_channel: "c".repeat(text_length).into(),
                 ..recording(text_length as i32)
             };
             after.push((RecordingState::Valid, new.clone()));
@@ -118,7 +118,7 @@ pub fn apply(
                 return (after, Ok(()));
             };
             let text = "u".repeat(text_length);
-            after[place].1.original_channel = text.clone();
+            after[place].1.original_channel = text.as_str().into();
             after[place].1.stripped_channel = "stripped".into();
             catalog.update_channel(storage, id_of(place), &text, "stripped")
         }
@@ -278,7 +278,7 @@ proptest! {
                 let mut catalog = open(&storage);
                 storage.fail_at(storage.steps() + step, StorageFault::Kill { progress });
                 let text = "\u{7F}".repeat(text_length);
-                let long = RecordingDescriptor { original_channel: text, ..recording(1) };
+                let long = RecordingDescriptor { original_channel: text.into(), ..recording(1) };
                 prop_assert!(catalog.add(long).is_err());
                 storage.restart();
             }

@@ -27,7 +27,7 @@ fn a_recording_begins_at_the_join_position_in_the_file_of_its_term() {
         (recording.control_session_id, recording.correlation_id),
         (0, 0)
     );
-    assert_eq!(recording.original_channel, "aeron:ipc?alias=x");
+    assert_eq!(&*recording.original_channel, "aeron:ipc?alias=x");
     assert_eq!(recording.start_timestamp_ms, 1_000);
 }
 

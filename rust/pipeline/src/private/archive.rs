@@ -260,8 +260,8 @@ fn describe(image: &ImageDescription, start_position: i64, now_ms: i64) -> Recor
         mtu_length: image.mtu_length,
         session_id: image.session_id,
         stream_id: image.stream_id,
-        stripped_channel: image.stripped_channel.clone(),
-        original_channel: image.original_channel.clone(),
-        source_identity: image.source_identity.clone(),
+        stripped_channel: image.stripped_channel.as_str().into(),
+        original_channel: image.original_channel.as_str().into(),
+        source_identity: image.source_identity.as_str().into(),
     }
 }

@@ -82,10 +82,10 @@ impl SessionKey {
 
     pub(super) fn of_recording(descriptor: &RecordingDescriptor) -> Self {
         Self {
-            channel: descriptor.original_channel.clone(),
+            channel: descriptor.original_channel.to_string(),
             stream_id: descriptor.stream_id,
             session_id: descriptor.session_id,
-            source_identity: descriptor.source_identity.clone(),
+            source_identity: descriptor.source_identity.to_string(),
             initial_term_id: descriptor.initial_term_id,
             term_length: descriptor.term_length,
         }

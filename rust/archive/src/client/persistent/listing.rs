@@ -185,9 +185,9 @@ mod tests {
             mtu_length: 1408,
             session_id: 1,
             stream_id: 2,
-            stripped_channel: String::new(),
-            original_channel: String::new(),
-            source_identity: String::new(),
+            stripped_channel: "".into(),
+            original_channel: "".into(),
+            source_identity: "".into(),
         }
     }
 

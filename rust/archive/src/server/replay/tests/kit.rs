@@ -54,9 +54,9 @@ pub fn descriptor(start_position: i64, stop_position: i64) -> RecordingDescripto
         mtu_length: MTU_LENGTH,
         session_id: SESSION_ID,
         stream_id: STREAM_ID,
-        stripped_channel: "aeron:ipc".to_owned(),
-        original_channel: "aeron:ipc".to_owned(),
-        source_identity: "aeron:ipc".to_owned(),
+        stripped_channel: "aeron:ipc".into(),
+        original_channel: "aeron:ipc".into(),
+        source_identity: "aeron:ipc".into(),
     }
 }
 
