@@ -155,7 +155,7 @@ pub fn find_end_by<S: Storage>(
     known_position: i64,
     policy: &RecoveryPolicy,
 ) -> Result<RecordingEnd, RecoveryError> {
-    let files = LastSegments::of(&list(storage)?);
+    let files = LastSegments::of(SegmentFileName::among(&list(storage)?));
     find_end_among(storage, stream, known_position, &files, policy)
 }
 
@@ -201,7 +201,7 @@ pub fn cut_at<S: Storage>(
         position: end_position,
         kept_position: end_position,
         is_torn: false,
-        last_segment: LastSegments::of(&list(storage)?).base(stream)?,
+        last_segment: LastSegments::of(SegmentFileName::among(&list(storage)?)).base(stream)?,
         is_clean: false,
     };
     end.cut(storage, stream)
@@ -221,7 +221,7 @@ pub fn recover<S: Storage>(
     known_position: i64,
 ) -> Result<RecordingEnd, RecoveryError> {
     let names = list(storage)?;
-    let files = LastSegments::of(&names);
+    let files = LastSegments::of(SegmentFileName::among(&names));
     let found = Recovery::new(storage, &files, RecoveryPolicy::default())
         .find_end(stream, known_position)?;
     let end = found.recording_end(storage, stream)?;
@@ -236,17 +236,16 @@ pub struct LastSegments {
 }
 
 impl LastSegments {
-    /// Finds the last segment file of each recording among the names of the directory's files.
+    /// Finds the last segment file of each recording among the files of the directory.
     #[must_use]
-    pub fn of<N: AsRef<str>>(names: &[N]) -> Self {
+    pub fn of<'a>(files: impl IntoIterator<Item = SegmentFileName<'a>>) -> Self {
         let mut bases = HashMap::new();
-        let segments = names
-            .iter()
-            .filter_map(|name| SegmentFileName::parse(name.as_ref()))
-            .filter(|name| name.extension == SEGMENT_EXTENSION);
-        for name in segments {
-            let base = bases.entry(name.recording_id).or_insert(name.base);
-            *base = name.base.max(*base);
+        let segments = files
+            .into_iter()
+            .filter(|file| file.extension == SEGMENT_EXTENSION);
+        for file in segments {
+            let base = bases.entry(file.recording_id).or_insert(file.base);
+            *base = file.base.max(*base);
         }
         Self { bases }
     }

@@ -44,6 +44,11 @@ impl<'a> SegmentFileName<'a> {
             extension,
         })
     }
+
+    /// Returns the files among `names` that belong to a segment.
+    pub(crate) fn among<N: AsRef<str>>(names: &'a [N]) -> impl Iterator<Item = Self> {
+        names.iter().filter_map(|name| Self::parse(name.as_ref()))
+    }
 }
 
 /// Parses digits without leading zeros, so that each number has only one name.

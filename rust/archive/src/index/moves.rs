@@ -1,5 +1,6 @@
 //! Removes, cuts and moves the indexes of segments that are removed, cut or moved.
 
+use std::collections::HashSet;
 use std::io;
 
 use super::{INDEX_EXTENSION, IndexFile, IndexForm, IndexRecorder, NEW_INDEX_EXTENSION};
@@ -20,23 +21,32 @@ pub(crate) fn remove_index<S: Storage>(
 
 /// Removes indexes without a segment: an archive of other software deletes and renames only segments.
 ///
-/// `names` are the names of the directory's files. The indexes of recordings for which `is_moving` is true are kept.
+/// `files` are the files of the directory that belong to segments. The indexes of recordings for which `is_moving` is
+/// true are kept.
 pub(crate) fn remove_lonely<S: Storage>(
     storage: &S,
-    names: &[String],
+    files: &[SegmentFileName<'_>],
     is_moving: impl Fn(i64) -> bool,
 ) -> io::Result<()> {
-    let files = || names.iter().filter_map(|name| SegmentFileName::parse(name));
-    let segments: std::collections::HashSet<(i64, i64)> = files()
+    let is_index = |file: &&SegmentFileName<'_>| {
+        [INDEX_EXTENSION, NEW_INDEX_EXTENSION].contains(&file.extension)
+    };
+    if !files.iter().any(|file| is_index(&file)) {
+        return Ok(());
+    }
+    let segments: HashSet<(i64, i64)> = files
+        .iter()
         .filter(|file| file.extension.starts_with(SEGMENT_EXTENSION))
         .map(|file| (file.recording_id, file.base))
         .collect();
-    files()
+    files
+        .iter()
+        .filter(is_index)
         .filter(|file| !is_moving(file.recording_id))
-        .filter(|file| match file.extension {
-            INDEX_EXTENSION => !segments.contains(&(file.recording_id, file.base)),
-            // A killed repair left this file.
-            extension => extension == NEW_INDEX_EXTENSION,
+        .filter(|file| {
+            // A killed repair left a new index.
+            file.extension == NEW_INDEX_EXTENSION
+                || !segments.contains(&(file.recording_id, file.base))
         })
         .try_for_each(|file| {
             let name = sidecar_name(file.recording_id, file.base, file.extension);

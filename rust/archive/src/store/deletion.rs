@@ -122,6 +122,11 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     }
 }
 
+/// Returns whether a file is a segment, also if its deletion has begun.
+pub(super) fn is_segment(file: &SegmentFileName<'_>) -> bool {
+    [SEGMENT_EXTENSION, DELETED_EXTENSION].contains(&file.extension)
+}
+
 /// Returns the segment files among `names` whose recording ids `is_chosen` accepts.
 pub(super) fn segment_files_where(
     names: &[String],
@@ -129,10 +134,8 @@ pub(super) fn segment_files_where(
 ) -> Vec<SegmentFile> {
     let files = names.iter().filter_map(|name| {
         let file = SegmentFileName::parse(name)?;
-        let is_segment = [SEGMENT_EXTENSION, DELETED_EXTENSION].contains(&file.extension);
-        let base = file.base;
-        (is_segment && is_chosen(file.recording_id)).then(|| SegmentFile {
-            base,
+        (is_segment(&file) && is_chosen(file.recording_id)).then(|| SegmentFile {
+            base: file.base,
             name: name.clone(),
         })
     });

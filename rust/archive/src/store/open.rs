@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use aeron_agent::SystemEpochClock;
 
-use super::deletion::{remove_segment, segment_files_where};
+use super::deletion::{is_segment, remove_segment};
 use super::{ArchiveStore, MigrationNote, StoreError, StoreOptions};
 use crate::catalog::{Catalog, CatalogError, RecordingDescriptor, RecordingState};
 use crate::index::{ArrivalClock, INDEX_EXTENSION, IndexProof, remove_lonely};
 use crate::ownership::BootId;
 use crate::recovery::{FoundEnd, LastSegments, Recovery, RecoveryPolicy};
-use crate::segments::SegmentFileName;
+use crate::segments::{SegmentFileName, sidecar_name};
 use crate::storage::Storage;
 use crate::stream::RecordedStream;
 
@@ -74,17 +74,14 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let names = storage
             .names()
             .map_err(|source| StoreError::storage(".", "list its files", source))?;
-        let files = LastSegments::of(&names);
+        let files: Vec<_> = SegmentFileName::among(&names).collect();
         let mut ends = Vec::new();
-        let mut recovery = Recovery::new(&storage, &files, policy);
-        for descriptor in catalog.recordings() {
-            if descriptor.is_unfinished() {
-                ends.push(find_end(
-                    &storage,
-                    &mut recovery,
-                    descriptor,
-                    options.boot_id,
-                )?);
+        if catalog.recordings().any(RecordingDescriptor::is_unfinished) {
+            let last_segments = LastSegments::of(files.iter().copied());
+            let mut recovery = Recovery::new(&storage, &last_segments, policy);
+            for descriptor in catalog.recordings().filter(|found| found.is_unfinished()) {
+                let boot_id = options.boot_id;
+                ends.push(find_end(&storage, &mut recovery, descriptor, boot_id)?);
                 keep_alive();
             }
         }
@@ -99,13 +96,13 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         // forcing the change.
         catalog.set_sync_level(options.catalog_sync_level);
         catalog.sync()?;
-        remove_purged(&storage, &catalog, &names, keep_alive)?;
+        remove_purged(&storage, &catalog, &files, keep_alive)?;
         let moving: Vec<i64> = names
             .iter()
             .filter_map(|name| MigrationNote::parse(name))
             .flat_map(|note| note.recordings)
             .collect();
-        remove_lonely(&storage, &names, |id| moving.contains(&id))
+        remove_lonely(&storage, &files, |id| moving.contains(&id))
             .map_err(|source| StoreError::storage(".", "remove an index", source))?;
         let mut store = Self {
             storage,
@@ -118,7 +115,10 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         store.finish_migrations(&names)?;
         // A missing index stays missing until the recording is extended. Creating the indexes of a hundred thousand
         // recordings would take half a minute on a disk, and no recording needs its index before that.
-        let indexed = indexes_among(&names);
+        let indexed = match ends.is_empty() {
+            true => HashSet::new(),
+            false => indexes_among(&files),
+        };
         for (stream, end) in &ends {
             let base = stream.segment_base(end.position);
             if !indexed.contains(&(stream.recording_id(), base)) {
@@ -183,13 +183,12 @@ fn find_end<S: Storage>(
     Ok((stream, end))
 }
 
-/// Returns recording id and segment base of each index among the names of the directory's files.
-fn indexes_among(names: &[String]) -> HashSet<(i64, i64)> {
-    names
+/// Returns recording id and segment base of each index among the files.
+fn indexes_among(files: &[SegmentFileName<'_>]) -> HashSet<(i64, i64)> {
+    files
         .iter()
-        .filter_map(|name| SegmentFileName::parse(name))
-        .filter(|name| name.extension == INDEX_EXTENSION)
-        .map(|name| (name.recording_id, name.base))
+        .filter(|file| file.extension == INDEX_EXTENSION)
+        .map(|file| (file.recording_id, file.base))
         .collect()
 }
 
@@ -197,17 +196,21 @@ fn indexes_among(names: &[String]) -> HashSet<(i64, i64)> {
 fn remove_purged<S: Storage>(
     storage: &S,
     catalog: &Catalog<S>,
-    names: &[String],
+    files: &[SegmentFileName<'_>],
     keep_alive: &mut dyn FnMut(),
 ) -> Result<(), StoreError> {
-    let is_purged = |recording_id| {
-        catalog
-            .entry(recording_id)
-            .is_some_and(|entry| entry.state == RecordingState::Deleted)
-    };
-    for file in segment_files_where(names, is_purged) {
-        remove_segment(storage, file.name)?;
-        keep_alive();
+    let purged: HashSet<i64> = catalog
+        .entries()
+        .iter()
+        .filter(|entry| entry.state == RecordingState::Deleted)
+        .map(|entry| entry.descriptor.recording_id)
+        .collect();
+    for file in files.iter().filter(|file| is_segment(file)) {
+        if purged.contains(&file.recording_id) {
+            let name = sidecar_name(file.recording_id, file.base, file.extension);
+            remove_segment(storage, name)?;
+            keep_alive();
+        }
     }
     Ok(())
 }
