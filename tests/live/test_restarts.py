@@ -230,9 +230,7 @@ def test_what_a_session_sent_before_a_later_run_saw_it_first_is_not_known(
         assert report["unknownGaps"] == 1
         assert report["gapBytes"] is None, "unknown is not 0"
         (line,) = [line for line in query.source.take_lines() if "were not recorded" in line]
-        assert line.startswith(
-            f"a number of bytes that is not known of stream {stream_id} session {late.session_id} to "
-        )
+        assert line.startswith(f"an unknown number of bytes of stream {stream_id} session {late.session_id} to ")
 
 
 def test_a_session_that_begins_anew_while_the_query_runs_or_at_its_begin_is_no_gap(

@@ -33,11 +33,9 @@ class ReplayMerge:
         progress_timeout: Seconds without progress after which the merge fails.
 
     Raises:
-        InvalidArgumentError: If a channel is not suitable.
-        ArchiveError: If the archive refuses the request; the subclass names the reason.
-        ArchiveTimeoutError: If the archive does not respond within the message timeout.
-        ArchiveDisconnectedError: If the archive ended the session.
-        ArchiveClosedError: If the client of the archive is closed.
+        InvalidArgumentError: If a channel is not suitable, or a number is out of its range.
+        SubscriptionClosedError: If the subscription is closed.
+        ReentrantCallError: If a handler of the archive's client calls the constructor.
     """
     def __new__(
         cls,
@@ -59,7 +57,8 @@ class ReplayMerge:
 
         Raises:
             ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
-            ArchiveError: If the archive refuses a request, or the replay fails.
+            ArchiveDisconnectedError: If the session with the archive has ended, or its client is closed.
+            ArchiveError: If the archive refuses a request, or the image is closed before the merge is complete.
             ReentrantCallError: If another poll is under way.
         """
     def poll(self, handler: FragmentHandler | ViewHandler, fragment_limit: int = 10, *, copy: bool = True) -> int:
@@ -79,7 +78,8 @@ class ReplayMerge:
 
         Raises:
             ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
-            ArchiveError: If the archive refuses a request, or the replay fails.
+            ArchiveDisconnectedError: If the session with the archive has ended, or its client is closed.
+            ArchiveError: If the archive refuses a request, or the image is closed before the merge is complete.
             ReentrantCallError: If another poll is under way.
         """
     def controlled_poll(
@@ -98,7 +98,8 @@ class ReplayMerge:
 
         Raises:
             ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
-            ArchiveError: If the archive refuses a request, or the replay fails.
+            ArchiveDisconnectedError: If the session with the archive has ended, or its client is closed.
+            ArchiveError: If the archive refuses a request, or the image is closed before the merge is complete.
             ReentrantCallError: If another poll is under way.
         """
     def poll_batch(self, limit: int = 4096, *, max_bytes: int = 16777216) -> Batch:
@@ -115,7 +116,8 @@ class ReplayMerge:
 
         Raises:
             ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
-            ArchiveError: If the archive refuses a request, or the replay fails.
+            ArchiveDisconnectedError: If the session with the archive has ended, or its client is closed.
+            ArchiveError: If the archive refuses a request, or the image is closed before the merge is complete.
             ReentrantCallError: If another poll is under way.
         """
     @property

@@ -92,8 +92,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             catalog.stop(stream.recording_id(), end.position, now_ms)?;
             keep_alive();
         }
-        // All stop positions are forced to the disk together. A killed process may also have changed the catalog without
-        // forcing the change.
+        // All stop positions are forced to the disk together. A killed process may also have changed the catalog
+        // without forcing the change.
         catalog.set_sync_level(options.catalog_sync_level);
         catalog.sync()?;
         remove_purged(&storage, &catalog, &files, keep_alive)?;

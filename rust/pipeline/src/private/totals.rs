@@ -112,7 +112,7 @@ impl std::fmt::Display for RecordingGap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.bytes {
             Some(bytes) => write!(f, "{bytes} bytes")?,
-            None => f.write_str("a number of bytes that is not known")?,
+            None => f.write_str("an unknown number of bytes")?,
         }
         if let (Some(stream), Some(session)) = (self.stream, self.session) {
             write!(f, " of stream {stream} session {session}")?;

@@ -48,11 +48,9 @@ use crate::subscription::{PySubscription, batch_limits};
 ///     progress_timeout: Seconds without progress after which the merge fails.
 ///
 /// Raises:
-///     InvalidArgumentError: If a channel is not suitable.
-///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-///     ArchiveDisconnectedError: If the archive ended the session.
-///     ArchiveClosedError: If the client of the archive is closed.
+///     InvalidArgumentError: If a channel is not suitable, or a number is out of its range.
+///     SubscriptionClosedError: If the subscription is closed.
+///     ReentrantCallError: If a handler of the archive's client calls the constructor.
 #[pyclass(frozen, weakref, module = "aeron", name = "ReplayMerge")]
 pub struct PyReplayMerge {
     shared: OfProcess<SharedReplayMerge>,
@@ -217,7 +215,8 @@ impl PyReplayMerge {
     ///
     /// Raises:
     ///     ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
-    ///     ArchiveError: If the archive refuses a request, or the replay fails.
+    ///     ArchiveDisconnectedError: If the session with the archive has ended, or its client is closed.
+    ///     ArchiveError: If the archive refuses a request, or the image is closed before the merge is complete.
     ///     ReentrantCallError: If another poll is under way.
     fn do_work(&self, py: Python<'_>) -> PyResult<usize> {
         let shared = self.shared.get()?;
@@ -243,7 +242,8 @@ impl PyReplayMerge {
     ///
     /// Raises:
     ///     ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
-    ///     ArchiveError: If the archive refuses a request, or the replay fails.
+    ///     ArchiveDisconnectedError: If the session with the archive has ended, or its client is closed.
+    ///     ArchiveError: If the archive refuses a request, or the image is closed before the merge is complete.
     ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
     fn poll(
@@ -273,7 +273,8 @@ impl PyReplayMerge {
     ///
     /// Raises:
     ///     ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
-    ///     ArchiveError: If the archive refuses a request, or the replay fails.
+    ///     ArchiveDisconnectedError: If the session with the archive has ended, or its client is closed.
+    ///     ArchiveError: If the archive refuses a request, or the image is closed before the merge is complete.
     ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
     fn controlled_poll(
@@ -298,7 +299,8 @@ impl PyReplayMerge {
     ///
     /// Raises:
     ///     ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
-    ///     ArchiveError: If the archive refuses a request, or the replay fails.
+    ///     ArchiveDisconnectedError: If the session with the archive has ended, or its client is closed.
+    ///     ArchiveError: If the archive refuses a request, or the image is closed before the merge is complete.
     ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
     fn poll_batch(

@@ -109,7 +109,7 @@ impl ReplayMerge {
     ///
     /// # Errors
     /// [`ReplayMergeError::IpcChannel`], [`ReplayMergeError::NotManual`], [`ReplayMergeError::NoEndpoint`]; a channel
-    /// cannot be parsed; the subscription or the archive client is closed.
+    /// cannot be parsed; the subscription is closed; or a handler of the archive client calls this function.
     pub fn new(
         subscription: &Subscription,
         archive: &AeronArchive,
