@@ -158,7 +158,7 @@ NOTHING = -(2**63)
 
 
 def index() -> Iterator[bytes]:
-    """The index of a recording of 40 frames of 96 bytes with an entry per eight frames, and an index that goes back."""
+    """An index with an entry per eight of 40 frames; one in descending order; a cut one."""
     magic = int.from_bytes(b"AIDX\x01", "little")
     header = struct.pack("<7q8x", magic, 0, 0, NOTHING, 0, 0, NOTHING)
     entries = [struct.pack("<7q8x", end, 1, 0, end, end // 144, end * 2 // 3, NOTHING) for end in range(768, 3841, 768)]

@@ -72,7 +72,8 @@ impl Layout {
         }
     }
 
-    /// A segment with the bytes before the split from the start position on, and the next one with the rest.
+    /// Creates two segments. The first contains the bytes before the split, from the start position on. The second
+    /// contains the bytes after the split.
     fn put(&self, storage: &MemoryStorage, bytes: &[u8]) {
         let (first, second) = bytes.split_at(self.split.min(bytes.len()));
         let mut segment = vec![0; self.start as usize];

@@ -190,8 +190,8 @@ impl DriverCore {
 
     /// Closes the conductor and the native resource agent, and removes the logs.
     ///
-    /// The counters stay allocated: a client whose heartbeat counter is missing believes that the driver has timed it
-    /// out.
+    /// The counters stay allocated. If the heartbeat counter of a client is missing, the client concludes that it has
+    /// timed out.
     pub fn close(&mut self) {
         self.conductor.close();
         self.resources.close();

@@ -204,8 +204,9 @@ impl PublicationRecord {
         }
     }
 
-    /// Returns the messages that may come first after joining at a position. This is the first message that ends after
-    /// the position, or the next one if the position may be inside a message of several frames.
+    /// Returns the messages that a subscriber may receive first after joining at a position. The earliest is the first
+    /// message that ends after the position. If this message has several frames, the position may be inside it, and
+    /// then the next message is the first.
     fn first_from(&self, join_position: i64) -> std::ops::RangeInclusive<u32> {
         let first = self
             .messages

@@ -151,7 +151,8 @@ impl Archive {
         self.record(TERM_LENGTH)?.stop()
     }
 
-    /// Creates a recording whose first segment is purged, one of which only the entry is left, and an unchanged one.
+    /// Creates three recordings. The first segment of the first recording is purged. The second recording has an entry
+    /// in the catalog, and no files. The third recording is unchanged.
     fn purged(&mut self) -> Result<()> {
         let shortened = self.record(64)?.messages(200, 3000)?.stopped_id()?;
         let gone = self.record(0)?.messages(200, 3000)?.stopped_id()?;

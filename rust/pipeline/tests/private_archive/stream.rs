@@ -58,7 +58,8 @@ impl Stream {
         self.base + self.log.len() as i64
     }
 
-    /// Publishes a message of this length. If it does not fit in the term, it goes into the next one.
+    /// Publishes a message of this length. If the message does not fit into the term, it is published in the next
+    /// term.
     pub fn publish(&mut self, length: usize) {
         let framed: usize = fragments(length, MTU - HEADER)
             .map(|(part, _)| (part + HEADER).next_multiple_of(32))

@@ -279,7 +279,7 @@ impl Wire {
         self.counts.refused_gso_batches += 1;
     }
 
-    /// Sends from a host's socket, whose receive address is `hears`.
+    /// Sends a datagram from the socket of `host` that receives at the address `hears`.
     pub(super) fn send(&mut self, host: HostId, hears: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         let from = source(host, hears, to);
         self.counts.sent += 1;

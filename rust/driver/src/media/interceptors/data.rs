@@ -1,4 +1,4 @@
-//! Parses data datagrams for loss by position, and remembers what was already lost.
+//! Parses data datagrams for loss by position, and stores the ranges that were already lost.
 
 use std::collections::HashMap;
 use std::ops::Range;
