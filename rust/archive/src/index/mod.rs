@@ -1,4 +1,4 @@
-//! The index of a recording: one file beside each segment, with the progress of the messages and their arrival times.
+//! The index of a recording: one file beside each segment, with message counts and arrival times.
 //!
 //! Payloads are in the segments only. The index has the positions at which a range of whole messages can end, and the
 //! arrival times. There are two forms:

@@ -26,9 +26,9 @@ const ENTRIES_PER_READ: usize = 1024;
 /// How a recording ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
-    /// Its recorder stopped it: every block has its entry.
+    /// The recorder stopped the recording: every block has its entry.
     Stopped,
-    /// Its recorder was killed: the last block may have no entry. The blocks up to the acknowledged position `told`
+    /// The recorder was killed: the last block may have no entry. The blocks up to the acknowledged position `told`
     /// have their entries.
     Killed {
         /// Position in the stream; the start position if no position was acknowledged.
@@ -175,7 +175,7 @@ struct RepairedSegment<'a, S> {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct State {
     pub progress: Progress,
-    /// The latest arrival time up to there, in microseconds since the epoch.
+    /// The latest arrival time in the segment or before it, in microseconds since the epoch.
     pub arrival_us: Option<i64>,
 }
 
@@ -187,7 +187,7 @@ struct Examined {
     /// End of the last valid entry.
     end: i64,
     state: State,
-    /// Whether no other bytes follow them, except for an incomplete entry.
+    /// Whether no other bytes follow the valid entries, except for an incomplete entry.
     is_clean: bool,
     /// Range of the valid entries without an arrival time.
     unknown: Option<(i64, i64)>,

@@ -89,8 +89,8 @@ impl<'a> ReplayOrder<'a> {
 }
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Begins a replay, now or when the counter of its recording is available. The response follows when its first
-    /// frame was found.
+    /// Begins a replay, now or when the counter of its recording is available. The response is sent when the first
+    /// frame of the replay is found.
     ///
     /// # Errors
     /// The request is refused.

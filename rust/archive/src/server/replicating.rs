@@ -1,4 +1,4 @@
-//! The conductor's requests about replications.
+//! The requests about replications that the conductor of the archive executes.
 
 use aeron_protocol::archive::{ArchiveErrorCode, RequestIds};
 

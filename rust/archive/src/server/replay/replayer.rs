@@ -137,7 +137,7 @@ impl<S: Storage> Replayer<S> {
     }
 
     fn tell(&self, event: ReplayerEvent) {
-        // Without a conductor the archive has ended, and with its client all publications.
+        // If the conductor has ended, the archive has ended, and all its publications are closed.
         let _ = self.events.send(event);
     }
 }

@@ -300,7 +300,7 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
 
     fn set_padding(&mut self, length: usize) {
         self.padding_left = match length > self.longest_padding() {
-            // The bytes that remain after each part must have room for a header.
+            // The padding is appended in several parts. With an aligned length, each part has room for a header.
             true => aligned_length(length),
             false => length,
         };
