@@ -127,9 +127,11 @@ impl<S: Storage + Clone> RecordingWriter<S> {
         Ok(())
     }
 
-    /// Returns the maximum length of the next block; 0 while the recording must wait. `has_room` says whether the
-    /// archive may retain more. Without room, a recording continues only if the first message that was not taken yet is
-    /// unfinished. It continues up to the end of this message: before that end, nothing can be taken.
+    /// Returns the maximum length of the next block; 0 while the recording must wait.
+    ///
+    /// `has_room` is false if the archive retains the maximum number of bytes. Then the recording waits until Spark has
+    /// committed more messages. There is one exception: if Spark has committed all complete messages, the recording
+    /// continues up to the end of the message that has begun. Otherwise neither side could continue.
     pub fn block_limit(&self, has_room: bool) -> usize {
         let is_next = self
             .head()

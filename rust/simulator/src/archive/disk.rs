@@ -64,7 +64,7 @@ impl SimulatedDisk {
         self.torn_pages.store(pages, Ordering::Relaxed);
     }
 
-    /// Kills the process in this write, if a block is to be torn and this one can be.
+    /// Kills the process in this write, if a block is to be torn and this block crosses the end of a page.
     fn tear(&self, offset: u64, length: usize) {
         let count = (offset as usize % PAGE_LENGTH + length).div_ceil(PAGE_LENGTH);
         let wanted = self.torn_pages.load(Ordering::Relaxed);
