@@ -156,7 +156,7 @@ def test_the_environment_and_properties_files_have_settings(aeronarchive: Start,
     process.communicate(timeout=10)
 
 
-def test_the_version_and_what_is_not_known(aeronarchive: Start) -> None:
+def test_the_version_and_unknown_commands(aeronarchive: Start) -> None:
     process = aeronarchive("-v")
     assert process.communicate()[0].startswith("aeronarchive <aeron version=")
     assert process.returncode == 0

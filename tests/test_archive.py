@@ -154,7 +154,7 @@ def test_closing_a_replay_stops_it(archive: aeron.AeronArchive, stream_id: int) 
     eventually(lambda: purged(archive, recording.recording_id))
 
 
-def test_a_replay_that_came_and_went_before_the_first_look_has_ended(
+def test_a_replay_that_started_and_ended_before_the_first_poll_has_ended(
     archive: aeron.AeronArchive, stream_id: int
 ) -> None:
     recording = record(archive, stream_id, [b"x"])
@@ -354,7 +354,7 @@ def test_arguments_are_refused_by_name(archive: aeron.AeronArchive, client: aero
         aeron.connect_archive(client, control_channel="aeron:udp?endpoint=192.0.2.1:8010")
 
 
-def test_settings_of_the_archive_are_refused_with_what_is_valid(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+def test_settings_of_the_archive_are_refused_with_the_valid_values(driver: aeron.MediaDriver, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="Archive has no setting colour"):
         aeron.Archive(tmp_path, driver, colour=5)  # type: ignore[call-arg]
     with pytest.raises(aeron.ConfigurationError, match="threading_mode='shard' is not one of DEDICATED, SHARED, INV"):
@@ -386,7 +386,7 @@ def test_a_directory_that_a_live_archive_uses_is_refused(server: aeron.Archive, 
         aeron.Archive(server.directory, driver=driver)
 
 
-def test_an_archive_that_does_not_answer_is_a_timeout(client: aeron.Aeron) -> None:
+def test_a_silent_archive_is_a_timeout(client: aeron.Aeron) -> None:
     with pytest.raises(aeron.ArchiveTimeoutError, match="no connection to the archive") as caught:
         aeron.connect_archive(client, control_stream_id=999, message_timeout=0.2)
     assert isinstance(caught.value, TimeoutError)
@@ -472,7 +472,7 @@ def test_an_archive_and_a_driver_without_threads_are_run_by_the_program(tmp_path
             archive.poll()
 
 
-def test_passwords_and_challenges_are_answered_and_others_are_refused(
+def test_correct_passwords_and_challenge_responses_are_accepted_and_others_are_refused(
     driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path, stream_id: int
 ) -> None:
     """07-26, 07-27, 07-29"""
@@ -610,7 +610,7 @@ def test_threads_share_a_client_of_an_archive(archive: aeron.AeronArchive, strea
 # ---- ends ------------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_closed_says_so(server: aeron.Archive, client: aeron.Aeron, stream_id: int) -> None:
+def test_a_closed_object_shows_that_it_is_closed(server: aeron.Archive, client: aeron.Aeron, stream_id: int) -> None:
     archive = aeron.connect_archive(client)
     operation = archive.async_wait_recorded(client.add_publication(IPC, stream_id), 1)
     archive.close()
@@ -667,7 +667,7 @@ def test_everything_closes_in_any_order(tmp_path: Path, order: str) -> None:
         assert replayed(archive, 0) == [b"x"]
 
 
-def test_what_is_dropped_without_being_closed_ends(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+def test_an_object_that_is_dropped_without_a_close_ends(driver: aeron.MediaDriver, tmp_path: Path) -> None:
     def use() -> None:
         server = aeron.Archive(tmp_path, driver=driver, **SMALL)
         client = aeron.connect(driver)
@@ -733,7 +733,7 @@ print("end")
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
 
 
-def test_a_limit_of_file_lengths_is_told_as_a_lack_of_space(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+def test_a_limit_of_file_lengths_is_reported_as_a_lack_of_space(driver: aeron.MediaDriver, tmp_path: Path) -> None:
     """07-60"""
     program = f"""
 import resource, sys, aeron
@@ -759,7 +759,7 @@ with aeron.Archive({str(tmp_path)!r}, {driver.dir!r}, segment_file_length=131072
     assert "File too large" in str(errors[-1])
 
 
-def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
+def test_acknowledged_data_survives_a_kill(tmp_path: Path) -> None:
     """After a kill of the process, the recording has all messages for which `wait_recorded` had returned."""
     program = f"""
 import itertools, aeron

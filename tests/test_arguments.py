@@ -229,7 +229,7 @@ def test_every_parameter_names_itself_when_its_value_has_a_wrong_type(objects: d
         (lambda: aeron.parse_size([0] * 100), r"text=\[0, 0, .*\.\.\. is not a str"),
     ],
 )
-def test_a_wrong_value_is_shown_with_what_is_valid(call: Callable[[], object], message: str) -> None:
+def test_a_wrong_value_is_shown_with_the_valid_values(call: Callable[[], object], message: str) -> None:
     with pytest.raises(aeron.AeronError, match=f"^{message}") as raised:
         call()
     assert "\n" not in str(raised.value)

@@ -99,7 +99,7 @@ def test_offers_wait_for_room_and_for_subscribers(client: aeron.Aeron, stream_id
     run(main())
 
 
-def test_closing_wakes_whoever_waits(stream: Stream) -> None:
+def test_closing_wakes_waiting_threads(stream: Stream) -> None:
     async def main() -> None:
         async def read() -> int:
             return sum([len(batch) async for batch in stream.subscription])
@@ -148,7 +148,7 @@ def test_a_time_out_does_not_end_the_iterator(stream: Stream) -> None:
     run(main())
 
 
-def test_a_cancelled_offer_of_a_batch_says_how_many_were_sent(stream: Stream) -> None:
+def test_a_cancelled_offer_of_a_batch_has_the_number_of_sent_messages(stream: Stream) -> None:
     async def main() -> None:
         messages = [i.to_bytes(1000, "little") for i in range(500)]
         offer = asyncio.create_task(stream.publication.offer_batch_async(messages))
@@ -270,7 +270,7 @@ def test_an_idle_loop_does_not_turn_until_there_is_something(stream: Stream, mon
 
 @needs_watcher
 @pytest.mark.usefixtures("idle_at_once")
-def test_an_idle_loop_wakes_for_whatever_it_waits_for(client: aeron.Aeron, stream_id: int) -> None:
+def test_an_idle_loop_wakes_for_each_awaited_event(client: aeron.Aeron, stream_id: int) -> None:
     async def main() -> None:
         publication = client.add_publication("aeron:ipc", stream_id)
         offer = asyncio.create_task(publication.offer_async(b"first"))

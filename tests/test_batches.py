@@ -129,7 +129,7 @@ def test_offsets_that_make_no_sense_are_refused(stream: Stream, offsets: object,
         (pa.array([b"a", None]), ValueError),
     ],
 )
-def test_what_is_no_batch_is_refused_and_nothing_is_sent(
+def test_an_argument_that_is_not_a_batch_is_refused_and_nothing_is_sent(
     stream: Stream, source: object, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
@@ -164,7 +164,7 @@ def test_a_message_that_is_too_long_raises_after_what_came_before_it(stream: Str
     assert stream.receive() == [b"first"]
 
 
-def test_a_batch_tells_where_each_message_came_from(stream: Stream) -> None:
+def test_a_batch_has_the_session_and_position_of_each_message(stream: Stream) -> None:
     stream.publication.offer(b"a", reserved_value=7)
     stream.publication.offer(bytes(5000), reserved_value=8)
     batch = batch_of(stream, 2)
@@ -251,7 +251,7 @@ def test_a_batch_is_an_arrow_table_without_a_copy(stream: Stream) -> None:
     assert pa.array(batch).type == pa.struct(table.schema)
 
 
-def test_what_a_batch_handed_out_stays_as_it_was_when_its_memory_would_be_used_again(stream: Stream) -> None:
+def test_arrays_of_a_batch_stay_unchanged_after_its_memory_could_be_reused(stream: Stream) -> None:
     kept = []
     for i in range(20):
         stream.publication.publish(i.to_bytes(8, "little") * 100, timeout=5)
@@ -325,7 +325,7 @@ def test_a_large_batch_is_copied_without_the_gil_and_is_complete(driver: aeron.M
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(messages=st.lists(st.binary(max_size=3000), max_size=40), limit=st.integers(1, 50))
-def test_whatever_is_sent_in_a_batch_arrives(stream: Stream, messages: list[bytes], limit: int) -> None:
+def test_every_message_of_a_batch_arrives(stream: Stream, messages: list[bytes], limit: int) -> None:
     sent, got = 0, []
 
     def step() -> bool:

@@ -92,7 +92,7 @@ def test_header_fields_of_a_claim(stream: Stream) -> None:
     assert list(batch.reserved_values) == [-5]
 
 
-def test_a_claim_is_true_and_what_is_answered_instead_is_false(stream: Stream) -> None:
+def test_a_claim_is_true_and_a_refusal_is_false(stream: Stream) -> None:
     claim = stream.publication.try_claim(0)
     assert claim
     assert len(claim) == claim.length == 0
@@ -127,7 +127,7 @@ def test_an_array_that_is_alive_at_the_end_of_the_block_is_sent_once(stream: Str
     assert stream.receive(2) == [np.array([1, 2], dtype="<i8").tobytes(), b"next"]
 
 
-def test_a_direct_claim_lends_the_log_itself(stream: Stream) -> None:
+def test_a_direct_claim_is_a_view_of_the_log(stream: Stream) -> None:
     with stream.publication.claim(4, direct=True) as view:
         view[:] = b"1234"
         kept = view[:1]

@@ -155,7 +155,7 @@ def test_a_replay_that_the_archive_cannot_bring_has_status_1(tmp_path: Path) -> 
     assert "no connection established" in result.stderr
 
 
-def test_record_prints_what_starts_and_stops_and_ends_the_recording(scene: Scene) -> None:
+def test_record_prints_starts_and_stops_and_ends_the_recording(scene: Scene) -> None:
     """07-45, 07-54, 07-55"""
     with Command("archive", "record", "--dir", scene.driver.dir, "-c", CHANNEL, "-s", 2001, "--json") as record:
         record.wait_for("subscription_id")
@@ -178,7 +178,7 @@ def test_record_detached_leaves_the_archive_recording(scene: Scene) -> None:
     scene.archive.stop_recording(subscription.subscription_id)
 
 
-def test_follow_prints_what_is_recorded_until_the_recording_stops(scene: Scene) -> None:
+def test_follow_prints_new_messages_until_the_recording_stops(scene: Scene) -> None:
     """07-90"""
     publication = scene.archive.add_recorded_exclusive_publication(CHANNEL, 2003)
     position = publication.publish(b"first", timeout=5)
@@ -253,7 +253,7 @@ def test_purge_asks(scene: Scene) -> None:
     assert scene.archive.list_recording(recording.recording_id) is not None
 
 
-def test_commands_that_look_work_beside_a_running_archive(scene: Scene) -> None:
+def test_commands_that_only_read_work_beside_a_running_archive(scene: Scene) -> None:
     """07-132"""
     described = json.loads(run("archive", "describe", scene.directory, "--json").stdout)
     assert described["mark_file"]["is_active"]
@@ -282,7 +282,7 @@ def test_capacity_is_shown_and_raised(tmp_path: Path) -> None:
     assert run("archive", "capacity", archive, "2g").exit_code == 1
 
 
-def test_what_is_no_archive_is_refused_with_the_statuses_of_aerons_tool(tmp_path: Path) -> None:
+def test_a_directory_without_an_archive_is_refused_with_the_exit_status_of_aerons_tool(tmp_path: Path) -> None:
     """07-132"""
     missing = run("archive", "count", tmp_path / "missing")
     assert missing.exit_code == 255
@@ -359,7 +359,7 @@ def test_a_repair_asks_what_to_do_with_a_torn_fragment(torn: Path, answer: str, 
 
 
 @pytest.mark.parametrize("command", ["compact", "delete-orphans"])
-def test_what_deletes_files_asks_first(torn: Path, command: str) -> None:
+def test_commands_that_delete_files_ask_first(torn: Path, command: str) -> None:
     run("archive", "verify", torn, "--repair", "--on-torn-fragment", "keep")
     (torn / "0-1048576.rec").write_bytes(b"")
     run("archive", "mark-invalid", torn, 0)

@@ -164,7 +164,7 @@ def test_messages_are_numbered_and_sent_once_a_second(driver: aeron.MediaDriver)
 
 
 @pytest.mark.parametrize("kind", [[], ["--exclusive"]])
-def test_a_subscriber_gets_every_message_as_long_as_asked_for(driver: aeron.MediaDriver, kind: list[str]) -> None:
+def test_a_subscriber_gets_every_message_with_the_requested_length(driver: aeron.MediaDriver, kind: list[str]) -> None:
     """06-13, 06-14: with options for stream, count, length, interval, linger and driver timeout"""
     with aeron.connect(driver) as client:
         subscription = client.add_subscription(CHANNEL, -5)
@@ -182,7 +182,7 @@ def test_a_subscriber_gets_every_message_as_long_as_asked_for(driver: aeron.Medi
         assert messages == [f"Hello World! {number}".encode().ljust(100) for number in range(3)]
 
 
-def test_back_pressure_is_said(driver: aeron.MediaDriver) -> None:
+def test_back_pressure_is_reported(driver: aeron.MediaDriver) -> None:
     """06-14: the subscriber does not poll, and the publisher's window is 32 KiB"""
     with aeron.connect(driver) as client:
         subscription = client.add_subscription(CHANNEL, 78)

@@ -102,7 +102,7 @@ def test_chunks_that_make_no_sense_end_their_file_and_no_other(driver: aeron.Med
     assert [path.name for path in tmp_path.iterdir()] == ["whole"]
 
 
-def test_a_file_that_nobody_receives_any_more_is_a_failure(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+def test_a_file_transfer_without_a_receiver_fails(driver: aeron.MediaDriver, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(bytes(4 << 20))
     with aeron.connect(driver) as client:
@@ -116,7 +116,7 @@ def test_a_file_that_nobody_receives_any_more_is_a_failure(driver: aeron.MediaDr
             assert "the receiver is gone" in send.errors()
 
 
-def test_messages_are_what_they_were_before_they_were_encoded() -> None:
+def test_decoded_messages_equal_the_encoded_ones() -> None:
     for message in (Create(-1, 0, ""), Create(5, 1 << 40, "ä"), Chunk(5, 1 << 40, b"x"), Chunk(5, 0, b"")):
         assert decode(encode(message)) == message
     for payload in (b"", bytes(15), encode(Create(1, -1, "x")), encode(Chunk(1, 0, b"xy"))[:-1]):

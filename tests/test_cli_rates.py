@@ -92,7 +92,7 @@ def test_an_interrupted_ping_shows_what_it_has_measured(driver: aeron.MediaDrive
         assert pong.end() == 0
 
 
-def test_a_ping_whose_pong_goes_away_says_so(driver: aeron.MediaDriver) -> None:
+def test_a_ping_reports_that_its_pong_has_ended(driver: aeron.MediaDriver) -> None:
     with Command("pong", "--dir", driver.dir, *BOTH) as pong, Command("ping", "--dir", driver.dir, *BOTH) as ping:
         ping.wait_for("Warming up")
         pong.send(signal.SIGINT)

@@ -68,7 +68,7 @@ def test_streams_joins_the_counters_of_each_stream(directory: str) -> None:
     ]
 
 
-def test_the_backlog_says_how_far_all_are_behind_each_other(directory: str) -> None:
+def test_the_backlog_shows_the_distances_between_all_participants(directory: str) -> None:
     """06-7: a stream without a sender, a stream with only a sender, and a stream with publisher, sender and receiver"""
     assert run("streams", "--backlog", "--dir", directory).stdout.splitlines()[1:] == [
         "sessionId=-5 streamId=1002 channel=aeron:ipc : ",

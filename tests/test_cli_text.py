@@ -59,7 +59,7 @@ def test_stat_escapes_labels(driver: aeron.MediaDriver) -> None:
         assert_harmless(run("stat", "--once", "--dir", driver.dir).stdout)
 
 
-def test_errors_escapes_what_a_peer_made_the_driver_say(driver: aeron.MediaDriver) -> None:
+def test_errors_escapes_texts_from_peers(driver: aeron.MediaDriver) -> None:
     with aeron.connect(driver) as client:
         with pytest.raises(aeron.AeronError):
             client.add_publication(f"aeron:udp?endpoint={_EVIL_ASCII}:1", 1)
@@ -81,7 +81,7 @@ def test_receive_escapes_names_of_files(driver: aeron.MediaDriver, tmp_path: Pat
     assert (received / _EVIL).read_text() == "content"
 
 
-def test_what_a_command_fails_with_is_escaped() -> None:
+def test_the_error_of_a_command_is_escaped() -> None:
     with driver_directory() as directory, aeron.MediaDriver(dir=directory):
         failed = run("sub", "--dir", directory, "-c", f"aeron:udp?endpoint={_EVIL_ASCII}:1")
     assert failed.exit_code == 1

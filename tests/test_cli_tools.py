@@ -95,7 +95,7 @@ def test_stat_prints_a_header_and_one_line_per_allocated_counter(scene: Scene) -
     assert re.search(r"^   34: {21}78,850 - ", result.stdout, re.MULTILINE)
 
 
-def test_stat_goes_on_with_its_period_until_interrupted(scene: Scene) -> None:
+def test_stat_continues_with_its_period_until_interrupted(scene: Scene) -> None:
     """06-1"""
     start = time.monotonic()
     with Command("stat", "--dir", scene.directory, "-u", 100, "type=0") as stat:
@@ -108,7 +108,7 @@ def test_stat_goes_on_with_its_period_until_interrupted(scene: Scene) -> None:
         assert "Traceback" not in stat.output()
 
 
-def test_stat_on_a_terminal_shows_what_fits_and_leaves_the_screen_as_it_was(scene: Scene) -> None:
+def test_stat_on_a_terminal_shows_the_lines_that_fit_and_restores_the_screen(scene: Scene) -> None:
     """06-1"""
     terminal, other_side = pty.openpty()
     screen = {"TERM": "xterm", "LINES": "12", "COLUMNS": "60"}
@@ -326,7 +326,7 @@ def test_inspect_shows_payloads_in_hex_or_ascii_up_to_a_limit(scene: Scene) -> N
     assert len(_payload(run("inspect", log).stdout)) == 2 * 1376
 
 
-def test_inspect_leaves_out_the_default_header_and_goes_on_behind_gaps_when_told(scene: Scene, tmp_path: Path) -> None:
+def test_inspect_omits_the_default_header_and_continues_after_gaps_on_request(scene: Scene, tmp_path: Path) -> None:
     """06-8"""
     log = scene.log(scene.publication)
     assert "\ndefault DATA Header{" in run("inspect", log, 0).stdout
@@ -365,7 +365,7 @@ def test_a_period_that_no_clock_can_wait_for_is_a_wrong_option(scene: Scene) -> 
 
 
 @pytest.mark.parametrize("content", [b"", b"no log", bytes(100_000), b"\xff" * 200_000])
-def test_inspect_refuses_what_is_no_log(tmp_path: Path, content: bytes) -> None:
+def test_inspect_refuses_a_file_that_is_not_a_log(tmp_path: Path, content: bytes) -> None:
     """06-8"""
     file = tmp_path / "no.logbuffer"
     file.write_bytes(content)
@@ -397,7 +397,7 @@ TOOLS = [["stat", "--once"], ["errors"], ["streams"], ["info"], ["info", "--term
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=" ".join)
-def test_without_a_driver_a_tool_says_so_after_the_timeout(tmp_path: Path, tool: list[str]) -> None:
+def test_without_a_driver_a_tool_reports_it_after_the_timeout(tmp_path: Path, tool: list[str]) -> None:
     """06-9"""
     start = time.monotonic()
     result = run(*tool, "--dir", tmp_path / "none", "--timeout", 1100)

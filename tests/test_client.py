@@ -95,7 +95,7 @@ def test_wrong_types_are_refused_before_anything_is_sent(client: aeron.Aeron) ->
     assert not client.has_active_commands()
 
 
-def test_ids_are_handed_out_once(client: aeron.Aeron, stream_id: int) -> None:
+def test_ids_are_unique(client: aeron.Aeron, stream_id: int) -> None:
     assert client.next_correlation_id() < client.next_correlation_id()
     assert client.next_session_id(stream_id) != client.next_session_id(stream_id)
 
@@ -144,7 +144,7 @@ def test_a_waiting_call_from_a_handler_is_refused(driver: aeron.MediaDriver, str
         assert isinstance(errors[0], aeron.ReentrantCallError)
 
 
-def test_what_a_conductor_handler_raises_goes_to_the_error_handler_and_the_client_lives(
+def test_an_exception_of_a_conductor_handler_goes_to_the_error_handler_and_the_client_stays_open(
     driver: aeron.MediaDriver, stream_id: int
 ) -> None:
     errors = []
@@ -198,7 +198,7 @@ def test_a_client_without_threads_does_everything_in_do_work(driver: aeron.Media
 
 
 @pytest.mark.slow
-def test_a_client_lives_while_a_handler_or_another_thread_holds_the_gil() -> None:
+def test_a_client_stays_open_while_a_handler_or_another_thread_holds_the_gil() -> None:
     """A client with a liveness timeout of 2 s is not closed although its program holds the GIL for 5 s."""
     with (
         aeron.MediaDriver(

@@ -90,7 +90,7 @@ def test_a_static_counter_outlives_its_client(driver: aeron.MediaDriver, client:
     assert again.value == 5
 
 
-def test_handlers_are_told_of_counters_of_all_clients(driver: aeron.MediaDriver) -> None:
+def test_handlers_are_called_for_counters_of_all_clients(driver: aeron.MediaDriver) -> None:
     """03-113"""
     events: list[tuple[str, int, int]] = []
 

@@ -160,7 +160,7 @@ def test_a_channel_is_printed_as_it_is() -> None:
 
 
 @pytest.mark.slow
-def test_a_publisher_that_has_ended_is_told_as_such_whoever_notices_first() -> None:
+def test_the_end_of_a_publisher_is_reported_in_the_same_way_by_every_call() -> None:
     plan = Plan("/nonexistent", "aeron:ipc", 1, Source(None, None, None, None, None, None, 1, 1), 1, 1, 1)
     with (
         pytest.raises(RuntimeError, match=r"the publisher ended with status 1 after 7 trades"),
@@ -172,14 +172,14 @@ def test_a_publisher_that_has_ended_is_told_as_such_whoever_notices_first() -> N
             time.sleep(0.01)
 
 
-def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     result = run("demo", "-i", DATA / "btcusdt-trades.parquet")
     assert result.exit_code == 1
     assert "pip install 'aeron-py[arrow]'" in result.stderr
 
 
-def test_a_channel_that_the_driver_refuses_is_said() -> None:
+def test_a_channel_that_the_driver_refuses_is_named_in_the_error() -> None:
     with Command("demo", "-i", DATA / "usdjpy-ticks.csv", "-c", "aeron:ipc?mtu=100", *BRIEF) as demo:
         assert demo.end() == 1
         assert "publisher: (22) Invalid argument\nmtuLength must be a multiple" in demo.errors()
@@ -276,7 +276,7 @@ def test_prices_have_the_decimals_that_they_need() -> None:
         assert list(prices.columns[2].cells) == [shown]
 
 
-def test_symbols_that_mix_to_the_same_word_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_symbols_with_the_same_hash_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aeron.demo.totals._MULTIPLIER", 0)
     trades = generate_trades(1000)
     names = ["SAME8LET-A", "SAME8LET-B", "SAME8LET-CDEFGHI", "SAME8LET"]

@@ -73,7 +73,7 @@ def test_files_of_one_name_have_bars_of_their_own() -> None:
     assert [name_of(sources, number) for number in range(5)] == ["x", "x-2", "generated", "y", "x-3"]
 
 
-def test_a_replay_is_told_in_one_line() -> None:
+def test_a_replay_is_described_in_one_line() -> None:
     replay = Replay("dir", "aeron:ipc", 1001, Source("x.csv", None, None, None, None, "X", 0, 1), 2.5, 10**9)
     assert "\n" not in replay.to_json()
     assert Replay.from_json(replay.to_json()) == replay
@@ -133,7 +133,7 @@ def test_bars_are_printed_below_their_names() -> None:
         assert len(lines.header) == len(lines.line(bar))
 
 
-def test_bars_that_differ_or_miss_a_trade_are_told() -> None:
+def test_bars_that_differ_or_miss_a_trade_are_reported() -> None:
     bars = some_bars()
     check(bars, bars, 10)
     almost = bars.copy()
@@ -150,7 +150,7 @@ def test_bars_that_differ_or_miss_a_trade_are_told() -> None:
         check(bars, bars, 11)
 
 
-def test_of_an_error_of_spark_our_own_line_is_told() -> None:
+def test_the_text_of_a_spark_error_is_our_own_line() -> None:
     trace = 'Traceback\n  File "x"\naeron.spark.errors.AeronDriverTimeout: no driver in /x\n\n=== Streaming Query ==='
     assert reason(f"[STREAM_FAILED] Query failed\n{trace}") == "no driver in /x"
     assert reason("[OTHER] what failed\nand more") == "[OTHER] what failed"

@@ -130,7 +130,7 @@ def test_every_exception_of_a_docstring_exists() -> None:
     assert not unknown
 
 
-def test_a_docstring_that_speaks_of_an_exception_has_the_section() -> None:
+def test_a_docstring_that_mentions_an_exception_has_the_section() -> None:
     prose = [
         function.name
         for function in functions()
@@ -147,7 +147,7 @@ def exceptions() -> list[str]:
 
 
 @pytest.mark.parametrize("name", exceptions())
-def test_an_exception_says_its_cause_and_the_remedy(name: str) -> None:
+def test_an_exception_has_its_cause_and_the_remedy(name: str) -> None:
     description = SECTION.split(inspect.cleandoc(getattr(aeron, name).__doc__))[0]
     paragraphs = [part for part in description.strip().split("\n\n") if part]
     assert len(paragraphs) == 2, "the first paragraph is the cause, the second the remedy"
@@ -160,7 +160,7 @@ def test_every_public_class_says_that_it_is_of_the_package() -> None:
     assert {function.__module__ for function in called} == {"aeron"}
 
 
-def test_both_publications_have_what_the_protocol_says() -> None:
+def test_both_publications_have_the_members_of_the_protocol() -> None:
     """Methods of the protocol have the same parameters, annotations and texts in both classes."""
 
     def members(name: str) -> dict[str, str]:

@@ -134,7 +134,7 @@ sys.stdin.read()
         process.communicate()
 
 
-def test_an_embedded_driver_removes_what_killed_ones_left_and_leaves_live_ones(default: Path) -> None:
+def test_an_embedded_driver_removes_directories_of_killed_drivers_and_keeps_live_ones(default: Path) -> None:
     killed, killed_directory = start(default)
     live, live_directory = start(default)
     named, named_directory = start(default, dir=f"{default}-named")
@@ -157,7 +157,7 @@ def has_pid_namespaces() -> bool:
 
 
 @pytest.mark.skipif(not has_pid_namespaces(), reason="needs the right to make pid namespaces")
-def test_only_the_lock_says_that_an_embedded_driver_of_another_pid_namespace_lives(default: Path) -> None:
+def test_only_the_lock_shows_that_an_embedded_driver_of_another_pid_namespace_is_alive(default: Path) -> None:
     """Processes in different namespaces have the same small ids, so a process id does not identify an owner."""
     namespace = ("unshare", "--pid", "--fork", "--kill-child")
     (first, first_directory), (second, second_directory) = (start(default, prefix=namespace) for _ in range(2))
@@ -180,7 +180,7 @@ def is_held(directory: Path) -> bool:
     return str(directory) not in [str(path) for path, _, _ in _aeron._left_directories()]
 
 
-def test_what_dead_drivers_left_is_listed_with_its_size(default: Path) -> None:
+def test_directories_of_dead_drivers_are_listed_with_their_sizes(default: Path) -> None:
     process, embedded = start(default)
     assert _aeron._left_directories() == []
     kill(process)

@@ -39,7 +39,7 @@ def test_every_exception_is_an_aeron_error_and_a_built_in_one(kind: type[Excepti
     assert str(kind("what happened")) == "what happened"
 
 
-def test_a_driver_that_is_none_is_refused_with_what_is_valid() -> None:
+def test_an_argument_that_is_not_a_driver_is_refused_with_the_valid_types() -> None:
     with pytest.raises(TypeError, match="driver=5 is not a driver: pass a MediaDriver, its directory") as caught:
         aeron.connect(5)  # type: ignore[arg-type]
     assert isinstance(caught.value, aeron.AeronError)
@@ -133,7 +133,7 @@ def test_a_handler_that_cannot_be_called_is_refused_at_once(driver: aeron.MediaD
 
 @pytest.mark.parametrize("port", ["99999", "-1", "abc", ""])
 @pytest.mark.parametrize("key", ["endpoint", "control"])
-def test_a_port_that_is_none_makes_the_channel_invalid(client: aeron.Aeron, key: str, port: str) -> None:
+def test_an_invalid_port_makes_the_channel_invalid(client: aeron.Aeron, key: str, port: str) -> None:
     mode = "|control-mode=dynamic" if key == "control" else ""
     channel = f"aeron:udp?{key}=localhost:{port}{mode}"
     for add in (client.add_publication, client.add_exclusive_publication, client.add_subscription):
@@ -152,7 +152,7 @@ def test_other_refusals_with_the_general_code_stay_general() -> None:
     assert type(registration_error(99, "new")) is aeron.RegistrationError
 
 
-def test_a_closed_counter_and_a_closed_image_say_what_was_closed(stream: Stream) -> None:
+def test_errors_of_a_closed_counter_and_a_closed_image_name_the_object(stream: Stream) -> None:
     counter = stream.client.add_counter(1001, "a counter")
     counter.close()
     with pytest.raises(aeron.CounterClosedError, match=f"counter {counter.id} .* is closed"):

@@ -216,7 +216,7 @@ def test_channels_and_enums_are_pickled() -> None:
         assert str(again(channel)) == str(channel)
 
 
-def test_what_is_printed_tells_what_it_is(stream: Stream) -> None:
+def test_the_printed_form_names_the_class_and_the_state(stream: Stream) -> None:
     assert "CountersReader of" in repr(stream.client.counters_reader)
     assert f"4096 messages of <Subscription aeron:ipc stream {stream.stream_id}" in repr(stream.subscription.batches())
     assert "FragmentAssembler for <built-in function print>" in repr(aeron.FragmentAssembler(print))

@@ -84,7 +84,7 @@ IMAGE_POLLS: list[Callable[[aeron.Image], object]] = [
 ]
 
 
-def test_every_form_of_polling_says_after_a_kill_of_the_driver_that_the_stream_did_not_end_by_itself(
+def test_after_a_kill_of_the_driver_every_form_of_polling_raises_an_error(
     scene: Scene,
 ) -> None:
     position = scene.publish()
@@ -103,7 +103,7 @@ def test_every_form_of_polling_says_after_a_kill_of_the_driver_that_the_stream_d
             assert isinstance(caught.value.__cause__, aeron.DriverTimeoutError)
 
 
-def test_iterators_that_wait_deliver_what_they_took_and_then_raise(scene: Scene) -> None:
+def test_waiting_iterators_deliver_the_messages_that_they_have_read_and_then_raise(scene: Scene) -> None:
     scene.publish()
     got: list[bytes] = []
     with pytest.raises(aeron.SubscriptionClosedError, match=_ENDED):
@@ -134,7 +134,7 @@ def test_a_subscription_without_an_image_raises_too(scene: Scene) -> None:
         lonely.poll(ignore)
 
 
-def test_what_the_owner_closed_ends_in_silence(scene: Scene) -> None:
+def test_closing_by_the_owner_prints_nothing(scene: Scene) -> None:
     other = scene.client.add_subscription("aeron:ipc", 1)
     other.close()
     scene.subscription.close()

@@ -16,7 +16,7 @@ from tests.conftest import eventually
 import aeron
 
 
-def test_an_embedded_driver_is_shared_and_leaves_nothing_behind() -> None:
+def test_an_embedded_driver_is_shared_and_leaves_no_files() -> None:
     with aeron.MediaDriver() as driver:
         assert driver.threading_mode == "SHARED"
         assert driver.configuration["max_idle_park_ns"] == 10_000_000
@@ -120,7 +120,7 @@ def aeronmd(*arguments: str, directory: Path, **environment: str) -> subprocess.
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_aeronmd_runs_until_a_signal_and_answers_its_number(tmp_path: Path, number: signal.Signals) -> None:
+def test_aeronmd_runs_until_a_signal_and_exits_with_its_number(tmp_path: Path, number: signal.Signals) -> None:
     """05-53"""
     process = aeronmd(directory=tmp_path / "md")
     eventually(lambda: aeron_is_up(tmp_path / "md"))
@@ -137,7 +137,7 @@ def aeron_is_up(directory: Path) -> bool:
     return True
 
 
-def test_aeronmd_prints_its_version_and_refuses_what_it_does_not_know(tmp_path: Path) -> None:
+def test_aeronmd_prints_its_version_and_refuses_unknown_options(tmp_path: Path) -> None:
     process = aeronmd("-v", directory=tmp_path)
     assert process.communicate()[0].startswith("aeronmd <aeron version=")
     assert process.returncode == 0
@@ -166,7 +166,7 @@ def test_aeronmd_is_ready_in_no_time(tmp_path: Path) -> None:
 LOSS = "udp_channel_transport_bindings"
 
 
-def test_incoming_loss_stands_for_the_settings_of_the_interceptors() -> None:
+def test_incoming_loss_sets_the_settings_of_the_interceptors() -> None:
     losses = [
         aeron.RandomLoss(rate=0.05, seed=7),
         aeron.FixedLoss(term_id=-3, term_offset=64, length=1408),

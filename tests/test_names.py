@@ -120,7 +120,7 @@ def test_port_0_comes_out_of_its_range(stream_id: int) -> None:
     ids=["plain", "trains", "buffers", "long datagrams"],
 )
 @pytest.mark.parametrize("threading_mode", ["shared", "dedicated", "shared_network", "invoker"])
-def test_streams_arrive_whatever_the_transport_is_told(
+def test_streams_arrive_with_all_settings_of_the_transport(
     settings: dict[str, int], threading_mode: str, stream_id: int
 ) -> None:
     with (

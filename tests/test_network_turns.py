@@ -75,7 +75,7 @@ def by_asyncio(subscription: aeron.Subscription) -> list[bytes]:
 
 
 @pytest.mark.parametrize("receive", [by_poll, by_poll_batch, by_batches, by_asyncio])
-def test_whoever_waits_for_messages_brings_them(
+def test_a_waiting_client_runs_the_network_of_its_driver(
     asleep: aeron.MediaDriver, receive: Callable[[aeron.Subscription], list[bytes]]
 ) -> None:
     with aeron.connect(asleep) as client:

@@ -74,7 +74,7 @@ def test_with_a_timeout_the_call_waits_for_room(publication: Publication, stream
     assert 0 < sent < 500
 
 
-def test_what_cannot_be_sent_is_refused(publication: Publication) -> None:
+def test_a_frame_that_cannot_be_sent_is_refused(publication: Publication) -> None:
     """08-67, 08-68"""
     with pytest.raises(TypeError, match="offer_arrow takes"):
         publication.offer_arrow([b"a"])  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ def test_offsets_that_lead_elsewhere_are_refused(
             use()
 
 
-def test_an_array_that_was_handed_over_before_is_refused(publication: Publication) -> None:
+def test_an_array_that_was_passed_before_is_refused(publication: Publication) -> None:
     class Twice:
         capsules = pa.array([b"a"]).__arrow_c_array__()
 

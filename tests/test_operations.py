@@ -127,7 +127,7 @@ def test_an_invoked_client_is_run_by_its_operations(stream_id: int, kind: str) -
 
 @pytest.mark.parametrize("how", ["cancelled", "dropped", "task cancelled before its first step", "task cancelled"])
 @pytest.mark.parametrize("kind", adds(None, 0))  # type: ignore[arg-type]
-def test_nothing_is_left_of_what_is_given_up(
+def test_a_cancelled_operation_leaves_no_resource(
     driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, kind: str, how: str
 ) -> None:
     assert client.add_counter(1001, "the client is known").close() is None
@@ -163,7 +163,7 @@ def test_nothing_is_left_of_what_is_given_up(
     eventually(lambda: not client.has_active_commands())
 
 
-def test_a_subscription_that_is_given_up_stops_no_publisher(client: aeron.Aeron, stream_id: int) -> None:
+def test_a_cancelled_subscription_stops_no_publisher(client: aeron.Aeron, stream_id: int) -> None:
     publication = client.add_publication("aeron:ipc", stream_id)
 
     async def main() -> None:
@@ -228,7 +228,9 @@ def test_async_with_closes_what_was_added(client: aeron.Aeron, stream_id: int) -
     run(main())
 
 
-def test_removals_say_whether_there_was_something_and_cannot_be_cancelled(client: aeron.Aeron, stream_id: int) -> None:
+def test_removals_return_whether_the_resource_existed_and_cannot_be_cancelled(
+    client: aeron.Aeron, stream_id: int
+) -> None:
     subscription = client.add_subscription("aeron:ipc", stream_id)
     removal = client.async_remove_subscription(subscription.registration_id)
     assert not removal.cancel()

@@ -100,7 +100,7 @@ def test_all_that_was_published_arrives_though_the_driver_ends_right_after_it(
         assert seconds < 4, "the receiver reports the end, so the driver does not wait for its linger timeout of 5 s"
 
 
-def test_what_was_lost_on_the_way_is_sent_again_before_the_driver_ends(channel: str) -> None:
+def test_lost_datagrams_are_retransmitted_before_the_driver_ends(channel: str) -> None:
     lossy = "{'incoming_loss': aeron.RandomLoss(rate=0.05, seed=7)}"
     with receiver(channel, settings=lossy) as process:
         publish_and_close(channel)
@@ -120,14 +120,14 @@ def test_a_driver_without_threads_drains_too(channel: str) -> None:
         assert line(process) == "1"
 
 
-def test_nobody_waits_without_receivers(channel: str) -> None:
+def test_publishers_do_not_wait_without_receivers(channel: str) -> None:
     with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
         client.add_publication(channel, 1)
         start = time.monotonic()
     assert time.monotonic() - start < 1
 
 
-def test_nobody_waits_for_subscribers_that_left_with_their_client(channel: str) -> None:
+def test_publishers_do_not_wait_for_subscribers_of_a_closed_client(channel: str) -> None:
     with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
         subscription = client.add_subscription(channel, 1)
         publication = client.add_publication(channel, 1)
@@ -138,7 +138,7 @@ def test_nobody_waits_for_subscribers_that_left_with_their_client(channel: str) 
     assert time.monotonic() - start < 1
 
 
-def test_a_receiver_that_ends_in_order_tells_the_publisher_at_once(channel: str) -> None:
+def test_a_receiver_that_ends_in_order_informs_the_publisher_at_once(channel: str) -> None:
     with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
         publication = client.add_publication(channel, 1)
         with receiver(channel, 1) as process:
@@ -150,7 +150,7 @@ def test_a_receiver_that_ends_in_order_tells_the_publisher_at_once(channel: str)
             eventually(lambda: not publication.is_connected, timeout=2)
 
 
-def test_what_a_stopped_receiver_did_not_consume_is_one_warning_with_its_bytes(channel: str) -> None:
+def test_data_that_a_stopped_receiver_did_not_consume_is_one_warning_with_its_bytes(channel: str) -> None:
     channel = f"{channel}|linger=300ms"
     driver = aeron.MediaDriver()
     with receiver(channel.partition("|")[0]) as process:
@@ -170,7 +170,7 @@ def test_what_a_stopped_receiver_did_not_consume_is_one_warning_with_its_bytes(c
         assert f"1056 bytes of {channel} stream 1 session {publication.session_id}" in str(warning.message)
 
 
-def test_a_driver_that_nobody_closed_drains_at_the_end_of_the_interpreter(channel: str) -> None:
+def test_an_open_driver_drains_at_the_end_of_the_interpreter(channel: str) -> None:
     with receiver(channel) as process:
         start = time.monotonic()
         done = subprocess.run([sys.executable, "-c", _SENDER, channel], capture_output=True, text=True, check=False)
@@ -258,7 +258,7 @@ def test_flush_over_udp_does_not_wait_for_consumption(driver: aeron.MediaDriver,
         eventually(subscription.poll_batch)
 
 
-def test_warnings_of_a_close_are_not_errors_of_what_it_closed() -> None:
+def test_warnings_of_a_close_are_not_errors_of_the_closed_object() -> None:
     """If a warning filter turns the warning into an exception, `close` has still closed the driver."""
     channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}|linger=100ms"
     with receiver(channel) as process, warnings.catch_warnings():

@@ -12,14 +12,14 @@ def test_the_version_is_that_of_the_native_module() -> None:
     assert aeron.__version__.count(".") == 2
 
 
-def test_import_aeron_imports_none_of_the_heavy_libraries() -> None:
+def test_import_aeron_does_not_import_the_heavy_libraries() -> None:
     heavy = {"numpy", "pyarrow", "pyspark", "click", "rich", "asyncio"}
     code = f"import sys, aeron; print(sorted({heavy!r} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 
 
-def test_every_public_class_has_a_docstring_that_tells_how_threads_may_use_it() -> None:
+def test_every_public_class_has_a_docstring_about_its_use_by_threads() -> None:
     for name in aeron.__all__:
         thing = getattr(aeron, name)
         if isinstance(thing, type) and not issubclass(thing, (BaseException, int)):

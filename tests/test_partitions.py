@@ -29,7 +29,7 @@ def batches(partition: str, schema: pa.Schema, **options: Any) -> list[pa.Record
     return [pa.record_batch(batch) for batch in _aeron.PartitionReader(partition, schema, **options)]
 
 
-def test_rows_come_in_batches_of_the_schema_that_is_asked_for(segment: Segment) -> None:
+def test_rows_come_in_batches_of_the_requested_schema(segment: Segment) -> None:
     """08-10"""
     first = segment.frame(b"one", reserved_value=-1)
     segment.frame(b"t", BEGIN, 2)

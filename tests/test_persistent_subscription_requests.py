@@ -95,7 +95,7 @@ def test_the_recording_is_listed_first_and_replayed_from_the_position_to_its_end
     assert program.archive.last("list").block[2] == RECORDING
 
 
-def test_a_request_without_an_answer_is_repeated_with_another_correlation_id(program: Program) -> None:
+def test_a_request_without_a_response_is_repeated_with_another_correlation_id(program: Program) -> None:
     """11-20"""
     first = program.until_asked("list", "replay")
     second = program.until_asked("list", "replay", "replay")
@@ -161,7 +161,7 @@ def test_messages_of_a_replay_that_is_lost_while_a_handler_runs_are_not_replayed
     assert program.messages == [b"first"]
 
 
-def test_a_live_stream_that_is_behind_the_replay_brings_nothing_twice(
+def test_a_live_stream_that_lags_behind_the_replay_delivers_nothing_twice(
     program: Program, client: aeron.Aeron, source: aeron.ExclusivePublication
 ) -> None:
     """11-38, 07-131"""

@@ -95,7 +95,7 @@ def test_all_forms_of_polling_read_the_same(archive: aeron.AeronArchive, setting
     assert batches == MESSAGES
 
 
-def test_a_coroutine_reads_what_comes_and_is_told_of_it(
+def test_a_coroutine_reads_new_messages_and_gets_the_events(
     archive: aeron.AeronArchive, publication: aeron.Publication, settings: dict[str, Any]
 ) -> None:
     events: list[str] = []
@@ -118,7 +118,9 @@ def test_a_coroutine_reads_what_comes_and_is_told_of_it(
     assert events == ["joined"]
 
 
-def test_a_failure_is_raised_by_every_form_and_told_once(archive: aeron.AeronArchive, settings: dict[str, Any]) -> None:
+def test_a_failure_is_raised_by_every_form_and_reported_once(
+    archive: aeron.AeronArchive, settings: dict[str, Any]
+) -> None:
     """11-64, 11-65"""
     told: list[Exception] = []
     settings["recording_id"] = 7
@@ -168,7 +170,7 @@ def test_a_close_ends_the_wait_of_another_thread(archive: aeron.AeronArchive, se
         assert got == [[]]
 
 
-def test_what_is_dropped_without_being_closed_leaves_nothing(
+def test_an_object_that_is_dropped_without_a_close_leaves_no_files(
     archive: aeron.AeronArchive, client: aeron.Aeron, settings: dict[str, Any]
 ) -> None:
     """11-67"""

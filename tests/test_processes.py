@@ -186,7 +186,7 @@ def test_the_interpreter_ends_while_an_idle_loop_waits() -> None:
 
 
 @pytest.mark.parametrize("end", ["pass", "sys.exit(0)", "raise SystemExit(0)"])
-def test_what_is_open_at_the_end_of_the_interpreter_is_closed_in_order(end: str) -> None:
+def test_objects_open_at_the_end_of_the_interpreter_are_closed_in_order(end: str) -> None:
     result = run(
         f"""
     import aeron, atexit, sys, os
@@ -287,7 +287,7 @@ def test_threads_that_are_inside_a_handler_when_the_interpreter_ends(where: str)
 
 
 @pytest.mark.parametrize("what", ["hook for errors", "finalizer of a result"])
-def test_what_follows_a_handler_may_run_when_the_interpreter_ends(what: str) -> None:
+def test_code_after_a_handler_may_run_when_the_interpreter_ends(what: str) -> None:
     result = run(
         f"""
     import aeron, sys, time

@@ -37,7 +37,7 @@ def test_offer_takes_anything_with_the_buffer_protocol(stream: Stream, message: 
 
 
 @pytest.mark.parametrize("message", ["text", 5, None, np.arange(10)[::2], [b"list"]])
-def test_offer_refuses_what_has_no_bytes_in_one_piece(stream: Stream, message: object) -> None:
+def test_offer_refuses_a_buffer_that_is_not_contiguous(stream: Stream, message: object) -> None:
     with pytest.raises((TypeError, ValueError, BufferError)):
         stream.publication.offer(message)
     assert stream.publication.offer(b"still works")
@@ -103,7 +103,7 @@ def test_a_closed_publication_raises(stream: Stream) -> None:
         assert caught.value.__cause__ is None, "there is no cause if the program closed the publication"
 
 
-def test_the_cause_of_a_closed_publication_is_what_closed_it(stream_id: int) -> None:
+def test_the_cause_of_a_closed_publication_is_the_error_that_closed_it(stream_id: int) -> None:
     """03-75: the cause is the loss of the driver."""
     driver = aeron.MediaDriver(dir_delete_on_shutdown=False, dir_delete_on_start=True)
     try:
@@ -164,7 +164,7 @@ def test_publish_waits_for_room_without_holding_up_the_subscriber_in_another_thr
     assert [int.from_bytes(message, "little") for message in got] == list(range(count))
 
 
-def test_a_wait_that_is_in_vain_ends_in_time_and_says_what_is_missing(client: aeron.Aeron, stream_id: int) -> None:
+def test_a_wait_that_times_out_says_what_is_missing(client: aeron.Aeron, stream_id: int) -> None:
     publication = client.add_publication("aeron:ipc", stream_id)
     start = time.monotonic()
     with pytest.raises(aeron.NotConnectedError, match=rf"aeron:ipc, stream {stream_id}: no subscriber"):

@@ -216,7 +216,7 @@ def test_a_spy_sees_what_the_network_subscriber_sees(host: Host) -> None:
         assert " from aeron:ipc" in spy.output()
 
 
-def test_a_spy_alone_connects_a_publication_only_if_told_to(host: Host) -> None:
+def test_a_spy_alone_connects_a_publication_only_if_the_channel_asks_for_it(host: Host) -> None:
     """06-24 (9.5)"""
     channel = f"aeron:udp?endpoint={host.address}:{free_port()}"
     with host.driver(), host.command("sub", f"aeron-spy:{channel}") as spy:
@@ -300,7 +300,7 @@ def system_counters(host: Host) -> dict[int, int]:
         return {counter.id: counter.value for counter in cnc.counters() if counter.type_id == 0}
 
 
-def test_what_is_lost_is_sent_again_and_reported(hosts: Hosts) -> None:
+def test_lost_data_is_retransmitted_and_reported(hosts: Hosts) -> None:
     """06-24 (9.11): publisher and subscriber report the same number of messages and bytes"""
     channel, count = hosts.unicast(), 200_000
     with (
@@ -349,7 +349,7 @@ def test_numbered_messages_arrive_in_order_through_loss() -> None:
         assert loss.total_bytes_lost > 0
 
 
-def test_an_unreliable_stream_has_gaps_and_goes_on(hosts: Hosts) -> None:
+def test_an_unreliable_stream_has_gaps_and_continues(hosts: Hosts) -> None:
     """06-24 (9.11)"""
     channel = f"{hosts.unicast()}|reliable=false"
     with (

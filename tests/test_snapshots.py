@@ -125,7 +125,7 @@ def test_snapshots_with_other_values_are_not_equal() -> None:
     assert aeron.ErrorObservation(1, 2, 3, "a") != aeron.ErrorObservation(2, 2, 3, "a")
 
 
-def test_what_a_driver_shows_is_pickled(stream: Stream, driver: aeron.MediaDriver) -> None:
+def test_values_read_from_a_driver_are_pickled(stream: Stream, driver: aeron.MediaDriver) -> None:
     counter = stream.client.add_counter(1001, "pickled", b"key")
     snapshot = next(each for each in stream.client.counters_reader if each.id == counter.id)
     assert again(snapshot) == snapshot
@@ -140,7 +140,7 @@ def test_what_a_driver_shows_is_pickled(stream: Stream, driver: aeron.MediaDrive
             assert log.payload(0, far, 10) == b""
 
 
-def test_what_is_alive_says_that_it_cannot_be_pickled(
+def test_pickling_an_open_object_raises_an_error_that_names_it(
     stream: Stream, tmp_path: Path, driver: aeron.MediaDriver
 ) -> None:
     objects = live(stream, tmp_path, driver)

@@ -23,7 +23,7 @@ def offer_all(stream: Stream, *messages: bytes) -> None:
         assert stream.publication.publish(message, timeout=5)
 
 
-def test_poll_hands_payload_and_header_and_answers_how_many(stream: Stream) -> None:
+def test_poll_passes_payload_and_header_and_returns_the_number_of_fragments(stream: Stream) -> None:
     offer_all(stream, b"one", b"two")
     got = []
     assert stream.subscription.poll(lambda payload, header: got.append((payload, header.position)), 10) == 2
@@ -43,7 +43,7 @@ def test_poll_stops_at_its_limit(stream: Stream) -> None:
     assert stream.subscription.poll(lambda *_: None, 0) == 0
 
 
-def test_the_header_tells_everything_about_its_frame(stream: Stream) -> None:
+def test_the_header_has_all_fields_of_its_frame(stream: Stream) -> None:
     offer_all(stream, b"12345")
     seen = {}
 
@@ -78,7 +78,7 @@ def test_a_header_is_valid_only_inside_its_handler(stream: Stream) -> None:
         _ = kept[0].position
 
 
-def test_what_a_handler_raises_comes_out_of_poll_with_the_position_past_the_message(stream: Stream) -> None:
+def test_poll_raises_the_exception_of_a_handler_and_consumes_the_message(stream: Stream) -> None:
     """03-101"""
     offer_all(stream, b"good", b"bad", b"next")
     got = []
@@ -117,7 +117,7 @@ def test_a_handler_may_offer(stream: Stream) -> None:
 
 
 @pytest.mark.parametrize("handler", [None, 5, "text"])
-def test_what_is_not_callable_is_refused_and_consumes_one_message(stream: Stream, handler: object) -> None:
+def test_a_handler_that_is_not_callable_is_refused_and_consumes_one_message(stream: Stream, handler: object) -> None:
     offer_all(stream, b"x")
     with pytest.raises(TypeError):
         stream.subscription.poll(handler)
@@ -168,7 +168,7 @@ def test_poll_takes_its_arguments_by_position_or_by_keyword(stream: Stream) -> N
             poll(*arguments)  # type: ignore[arg-type]
 
 
-def test_a_controlled_handler_that_answers_nonsense_raises(stream: Stream) -> None:
+def test_an_invalid_result_of_a_controlled_handler_raises(stream: Stream) -> None:
     offer_all(stream, b"x")
     with pytest.raises(TypeError, match=r"aeron\.Action"):
         stream.subscription.controlled_poll(lambda *_: "nonsense")
@@ -277,7 +277,7 @@ def test_a_controlled_assembler_delivers_an_aborted_message_again(stream: Stream
     assert got == [payload, payload]
 
 
-def test_block_poll_hands_whole_frames(stream: Stream) -> None:
+def test_block_poll_passes_whole_frames(stream: Stream) -> None:
     """03-105"""
     offer_all(stream, b"one", b"two")
     blocks = []
@@ -339,7 +339,7 @@ def test_facts_about_an_image_and_its_subscription(stream: Stream) -> None:
     assert image.poll(lambda *_: None) == 0
 
 
-def test_an_image_can_be_rejected_and_the_publisher_is_told(driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_an_image_can_be_rejected_and_the_publisher_gets_the_reason(driver: aeron.MediaDriver, stream_id: int) -> None:
     """03-111, 03-112"""
     errors = []
     with aeron.connect(driver, on_publication_error=errors.append) as client:
@@ -356,7 +356,7 @@ def test_an_image_can_be_rejected_and_the_publisher_is_told(driver: aeron.MediaD
             client.add_subscription("aeron:ipc", stream_id).images or client.add_publication("aeron:x", 1)
 
 
-def test_image_handlers_are_told_of_images_that_come_and_go(client: aeron.Aeron, stream_id: int) -> None:
+def test_image_handlers_are_called_for_available_and_unavailable_images(client: aeron.Aeron, stream_id: int) -> None:
     """03-107"""
     events = []
     subscription = client.add_subscription(

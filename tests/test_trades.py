@@ -97,7 +97,7 @@ def test_a_file_that_holds_no_trades_is_refused_with_the_remedy(
         load_trades(write(tmp_path / name, text))
 
 
-def test_texts_of_another_encoding_are_refused_and_a_byte_order_mark_is_none_of_the_name(tmp_path: Path) -> None:
+def test_texts_of_another_encoding_are_refused_and_a_byte_order_mark_is_not_part_of_the_name(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"time,price,size,symbol\n1,1,1,Z\xfcrich\n")
     with pytest.raises(TradesError, match=r"a\.csv: cannot be read: 'utf-8' codec can't decode"):

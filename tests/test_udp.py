@@ -82,7 +82,7 @@ def test_ipv6(client: aeron.Aeron, stream_id: int) -> None:
     assert subscription.images[0].source_identity.startswith("[::1]:")
 
 
-def test_a_publication_that_nobody_hears_says_so(client: aeron.Aeron, stream_id: int) -> None:
+def test_a_publication_without_subscribers_raises_not_connected(client: aeron.Aeron, stream_id: int) -> None:
     publication = client.add_publication(unicast(), stream_id)
     assert publication.offer(b"x") is aeron.NOT_CONNECTED
     with pytest.raises(aeron.NotConnectedError, match="subscriber"):
@@ -108,7 +108,7 @@ def test_a_builder_makes_network_channels(client: aeron.Aeron, stream_id: int) -
         ("aeron-spy:aeron:udp?endpoint=localhost:9", aeron.InvalidChannelError),
     ],
 )
-def test_what_the_driver_refuses_is_an_exception_of_its_kind(
+def test_each_refusal_of_the_driver_has_its_own_exception(
     client: aeron.Aeron, channel: str, error: type[aeron.AeronError]
 ) -> None:
     """03-55"""
@@ -139,7 +139,7 @@ def test_channels_have_a_status_and_addresses_while_they_are_active(client: aero
     assert subscription.resolved_endpoint is None
 
 
-def test_port_0_is_filled_in_with_what_the_system_chose(client: aeron.Aeron, stream_id: int) -> None:
+def test_port_0_is_replaced_by_the_port_that_the_system_chose(client: aeron.Aeron, stream_id: int) -> None:
     """05-10, 05-43: the parameters of the resolved channel are in the builder's order"""
     subscription = client.add_subscription("aeron:udp?mtu=1408|endpoint=localhost:0|alias=x|tags=51,61", stream_id)
     endpoint = subscription.resolved_endpoint
@@ -164,7 +164,7 @@ def test_multicast_reaches_every_subscriber(client: aeron.Aeron, driver: aeron.M
         exchange(publication, *subscriptions)
 
 
-def test_a_dynamic_control_address_serves_whoever_comes(client: aeron.Aeron, stream_id: int) -> None:
+def test_a_dynamic_control_address_serves_any_receiver(client: aeron.Aeron, stream_id: int) -> None:
     control = f"aeron:udp?control=127.0.0.1:{free_port()}|control-mode=dynamic"
     publication = client.add_publication(control, stream_id)
     [sent_from] = publication.local_socket_addresses
@@ -236,7 +236,7 @@ def test_destinations_are_awaited(driver: aeron.MediaDriver, stream_id: int) -> 
     asyncio.run(asyncio.wait_for(main(), 30))
 
 
-def test_destinations_are_refused_where_there_are_none(client: aeron.Aeron, stream_id: int) -> None:
+def test_destinations_are_refused_for_channels_without_manual_control(client: aeron.Aeron, stream_id: int) -> None:
     """03-38, 03-40"""
     channel = unicast()
     publication = client.add_publication(channel, stream_id)
@@ -332,7 +332,7 @@ def _rejected(
 
 
 @pytest.mark.parametrize("how", ["waiting", "polled"])
-def test_a_rejected_image_goes_away_and_its_publisher_is_told_why(
+def test_a_rejected_image_ends_and_its_publisher_gets_the_reason(
     driver: aeron.MediaDriver, stream_id: int, how: str
 ) -> None:
     """03-111, 03-112"""
@@ -417,7 +417,7 @@ def asking_client(request: pytest.FixtureRequest, driver: aeron.MediaDriver) -> 
         yield stack.enter_context(aeron.connect(driver))
 
 
-def test_each_client_of_a_response_channel_gets_its_own_answers(
+def test_each_client_of_a_response_channel_gets_its_own_responses(
     client: aeron.Aeron, asking_client: aeron.Aeron, stream_id: int
 ) -> None:
     """06-21, 06-24 (9.12)"""
@@ -461,7 +461,7 @@ def test_each_client_of_a_response_channel_gets_its_own_answers(
 # ---- loss ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_lost_on_the_way_is_sent_again(stream_id: int) -> None:
+def test_lost_datagrams_are_retransmitted(stream_id: int) -> None:
     """06-5, 06-11 (document 06, section 9.11)"""
     with (
         aeron.MediaDriver(

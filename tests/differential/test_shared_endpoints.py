@@ -50,7 +50,7 @@ def test_lengths_of_socket_buffers_conflict_where_they_do_in_the_c_driver(pairs,
         assert seen[0] == seen[1], f"{kind} {first!r} then {second!r}"
 
 
-def test_the_first_conflict_of_a_shared_endpoint_is_the_one_that_the_c_driver_tells(pairs, stream):
+def test_the_reported_conflict_of_a_shared_endpoint_is_that_of_the_c_driver(pairs, stream):
     """04-55, 05-21, 05-36"""
     theirs, ours = pairs()
     for kind, first, second in _OTHER_PAIRS:

@@ -148,7 +148,7 @@ def _timelines(pair, plans, make):
 
 
 @pytest.mark.parametrize("name", _PUBLICATIONS)
-def test_what_a_publication_sends_on_time(recorded, name):
+def test_the_timed_frames_of_a_publication(recorded, name):
     """02-09, 02-15, 02-18, 02-19, 02-20, 02-22, 04-91, 04-94, 04-95, 04-96"""
     theirs, ours = (timeline.runs() for timeline in recorded[0][name])
     assert ours
@@ -160,7 +160,7 @@ def test_what_a_publication_sends_on_time(recorded, name):
 
 
 @pytest.mark.parametrize("name", _IMAGES)
-def test_what_an_image_sends_on_time(recorded, name):
+def test_the_timed_frames_of_an_image(recorded, name):
     """02-49, 02-50, 02-57, 02-61, 02-71, 02-75, 02-88, 04-142, 04-152"""
     theirs, ours = (timeline.runs(ReceiveScene.ANCHOR) for timeline in recorded[1][name])
     assert ours

@@ -85,7 +85,7 @@ def test_settings_that_do_not_fit_are_refused_with_the_words_of_the_c_driver(set
 
 
 @pytest.mark.parametrize("settings", TAKEN_WITH_A_WARNING, ids=named)
-def test_what_cannot_be_parsed_is_warned_of_and_left_at_its_default(settings, start_driver):
+def test_a_setting_that_cannot_be_parsed_causes_a_warning_and_keeps_its_default(settings, start_driver):
     """04-3, 04-6, 05-50, 05-54"""
     theirs, ours = (start_driver(kind, settings) for kind in ("c", "ours"))
     assert ours.process.output().splitlines() == theirs.process.output().splitlines()
@@ -108,7 +108,7 @@ def test_numbers_out_of_their_range_are_clamped(settings, start_driver):
     [{"AERON_CONDUCTOR_IDLE_STRATEGY": "foo"}, {"AERON_SHARED_IDLE_STRATEGY_INIT_ARGS": "1,2,x,y"}],
     ids=named,
 )
-def test_an_idle_strategy_that_is_none_is_refused(settings, run_directory):
+def test_an_invalid_idle_strategy_is_refused(settings, run_directory):
     """04-5, 05-54"""
     code, errors = refusal("ours", settings, run_directory / "refused-idle")
     assert code == 1
@@ -163,7 +163,7 @@ def test_the_files_are_those_of_an_aeron_directory(start_driver):
     assert set(listings[0]) == {"cnc.dat", "loss-report.dat"}
 
 
-def test_the_cnc_file_says_what_that_of_the_c_driver_says(start_driver):
+def test_the_cnc_file_has_the_values_of_the_c_drivers_file(start_driver):
     """03-1, 04-19: all of the header but start time and process id"""
     headers = []
     for kind in ("c", "ours"):
@@ -202,7 +202,7 @@ def test_system_counters_are_those_of_the_c_driver(start_driver):
     assert "version=1.52.2 commit=" in ours[15].label
 
 
-def test_a_second_driver_is_refused_and_the_first_goes_on(start_driver, run_directory):
+def test_a_second_driver_is_refused_and_the_first_continues(start_driver, run_directory):
     """01-5, 04-11, 05-52"""
     driver = start_driver("ours")
     before = (Path(driver.directory) / "cnc.dat").stat()
@@ -250,7 +250,7 @@ def test_a_directory_goes_from_our_killed_driver_to_a_real_one_and_back(kind, st
     assert ours.process.exit_code is None
 
 
-def test_what_the_c_driver_leaves_when_it_does_not_start_is_taken_over(start_driver, run_directory):
+def test_the_directory_of_a_c_driver_that_did_not_start_is_taken_over(start_driver, run_directory):
     """04-15: the CnC file is complete except for the version"""
     directory = run_directory / f"failed-{uuid.uuid4().hex[:8]}"
     settings = {"AERON_CLIENT_LIVENESS_TIMEOUT": "100ms"}

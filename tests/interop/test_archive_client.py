@@ -194,7 +194,7 @@ def test_request_and_response_stream_have_the_same_session_id(start_client, arch
     assert [f" {request_session} " in it["label"] for it in response] == [True]
 
 
-def test_a_client_gives_up_where_no_archive_is(start_client, archive):
+def test_connecting_without_an_archive_times_out(start_client, archive):
     """07-124"""
     client = start_client()
     began = time.monotonic()
@@ -209,7 +209,7 @@ def _is_stopped(pid):
     return all(state == "T" for state in states)
 
 
-def test_a_client_gives_up_on_an_archive_that_does_not_answer(start_client, archive):
+def test_connecting_to_a_silent_archive_times_out(start_client, archive):
     """07-124"""
     client = start_client()
     client.connect(archive)
@@ -361,7 +361,7 @@ def test_a_recorded_publication_is_recorded_from_its_first_byte_on(client, strea
     assert code == _UNKNOWN_SUBSCRIPTION
 
 
-def test_what_is_not_recorded_is_not_stopped(client, stream):
+def test_stopping_a_stream_that_is_not_recorded_is_an_error(client, stream):
     """07-54"""
     recording = _record(client, stream, count=1)
     assert client.ask("try_stop_recording", channel=_CHANNEL, stream=stream) is False
@@ -375,7 +375,7 @@ def test_what_is_not_recorded_is_not_stopped(client, stream):
     assert _refusal(client, "try_stop_recording_by_identity", recording=1 << 40)[0] == _UNKNOWN_RECORDING
 
 
-def test_what_is_recorded_is_stopped_each_way(client, stream):
+def test_a_recording_can_be_stopped_in_each_way(client, stream):
     """07-54"""
     client.ask("start_recording", channel=_CHANNEL, stream=stream)
     assert client.ask("try_stop_recording", channel=_CHANNEL, stream=stream) is True
@@ -431,7 +431,7 @@ def test_an_extension_that_does_not_continue_the_recording_is_an_error_later(cli
     assert f"correlationId={answer['correlation']}, errorCode=9" in errors[0]
 
 
-def test_replays_begin_and_end_where_they_are_asked_to(client, stream):
+def test_replays_begin_and_end_at_the_requested_positions(client, stream):
     """07-83, 07-89, 07-96"""
     recording = _record(client, stream)
     rest = _COUNT - 10
@@ -501,7 +501,7 @@ def test_replays_are_stopped(client, stream):
     client.ask("stop_recording_subscription", subscription=recording.subscription)
 
 
-def test_a_replay_that_nobody_receives_is_an_error_later(client, stream):
+def test_a_replay_without_a_subscriber_is_an_error_later(client, stream):
     """07-93, 07-125"""
     recording = _record(client, stream, count=1)
     answer = client.call("start_replay", recording=recording.id, channel=IPC, stream=stream)
@@ -628,7 +628,7 @@ def test_signals_come_to_a_handler_whose_calls_are_refused(start_client, archive
     assert (signals[0]["position"], signals[1]["position"]) == (0, recording.position)
 
 
-def test_signals_wait_for_those_who_take_them(client, stream):
+def test_signals_are_queued_until_they_are_read(client, stream):
     """07-126"""
     recording = _record(client, stream, count=1)
     signals = client.call("signals")["signals"]
@@ -677,7 +677,7 @@ def test_a_replication_is_stopped_and_fails(client, archives, start_client, stre
         client.ask("replicate", recording=0, live="aeron:udp?endpoint=localhost:1", session=3, **of)
 
 
-def test_a_closed_client_says_so(client):
+def test_a_closed_client_shows_that_it_is_closed(client):
     client.call("close_archive")
     assert client.call("state")["state"] == "closed"
     with pytest.raises(PeerError) as refused:

@@ -127,7 +127,7 @@ def _verdicts(shown):
 
 
 @pytest.mark.parametrize("state", ["stopped", "purged", "killed", "extended-with-checksums"])
-def test_the_command_shows_what_the_tool_shows(written, state):
+def test_the_command_shows_the_same_as_the_tool(written, state):
     """07-132: describe, describe-all, count and pid; 07-66: deleted entries do not count and stop no command."""
     both = Directories(written(state))
     for command in ("describe", "describe-all"):
@@ -333,7 +333,7 @@ def test_the_command_marks_recordings_as_the_tool(written, state):
         assert _without_times(both.ours) == _without_times(both.real)
 
 
-def test_the_command_refuses_what_the_tool_refuses(written, tmp_path):
+def test_the_command_refuses_the_same_archives_as_the_tool(written, tmp_path):
     """07-132: the command and the tool end with the same exit statuses."""
     both = Directories(written("purged"))
     for command, *arguments in (
@@ -409,7 +409,7 @@ def test_the_command_deletes_the_orphans_that_the_tool_deletes(written, state, a
 
 
 @pytest.mark.parametrize("kind", ["ours", "java"])
-def test_the_command_looks_at_a_live_archive_and_changes_none(drivers, start_archive, archive_client, kind, stream):
+def test_the_command_reads_a_live_archive_and_changes_nothing(drivers, start_archive, archive_client, kind, stream):
     """07-132: the tool would change a live archive. After a kill the command repairs like the tool."""
     driver = drivers("ours")
     archive = start_archive(kind, driver)

@@ -53,7 +53,7 @@ def test_an_archive_serves_the_real_client_beside_requests_of_any_bytes(drivers,
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_an_archive_survives_a_session_that_asks_for_anything(drivers, start_archive, archive_client, seed):
+def test_an_archive_survives_a_session_with_arbitrary_requests(drivers, start_archive, archive_client, seed):
     """07-10, 07-11, 07-57, 07-84, 07-103, 07-108"""
     driver = drivers("ours")
     archive = start_archive("ours", driver)

@@ -45,7 +45,7 @@ def _recorded_positions(driver):
 
 
 @pytest.mark.timeout(300 if _KILLS == 20 else 3600)
-def test_a_killed_archive_has_what_clients_were_told_of(drivers, start_archive, archive_client):
+def test_a_killed_archive_has_all_acknowledged_data(drivers, start_archive, archive_client):
     """07-47, 07-72, 07-77, 07-78, 07-81"""
     generator = random.Random(7)
     driver = drivers("ours")
@@ -102,7 +102,7 @@ def test_a_killed_archive_starts_and_has_whole_frames_of_zeros_that_look_torn(st
 
 
 @pytest.mark.timeout(300 if _KILLS == 20 else 3600)
-def test_what_clients_were_told_of_survives_kills_of_drivers_and_publishers(start_driver, start_archive, tmp_path):
+def test_acknowledged_data_survives_kills_of_drivers_and_publishers(start_driver, start_archive, tmp_path):
     """07-77, 07-78"""
     generator = random.Random(11)
     driver = start_driver("ours")

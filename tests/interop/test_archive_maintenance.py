@@ -111,7 +111,7 @@ def _refused(call, *arguments, code=GENERIC, text):
 
 
 @each_archive
-def test_a_recording_is_extended_by_what_continues_it(recorder, kinds, stream):
+def test_a_recording_is_extended_by_a_stream_that_continues_it(recorder, kinds, stream):
     """07-41, 07-57, 07-58, 07-59"""
     it = recorder(kinds)
     client, channel = it.client, it.channel
@@ -287,7 +287,7 @@ def test_segments_are_purged_while_later_ones_are_replayed(recorder, kinds):
 
 
 @each_archive
-def test_a_running_recording_gives_up_segments(recorder, kinds):
+def test_segments_of_a_running_recording_can_be_purged(recorder, kinds):
     """07-110"""
     it = recorder(kinds)
     client = it.client

@@ -86,7 +86,7 @@ def pair(drivers, start_archive, archive_client, stream):
 
 
 @each_way
-def test_a_recording_is_copied_with_all_that_is_known_of_it(pair, ways):
+def test_a_recording_is_copied_with_all_its_properties(pair, ways):
     """07-113"""
     both = pair(ways)
     _, recording, position = both.record()
@@ -123,7 +123,7 @@ def test_a_copy_that_stopped_early_is_completed_and_then_in_sync(pair, ways):
 
 
 @each_way
-def test_what_cannot_be_copied_has_the_error_code_of_the_real_archive(pair, ways):
+def test_a_refused_replication_has_the_error_code_of_the_real_archive(pair, ways):
     """07-116, 07-117, 07-120"""
     both = pair(ways)
     _, recording, _ = both.record()

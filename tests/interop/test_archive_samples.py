@@ -83,7 +83,7 @@ def _replayed(client, recording_id):
         return [message for batch in replay.batches(timeout=_TIMEOUT_S) for message in batch.to_list()]
 
 
-def test_what_a_java_publisher_has_recorded_our_client_replays(sample, client, channel, stream):
+def test_our_client_replays_the_recording_of_a_java_publisher(sample, client, channel, stream):
     """06-22, 06-23, 06-24 (9.13)"""
     with client.client.add_subscription(channel, stream):
         publisher = sample("RecordedBasicPublisher")
@@ -100,7 +100,7 @@ def test_what_a_java_publisher_has_recorded_our_client_replays(sample, client, c
     ]
 
 
-def test_what_our_client_has_recorded_a_java_subscriber_replays(sample, client, channel, stream):
+def test_a_java_subscriber_replays_the_recording_of_our_client(sample, client, channel, stream):
     """06-22, 06-23, 06-24 (9.13): of two recordings of a stream, the second has the next id and is replayed"""
     first, end = _record(client, channel, stream)
     second, second_end = _record(client, channel, stream)

@@ -55,7 +55,7 @@ def recorded(stream):
 
 @each_archive
 @each_way
-def test_a_client_connects_and_learns_the_archive(server, kinds, way):
+def test_a_client_connects_and_receives_the_archive_id(server, kinds, way):
     """07-16, 07-18, 07-19, 07-122"""
     _, client = server(kinds, way)
     assert client.state() == "CONNECTED"
@@ -136,7 +136,7 @@ def test_a_replay_follows_a_recording_that_goes_on(server, stream, kinds):
 
 
 @each_archive
-def test_what_is_not_there_has_the_error_code_of_the_real_archive(server, stream, kinds):
+def test_a_missing_object_has_the_error_code_of_the_real_archive(server, stream, kinds):
     """07-41, 07-54, 07-103, 07-106"""
     _, client = server(kinds)
     subscription = client.start_recording(_CHANNEL, stream)

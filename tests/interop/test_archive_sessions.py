@@ -219,7 +219,7 @@ def test_a_response_channel_of_control_mode_response_reaches_the_client(world, k
 
 
 @each_archive_on_ours
-def test_an_answer_to_no_challenge_is_ignored(world, kinds):
+def test_a_challenge_response_without_a_challenge_is_ignored(world, kinds):
     """07-28"""
     session = world(kinds).connection().connect().open()
     session.send(CHALLENGE_RESPONSE, b"", b"anything")
@@ -300,7 +300,7 @@ def test_a_client_that_does_not_read_its_responses_loses_its_session(world, kind
 
 
 @each_archive_on_ours
-def test_a_request_of_an_unknown_session_is_reported_and_not_answered(world, kinds):
+def test_a_request_of_an_unknown_session_is_reported_and_has_no_response(world, kinds):
     """07-35"""
     it = world(kinds)
     session = it.connection().connect().open()
@@ -513,7 +513,7 @@ def test_recordings_are_limited(world, kinds, stream):
 
 
 @each_archive_on_ours
-def test_events_tell_of_recordings_and_nobody_needs_to_listen(world, kinds, stream):
+def test_recording_events_are_published_even_without_a_subscriber(world, kinds, stream):
     """07-61"""
     events_stream = stream + _EVENTS
     settings = {
@@ -547,7 +547,7 @@ def test_events_tell_of_recordings_and_nobody_needs_to_listen(world, kinds, stre
 
 
 @each_archive_on_ours
-def test_a_link_file_says_where_the_mark_file_is(world, kinds, tmp_path):
+def test_a_link_file_names_the_directory_of_the_mark_file(world, kinds, tmp_path):
     """07-74"""
     elsewhere = tmp_path.resolve() / "marks"
     it = world(kinds, {"aeron.archive.mark.file.dir": str(elsewhere)})

@@ -31,7 +31,7 @@ def _segments(directory):
 
 
 @pytest.mark.parametrize("state", ["stopped", "compacted", "undone"])
-def test_the_tool_takes_what_a_stopped_recorder_left(written, state):
+def test_the_tool_accepts_the_files_of_a_stopped_recorder(written, state):
     """08-14, 08-24"""
     directory = written(state)
     tool = ArchiveTool(directory)
@@ -95,7 +95,7 @@ def test_the_tool_finds_the_end_of_a_killed_recording_that_we_find(bricks, writt
         ("undoing", ()),
     ],
 )
-def test_the_tool_takes_what_our_recovery_leaves(bricks, written, state, known):
+def test_the_tool_accepts_the_files_after_our_recovery(bricks, written, state, known):
     """08-14, 08-24: after a kill between the steps that create or cut a file, the tool refuses the directory."""
     recovered, ends = _recovered(bricks, written(state), *known)
     tool = ArchiveTool(recovered)
@@ -112,7 +112,7 @@ _MAINTAINED = ("extended", "other-channels", "truncated", "detached", "given-up"
 
 @pytest.mark.parametrize("checksum", [None, "CRC-32C"])
 @pytest.mark.parametrize("state", _MAINTAINED)
-def test_the_tool_takes_what_operations_of_our_store_left(written, state, checksum):
+def test_the_tool_accepts_the_files_after_operations_of_our_store(written, state, checksum):
     """07-51, 07-59, 07-63, 07-69, 07-108 to 07-111: with checksums the tool checks each frame and entry."""
     tool = ArchiveTool(written(state + ("-with-checksums" if checksum else "")))
     before, segments = tool.positions(), _segments(tool.directory)
@@ -131,7 +131,7 @@ def test_the_tool_finds_the_end_of_extended_recordings_that_we_find(bricks, writ
     assert tool.positions() == expected
 
 
-def test_the_tool_takes_frames_and_entries_for_broken_if_another_checksum_is_asked_for(written):
+def test_the_tool_reports_broken_frames_and_entries_with_another_checksum(written):
     """07-51: the tool finds a wrong checksum, so the other tests show that it checks them."""
     tool = ArchiveTool(written("extended-with-checksums"))
     result = tool.run("verify", "-a", "-checksum", "CRC-32")
@@ -170,7 +170,7 @@ def _set_activity(directory, timestamp_ms):
         mark_file.write(struct.pack("<q", timestamp_ms))
 
 
-def test_the_real_archive_goes_on_with_what_a_killed_recorder_left(bricks, written, real_archive):
+def test_the_real_archive_continues_after_a_killed_recorder(bricks, written, real_archive):
     """08-14: the real archive finds the same ends, and replays the messages that our reader reads."""
     directory = written("killed")
     recovered, _ = _recovered(bricks, directory)
@@ -184,7 +184,7 @@ def test_the_real_archive_goes_on_with_what_a_killed_recorder_left(bricks, writt
 
 
 @pytest.mark.parametrize("state", [*_MAINTAINED, "truncated-to-a-segment"])
-def test_the_real_archive_goes_on_with_what_operations_of_our_store_left(bricks, written, real_archive, state):
+def test_the_real_archive_continues_after_operations_of_our_store(bricks, written, real_archive, state):
     """07-70: the real archive replays the messages that our reader reads."""
     directory = written(state)
     recordings = _messages(bricks("read", directory, "--any-session"))
@@ -198,7 +198,7 @@ def test_the_real_archive_goes_on_with_what_operations_of_our_store_left(bricks,
         assert replayed["checksum"] == zlib.crc32(b"".join(messages))
 
 
-def test_the_real_archive_refuses_a_directory_whose_owner_lives(written, real_archive):
+def test_the_real_archive_refuses_a_directory_with_a_live_owner(written, real_archive):
     """08-28"""
     directory = written("killed")
     # The mark file stays young for longer than a virtual machine needs to start.
@@ -236,7 +236,7 @@ def _pattern():
     return [message(number, _LENGTHS[number % len(_LENGTHS)]) for number in range(_COUNT)]
 
 
-def test_our_reader_reads_what_the_real_archive_recorded(bricks, real_archive, stream):
+def test_our_reader_reads_the_recordings_of_the_real_archive(bricks, real_archive, stream):
     """08-58"""
     archive, directory = real_archive()
     recorded = [_record(archive, stream, stop=True), _record(archive, stream, stop=False)]
@@ -246,7 +246,7 @@ def test_our_reader_reads_what_the_real_archive_recorded(bricks, real_archive, s
     assert seen[0][1] > 2 * _SEGMENT_LENGTH
 
 
-def test_our_reader_reads_what_a_killed_real_archive_recorded(bricks, real_archive, stream):
+def test_our_reader_reads_the_recordings_of_a_killed_real_archive(bricks, real_archive, stream):
     """08-58: a recording ends where the tool finds its end, and reading changes nothing."""
     archive, directory = real_archive()
     recorded = _record(archive, stream, stop=False)
@@ -268,7 +268,7 @@ def test_our_reader_reads_frames_whose_session_id_is_a_checksum(bricks, real_arc
     assert messages == _pattern()
 
 
-def test_the_tool_refuses_what_the_real_archive_truncated_to_a_segment(
+def test_the_tool_refuses_a_recording_that_the_real_archive_truncated_to_a_segment(
     drivers, start_archive, archive_client, written, stream
 ):
     """07-108: the file for the stop position is deleted. The real archive also refuses recordings that ours
@@ -294,7 +294,7 @@ def test_the_tool_refuses_what_the_real_archive_truncated_to_a_segment(
         assert f"stopPosition={_SEGMENT_LENGTH} exceed max segment file position" in result.stdout
 
 
-def test_our_store_goes_on_with_what_operations_of_the_real_archive_left(
+def test_our_store_continues_after_operations_of_the_real_archive(
     bricks, drivers, start_archive, archive_client, stream
 ):
     """07-59, 07-69, 07-70, 07-108, 07-110, 07-111"""
@@ -342,7 +342,7 @@ def test_our_store_goes_on_with_what_operations_of_the_real_archive_left(
     ArchiveTool(archive.directory).succeed("describe")
 
 
-def test_the_tool_cannot_dump_what_the_real_archive_purged(real_archive, stream):
+def test_the_tool_cannot_dump_recordings_that_the_real_archive_purged(real_archive, stream):
     """The real tool cannot dump a real archive's purged recording either, so its failure with ours means nothing."""
     archive, directory = real_archive()
     first = _record(archive, stream, stop=True)

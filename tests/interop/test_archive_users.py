@@ -80,7 +80,7 @@ def test_a_user_with_the_key_answers_the_challenge(connect):
     assert refused.value.code == AUTHENTICATION_REJECTED
 
 
-def test_a_role_says_what_its_users_may_do_and_the_session_goes_on(connect, stream):
+def test_a_role_limits_the_requests_of_its_users_and_the_session_continues(connect, stream):
     """07-29"""
     reader = connect(credentials=b"ann:ann's")
     recorder = connect(credentials=b"rex:rex's")

@@ -166,12 +166,12 @@ def test_refusals_are_those_of_the_c_driver(runs):
     compare(runs, recorded("c-driver-errors", without=(*follows_java, "reject_image_reason_empty")))
 
 
-def test_ipc_publications_and_subscriptions_are_answered_as_by_the_c_driver(runs):
+def test_ipc_publications_and_subscriptions_have_the_responses_of_the_c_driver(runs):
     """03-12, 03-13, 03-14, 03-16, 03-18, 03-19, 03-20, 03-21, 03-23, 03-27, 03-28, 03-29, 03-30, 03-34"""
     compare(runs, recorded("c-driver-ipc"))
 
 
-def test_counters_and_ends_of_clients_are_answered_as_by_the_c_driver(runs):
+def test_counters_and_ends_of_clients_have_the_responses_of_the_c_driver(runs):
     """03-42, 03-43, 03-44, 03-45, 03-62"""
     rejected_address_follows_java = ("reject_image_ipc",)
     compare(runs, recorded("c-driver-lifecycle", without=(*rejected_address_follows_java, "terminate_driver_allowed")))
@@ -328,7 +328,7 @@ def rejected(start_driver):
 
 
 @pytest.mark.parametrize("reason", ["", "no", "not wanted"])
-def test_a_rejection_tells_the_publisher_then_the_subscribers_then_who_asked(rejected, reason):
+def test_a_rejection_informs_the_publisher_then_the_subscribers_then_the_requester(rejected, reason):
     """03-46, 03-47, 03-48: also with a reason shorter than the C driver requires"""
     client, image = rejected
     error, gone, success = client.perform(control.REJECT_IMAGE, control.reject_image(1, 4, image, 0, reason))
@@ -348,7 +348,7 @@ def test_a_rejection_may_come_without_ids(rejected):
     assert [event.name for event in events] == ["ON_PUBLICATION_ERROR", "ON_UNAVAILABLE_IMAGE", "ON_OPERATION_SUCCESS"]
 
 
-def test_bytes_behind_a_command_are_ignored(rejected):
+def test_bytes_after_a_command_are_ignored(rejected):
     """03-9"""
     client, _ = rejected
     [ready] = client.perform(control.ADD_COUNTER, control.add_counter(1, 9, 1001, b"abc", "label") + b"trailing")
@@ -367,7 +367,7 @@ def test_bytes_behind_a_command_are_ignored(rejected):
     ],
     ids=["no lengths", "negative", "key beyond", "label beyond", "huge"],
 )
-def test_a_malformed_counter_is_not_answered(rejected, body):
+def test_a_malformed_counter_command_has_no_response(rejected, body):
     """03-50, 03-51: refused completely, as by Java; the C driver reads the following bytes as lengths"""
     client, _ = rejected
     before = [counter.id for counter in client.counters()]

@@ -15,7 +15,7 @@ def by_id(peer):
 
 
 @each_triple
-def test_a_counter_of_one_client_is_seen_by_another(driver, publisher, subscriber, shared_drivers, start_peer):
+def test_another_client_sees_the_counter_of_a_client(driver, publisher, subscriber, shared_drivers, start_peer):
     """03-42, 03-44, 03-113"""
     running = shared_drivers(driver)
     owner, other = start_peer(publisher, running), start_peer(subscriber, running)
@@ -81,7 +81,7 @@ def test_the_heartbeat_of_a_client_carries_its_name(driver, client, start_driver
 
 
 @each_triple
-def test_session_ids_are_handed_out_in_order(driver, publisher, subscriber, shared_drivers, start_peer, stream):
+def test_session_ids_are_assigned_in_order(driver, publisher, subscriber, shared_drivers, start_peer, stream):
     """03-15, 03-17, 04-60, 04-61"""
     running = shared_drivers(driver)
     first, second = start_peer(publisher, running), start_peer(subscriber, running)
@@ -92,7 +92,7 @@ def test_session_ids_are_handed_out_in_order(driver, publisher, subscriber, shar
 
 @pytest.mark.parametrize("kind", ["c", "java"])
 @pytest.mark.parametrize("channel", ["aeron:udp?endpoint=localhost:0", "aeron:ipc"])
-def test_our_client_knows_by_the_counters_of_a_real_driver_when_a_publication_is_flushed(kind, channel, start_driver):
+def test_our_client_detects_a_flushed_publication_by_the_counters_of_a_real_driver(kind, channel, start_driver):
     """A UDP publication is flushed when all data is sent, an IPC publication when every subscriber has consumed it."""
     driver = start_driver(kind)
     with aeron.connect(driver.directory) as client:

@@ -82,7 +82,7 @@ def test_revoking_takes_the_image_away_unread(driver, client, shared_drivers, st
 
 
 @each_pair
-def test_a_rejected_image_tells_its_publisher_and_returns(driver, client, start_driver, start_peer, stream):
+def test_a_rejected_image_informs_its_publisher_and_returns(driver, client, start_driver, start_peer, stream):
     """03-47, 03-111, 03-112, 04-85"""
     # The image stays away for this time, and the test checks the publisher meanwhile.
     running = start_driver(driver, {"AERON_IMAGE_LIVENESS_TIMEOUT": "4s"})
@@ -148,7 +148,7 @@ def test_a_killed_subscriber_is_forgotten_and_the_others_go_on(driver, client, s
 
 
 @each_pair
-def test_the_image_of_a_killed_publisher_goes(driver, client, start_driver, start_peer, stream):
+def test_the_image_of_a_killed_publisher_becomes_unavailable(driver, client, start_driver, start_peer, stream):
     """03-61, 04-28"""
     running = start_driver(driver)
     subscriber, killed = start_peer(client, running), start_peer(client, running)

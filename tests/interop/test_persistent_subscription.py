@@ -237,7 +237,7 @@ def _expect_live(source, read, position):
     from_live.until_read([b"live only"])
 
 
-def test_a_missing_publisher_is_told_once_and_waited_for(source, read, archive, client):
+def test_a_missing_publisher_is_reported_once_and_waited_for(source, read, archive, client):
     """11-27, 11-29, 11-51, 11-65"""
     position = source.send(5)
     source.close()
@@ -363,7 +363,7 @@ def _expect_what_was_recorded(source, read, recorded):
     assert reader.messages == recorded
 
 
-def test_what_a_revoked_publisher_took_from_the_live_stream_is_replayed(source, read, client):
+def test_messages_lost_by_a_revoked_publication_are_replayed(source, read, client):
     """11-58"""
     source.send(1)
     reader = read(source).until_live()
@@ -500,7 +500,7 @@ def test_a_live_image_that_is_lost_before_the_switch_is_done_lets_the_replay_go_
 
 
 @pytest.mark.parametrize("lengths", [(100,), (8000,)], ids=["whole", "fragmented"])
-def test_a_consumer_that_is_too_slow_for_the_live_stream_replays_what_it_missed(archive, stream, read, lengths):
+def test_a_consumer_that_is_too_slow_for_the_live_stream_replays_the_missed_messages(archive, stream, read, lengths):
     """11-47, 11-48, 11-49"""
     untethered = "untethered-window-limit-timeout=100ms|untethered-linger-timeout=100ms|untethered-resting-timeout=1s"
     source = Source(archive, f"{PUBLICATION}|{untethered}", stream, lengths=lengths)
@@ -517,7 +517,7 @@ def test_a_consumer_that_is_too_slow_for_the_live_stream_replays_what_it_missed(
     source.dismiss()
 
 
-def test_a_second_publisher_on_the_live_stream_is_not_heard(source, read, client):
+def test_a_second_publisher_on_the_live_stream_is_ignored(source, read, client):
     """11-75"""
     source.send(5)
     reader = read(source).until_live()
@@ -580,7 +580,7 @@ def test_an_archive_that_ends_while_live_is_not_needed_until_the_live_stream_is_
             assert failure.reason == "INVALID_START_POSITION"
 
 
-def test_a_replay_goes_on_when_the_archive_is_back(own, client, stream):
+def test_a_replay_continues_after_the_archive_has_returned(own, client, stream):
     """11-61, 11-62"""
     with connected(client, own.settings_of_clients) as archive:
         source = Source(archive, PUBLICATION, stream)
@@ -705,7 +705,7 @@ def test_an_aborted_message_comes_again_as_a_whole(source, archive):
     big.dismiss()
 
 
-def test_what_a_listener_raises_leaves_the_poll_and_the_state_is_changed(source, archive):
+def test_poll_raises_the_exception_of_a_listener_after_the_state_has_changed(source, archive):
     """11-63"""
     source.send(3)
 

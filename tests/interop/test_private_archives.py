@@ -108,7 +108,7 @@ def _publish(publication, count, length):
         publication.publish(number.to_bytes(4, "little") + b"x" * (length - 4), timeout=_TIMEOUT_S)
 
 
-def test_the_tool_looks_at_a_live_private_archive(query_process, publication, home):
+def test_the_tool_reads_a_live_private_archive(query_process, publication, home):
     """08-14"""
     _publish(publication, 1000, 100)
     directory = _archive(home)
@@ -148,7 +148,7 @@ def test_the_tool_finds_the_end_of_a_killed_private_archive_that_we_find(
     assert ours.positions() == before
 
 
-def test_the_tool_takes_a_private_archive_whose_segments_were_purged(query, publication, home):
+def test_the_tool_accepts_a_private_archive_whose_segments_were_purged(query, publication, home):
     """08-14, 08-30"""
     live = query()
     live.run_batch()

@@ -114,7 +114,7 @@ def _fail(merge):
 
 
 @pytest.mark.parametrize("replay_port", ["any", "fixed"])
-def test_a_replay_goes_over_to_the_live_stream_without_gap_or_double(recorded, replay_port):
+def test_a_replay_switches_to_the_live_stream_without_gap_or_duplicate(recorded, replay_port):
     """07-130"""
     port = 0 if replay_port == "any" else free_port()
     got = []

@@ -97,7 +97,7 @@ def test_our_ping_gets_a_java_pongs_answers(kind, shared_drivers, sample):
 
 
 @each_driver
-def test_what_a_java_publisher_streams_our_rate_counts(kind, shared_drivers, sample):
+def test_our_rate_subscriber_counts_the_messages_of_a_java_publisher(kind, shared_drivers, sample):
     """06-17, 06-23"""
     driver, count = shared_drivers(kind), 50_000
     where = channel()
@@ -111,7 +111,7 @@ def test_what_a_java_publisher_streams_our_rate_counts(kind, shared_drivers, sam
 
 
 @each_driver
-def test_what_our_publisher_streams_a_java_rate_subscriber_counts(kind, shared_drivers, sample):
+def test_a_java_rate_subscriber_counts_the_messages_of_our_publisher(kind, shared_drivers, sample):
     """06-17, 06-23"""
     driver, count = shared_drivers(kind), 50_000
     where = channel()

@@ -91,7 +91,7 @@ def test_the_run_of_a_worker_that_died_in_it_is_padded_and_all_others_go_on(driv
 
 
 @pytest.mark.parametrize("subscriber", [*REAL, "ours"])
-def test_real_clients_read_what_the_sink_wrote(subscriber, shared_drivers, start_peer, publications, stream):
+def test_real_clients_read_the_messages_of_the_sink(subscriber, shared_drivers, start_peer, publications, stream):
     """08-66, 08-80"""
     driver = shared_drivers("ours")
     subscription = start_peer(subscriber, driver).add_subscription(IPC, stream)

@@ -130,7 +130,7 @@ def test_a_tag_gives_its_session_to_another_publication(driver, client, shared_d
 
 
 @each_pair
-def test_a_stream_starts_where_it_is_told_to(driver, client, shared_drivers, start_peer, stream):
+def test_a_stream_starts_at_the_given_position(driver, client, shared_drivers, start_peer, stream):
     peer = start_peer(client, shared_drivers(driver))
     position = "init-term-id=7|term-id=9|term-offset=64"
     publication = peer.add_publication(f"{IPC}?term-length=64k|{position}", stream, exclusive=True)
@@ -144,7 +144,7 @@ def test_a_stream_starts_where_it_is_told_to(driver, client, shared_drivers, sta
 
 
 @each_pair
-def test_offers_say_why_they_failed(driver, client, shared_drivers, start_peer, stream):
+def test_offers_have_the_reason_of_their_failure(driver, client, shared_drivers, start_peer, stream):
     """03-86, 03-87"""
     running = shared_drivers(driver)
     publication = start_peer(client, running).add_publication(f"{IPC}?term-length=64k", stream)

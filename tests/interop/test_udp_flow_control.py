@@ -73,7 +73,7 @@ def test_min_waits_for_the_slowest(sender, receiver, form, side, stream):
 
 @each_form
 @each_way
-def test_max_goes_on_with_the_fastest(sender, receiver, form, side, stream):
+def test_max_continues_with_the_fastest_receiver(sender, receiver, form, side, stream):
     """04-121: a receiver that stopped reading does not hold the stream back"""
     sent_to, read_from = form("|fc=max")
     publication = side(sender).add_publication(sent_to, stream, exclusive=True)

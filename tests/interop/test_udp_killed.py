@@ -17,9 +17,7 @@ SETTINGS = {
 
 
 @each_way
-def test_a_stream_comes_back_after_either_driver_was_killed(
-    sender, receiver, start_driver, drivers, start_peer, stream
-):
+def test_a_stream_returns_after_either_driver_was_killed(sender, receiver, start_driver, drivers, start_peer, stream):
     """02-33, 02-60, 04-103, 04-154: the publisher's driver is killed with -9 and replaced, then the subscriber's"""
     channel = unicast("|term-length=64k")
     sending, receiving = start_driver(sender, SETTINGS), start_driver(receiver, SETTINGS)
@@ -54,7 +52,7 @@ def test_a_stream_comes_back_after_either_driver_was_killed(
 
 
 @each_way
-def test_a_stream_to_many_goes_on_when_one_of_them_is_killed(
+def test_a_stream_to_many_subscribers_continues_after_one_of_them_is_killed(
     sender, receiver, start_driver, drivers, start_peer, stream
 ):
     """04-69, 04-121"""

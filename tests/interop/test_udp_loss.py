@@ -71,7 +71,7 @@ def end_of_frames(count, length, term_length):
 
 
 @each_way
-def test_an_unreliable_stream_goes_on_with_gaps(sender, receiver, side, stream):
+def test_an_unreliable_stream_continues_with_gaps(sender, receiver, side, stream):
     """02-81, 04-149, 04-191: lost frames are skipped, without NAKs"""
     channel = unicast()
     subscriber = side(receiver, lossy(receiver, 0.05))
@@ -113,7 +113,7 @@ def test_a_fixed_loss_is_repaired_once(receiver, side, stream):
 
 
 @pytest.mark.parametrize("receiver", ["c", "ours"])
-def test_as_many_gaps_as_were_asked_for_are_repaired(receiver, side, stream):
+def test_as_many_gaps_as_configured_are_repaired(receiver, side, stream):
     """04-190"""
     sender = "ours" if receiver == "c" else "c"
     place = "|init-term-id=5|term-id=5|term-offset=0|term-length=64k"
@@ -128,7 +128,7 @@ def test_as_many_gaps_as_were_asked_for_are_repaired(receiver, side, stream):
 
 
 @each_way
-def test_losses_are_told_in_the_report(sender, receiver, start_driver, start_peer, stream):
+def test_losses_are_in_the_loss_report(sender, receiver, start_driver, start_peer, stream):
     """04-150"""
     channel = unicast()
     running = start_driver(receiver, lossy(receiver, 0.05))

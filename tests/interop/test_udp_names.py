@@ -23,7 +23,7 @@ def gossiping(name, port, neighbor_port):
 
 
 @each_way
-def test_drivers_tell_each_other_their_names(sender, receiver, start_driver, start_peer, stream):
+def test_drivers_exchange_their_names(sender, receiver, start_driver, start_peer, stream):
     """02-93, 02-97, 04-175: a publication finds the other driver by its name, until the name times out"""
     ports = free_port(), free_port()
     sending = start_driver(sender, _for_java(sender, gossiping("berlin", *ports)))

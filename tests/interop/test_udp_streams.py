@@ -154,7 +154,7 @@ def test_a_second_subscriber_joins_at_the_first_ones_position(sender, receiver, 
 
 
 @each_way
-def test_a_publisher_waits_for_what_is_not_consumed(sender, receiver, side, stream):
+def test_a_publisher_waits_for_unconsumed_data(sender, receiver, side, stream):
     """02-24, 04-100, 04-143: over unicast the window of the only receiver is the limit"""
     channel = unicast("|term-length=64k")
     publication, subscription = stream_between(side(sender), side(receiver), channel, stream)
@@ -180,7 +180,7 @@ def test_a_subscription_for_one_session_sees_only_that(sender, receiver, side, s
 
 
 @each_way
-def test_a_stream_starts_where_it_is_told_to(sender, receiver, side, stream):
+def test_a_stream_starts_at_the_given_position(sender, receiver, side, stream):
     """02-10, 04-141: like the replay of a recording"""
     channel = unicast()
     place = "|init-term-id=7|term-id=9|term-offset=64|term-length=64k"
@@ -191,7 +191,7 @@ def test_a_stream_starts_where_it_is_told_to(sender, receiver, side, stream):
 
 
 @each_way
-def test_a_rejected_image_tells_its_publisher_and_returns(sender, receiver, side, stream):
+def test_a_rejected_image_informs_its_publisher_and_returns(sender, receiver, side, stream):
     """02-71, 02-72, 04-160"""
     publisher, subscriber = side(sender), side(receiver)
     publication, subscription = stream_between(publisher, subscriber, unicast(), stream)
@@ -241,7 +241,7 @@ def test_a_spy_sees_what_goes_out(driver, client, drivers, start_peer, stream):
 
 
 @each_way
-def test_a_response_goes_to_the_one_who_asked(sender, receiver, side, stream):
+def test_a_response_is_sent_to_its_requester(sender, receiver, side, stream):
     """02-11, 02-90, 02-92, 04-168, 04-169, 04-171: two clients send requests, and each gets only its own response"""
     requests = unicast()
     control = dynamic()[0].replace("control-mode=dynamic", "control-mode=response")

@@ -98,7 +98,7 @@ def test_a_source_killed_at_a_point_gives_every_message_once(
 
 @pytest.mark.parametrize("point", ["appended:20", "indexed:20", "planned:3"])
 @pytest.mark.parametrize(("driver", "is_dead"), [(PATIENT_LIVENESS_S, False), (LIVENESS_S, True)], indirect=["driver"])
-def test_what_a_killed_source_missed_of_the_network_is_the_gap(
+def test_network_data_that_a_killed_source_missed_is_reported_as_a_gap(
     home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, point: str, is_dead: bool
 ) -> None:
     """08-20, 08-49: no loss within the client liveness timeout; later exactly the messages sent meanwhile are lost."""
@@ -127,7 +127,7 @@ def test_what_a_killed_source_missed_of_the_network_is_the_gap(
     query.source.close()
 
 
-def test_a_source_that_did_not_run_for_too_long_goes_on_with_a_gap_that_is_told(
+def test_a_source_that_was_paused_too_long_continues_with_a_reported_gap(
     home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int
 ) -> None:
     """Like on an overloaded machine, the driver regards the client as dead. The query continues with another client."""

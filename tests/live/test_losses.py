@@ -41,7 +41,7 @@ def launch(directory: Path, **settings: object) -> aeron.MediaDriver:
     return aeron.MediaDriver(**(options | settings))  # type: ignore[arg-type]
 
 
-def test_what_is_recorded_is_delivered_before_the_end_of_the_driver_is_said(
+def test_recorded_data_is_delivered_before_the_end_of_the_driver_is_reported(
     start: Start, aeron_dir: Path, stream_id: int
 ) -> None:
     """08-51"""

@@ -130,7 +130,7 @@ def read_all(subscription: aeron.Subscription) -> None:
         pass
 
 
-def test_what_was_sent_between_two_runs_is_the_gap(
+def test_data_sent_between_two_runs_is_reported_as_a_gap(
     start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
 ) -> None:
     """08-20, 08-49: join position above the recorded position; never an error."""
@@ -175,7 +175,7 @@ def test_what_was_sent_between_two_runs_is_the_gap(
     assert told == [f"{gap['bytes']} bytes {where} were not recorded: sent while no query ran"]
 
 
-def test_what_earlier_runs_missed_is_counted_on_in_later_ones(
+def test_gaps_of_earlier_runs_are_included_in_the_counts_of_later_runs(
     start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
 ) -> None:
     """The totals are in the private archive."""
@@ -203,7 +203,7 @@ def test_what_earlier_runs_missed_is_counted_on_in_later_ones(
     assert any(line.startswith("totals go on: gapBytes ") for line in query.source.take_lines())
 
 
-def test_what_a_session_sent_before_a_later_run_saw_it_first_is_not_known(
+def test_data_that_a_session_sent_before_a_later_run_first_saw_it_has_an_unknown_length(
     start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
 ) -> None:
     """A session that began while no query ran: its start is unknown, so no number says 0."""
@@ -233,7 +233,7 @@ def test_what_a_session_sent_before_a_later_run_saw_it_first_is_not_known(
         assert line.startswith(f"an unknown number of bytes of stream {stream_id} session {late.session_id} to ")
 
 
-def test_a_session_that_begins_anew_while_the_query_runs_or_at_its_begin_is_no_gap(
+def test_a_session_that_starts_during_the_query_or_at_its_beginning_is_not_a_gap(
     start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
 ) -> None:
     query = start()
@@ -315,7 +315,7 @@ def _end(offset: str) -> int:
     return sum(json.loads(offset)["recordings"].values())
 
 
-def test_what_is_given_up_with_a_recording_is_counted(
+def test_the_bytes_of_an_abandoned_recording_are_counted(
     start: Start, publication: aeron.ExclusivePublication, home: Path
 ) -> None:
     """08-27, 08-48: a tool moved the stop position into the unfinished batch. The start of the batch is still
@@ -344,7 +344,7 @@ def _move_stop_position(catalog: Path, old: int, new: int) -> None:
     catalog.write_bytes(data)
 
 
-def test_absurd_positions_of_an_archive_that_is_gone_are_counted_as_far_as_numbers_go(start: Start) -> None:
+def test_absurd_positions_of_a_missing_archive_are_counted_up_to_the_largest_number(start: Start) -> None:
     """08-48"""
     source = start(fail_on_data_loss=False).source
     most = 2**63 - 32
@@ -354,7 +354,7 @@ def test_absurd_positions_of_an_archive_that_is_gone_are_counted_as_far_as_numbe
     assert json.loads(source.report())["lostBytes"] == 2**63 - 1
 
 
-def test_an_archive_that_was_deleted_behind_a_finished_batch_is_made_anew(
+def test_an_archive_that_was_deleted_after_a_finished_batch_is_created_again(
     start: Start, publication: aeron.ExclusivePublication, home: Path
 ) -> None:
     """08-48"""
@@ -410,9 +410,7 @@ def test_a_second_query_on_a_copy_of_the_checkpoint_is_refused(
     assert len(query.run_until(1)) == 1
 
 
-def test_what_is_retained_at_the_bound_survives_a_restart(
-    start: Start, publication: aeron.ExclusivePublication
-) -> None:
+def test_data_retained_at_the_limit_survives_a_restart(start: Start, publication: aeron.ExclusivePublication) -> None:
     """08-29"""
     query = start(max_retained_bytes=1 << 20)
     query.run_batch()

@@ -218,7 +218,7 @@ def test_partitions_are_cut_and_together_are_the_batch(start: Start, client: aer
     assert payloads(query.rows()) == sent
 
 
-def test_commit_purges_the_segments_behind_it(start: Start, client: aeron.Aeron, stream_id: int, home: Path) -> None:
+def test_commit_purges_the_segments_before_it(start: Start, client: aeron.Aeron, stream_id: int, home: Path) -> None:
     """08-30: an index is purged with its segment, and a whole recording after its stream has ended."""
     query = start()
     query.run_batch()
@@ -350,7 +350,7 @@ def test_a_query_that_is_started_fifty_times_leaves_nothing(
     assert missing_bytes(query.rows()) == 0
 
 
-def test_what_cannot_be_is_refused_in_one_line(start: Start, home: Path) -> None:
+def test_impossible_values_are_refused_in_one_line(start: Start, home: Path) -> None:
     source = start().source
     for offset, reason in [
         ('{"aeron": 2, "archive": "shared:1", "recordings": {}}', "version 2"),
@@ -372,7 +372,7 @@ def test_what_cannot_be_is_refused_in_one_line(start: Start, home: Path) -> None
         source.initial_offset()
 
 
-def test_no_driver_is_said_with_what_to_do(start: Start, home: Path) -> None:
+def test_the_error_without_a_driver_says_what_to_do(start: Start, home: Path) -> None:
     query = start(client={"aeron_dir": str(home / "nowhere"), "driver_timeout_ms": 200})
     with pytest.raises(aeron.exceptions.DriverTimeoutError, match='start one with "aeron driver --dir'):
         query.run_batch()

@@ -48,7 +48,7 @@ def test_a_kill_inside_batch_0_loses_nothing(java, media_driver, shared_memory, 
 
 
 @pytest.mark.timeout(600)
-def test_what_is_missing_after_a_long_absence_is_what_the_query_says(java, media_driver, shared_memory):
+def test_the_gap_after_a_long_absence_is_the_gap_in_the_progress(java, media_driver, shared_memory):
     """08-20, 08-49: another subscriber keeps the publication connected while no query runs"""
     done = threading.Event()
     with aeron.connect(media_driver) as client, client.add_subscription("aeron:ipc", STREAM_ID) as other:

@@ -20,7 +20,7 @@ def named(checks: list[Check], what: str) -> Check:
     return next(line for line in checks if line.what == what)
 
 
-def test_what_is_there_is_found(media_driver: aeron.MediaDriver, shared_memory: Path) -> None:
+def test_existing_installations_are_found(media_driver: aeron.MediaDriver, shared_memory: Path) -> None:
     checks = check(str(media_driver.dir), str(shared_memory))
     assert named(checks, "media driver").ok
     assert named(checks, "archive directory").ok
@@ -28,13 +28,13 @@ def test_what_is_there_is_found(media_driver: aeron.MediaDriver, shared_memory: 
     assert named(checks, "PySpark").found[0].isdigit()
 
 
-def test_a_missing_driver_is_told_with_how_to_start_one(shared_memory: Path) -> None:
+def test_the_error_for_a_missing_driver_says_how_to_start_one(shared_memory: Path) -> None:
     driver = named(check(str(shared_memory / "none"), str(shared_memory)), "media driver")
     assert not driver.ok
     assert driver.remedy.startswith(f'start one with "aeron driver --dir {shared_memory}/none"')
 
 
-def test_what_dead_drivers_and_ended_queries_left_is_told_and_is_no_failure(
+def test_files_of_dead_drivers_and_ended_queries_are_reported_and_are_not_a_failure(
     shared_memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AERON_DIR", str(shared_memory / "aeron"))
@@ -53,7 +53,9 @@ def test_what_dead_drivers_and_ended_queries_left_is_told_and_is_no_failure(
     assert archives.found.startswith(f"1 in {shared_memory}/archives, 0 MiB")
 
 
-def test_a_python_of_spark_without_this_package_is_told(monkeypatch: pytest.MonkeyPatch, shared_memory: Path) -> None:
+def test_a_python_of_spark_without_this_package_is_reported(
+    monkeypatch: pytest.MonkeyPatch, shared_memory: Path
+) -> None:
     """The environment of ``.venv/bin/python job.py`` without activation."""
     other = shared_memory / "python3"
     other.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'aeron'\" >&2; exit 1\n")
@@ -106,7 +108,7 @@ def test_java_is_looked_for_in_java_home(monkeypatch: pytest.MonkeyPatch, shared
     assert "JAVA_HOME" in java.remedy
 
 
-def test_a_broken_module_of_somebody_else_is_named(monkeypatch: pytest.MonkeyPatch, shared_memory: Path) -> None:
+def test_a_broken_module_of_another_package_is_named(monkeypatch: pytest.MonkeyPatch, shared_memory: Path) -> None:
     (shared_memory / "pyspark_broken.py").write_text("raise ValueError('half installed')")
     (shared_memory / "pyspark_twin.py").write_text("class DefaultSource:\n    name = staticmethod(lambda: 'aeron')")
     monkeypatch.syspath_prepend(shared_memory)
@@ -119,7 +121,7 @@ def test_a_broken_module_of_somebody_else_is_named(monkeypatch: pytest.MonkeyPat
     assert named(checks, "pyspark_aeron").ok
 
 
-def test_a_module_that_ends_python_or_prints_what_is_no_text_is_named_too(
+def test_a_module_that_ends_python_or_prints_binary_output_is_named_too(
     monkeypatch: pytest.MonkeyPatch, shared_memory: Path
 ) -> None:
     (shared_memory / "pyspark_ending.py").write_text("print('hello'); raise SystemExit")
@@ -145,7 +147,7 @@ def test_a_module_that_ends_python_or_prints_what_is_no_text_is_named_too(
         ("printf 'something else\\n' >&2", "tells no version, it ends with status 0"),
     ],
 )
-def test_a_java_that_does_not_serve_is_told(
+def test_an_unsuitable_java_is_reported(
     script: str, found: str, monkeypatch: pytest.MonkeyPatch, shared_memory: Path
 ) -> None:
     java = shared_memory / "bin" / "java"
@@ -158,7 +160,7 @@ def test_a_java_that_does_not_serve_is_told(
     assert found in line.found
 
 
-def test_a_pyspark_that_no_installer_knows_is_found_and_a_broken_one_told(
+def test_a_pyspark_without_package_metadata_is_found_and_a_broken_one_is_reported(
     monkeypatch: pytest.MonkeyPatch, shared_memory: Path
 ) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "pyspark"]:

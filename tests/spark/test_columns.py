@@ -39,7 +39,7 @@ def test_the_default_schema_and_its_order() -> None:
     assert names_and_types(source_schema(options("string")))[0] == "value string"
 
 
-def test_include_headers_adds_all_others_behind() -> None:
+def test_include_headers_adds_all_other_columns_at_the_end() -> None:
     """08-9"""
     columns = names_and_types(source_schema(options(headers=True)))
     assert columns[:6] == names_and_types(source_schema(options()))
@@ -52,7 +52,7 @@ def test_include_headers_adds_all_others_behind() -> None:
     ]
 
 
-def test_records_come_without_headers_unless_asked_for() -> None:
+def test_records_have_no_headers_by_default() -> None:
     """08-9"""
     fields = ["ts timestamp", "px double", "id decimal(20,0)", "sym string", "fee decimal(18,4)"]
     assert names_and_types(source_schema(options("struct", layout=LAYOUT))) == fields

@@ -137,7 +137,7 @@ def test_the_bars_are_printed_and_compared_and_drawn(finished: Finished) -> None
 
 
 @whole
-def test_the_live_lines_say_how_both_queries_are(finished: Finished) -> None:
+def test_the_live_lines_show_the_state_of_both_queries(finished: Finished) -> None:
     for name in ("to Aeron", "to Parquet"):
         said = rf"{name}: 2,002 rows, [\d,]+ rows/s, batch [\d,]+ ms, backlog 0, retained [\d.]+ MiB, 0 late"
         assert re.search(said, finished.text), finished.text
@@ -157,7 +157,7 @@ def test_a_second_run_replaces_what_the_first_one_left(finished: Finished) -> No
 
 @whole
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_demo_leaves_nothing_behind(java: None, tmp_path: Path, number: signal.Signals) -> None:
+def test_an_interrupted_demo_leaves_no_files_or_processes(java: None, tmp_path: Path, number: signal.Signals) -> None:
     """08-82"""
     before = left_behind()
     options = ["--generate", "--trades", 50_000, "--repeat", 1, "--seconds", 0.1, "--rate", 500]
@@ -184,7 +184,7 @@ def names_of(processes: list[psutil.Process]) -> list[str]:
 
 
 @whole
-def test_a_demo_interrupted_while_spark_starts_leaves_no_jvm_behind(java: None, tmp_path: Path) -> None:
+def test_a_demo_interrupted_while_spark_starts_leaves_no_jvm(java: None, tmp_path: Path) -> None:
     """08-82"""
     before = left_behind()
     with Command("demo", "--spark", "--generate", "--trades", 1000, *BRIEF, "--output", tmp_path / "bars") as demo:

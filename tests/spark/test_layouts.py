@@ -52,7 +52,7 @@ def test_a_field_that_no_layout_has_is_refused_by_name(field: object) -> None:
         (np.dtype({"names": ["a", "b"], "formats": ["i8", "i4"], "offsets": [0, 4]}), "'b' at offset 4: overlaps 'a'"),
     ],
 )
-def test_what_no_layout_can_say_is_refused(dtype: npt.DTypeLike, says: str) -> None:
+def test_a_text_that_is_not_a_layout_is_refused(dtype: npt.DTypeLike, says: str) -> None:
     with pytest.raises(AeronOptionError, match=f"^option valueSchema: .*{re.escape(says)}"):
         aeron.spark.layout(dtype)
 

@@ -13,11 +13,11 @@ def in_python(code: str) -> str:
     return done.stderr
 
 
-def test_a_line_has_time_and_level_where_nobody_configured_logging() -> None:
+def test_a_line_has_time_and_level_if_logging_is_not_configured() -> None:
     line = in_python("logger(); logger().warning('12 bytes')")
     assert re.fullmatch(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARNING aeron\.spark: 12 bytes\n", line)
 
 
-def test_a_line_is_printed_once_where_somebody_configured_logging() -> None:
+def test_a_line_is_printed_once_if_logging_is_configured() -> None:
     line = in_python("import logging; logging.basicConfig(format='mine: %(message)s'); logger().warning('12 bytes')")
     assert line == "mine: 12 bytes\n"

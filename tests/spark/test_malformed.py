@@ -22,7 +22,9 @@ def options(directory: Path, mode: str) -> dict[str, str]:
     return {"archiveDir": str(directory), "valueFormat": "struct", "valueSchema": "id i64", "mode": mode}
 
 
-def test_what_is_dropped_as_malformed_is_told_in_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_dropped_malformed_messages_are_reported_in_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """08-63"""
     segment = Segment(tmp_path)
     segment.frame((5).to_bytes(8, "little"))

@@ -60,7 +60,7 @@ def test_a_right_value_is_taken_with_its_key_in_any_case_and_blanks_around_it(op
 
 
 @pytest.mark.parametrize("option", lines())
-def test_a_wrong_value_is_refused_with_the_name_the_value_and_what_is_right(option: Option) -> None:
+def test_a_wrong_value_is_refused_with_the_name_the_value_and_the_valid_values(option: Option) -> None:
     """08-4"""
     value, problem = option.wrong
     others = {key: text for key, text in beside(option).items() if key != option.name}
@@ -80,7 +80,7 @@ def test_without_a_value_the_default_holds(option: Option) -> None:
 
 
 @pytest.mark.parametrize("option", [line for line in lines() if line.values[0].required])
-def test_what_is_required_is_missed_by_name(option: Option) -> None:
+def test_the_error_names_each_missing_required_option(option: Option) -> None:
     with pytest.raises(AeronOptionError) as refused:
         if option.use is Use.READ:
             read_options({})
@@ -118,7 +118,7 @@ def test_an_unknown_option_is_refused_with_the_nearest_known_one(key: str, neare
         read_stream_options({**STREAM, key: "1"})
 
 
-def test_an_unknown_option_like_none_of_ours_is_refused_with_the_names_that_there_are() -> None:
+def test_an_unknown_option_is_refused_with_the_existing_names() -> None:
     """08-5"""
     with pytest.raises(AeronOptionError, match=r"^option xyzQ: unknown, got '1'; readStream has channel, streamId, "):
         read_stream_options({**STREAM, "xyzQ": "1"})
@@ -139,20 +139,20 @@ def test_an_unknown_option_like_none_of_ours_is_refused_with_the_names_that_ther
         ("kafka.group.id", "no broker"),
     ],
 )
-def test_names_that_users_of_kafka_type_get_their_answer_by_name_in_any_case(key: str, instead: str) -> None:
+def test_option_names_of_kafka_get_a_hint_in_any_case(key: str, instead: str) -> None:
     for typed in (key, key.lower()):
         with pytest.raises(AeronOptionError, match=rf"^option {key}: refused, got 'trades'; .*{instead}"):
             read_stream_options({**STREAM, typed: "trades"})
 
 
 @pytest.mark.parametrize("key", ["archive.controlChannel", "endingOffsets", "recordingId"])
-def test_options_of_a_shared_archive_say_that_they_need_a_server(key: str) -> None:
+def test_errors_for_options_of_a_shared_archive_say_that_they_need_a_server(key: str) -> None:
     """08-5"""
     with pytest.raises(AeronOptionError, match="needs an archive server, not in this version"):
         read_stream_options({**STREAM, key: "1"})
 
 
-def test_options_of_other_formats_are_refused_with_what_to_use_instead() -> None:
+def test_options_of_other_formats_are_refused_with_their_replacement() -> None:
     """08-5"""
     with pytest.raises(AeronOptionError, match="use maxRowsPerTrigger"):
         read_stream_options({**STREAM, "maxOffsetsPerTrigger": "5"})
@@ -160,12 +160,12 @@ def test_options_of_other_formats_are_refused_with_what_to_use_instead() -> None
         write_options({**STREAM, "path": "/tmp/x"}, streaming=False)
 
 
-def test_an_option_of_another_place_says_where_it_belongs() -> None:
+def test_the_error_for_an_option_of_the_other_side_names_that_side() -> None:
     with pytest.raises(AeronOptionError, match=r"option drain: not for readStream, got 'true'; it is for write$"):
         read_stream_options({**STREAM, "drain": "true"})
 
 
-def test_what_spark_hands_on_of_its_own_is_passed_over() -> None:
+def test_options_that_spark_adds_are_ignored() -> None:
     assert write_options({**STREAM, "checkpointLocation": "/tmp/x"}, streaming=True).stream_id == 1001
 
 
@@ -231,7 +231,7 @@ def test_wrong_stream_ids_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("channel", ["aeron:ipc", "aeron:ipc?term-length=64k", "aeron-spy:aeron:udp?endpoint=a:1"])
-def test_an_embedded_driver_is_refused_for_what_never_reaches_it(channel: str) -> None:
+def test_an_embedded_driver_is_refused_for_streams_from_other_drivers(channel: str) -> None:
     """08-11"""
     with pytest.raises(
         AeronOptionError, match="an embedded driver cannot be reached by other processes over aeron:ipc"
@@ -263,6 +263,6 @@ def test_a_batch_read_without_a_directory_points_to_the_live_forms() -> None:
         ({"recordsPerMessage": "many"}, "option recordsPerMessage: given with valueFormat=binary"),
     ],
 )
-def test_what_belongs_to_records_goes_with_them_only(options: dict[str, str], problem: str) -> None:
+def test_options_of_records_need_a_record_layout(options: dict[str, str], problem: str) -> None:
     with pytest.raises(AeronOptionError, match=re.escape(problem)):
         read_stream_options({**STREAM, **options})

@@ -95,7 +95,7 @@ def test_times_are_the_same_in_a_session_of_another_zone(
     assert subscriber.take(3) == [number.to_bytes(8, "little") for number in range(3)]
 
 
-def test_what_cannot_be_written_is_refused_when_the_write_is_planned(
+def test_a_schema_that_cannot_be_written_is_refused_when_the_write_is_planned(
     spark: SparkSession, sink_options: dict[str, str]
 ) -> None:
     """08-68, 08-69"""

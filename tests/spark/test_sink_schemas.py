@@ -95,7 +95,7 @@ def test_columns_and_options_that_do_not_fit_are_refused_by_name(
         assert str(error.value).startswith(text)
 
 
-def test_what_can_be_written_is_accepted_and_the_writer_travels() -> None:
+def test_a_valid_schema_is_accepted_and_the_writer_can_be_pickled() -> None:
     """08-68"""
     for schema, options in [
         ("value binary", OPTIONS),
@@ -135,7 +135,7 @@ def test_a_place_where_the_time_of_a_write_cannot_be_noted_is_named(
     AeronWriter(OPTIONS, columns_of("value string"), False)  # without keys, no time is stored
 
 
-def test_a_commit_checks_what_the_tasks_say_and_an_abort_tells_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_commit_checks_the_messages_of_the_tasks_and_an_abort_logs_them(caplog: pytest.LogCaptureFixture) -> None:
     """08-77"""
     writer = AeronStreamWriter(OPTIONS, columns_of("value string"))
     stream = PublishedStream(stream_id=1, session_id=-3, first_position=0, last_position=640, rows=10)

@@ -455,7 +455,7 @@ def test_a_driver_that_dies_fails_the_task_and_a_new_one_serves_the_next(publica
             assert read(subscription, 1) == [b"again"]
 
 
-def test_a_driver_that_was_replaced_unnoticed_is_connected_to_anew(publications: SharedPublications) -> None:
+def test_a_client_connects_again_to_a_replaced_driver(publications: SharedPublications) -> None:
     """08-75"""
     with driver_directory() as directory:
         settings = {"query": "q", "partition": 0, "client": client_settings(str(directory))}

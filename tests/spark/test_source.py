@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Publisher = Callable[..., aeron.ExclusivePublication]
 
 
-def test_what_is_published_arrives_in_order_with_its_headers(
+def test_published_messages_arrive_in_order_with_their_headers(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
     """08-38"""
@@ -60,7 +60,7 @@ def test_messages_of_any_length_arrive_whole(
     assert batches.column("value") == messages
 
 
-def test_a_query_without_a_publisher_runs_one_empty_batch_and_goes_on(
+def test_a_query_without_a_publisher_runs_one_empty_batch_and_continues(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
     """08-37, 08-38: the publisher may start later."""
@@ -131,7 +131,7 @@ def test_limits_hold_for_every_batch_and_never_stop_a_query(
     assert max(table.num_rows for table in batches.tables.values()) <= most
 
 
-def test_a_restart_goes_on_where_the_query_stopped_with_whatever_limits(
+def test_a_restart_continues_where_the_query_stopped_with_any_limits(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
     """08-46"""
@@ -162,7 +162,7 @@ def test_available_now_delivers_what_an_earlier_run_left_and_ends(
     assert max(table.num_rows for table in batches.tables.values()) <= 40
 
 
-def test_trigger_once_takes_everything_whatever_the_limits(
+def test_trigger_once_reads_everything_with_any_limits(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, media_driver: aeron.MediaDriver
 ) -> None:
     """08-40"""
@@ -202,7 +202,7 @@ def recorded_position(driver: aeron.MediaDriver, publication: aeron.ExclusivePub
     return max(values, default=-1)
 
 
-def test_partitions_are_as_many_as_asked_for_and_cut_at_messages(
+def test_partitions_have_the_requested_number_and_are_cut_at_messages(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, media_driver: aeron.MediaDriver
 ) -> None:
     """08-43"""
@@ -226,7 +226,7 @@ def test_partitions_are_as_many_as_asked_for_and_cut_at_messages(
     assert partitions == [20]
 
 
-def test_progress_tells_images_backlog_and_what_is_retained(
+def test_progress_has_images_backlog_and_retained_bytes(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, media_driver: aeron.MediaDriver
 ) -> None:
     """08-56"""
@@ -249,7 +249,7 @@ def test_progress_tells_images_backlog_and_what_is_retained(
         assert all(counter.type_id != 100 for counter in ours)
 
 
-def test_progress_takes_what_a_listener_gets(
+def test_progress_accepts_the_event_of_a_listener(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, spark: SparkSession
 ) -> None:
     from pyspark.sql.streaming import StreamingQueryListener
@@ -286,7 +286,7 @@ def test_progress_takes_what_a_listener_gets(
     assert last.lag_s is not None
 
 
-def test_totals_go_on_over_a_restart_and_what_spark_did_not_ask_for_is_not_0(
+def test_totals_continue_after_a_restart_and_rows_that_spark_did_not_request_are_not_0(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
     """In a repeated batch Spark does not query the source, so the progress has no report."""
@@ -316,12 +316,12 @@ def test_totals_go_on_over_a_restart_and_what_spark_did_not_ask_for_is_not_0(
         assert Path(now.archive).is_dir()
 
 
-def test_progress_of_anything_else_says_what_to_give() -> None:
+def test_progress_of_another_object_is_an_error_with_the_valid_types() -> None:
     with pytest.raises(TypeError, match="progress of a int: give a StreamingQuery, the event of onQueryProgress"):
         aeron.spark.progress(5)  # type: ignore[arg-type]
 
 
-def test_progress_tells_what_was_dropped_as_malformed(
+def test_progress_has_the_number_of_malformed_messages(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
     """08-56, 08-63: finished batches are counted."""
@@ -358,7 +358,7 @@ def test_a_query_may_have_two_sources_and_a_stream_two_queries(
     assert single.column("value") == numbers(0, 100)
 
 
-def test_a_private_archive_that_is_gone_is_data_loss(
+def test_a_missing_private_archive_is_data_loss(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, shared_memory: Path
 ) -> None:
     """08-48"""

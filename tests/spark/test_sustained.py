@@ -4,6 +4,6 @@
 from spark.killed.sustained import check_flat, run_steadily
 
 
-def test_what_a_query_holds_stays_flat(java, media_driver, shared_memory):
+def test_the_resources_of_a_query_do_not_grow(java, media_driver, shared_memory):
     """08-30, 08-57: retained bytes, memory, descriptors, counters and images"""
     check_flat(run_steadily(shared_memory, media_driver, 60))

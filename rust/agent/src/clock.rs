@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn cached_clocks_stand_still_until_they_are_moved() {
+    fn cached_clocks_keep_their_time_until_an_update() {
         let epoch = CachedEpochClock::new(5);
         epoch.advance(2);
         assert_eq!(epoch.time_ms(), 7);

@@ -127,7 +127,7 @@ mod tests {
 
     /// The duty cycle after a failure begins with the agent after the failed one.
     #[test]
-    fn goes_on_after_the_agent_that_failed_03_119() {
+    fn a_composite_agent_continues_after_the_agent_that_failed_03_119() {
         let journal = Journal::default();
         let mut agent = composite([
             ScriptedAgent::new("a", &journal),

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn other_answers_are_errors_that_say_what_came() {
+    fn other_responses_are_errors_that_name_the_response() {
         for (answers, text) in [
             (
                 vec!["HTTP/1.1 404 Not Found\r\n\r\n"],

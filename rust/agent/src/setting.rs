@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_may_have_white_space_before_them_and_not_behind() {
+    fn numbers_may_have_white_space_before_them_and_not_after_them() {
         let limits = (i64::MIN, i64::MAX);
         for (grammar, text, number) in [
             (Grammar::Size(limits.0, limits.1), "\t64k", 65_536),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_beyond_the_limits_is_read_and_clamped_only_when_asked() {
+    fn a_number_beyond_the_limits_is_clamped_only_on_request() {
         let grammar = Grammar::Size(10, 20);
         let value = grammar.parse("1k").unwrap();
         assert_eq!(value, Value::Number(1024));

@@ -287,7 +287,7 @@ mod tests {
 
     /// Closing a barrier wakes the threads that wait for it.
     #[test]
-    fn closing_wakes_who_waits_03_122() {
+    fn closing_wakes_a_waiting_thread_03_122() {
         let _turn = lock(&TURN);
         let barrier = ShutdownSignalBarrier::new().unwrap();
         std::thread::scope(|scope| {

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_was_expected() {
+    fn a_refusal_names_the_expected_value() {
         assert_eq!(
             parse_duration_ns("10x").unwrap_err().to_string(),
             "expected decimal digits followed by nothing or one of ns, us, ms, s"

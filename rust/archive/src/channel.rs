@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_identify_a_stream_is_left_out() {
+    fn parameters_that_do_not_identify_a_stream_are_left_out() {
         let stripped = |channel| stripped(channel).unwrap();
         assert_eq!(stripped("aeron:ipc?term-length=64k|mtu=1408"), "aeron:ipc");
         assert_eq!(

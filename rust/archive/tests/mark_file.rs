@@ -208,7 +208,7 @@ fn errors_are_counted_by_their_text() {
 }
 
 #[test]
-fn an_error_log_that_is_full_says_so_and_still_counts_what_it_has() {
+fn a_full_error_log_reports_it_and_still_counts_its_entries() {
     let storage = MemoryStorage::new();
     let mut mark = ready(&storage);
     mark.record_error(NOW, "small").unwrap();
@@ -284,7 +284,7 @@ fn errors_of_the_owner_before_are_saved_beside_and_the_log_is_zeros() {
 
 /// Bytes of an incompatible mark file at the place of the error log are not read as errors.
 #[test]
-fn whatever_stands_where_the_log_will_be_is_not_taken_for_errors() {
+fn earlier_bytes_in_place_of_the_log_are_not_read_as_errors() {
     let mut header = REAL.to_vec();
     header[10] = 2;
     header.resize(HEADER_LENGTH + 5000, 0xAB);
@@ -297,7 +297,7 @@ fn whatever_stands_where_the_log_will_be_is_not_taken_for_errors() {
 /// The link file names the directory of the mark file. An owner whose mark file is in the archive directory removes the
 /// link.
 #[test]
-fn a_link_to_another_directory_is_read_and_removed_by_who_keeps_the_mark_file_here() {
+fn a_link_to_another_directory_is_read_and_removed_by_the_owner_of_a_local_mark_file() {
     let storage = MemoryStorage::new();
     assert_eq!(mark_file::read_link(&storage).unwrap(), None);
     storage.put(LINK_FILE, b"/var/marks");

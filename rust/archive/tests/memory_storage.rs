@@ -113,7 +113,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn without_faults_it_answers_as_a_directory(steps in steps()) {
+    fn without_faults_memory_storage_behaves_like_a_directory(steps in steps()) {
         let dir = tempfile::tempdir().unwrap();
         let (real, memory) = (Directory::new(dir.path()), MemoryStorage::new());
         for step in &steps {
@@ -180,7 +180,7 @@ fn other_steps_are_killed_before_or_after_they_are_done() {
 }
 
 #[test]
-fn a_full_disk_takes_what_fits_and_has_room_again_when_a_file_goes() {
+fn a_full_disk_accepts_a_part_and_has_room_after_a_file_is_removed() {
     let storage = MemoryStorage::new();
     storage.set_capacity(3 * PAGE);
     assert_eq!(storage.free_bytes().unwrap(), 3 * PAGE);
@@ -241,7 +241,7 @@ fn bits_rot_and_reads_fail_on_request() {
 }
 
 #[test]
-fn a_file_remembers_when_it_was_written_last() {
+fn a_file_has_the_time_of_its_last_write() {
     let storage = MemoryStorage::new();
     let file = storage.create("f", 10).unwrap();
     storage.set_time(Duration::from_millis(1234));

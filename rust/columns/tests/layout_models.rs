@@ -147,7 +147,7 @@ proptest! {
 
     /// 08-65
     #[test]
-    fn any_records_of_any_layout_become_what_the_model_says(layout in any_layout(), bytes in any_bytes()) {
+    fn any_records_of_any_layout_are_decoded_as_in_the_model(layout in any_layout(), bytes in any_bytes()) {
         let records = records(&layout, &bytes);
         let values = |record| layout.fields().iter().map(|field| model_value(field, record)).collect();
         let expected: Vec<Option<Vec<Value>>> = records.chunks(layout.record_length()).map(values).collect();

@@ -46,7 +46,7 @@ fn int64s(values: impl IntoIterator<Item = i64>) -> Vec<u8> {
 
 /// 08-61
 #[test]
-fn fields_are_packed_in_order_unless_an_offset_says_otherwise() {
+fn fields_are_packed_in_order_unless_an_offset_is_given() {
     let packed = layout("ts ts_ns, px f64, qty i64, sym i32, side i32, seq i64, flags i64");
     assert_eq!(offsets(&packed), [0, 8, 16, 24, 28, 32, 40]);
     assert_eq!(packed.record_length(), 48);
@@ -133,7 +133,7 @@ fn a_text_that_is_no_layout_names_field_and_offset() {
 
 /// 08-60
 #[test]
-fn each_type_goes_through_a_record_and_back_at_its_limits() {
+fn each_type_is_encoded_and_decoded_at_its_limits() {
     let through = |kind: &str, column: ArrayRef| {
         for order in ["", ">"] {
             let layout = layout(&format!("@3 v {order}{kind} =32"));
@@ -181,7 +181,7 @@ fn each_type_goes_through_a_record_and_back_at_its_limits() {
 }
 
 #[test]
-fn times_are_floored_to_what_record_or_column_keep() {
+fn times_are_rounded_down_to_the_unit_of_record_or_column() {
     let layout = layout("ns ts_ns, ms ts_ms");
     let columns = decode(&layout, &int64s([-1, -1]));
     let times = columns.iter().map(|column| {
@@ -213,7 +213,7 @@ fn gaps_are_skipped_by_the_decoder_and_zero_from_the_encoder() {
 }
 
 #[test]
-fn rows_are_encoded_from_any_on_behind_what_is_there() {
+fn rows_are_encoded_from_any_row_on_and_appended() {
     let layout = layout("v i16");
     let batch = batch(&layout, vec![Arc::new(Int16Array::from(vec![1, 2, 3, 4]))]);
     let mut records = vec![9];
@@ -319,7 +319,7 @@ fn very_many_rows_stay_in_their_order() {
 }
 
 #[test]
-fn a_value_far_behind_the_first_is_found_too() {
+fn a_value_far_after_the_first_is_found_too() {
     let values = (0..10_000).map(|row| if row == 9_000 { 256 } else { 1 });
     let values = Int16Array::from_iter_values(values);
     let error = encode(
@@ -333,7 +333,7 @@ fn a_value_far_behind_the_first_is_found_too() {
 }
 
 #[test]
-fn columns_of_other_types_are_refused_before_a_row_is_looked_at() {
+fn columns_of_other_types_are_refused_before_a_row_is_read() {
     let check = |text: &str, data_type: DataType| {
         let schema = Schema::new(vec![Field::new("v", data_type, true)]);
         let result = layout(text).check_columns(&schema);

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drain_goes_on_while_bytes_are_sent_and_then_lasts_as_long_as_the_linger() {
+    fn a_drain_continues_while_bytes_are_sent_and_then_lasts_for_the_linger_time() {
         let (closing, start) = (Closing::default(), Instant::now());
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut drain = Drain::new(&closing, start);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_without_receivers() {
+    fn no_publisher_waits_without_receivers() {
         let (closing, start) = (Closing::default(), Instant::now());
         let mut drain = Drain::new(&closing, start);
         closing.report(report(&[], 0));

@@ -170,7 +170,7 @@ fn a_signal_ends_the_driver_and_is_its_exit_status() {
 
 /// A closed standard output does not prevent an orderly end of the driver.
 #[test]
-fn a_driver_whose_words_nobody_reads_ends_as_any_other() {
+fn a_driver_with_closed_output_streams_ends_normally() {
     let (_place, dir) = place();
     let mut driver = Running::start(
         aeronmd(&dir).env("AERON_DIR_DELETE_ON_SHUTDOWN", "true"),
@@ -277,7 +277,7 @@ fn later_sources_win() {
 
 /// 05-51, 05-54, 04-5 to 04-8
 #[test]
-fn a_refused_start_says_why_and_leaves_nothing() {
+fn a_refused_start_has_a_reason_and_leaves_no_files() {
     for (name, text, reason) in [
         (
             "AERON_IPC_TERM_BUFFER_LENGTH",

@@ -217,7 +217,7 @@ fn values_beyond_limits_are_clamped_and_others_keep_the_default() {
 
 /// 05-50: the C driver ignores text after the digits in these four settings, and in no others.
 #[test]
-fn what_follows_the_digits_of_some_numbers_is_ignored() {
+fn text_after_the_digits_of_some_numbers_is_ignored() {
     let (read, warnings) = context(&[
         "AERON_DRIVER_TIMEOUT=5000s",
         "AERON_SOCKET_MULTICAST_TTL=3hops",

@@ -790,7 +790,7 @@ fn names_in(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_layout_refers_to_the_beginning_of_bytes_and_to_none_that_are_too_few() {
+fn a_layout_refers_to_the_first_bytes_and_refuses_too_few_bytes() {
     let mut bytes = [0xFF; 40];
     bytes[12..16].copy_from_slice(&7_i32.to_le_bytes());
     let header = frame::DataHeaderLayout::first_in(&bytes).expect("40 bytes hold a header");

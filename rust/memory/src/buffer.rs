@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_is_unshared_until_it_is_cloned_or_sliced_and_after_that_is_gone() {
+    fn a_buffer_is_shared_only_while_a_clone_or_slice_exists() {
         let mut buffer = SharedBuffer::heap(64);
         assert!(buffer.is_unshared());
         let slice = buffer.slice(8, 16);

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_is_held_until_it_is_released_and_a_look_does_not_take_it() {
+    fn a_lock_is_held_until_its_release_and_a_check_does_not_take_it() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         assert!(matches!(

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_mapping_sees_what_others_store_and_keeps_its_own_stores_to_itself() {
+    fn a_private_mapping_shows_stores_of_other_processes_and_hides_its_own() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         let shared = MappedFile::create(&path, 8192, Allocation::Sparse).unwrap();
@@ -354,7 +354,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_file_that_does_not_fit_is_an_error_and_leaves_nothing_behind() {
+    fn a_file_too_long_for_the_file_system_is_an_error_and_is_removed() {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         let path = dir.path().join("huge");
         let error = MappedFile::create(&path, 1 << 46, Allocation::Allocated).unwrap_err();

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_what_was_published_last() {
+    fn a_row_has_the_last_published_values() {
         let snapshot = Snapshot::new([7, -1]);
         let row = |change_number, values| {
             Some(Row {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_being_replaced_is_not_answered() {
+    fn a_row_that_is_being_replaced_is_not_returned() {
         let snapshot = Snapshot::new([7]);
         snapshot.words.store_i64_relaxed(BEGIN, 1);
         assert_eq!(snapshot.read(), None);

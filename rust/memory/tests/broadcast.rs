@@ -31,7 +31,7 @@ fn next(receiver: &mut BroadcastReceiver<SharedBuffer>) -> Option<(i32, Vec<u8>)
 
 /// 01-32
 #[test]
-fn a_message_is_laid_out_as_length_type_payload_with_the_counters_behind() {
+fn a_message_has_length_type_and_payload_and_the_counters_follow_the_ring() {
     let (words, mut transmitter) = buffer();
     transmitter.transmit(7, b"hello").unwrap();
     transmitter.transmit(8, b"").unwrap();
@@ -103,7 +103,7 @@ fn a_new_receiver_starts_with_the_newest_message() {
 
 /// 01-35
 #[test]
-fn a_receiver_that_falls_behind_learns_it_once_and_goes_on_after_the_newest_message() {
+fn a_receiver_that_falls_behind_gets_one_error_and_continues_after_the_newest_message() {
     let (words, mut transmitter) = buffer();
     let mut receiver = receiver(&words);
     // 16 messages of 64 bytes fill the buffer exactly; the oldest is then about to be overwritten.
@@ -156,7 +156,7 @@ fn messages_of_many_thousand_bytes_are_received() {
 
 /// After an impossible record length, the receiver returns an error once, and then receives the next message.
 #[test]
-fn a_corrupt_length_is_an_error_and_the_receiver_goes_on() {
+fn a_corrupt_length_is_an_error_and_the_receiver_continues() {
     for length in [i32::MIN, -1, 0, 7, 137, 1025, i32::MAX] {
         let (words, mut transmitter) = buffer();
         let mut receiver = receiver(&words);

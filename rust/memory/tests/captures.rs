@@ -338,7 +338,7 @@ fn the_captured_unread_commands_are_read_and_are_the_bytes_that_we_write() {
 
 /// 01-25, 01-31
 #[test]
-fn the_captured_commands_across_the_end_of_the_ring_are_read_in_two_goes() {
+fn the_captured_commands_across_the_end_of_the_ring_are_read_in_two_calls() {
     let expected = expected!("ring-wrap.json");
     let ring = ring_with(captured!("ring-wrap-trailer.bin"));
     let (end, start) = (

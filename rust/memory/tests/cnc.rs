@@ -24,7 +24,7 @@ fn cnc() -> (SharedBuffer, Cnc<SharedBuffer>) {
 
 /// 01-9
 #[test]
-fn the_header_has_its_fields_at_their_offsets_and_zeros_behind() {
+fn the_header_has_its_fields_at_their_offsets_and_zeros_after_them() {
     let (words, cnc) = cnc();
     cnc.publish();
     let i32s = [0, 4, 8, 12, 16, 20, 48].map(|offset| words.load_i32_relaxed(offset));
@@ -229,7 +229,7 @@ fn another_major_version_and_for_clients_an_older_minor_one_are_incompatible() {
 
 /// 01-17
 #[test]
-fn the_heartbeat_tells_whether_the_driver_lives() {
+fn the_heartbeat_shows_whether_the_driver_is_alive() {
     let (_, cnc) = cnc();
     let now_ms = 1_700_000_000_000;
     let state = |heartbeat_ms| {
@@ -250,7 +250,7 @@ fn the_heartbeat_tells_whether_the_driver_lives() {
 
 /// 01-7: a driver that has closed is inactive, even for a client with an infinite timeout.
 #[test]
-fn a_driver_that_has_closed_is_not_alive_for_those_who_wait_for_ever() {
+fn a_closed_driver_is_not_alive_even_with_an_infinite_timeout() {
     let (_, cnc) = cnc();
     cnc.to_driver().set_consumer_heartbeat_ms(-1);
     assert_eq!(cnc.driver_state(1, i64::MAX), DriverState::Inactive);
@@ -260,7 +260,7 @@ fn a_driver_that_has_closed_is_not_alive_for_those_who_wait_for_ever() {
 /// 01-18: a file that is shorter than its header requires is still being written, so opening it again later may
 /// succeed.
 #[test]
-fn a_file_shorter_than_its_header_says_is_one_to_wait_for() {
+fn a_file_shorter_than_the_lengths_in_its_header_is_waited_for() {
     let (words, cnc) = cnc();
     cnc.publish();
     let required = 48_235_520;

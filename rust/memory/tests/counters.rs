@@ -226,7 +226,7 @@ fn labels() -> SystemLabels {
 
 /// 01-42
 #[test]
-fn system_counters_come_first_and_say_who_they_are() {
+fn system_counters_have_the_first_ids_and_their_labels() {
     let mut c = counters(50);
     let system = SystemCounters::allocate(&mut c.manager, &labels(), 0).unwrap();
     assert_eq!(SystemCounter::ALL.len(), 46);

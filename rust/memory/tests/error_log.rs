@@ -98,7 +98,7 @@ fn a_full_log_refuses_new_errors_and_still_counts_known_ones() {
 
 /// 01-50
 #[test]
-fn a_reader_stops_at_length_0_and_leaves_out_what_was_not_seen_since() {
+fn a_reader_stops_at_length_0_and_skips_entries_without_a_recent_observation() {
     let (words, log) = log(4096);
     assert!(!error_log::has_errors(&words));
     assert!(error_log::read(&words, 0).is_empty());

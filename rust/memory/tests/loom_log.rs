@@ -248,14 +248,14 @@ fn check_race(room: usize, ahead: &'static [AtomicUsize; 2]) {
 
 /// 01-64: one publisher pads, both must try again, and the log rotates once.
 #[test]
-fn publishers_who_race_beyond_a_term_end_rotate_once() {
+fn publishers_that_race_beyond_a_term_end_rotate_once() {
     static AHEAD: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
     check_race(32, &AHEAD);
 }
 
 /// 01-64
 #[test]
-fn publishers_who_race_for_the_last_place_rotate_once() {
+fn publishers_that_race_for_the_last_place_rotate_once() {
     static AHEAD: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
     check_race(64, &AHEAD);
 }
@@ -378,21 +378,21 @@ fn a_claim_is_unblocked_as_one_range() {
 }
 
 #[test]
-fn without_the_fence_behind_its_claim_a_part_of_a_run_is_unblocked() {
+fn without_the_fence_after_its_claim_a_part_of_a_run_is_unblocked() {
     check_fails("not whole", || {
         unblocking(append_run, Some(Weakness::ReleaseFence), None);
     });
 }
 
 #[test]
-fn without_the_fence_behind_its_claim_a_part_of_a_message_is_unblocked() {
+fn without_the_fence_after_its_claim_a_part_of_a_message_is_unblocked() {
     check_fails("not whole", || {
         unblocking(append_long_message, Some(Weakness::ReleaseFence), None);
     });
 }
 
 #[test]
-fn without_the_acquire_of_what_is_found_a_part_of_a_message_is_unblocked() {
+fn without_the_acquire_of_the_found_length_a_part_of_a_message_is_unblocked() {
     check_fails("not whole", || {
         unblocking(append_long_message, None, Some(Weakness::Acquire(0..TERM)));
     });
@@ -419,19 +419,19 @@ fn cleaning(driving: Option<Weakness>, looking: Option<Weakness>) {
 
 /// 01-75
 #[test]
-fn behind_a_cleaned_first_word_all_is_clean() {
+fn bytes_after_a_cleaned_first_word_are_clean() {
     check(|| cleaning(None, None));
 }
 
 #[test]
-fn without_the_release_of_the_first_word_a_stale_frame_lies_behind() {
+fn without_the_release_of_the_first_word_a_stale_frame_follows() {
     check_fails("a stale frame", || {
         cleaning(Some(Weakness::Release(0..8)), None)
     });
 }
 
 #[test]
-fn without_its_acquire_a_stale_frame_lies_behind() {
+fn without_its_acquire_a_stale_frame_follows() {
     check_fails("a stale frame", || {
         cleaning(None, Some(Weakness::Acquire(0..8)))
     });
@@ -472,7 +472,7 @@ fn clean_append_and_read(driving: Option<Weakness>, publishing: Option<Weakness>
 
 /// 01-76
 #[test]
-fn nothing_stale_is_read_behind_a_message_in_a_cleaned_term() {
+fn no_stale_data_is_read_after_a_message_in_a_cleaned_term() {
     check(|| clean_append_and_read(None, None));
 }
 

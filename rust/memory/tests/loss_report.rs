@@ -45,7 +45,7 @@ fn the_captured_report_of_a_real_driver_is_read() {
 }
 
 #[test]
-fn entries_written_here_stand_where_the_captured_ones_do_and_read_the_same() {
+fn written_entries_have_the_offsets_and_values_of_the_captured_ones() {
     let words = SharedBuffer::heap(CAPTURED.len());
     let mut report = LossReport::new(words.clone());
     for entry in loss_report::read(&SharedBuffer::copy_of(CAPTURED)) {

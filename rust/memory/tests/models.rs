@@ -190,7 +190,7 @@ proptest! {
 
     /// 01-32, 01-35: a receiver gets all messages in order, except messages for which it returned `Lapped`.
     #[test]
-    fn a_receiver_gets_what_was_sent_in_order_but_for_what_it_was_told_it_lost(
+    fn a_receiver_gets_all_messages_in_order_except_those_reported_as_lost(
         steps in proptest::collection::vec(broadcast_step(), 1..200),
     ) {
         let words = SharedBuffer::heap(CAPACITY + broadcast::TRAILER_LENGTH);

@@ -204,7 +204,7 @@ fn the_cached_head_is_refreshed_only_when_the_claim_needs_it() {
 
 /// 01-28
 #[test]
-fn reading_counts_messages_stops_at_the_end_and_zeroes_what_it_consumed() {
+fn reading_counts_messages_stops_at_the_end_and_zeroes_the_consumed_bytes() {
     let (ring, mut consumer) = ring_at(CAPACITY as i64 - 64);
     let aborted = ring.try_claim(1, 8).unwrap();
     ring.abort(aborted).unwrap();
@@ -339,7 +339,7 @@ fn correlation_ids_and_the_heartbeat_live_in_the_trailer() {
 }
 
 #[test]
-fn a_corrupt_length_is_reported_and_discarded_and_the_ring_goes_on() {
+fn a_corrupt_length_is_reported_and_skipped_and_the_ring_continues() {
     for length in [1, 7, CAPACITY as i32, i32::MAX, CAPACITY as i32 / 8 + 9] {
         let (ring, mut consumer) = ring();
         ring.write(1, b"good").unwrap();

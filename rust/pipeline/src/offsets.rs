@@ -417,7 +417,7 @@ mod tests {
     proptest! {
         /// 08-36
         #[test]
-        fn the_same_positions_give_the_same_text_in_whatever_order_they_come(
+        fn the_same_positions_give_the_same_text_in_any_order(
             (archive, recordings) in offsets(), rotation in 0usize..20,
         ) {
             let offset = Offset::new(archive.clone(), recordings.clone()).unwrap();
@@ -433,7 +433,7 @@ mod tests {
 
         /// 08-36
         #[test]
-        fn what_is_read_is_written_again_and_nothing_makes_the_parser_panic(text in ".{0,200}") {
+        fn parsed_text_is_written_unchanged_and_no_text_makes_the_parser_panic(text in ".{0,200}") {
             if let Ok(offset) = Offset::parse(&text) {
                 prop_assert_eq!(Offset::parse(&offset.to_string()).unwrap(), offset);
             }

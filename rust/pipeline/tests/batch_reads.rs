@@ -177,7 +177,7 @@ fn without_limits_each_segment_is_a_piece() {
 }
 
 #[test]
-fn segments_are_joined_or_split_to_as_many_pieces_as_are_asked_for() {
+fn segments_are_joined_or_split_to_the_requested_number_of_pieces() {
     let mut archive = Archive::new();
     archive.record(STREAM_ID, 0, &[1_000; 400], true);
     archive.record(STREAM_ID, 0, &[1_000; 400], true);

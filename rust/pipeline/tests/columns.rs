@@ -591,7 +591,7 @@ proptest! {
 
     /// 08-10
     #[test]
-    fn record_batches_follow_the_schema_that_is_handed_in(
+    fn record_batches_have_the_given_schema(
         columns in subsequence(header_columns(), 0..=10).prop_shuffle(),
         with_value in any::<Option<prop::sample::Index>>(),
         nullable in vec(any::<bool>(), 11),

@@ -160,7 +160,7 @@ fn set(builder: &mut ChannelUriBuilder, setter: &str, arguments: &[Value]) -> Re
 /// 05-45: the builder prints the same channels as Java's, with the parameters in the same order, except for Java's
 /// defects.
 #[test]
-fn the_builder_makes_what_javas_does_in_its_order_without_its_defects() {
+fn the_builder_makes_the_texts_of_javas_builder_without_its_defects() {
     let mut checked = 0;
     for case in cases("java") {
         let id = text(&case["id"]);
@@ -276,7 +276,7 @@ fn text_or_none(value: &Value) -> Option<&str> {
 }
 
 #[test]
-fn what_a_setter_refuses_is_named_with_its_value() {
+fn an_error_of_a_setter_names_the_setting_and_its_value() {
     let mut builder = ChannelUriBuilder::new(Media::Udp);
     let message = |refused: Result<&mut ChannelUriBuilder, UriError>| refused.unwrap_err().message;
     assert_eq!(message(builder.mtu(33)), "mtu=33 not a multiple of 32");

@@ -86,7 +86,7 @@ fn a_key_that_only_starts_like_a_known_one_is_unknown() {
 }
 
 #[test]
-fn values_may_hold_what_ends_a_key_and_any_letters() {
+fn values_may_contain_equals_signs_and_any_letters() {
     let text = "aeron:ipc?alias=a=b?c:d, é ☃";
     assert_eq!(channel(text).get("alias"), Some("a=b?c:d, é ☃"));
     assert_eq!(channel(text).to_string(), text);
@@ -241,7 +241,7 @@ fn a_window_is_the_stated_one_or_the_configured_one_within_half_a_term() {
 }
 
 #[test]
-fn a_stream_starts_where_its_channel_says_and_term_ids_wrap() {
+fn a_stream_starts_at_the_position_in_its_channel_and_term_ids_wrap() {
     let start = publication(
         "aeron:ipc?term-length=64k|init-term-id=2147483647|term-id=-2147483648|term-offset=65536",
     );
@@ -332,7 +332,7 @@ fn a_tagged_session_id_borrows_session_mtu_and_term_length() {
 
 /// `response-correlation-id` names the request stream: an id, `prototype`, or -1 for none.
 #[test]
-fn a_response_channel_says_what_it_belongs_to() {
+fn a_response_channel_names_its_image_or_subscription() {
     let params = publication("aeron:udp?control-mode=response|response-correlation-id=prototype");
     assert_eq!(
         params.response_correlation,
@@ -376,7 +376,7 @@ fn a_receiver_window_of_zero_is_the_drivers() {
 
 /// 03-54
 #[test]
-fn what_is_no_channel_is_refused_with_code_1() {
+fn text_that_is_not_a_channel_is_refused_with_code_1() {
     for text in [
         "",
         "garbage",
@@ -418,7 +418,7 @@ fn lengths_and_positions_that_no_log_can_have_are_refused_with_code_11() {
 
 /// IPC ignores parameters of the network, even if their values are invalid.
 #[test]
-fn what_ipc_does_not_look_at_may_be_anything() {
+fn parameters_that_ipc_does_not_use_may_have_any_value() {
     publication("aeron:ipc?gtag=x|nak-delay=x|so-sndbuf=x|tags=x|ttl=x|stream-id=x");
     subscription("aeron:ipc?gtag=x|cc=x|nak-delay=x|mtu=x|term-length=x|linger=x|ats=x");
 }
@@ -440,7 +440,7 @@ fn flow_control_has_a_name_and_options_in_any_order() {
 
 /// A channel sets where the driver writes timestamps: `reserved` is -8, and a negative offset means no timestamp.
 #[test]
-fn times_go_where_the_channel_says_and_do_not_overlap() {
+fn times_are_written_at_the_offsets_in_the_channel_and_do_not_overlap() {
     let uri = channel(
         "aeron:udp?endpoint=a:1|media-rcv-ts-offset=reserved|channel-snd-ts-offset=0|channel-rcv-ts-offset=-3",
     );
@@ -456,7 +456,7 @@ fn times_go_where_the_channel_says_and_do_not_overlap() {
 
 /// `put` refuses keys and values with which the printed channel could not be parsed.
 #[test]
-fn what_puts_a_parameter_in_keeps_it_parsable() {
+fn a_channel_with_an_added_parameter_can_be_parsed() {
     let mut uri = ChannelUri::new(Media::Ipc);
     for (key, value) in [
         ("", "x"),

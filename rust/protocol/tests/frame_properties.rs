@@ -96,7 +96,7 @@ fn any_address() -> impl Strategy<Value = SocketAddr> {
 
 proptest! {
     #[test]
-    fn any_bytes_are_answered(bytes in prop_oneof![any_bytes(), any_frame_like()]) {
+    fn any_bytes_are_decoded_or_refused(bytes in prop_oneof![any_bytes(), any_frame_like()]) {
         let _ = FrameHeader::decode(&bytes);
         let _ = DataFrame::decode(&bytes);
         let _ = ControlFrame::decode(&bytes);
@@ -107,7 +107,7 @@ proptest! {
 
     /// If `walk` accepts a datagram, its frames are within the term and cover whole multiples of 32 bytes.
     #[test]
-    fn what_is_accepted_lies_within_the_term(
+    fn accepted_data_lies_within_the_term(
         bytes in any_frame_like(), offset in 0..2100_i32, length in prop_oneof![0..4_usize, 0..2048_usize],
     ) {
         let mut bytes = bytes;

@@ -101,7 +101,7 @@ fn three_captured_sessions_are_understood() {
 
 /// Including retransmissions, the frames cover all bytes of the stream, up to the end in the last heartbeat.
 #[test]
-fn what_the_frames_of_a_session_cover_is_the_stream_without_a_gap() {
+fn the_frames_of_a_session_cover_the_stream_without_a_gap() {
     for (capture, initial_term_id, start) in [(UNICAST, 100, 114_688), (MULTICAST, 9, 0)] {
         let mut covered = BTreeMap::new();
         let mut end_of_stream = None;

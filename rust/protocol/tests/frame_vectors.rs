@@ -288,7 +288,7 @@ fn without_padding(datagram: &[u8], entries: &[Value]) -> Vec<u8> {
 
 /// 02-6: old bytes that a real driver left in the padding after a name are ignored.
 #[test]
-fn what_a_driver_left_behind_a_name_is_not_read() {
+fn bytes_after_a_name_are_not_read() {
     let datagrams = captured_of(&["RES"]);
     let stale = datagrams
         .iter()

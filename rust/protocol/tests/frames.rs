@@ -162,7 +162,7 @@ fn a_name_has_a_little_endian_port_and_an_address_in_network_order() {
 
 /// 02-3
 #[test]
-fn receiver_id_and_group_tag_of_a_status_message_stand_at_28_and_36_whatever_their_alignment() {
+fn receiver_id_and_group_tag_of_a_status_message_are_at_28_and_36_with_any_alignment() {
     let tag = 0x1112_1314_1516_1718_i64.to_le_bytes();
     let message = StatusMessage {
         feedback: &tag,
@@ -261,7 +261,7 @@ fn a_name_too_long_for_its_length_field_is_not_sent() {
 
 /// A negative age of a name is decoded as 0.
 #[test]
-fn a_negative_age_is_none() {
+fn a_negative_age_counts_as_unknown() {
     let mut bytes = unhex("20000000000007000180d25f78ecffff7f000001030071313000000000000000");
     let age = |bytes: &[u8]| {
         resolution::entries(bytes)
@@ -441,7 +441,7 @@ fn a_frame_length_short_of_the_fixed_part_is_no_reason_to_drop_a_control_frame()
 
 /// 02-108: a frame length below 32 is refused for the first frame and for later frames.
 #[test]
-fn a_frame_shorter_than_its_header_is_invalid_wherever_it_stands() {
+fn a_frame_shorter_than_its_header_is_invalid_at_any_offset() {
     for frame_length in (1..32).chain([-1, -64, i32::MIN]) {
         let mut first = datagram(0, &[64], false);
         put_i32(&mut first, 0, frame_length);
@@ -513,7 +513,7 @@ fn no_frame_lies_outside_its_term() {
 
 /// `walk` refuses a datagram if the bytes after its last frame are not the next frame of the term.
 #[test]
-fn what_stands_behind_the_last_frame_makes_the_datagram_invalid() {
+fn bytes_after_the_last_frame_make_the_datagram_invalid() {
     let behind = |bytes: &[u8]| {
         let mut datagram = datagram(0, &[64], false);
         datagram.extend(bytes);
@@ -691,7 +691,7 @@ fn feedback_of_another_length_than_8_is_accepted_and_no_group_tag() {
 
 /// 02-114
 #[test]
-fn what_follows_a_control_frame_is_not_read() {
+fn bytes_after_a_control_frame_are_not_read() {
     let frames = [
         written(|out| STATUS_MESSAGE.encode(out)),
         written(|out| ERROR.encode(out)),

@@ -206,7 +206,7 @@ fn any_address() -> impl Strategy<Value = Option<SocketAddr>> {
 
 proptest! {
     #[test]
-    fn a_written_command_is_read_as_itself_whatever_follows(
+    fn a_written_command_is_read_back_with_any_bytes_after_it(
         ids: [i64; 4], number: i32, first in any_bytes(), second in any_bytes(), behind in any_bytes(),
     ) {
         for command in commands(ids, number, &first, &second) {
@@ -218,7 +218,7 @@ proptest! {
     }
 
     #[test]
-    fn a_written_event_is_read_as_itself_whatever_follows(
+    fn a_written_event_is_read_back_with_any_bytes_after_it(
         ids: [i64; 4], numbers: [i32; 4], address in any_address(),
         first in any_bytes(), second in any_bytes(), behind in any_bytes(),
     ) {

@@ -194,7 +194,7 @@ fn times_are_8_bytes_apart_and_may_take_the_reserved_value() {
 
 /// `response-correlation-id` connects a request stream with its response stream; -1 means no connection.
 #[test]
-fn a_publication_says_what_it_answers_or_what_answers_it() {
+fn a_publication_names_the_image_that_it_responds_to_or_the_subscription_of_its_responses() {
     let correlation = |text: &str| {
         publication(&format!("response-correlation-id={text}"))
             .map(|params| params.response_correlation)
@@ -220,7 +220,7 @@ fn transport_security_is_refused() {
 
 /// 05-33: parameters that only clients use do not change what a driver reads.
 #[test]
-fn what_is_for_clients_changes_nothing() {
+fn parameters_for_clients_change_nothing() {
     let unused = "stream-id=1002|alias=x y|response-endpoint=localhost:1";
     assert_eq!(publication(unused), publication("foo=bar"));
     assert_eq!(subscription(unused), subscription("foo=bar"));
@@ -229,7 +229,7 @@ fn what_is_for_clients_changes_nothing() {
 
 /// A channel sets the group tag, NAK delay, socket buffers and TTL of its endpoint.
 #[test]
-fn a_receiver_has_a_tag_and_patience() {
+fn a_receiver_has_a_tag_and_a_nak_delay() {
     let params = network("gtag=-9223372036854775808|nak-delay=200us|so-rcvbuf=2M|ttl=3").unwrap();
     assert_eq!(params.group_tag, Some(i64::MIN));
     assert_eq!(params.nak_delay_ns, Some(200_000));

@@ -143,7 +143,7 @@ fn assert_refused(case: &Value, error: &UriError) {
 
 /// 05-4: the captured channels have keys in different orders, unknown keys, and keys in other letter case.
 #[test]
-fn what_real_drivers_read_is_read_the_same() {
+fn channels_that_real_drivers_accept_are_parsed_with_the_same_result() {
     let mut read = 0;
     for case in cases() {
         let (Some(params), Some(media)) = (
@@ -171,7 +171,7 @@ fn what_real_drivers_read_is_read_the_same() {
 
 /// Each captured channel of an IPC publication is accepted or refused as the vector requires.
 #[test]
-fn every_ipc_publication_is_answered_as_the_product_must() {
+fn every_ipc_publication_gets_the_expected_response() {
     let mut judged = 0;
     for case in cases() {
         let channel = channel_of(&case);
@@ -229,7 +229,7 @@ fn assert_effect(case: &Value, params: &PublicationParams) {
 
 /// Each captured channel of an IPC subscription is accepted or refused as the vector requires.
 #[test]
-fn every_ipc_subscription_is_answered_as_the_product_must() {
+fn every_ipc_subscription_gets_the_expected_response() {
     let mut judged = 0;
     for case in cases() {
         let channel = channel_of(&case);
@@ -282,7 +282,7 @@ const BEYOND_THE_TEXT: [&str; 27] = [
 
 /// A network channel is refused if its text alone is invalid. It is accepted if only a driver could detect the error.
 #[test]
-fn whatever_is_wrong_with_the_text_of_a_network_channel_is_refused_and_nothing_else() {
+fn exactly_the_invalid_texts_of_network_channels_are_refused() {
     let mut refused = 0;
     for case in cases() {
         let channel = channel_of(&case);
@@ -318,7 +318,7 @@ fn whatever_is_wrong_with_the_text_of_a_network_channel_is_refused_and_nothing_e
 
 /// Publications on the same channel: a real driver shared them, or reported the difference.
 #[test]
-fn shared_network_publications_agree_or_say_what_differs() {
+fn shared_network_publications_agree_or_the_error_names_the_difference() {
     let mut judged = 0;
     for case in cases() {
         let told = case["error"]["text"].as_str().unwrap_or_default();

@@ -191,7 +191,7 @@ mod tests {
 
     /// After work, the strategy begins with its first step again.
     #[test]
-    fn work_begins_it_anew_03_121() {
+    fn work_resets_the_idle_strategy_03_121() {
         let mut strategy = BackoffIdleStrategy::new(1, 1, 100, 800);
         let first = waits(&mut strategy, 8);
         strategy.idle(1);

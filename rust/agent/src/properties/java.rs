@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_stand_for_characters() {
+    fn escapes_are_decoded_to_characters() {
         check(r"a\:b\=c\ d=\t\\e\q", &[("a:b=c d", "\t\\eq")]);
         check(r"snow=\u2603 \ud83d\ude00", &[("snow", "☃ 😀")]);
     }

@@ -146,7 +146,7 @@ fn the_thread_has_the_name_of_the_role() {
 }
 
 #[test]
-fn a_panic_is_reported_and_the_agent_closed_before_it_goes_on() {
+fn a_panic_is_reported_and_the_agent_is_closed_before_the_panic_continues() {
     struct Panicking(Journal);
     impl Agent for Panicking {
         fn do_work(&mut self) -> Result<usize, AgentError> {
@@ -189,7 +189,7 @@ impl Agent for Stuck {
 }
 
 #[test]
-fn closing_says_when_an_agent_does_not_end_and_goes_on_waiting() {
+fn closing_reports_an_agent_that_does_not_end_and_continues_to_wait() {
     let (release, gate) = mpsc::channel();
     let (entered, has_entered) = mpsc::channel();
     let runner = runner(Stuck { entered, gate }, &Journal::default());

@@ -43,7 +43,7 @@ fn turns_run_the_agent_from_its_start_to_its_close() {
 
 /// After a turn has failed, no further turn runs until the loop has returned the failure.
 #[test]
-fn the_loop_is_told_what_failed_in_a_turn_before_there_is_another() {
+fn the_loop_gets_the_failure_of_a_turn_before_another_turn() {
     let journal = Journal::default();
     let mut agent = shared(&journal, [Err(AgentError::failed("no buffers")), Ok(1)]);
     let turns = agent.turns();
@@ -87,7 +87,7 @@ fn acting(duty: impl FnMut() -> usize + Send + 'static) -> SharedAgent {
 
 /// A panic in a turn ends the loop, and does not reach the thread that ran the turn.
 #[test]
-fn a_panic_in_a_turn_ends_the_loop_and_not_the_one_who_took_it() {
+fn a_panic_in_a_turn_ends_the_loop_and_not_the_thread_that_took_the_turn() {
     let mut agent = acting(|| panic!("a bug"));
     let turns = agent.turns();
     assert_eq!(turns.take(), 0);
@@ -137,7 +137,7 @@ fn neither_the_loop_nor_a_turn_waits_for_a_turn_but_closing_does() {
 
 /// Closing drops the agent with all it owns, even if `AgentTurns` still exist.
 #[test]
-fn what_the_agent_holds_goes_when_it_is_closed_though_somebody_may_take_turns() {
+fn a_closed_agent_is_dropped_even_if_other_threads_may_take_turns() {
     let held = Arc::new(());
     let inside = Arc::clone(&held);
     let mut agent = acting(move || Arc::strong_count(&inside));
@@ -149,7 +149,7 @@ fn what_the_agent_holds_goes_when_it_is_closed_though_somebody_may_take_turns() 
 
 /// Many threads and a loop share an agent. Two duty cycles at the same time would corrupt its state.
 #[test]
-fn there_is_one_duty_cycle_at_a_time_and_none_is_lost() {
+fn duty_cycles_run_one_at_a_time_and_none_is_lost() {
     const TURNS: usize = 20_000;
     let inside = AtomicUsize::new(0);
     let count = Arc::new(AtomicUsize::new(0));

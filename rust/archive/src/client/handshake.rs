@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_another_request_is_no_reply() {
+    fn a_response_to_another_request_is_not_the_reply() {
         assert!(reply_in(&challenge(), "connect", 8).is_none());
     }
 

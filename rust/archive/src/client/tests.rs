@@ -242,7 +242,7 @@ fn an_error_that_no_request_waits_for_is_kept() {
 
 /// 11-78
 #[test]
-fn an_observer_sees_the_errors_that_no_request_waits_for_and_that_came_after_it() {
+fn an_observer_sees_the_later_errors_that_no_request_waits_for() {
     let mut peer = Peer::new();
     peer.answer(90, ControlResponseCode::Error, 5);
     let seen = peer.exchange.unclaimed_refusals().count();
@@ -333,7 +333,7 @@ fn listings_wait_for_each_other_and_other_requests_do_not() {
 }
 
 #[test]
-fn a_listing_that_was_given_up_keeps_its_turn_until_the_archive_has_ended_it() {
+fn an_abandoned_listing_blocks_other_listings_until_the_archive_has_ended_it() {
     let mut peer = Peer::new();
     let dropped = peer.submit(&ArchiveCall::list_recordings(0, 2));
     let next = peer.submit(&ArchiveCall::list_recordings(0, 2));
@@ -412,7 +412,7 @@ fn a_request_that_the_stream_does_not_take_fails_after_the_message_timeout() {
 
 /// 07-124: the timeout starts again with each descriptor, and when a queued listing is sent.
 #[test]
-fn each_descriptor_and_each_turn_begins_the_timeout_anew() {
+fn each_descriptor_and_each_turn_restarts_the_timeout() {
     let mut peer = Peer::new();
     let first = peer.submit(&ArchiveCall::list_recordings(0, 3));
     let second = peer.submit(&ArchiveCall::list_recordings(0, 3));
@@ -474,7 +474,7 @@ fn a_response_of_the_wrong_kind_fails_the_request() {
 
 /// Without a recording to stop, `try_stop_recording` returns `false` and `stop_recording` returns an error.
 #[test]
-fn what_was_not_there_to_stop_is_no_error_for_a_try() {
+fn trying_to_stop_a_missing_recording_is_not_an_error() {
     let mut peer = Peer::new();
     let unknown_subscription = ArchiveErrorCode::UnknownSubscription.value().into();
     let stop = peer.submit(&ArchiveCall::try_stop_recording("aeron:ipc", 1));

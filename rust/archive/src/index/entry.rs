@@ -254,7 +254,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_and_no_flipped_bit_passes(
+        fn written_values_are_read_back_and_each_flipped_bit_is_found(
             header in headers(), entry in entries(), bit in 0..ENTRY_LENGTH * 8,
         ) {
             let id = header.recording_id;

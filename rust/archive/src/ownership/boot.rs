@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_uuid_or_is_zero_names_no_boot() {
+    fn text_that_is_not_a_uuid_or_is_zero_is_not_a_boot_id() {
         let zeros = "00000000-0000-0000-0000-000000000000";
         for text in ["", "boot", zeros, "+2345678-1234-1234-1234-123456789012"] {
             assert_eq!(BootId::parse(text), None, "{text}");

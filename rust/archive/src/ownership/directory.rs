@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn another_archive_that_ran_in_our_directory_after_us_is_seen() {
+    fn an_archive_that_ran_in_our_directory_later_is_detected() {
         let world = World::new();
         drop(world.take(1, NOW_MS - 60_000).unwrap());
         world.foreign_mark(true);
@@ -449,7 +449,7 @@ mod tests {
 
     /// 07-74
     #[test]
-    fn a_link_file_says_where_the_mark_file_is_and_goes_when_it_is_not_elsewhere() {
+    fn a_link_file_names_the_directory_of_the_mark_file_and_is_removed_without_one() {
         let world = World::new();
         let elsewhere = tempfile::tempdir().unwrap();
         let owned = world.take_with(1, NOW_MS, elsewhere.path(), false);
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_emptied_only_if_nobody_uses_it() {
+    fn a_directory_is_emptied_only_if_no_process_uses_it() {
         let world = World::new();
         fs::write(world.path().join("0-0.rec"), "theirs").unwrap();
         fs::create_dir(world.path().join("more")).unwrap();

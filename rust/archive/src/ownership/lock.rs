@@ -412,7 +412,7 @@ mod tests {
 
     /// 08-28: a program that the owner starts does not inherit its lock.
     #[test]
-    fn the_lock_is_not_handed_on_to_programs_that_are_started() {
+    fn the_lock_is_not_inherited_by_started_programs() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("archive.lock");
         let held = OwnershipLock::create(&path).unwrap();

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_the_driver_stand_in_for_those_that_are_not_set() {
+    fn settings_of_the_driver_replace_those_that_are_not_set() {
         let driver = ["aeron.mtu.length=8k", "aeron.publication.linger.timeout=1s"];
         let context = applied(&driver).unwrap();
         assert_eq!(

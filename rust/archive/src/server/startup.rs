@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_start_ends_its_mark_file_and_blocks_nobody() {
+    fn a_failed_start_closes_its_mark_file_and_blocks_no_later_start() {
         let world = World::new();
         drop(world.take(NOW_MS).unwrap());
         assert_eq!(world.mark().activity_timestamp_ms, -1);

@@ -45,7 +45,7 @@ fn everything_that_was_written_is_read_again() {
 
 /// 08-17
 #[test]
-fn a_deleted_recording_is_unknown_but_its_entry_tells_where_it_stopped() {
+fn a_deleted_recording_is_unknown_but_its_entry_has_the_stop_position() {
     let (storage, mut catalog) = empty();
     let id = catalog.add(recording(1)).unwrap();
     catalog.stop(id, 1024, 2_000).unwrap();
@@ -77,7 +77,7 @@ fn an_invalid_recording_is_unknown() {
 
 /// The catalog refuses values that would make the recording unreadable, and writes nothing.
 #[test]
-fn what_no_reader_could_use_is_not_written() {
+fn values_that_no_reader_accepts_are_not_written() {
     let (storage, mut catalog) = empty();
     let id = catalog.add(recording(1)).unwrap();
     catalog.set_start_position(id, 1024).unwrap();
@@ -259,7 +259,7 @@ fn an_addition_that_fails_at_any_step_leaves_no_trace_in_the_next_one() {
 
 /// A catalog that is opened read-only refuses all changes.
 #[test]
-fn who_only_looks_changes_nothing() {
+fn reading_a_directory_changes_nothing() {
     let (storage, mut catalog) = empty();
     let id = catalog.add(recording(1)).unwrap();
     let before = storage.bytes(CATALOG);

@@ -52,7 +52,7 @@ fn a_next_id_that_was_given_already_is_refused_to_writers() {
 
 /// 08-17
 #[test]
-fn a_next_id_of_zero_is_counted_anew() {
+fn a_next_id_of_zero_is_computed_from_the_entries() {
     assert_eq!(open(&with(8, &[0; 8])).next_recording_id(), 2);
 }
 
@@ -144,7 +144,7 @@ fn the_last_id_of_all_is_not_given() {
 
 /// Values of a deleted recording are not validated.
 #[test]
-fn what_a_deleted_recording_was_is_not_questioned() {
+fn the_values_of_a_deleted_recording_are_not_checked() {
     let (storage, mut catalog) = empty();
     let id = catalog.add(recording(1)).unwrap();
     catalog.delete(id, -1).unwrap();
@@ -210,7 +210,7 @@ fn a_long_sparse_file_takes_no_memory() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_says_so() {
+fn a_file_that_cannot_be_read_is_a_named_error() {
     let storage = with(0, &[]);
     storage.fail_reads(Some(std::io::ErrorKind::PermissionDenied));
     assert_eq!(

@@ -293,7 +293,7 @@ proptest! {
 
 /// 08-17
 #[test]
-fn a_kill_amid_the_creation_leaves_none_or_a_whole_catalog() {
+fn a_kill_during_the_creation_leaves_no_catalog_or_a_complete_one() {
     for step in 0..4 {
         for progress in 0..3 {
             let storage = MemoryStorage::new();

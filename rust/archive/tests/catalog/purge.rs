@@ -101,7 +101,7 @@ fn a_name_is_a_segment_only_as_an_archive_writes_it() {
 
 /// 08-30
 #[test]
-fn a_purge_moves_the_start_position_and_takes_exactly_the_segments_behind_it() {
+fn a_purge_moves_the_start_position_and_removes_exactly_the_segments_before_it() {
     let (storage, mut catalog, old) = five_segments();
     let first = old.first_segment_base();
     let (new_start, end) = (first + 2 * SEGMENT, first + 4 * SEGMENT + 32);
@@ -131,7 +131,7 @@ fn a_purge_moves_the_start_position_and_takes_exactly_the_segments_behind_it() {
 
 /// 08-30
 #[test]
-fn a_purge_refuses_a_start_that_is_no_segment_or_gives_up_none_or_too_much() {
+fn a_purge_refuses_a_start_that_is_not_a_segment_base_or_removes_no_segment_or_too_many() {
     let (storage, mut catalog, recording) = five_segments();
     let first = recording.first_segment_base();
     let end = first + 4 * SEGMENT + 32;
@@ -196,7 +196,7 @@ fn a_recording_is_purged_wholly_once_it_has_ended() {
 }
 
 #[test]
-fn a_file_that_is_gone_already_is_no_error_and_one_that_stays_is_tried_again() {
+fn a_missing_file_is_not_an_error_and_a_remaining_one_is_deleted_later() {
     let (storage, mut catalog, recording) = five_segments();
     let first = recording.first_segment_base();
     let end = first + 4 * SEGMENT;

@@ -91,7 +91,7 @@ fn checksums_are_known_by_the_names_of_aeron() {
 
 /// The published check values of the two algorithms.
 #[test]
-fn checksums_have_the_values_that_everybody_computes() {
+fn checksums_have_the_standard_values() {
     assert_eq!(Checksum::Crc32.compute(b"123456789") as u32, 0xCBF4_3926);
     assert_eq!(Checksum::Crc32c.compute(b"123456789") as u32, 0xE306_9283);
 }

@@ -189,7 +189,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn a_kill_at_any_step_leaves_all_that_was_told_and_a_prefix_of_the_block_08_22(
+    fn a_kill_at_any_step_leaves_all_acknowledged_data_and_a_prefix_of_the_block_08_22(
         start_units in 0..2000u16, actions in actions()
     ) {
         let stream = stream_of(start_units);
@@ -213,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn a_failed_or_short_write_leaves_nothing_behind_the_recorded_position_08_24(
+    fn a_failed_or_short_write_leaves_no_bytes_after_the_recorded_position_08_24(
         start_units in 0..2000u16, actions in actions(), short in 0..5000usize, is_full: bool
     ) {
         let stream = stream_of(start_units);

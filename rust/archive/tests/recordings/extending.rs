@@ -17,7 +17,7 @@ fn record(session: &mut RecorderSession<&MemoryStorage>, publisher: &mut Publish
 }
 
 #[test]
-fn a_session_goes_on_where_the_one_before_ended_07_59() {
+fn a_session_continues_at_the_end_of_the_previous_one_07_59() {
     let storage = MemoryStorage::new();
     for start in [0, 1024, TERM_LENGTH + 32] {
         for first_count in [0, 3, 200] {
@@ -66,7 +66,7 @@ fn a_session_takes_frames_of_the_image_that_continues_the_recording_only_07_59()
 }
 
 #[test]
-fn what_follows_in_the_segment_is_removed() {
+fn bytes_after_the_end_in_the_segment_are_removed() {
     let storage = MemoryStorage::new();
     let stream = recorded_stream(0);
     let mut publisher = Publisher::new(0);

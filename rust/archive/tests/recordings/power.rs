@@ -63,7 +63,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn what_was_published_survives_a_loss_of_power_at_any_step_07_53(
+    fn published_data_survives_a_loss_of_power_at_any_step_07_53(
         start_units in 0..2000u16, actions in actions(), coins in prop::collection::vec(any::<bool>(), 1..40)
     ) {
         let stream = stream_of(start_units);
@@ -85,7 +85,7 @@ proptest! {
 }
 
 #[test]
-fn without_sync_a_loss_of_power_takes_what_was_published() {
+fn without_sync_a_loss_of_power_removes_published_data() {
     let (storage, stream) = (MemoryStorage::new(), recorded_stream(0));
     let mut session = RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
     let mut publisher = Publisher::new(0);

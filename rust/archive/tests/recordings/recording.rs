@@ -81,7 +81,7 @@ fn of_padding_the_header_is_written_and_the_hole_stays_zero_08_15() {
 }
 
 #[test]
-fn the_segment_behind_a_full_one_is_created_at_once_08_16() {
+fn the_segment_after_a_full_one_is_created_at_once_08_16() {
     let (place, storage) = directory();
     let mut publisher = Publisher::new(TERM_LENGTH + 64);
     let stream = recorded_stream(publisher.position());
@@ -181,7 +181,7 @@ fn no_file_is_ever_used_again_08_25() {
 }
 
 #[test]
-fn what_is_appended_and_not_published_can_be_taken_back_08_24() {
+fn an_unpublished_append_can_be_undone_08_24() {
     let (_place, storage) = directory();
     let mut publisher = Publisher::new(0);
     let mut session =

@@ -65,7 +65,7 @@ fn frames(payloads: &[&[u8]]) -> Vec<u8> {
 }
 
 #[test]
-fn the_end_is_behind_the_last_whole_frame_08_22() {
+fn the_end_is_after_the_last_whole_frame_08_22() {
     let left = Left::new(&frames(&[b"one", b"two", &payload(1000)]));
     assert_eq!(left.end(0), (64 + 64 + 1056, false));
     assert_eq!(left.end(128), (64 + 64 + 1056, false));
@@ -113,7 +113,7 @@ fn a_frame_of_several_pages_needs_each_of_them_08_23() {
 }
 
 #[test]
-fn a_whole_last_frame_with_a_page_of_zeros_below_what_was_told_is_kept_08_23() {
+fn a_whole_last_frame_with_a_page_of_zeros_below_the_acknowledged_position_is_kept_08_23() {
     let block = frames(&[b"before", &[0; 12_000]]);
     let end = block.len() as i64;
     assert_eq!(Left::new(&block).end(end), (end, false));
@@ -140,7 +140,7 @@ fn a_last_padding_frame_longer_than_a_page_is_kept_08_23() {
 
 /// A frame whose header has another position does not belong to the recording, and ends it.
 #[test]
-fn a_frame_of_another_place_is_none_08_23() {
+fn a_frame_of_another_position_is_not_a_frame_08_23() {
     let mut block = frames(&[b"first"]);
     block.extend(Publisher::new(TERM_LENGTH + 64).data(0xC0, b"of another term"));
     assert_eq!(Left::new(&block).end(0), (64, true));
@@ -234,7 +234,7 @@ fn the_last_of_several_segments_decides_08_16() {
 
 /// A recovery neither reads nor changes bytes before the position that is known to be recorded.
 #[test]
-fn what_is_below_the_known_position_is_never_looked_at_nor_cut_08_22() {
+fn data_below_the_known_position_is_neither_read_nor_cut_08_22() {
     let mut block = frames(&[b"one", b"two", b"three"]);
     block[64..96].fill(0xFF);
     assert_eq!(Left::new(&block).end(128), (192, false));
@@ -244,7 +244,7 @@ fn what_is_below_the_known_position_is_never_looked_at_nor_cut_08_22() {
 
 /// Files of other recordings and kinds are ignored. A segment of this recording with an impossible base is an error.
 #[test]
-fn strange_names_are_errors_or_none_of_ours() {
+fn foreign_names_are_errors_or_ignored() {
     let left = Left::new(&frames(&[b"one"]));
     for name in [
         "4-131072.rec",
@@ -351,7 +351,7 @@ fn a_frame_that_the_end_of_the_file_cuts_is_torn() {
 }
 
 #[test]
-fn a_last_frame_that_goes_on_in_a_hole_is_kept_whole_if_it_is_to_be_kept_08_23() {
+fn a_kept_last_frame_that_extends_into_a_hole_is_kept_completely_08_23() {
     let block = frames(&[b"before", &[0; 12_000]]);
     let (end, written) = (block.len() as i64, &block[..4096]);
     let check = |found: RecordingEnd| {
@@ -370,7 +370,7 @@ fn a_last_frame_that_goes_on_in_a_hole_is_kept_whole_if_it_is_to_be_kept_08_23()
 }
 
 #[test]
-fn a_segment_behind_all_positions_of_a_recording_is_refused() {
+fn a_segment_after_all_positions_of_a_recording_is_refused() {
     let left = Left::new(&frames(&[b"one"]));
     let base = i64::MAX / SEGMENT_LENGTH * SEGMENT_LENGTH;
     let name = format!("3-{base}.rec");

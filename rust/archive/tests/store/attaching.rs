@@ -95,7 +95,7 @@ fn files_that_are_not_of_the_recording_are_not_attached() {
 }
 
 #[test]
-fn segments_of_an_unknown_recording_or_one_whose_files_go_are_not_attached() {
+fn segments_of_an_unknown_recording_or_during_a_deletion_are_not_attached() {
     let (_, mut store) = prepared();
     assert_eq!(refusal(store.attach_segments(7)).0, 5);
     let operation = store.delete_detached_segments(0).unwrap();

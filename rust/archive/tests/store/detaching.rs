@@ -65,7 +65,7 @@ fn a_gap_in_the_detached_segments_is_counted_and_does_no_harm() {
 
 /// 07-110, 07-112
 #[test]
-fn purged_segments_are_gone_and_those_that_were_detached_before_stay() {
+fn purged_segments_are_deleted_and_earlier_detached_ones_stay() {
     let (storage, mut store) = prepared();
     let before = frames(&storage, &store, 0);
     store.detach_segments(0, base(1), &IDLE).unwrap();

@@ -195,7 +195,7 @@ fn without_the_option_no_index_is_written() {
 }
 
 #[test]
-fn an_extension_goes_on_with_the_entries_that_were_there() {
+fn an_extension_continues_after_the_existing_entries() {
     let (storage, mut store, clock) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 2);
@@ -216,8 +216,7 @@ fn an_extension_goes_on_with_the_entries_that_were_there() {
 }
 
 #[test]
-fn an_extension_makes_an_index_that_is_missing_short_or_damaged_whole_without_times_that_it_does_not_know()
- {
+fn an_extension_repairs_a_missing_short_or_damaged_index_and_leaves_unknown_times_out() {
     type Harm = fn(&MemoryStorage);
     let harms: [(Harm, usize); 3] = [
         (|storage| storage.remove("0-0.idx").unwrap(), 0),
@@ -297,7 +296,7 @@ fn a_truncation_cuts_the_index_too() {
 
 /// Each operation that deletes segment files also deletes their index files.
 #[test]
-fn whatever_deletes_segments_deletes_their_indexes() {
+fn every_deletion_of_segments_deletes_their_indexes() {
     let (storage, mut store, _) = new_store(indexed());
     let id = recorded(&mut store, 0, 300);
     let names = index_names(&storage);
@@ -363,7 +362,7 @@ fn the_tool_that_cuts_a_fragment_cuts_the_index_too() {
 }
 
 #[test]
-fn a_migration_moves_the_indexes_with_the_segments_at_whatever_step_it_is_killed() {
+fn a_migration_moves_the_indexes_with_the_segments_after_a_kill_at_any_step() {
     let prepare = || {
         let (storage, mut store, _) = new_store(indexed());
         let mut session = store.start_recording(image(0)).unwrap();
@@ -405,7 +404,7 @@ fn a_migration_moves_the_indexes_with_the_segments_at_whatever_step_it_is_killed
 }
 
 #[test]
-fn a_killed_recording_without_an_index_gets_none_when_the_archive_is_opened() {
+fn opening_the_archive_creates_no_index_for_a_killed_recording_without_one() {
     let (storage, mut store, _) = new_store(foreign());
     for _ in 0..3 {
         record(&mut store.start_recording(image(0)).unwrap(), 5);
@@ -457,7 +456,7 @@ fn a_directory_with_the_name_of_an_index_does_not_stop_the_start() {
 }
 
 #[test]
-fn a_torn_frame_that_nobody_was_told_of_is_cut_although_the_options_refuse() {
+fn a_torn_frame_that_was_not_acknowledged_is_cut_although_the_options_refuse() {
     let (storage, mut store, _) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 3);
@@ -484,7 +483,7 @@ fn a_torn_frame_that_nobody_was_told_of_is_cut_although_the_options_refuse() {
 }
 
 #[test]
-fn a_whole_frame_with_empty_pages_is_kept_whatever_the_options_are() {
+fn a_whole_frame_with_empty_pages_is_kept_with_any_options() {
     for on_torn_fragment in [OnTornFragment::Refuse, OnTornFragment::Truncate] {
         let (storage, mut store, _) = new_store(indexed());
         let mut session = store.start_recording(image(0)).unwrap();
@@ -607,8 +606,7 @@ fn after_a_loss_of_power_the_index_decides_if_blocks_were_forced_to_the_disk() {
 
 /// Records frames with and without pages of zeros. A frame counts as acknowledged after `publish` has returned.
 #[test]
-fn with_a_kill_at_any_step_the_archive_starts_and_has_what_was_told_and_nothing_more_than_was_written()
- {
+fn after_a_kill_at_any_step_the_archive_starts_with_all_acknowledged_and_only_written_data() {
     for progress in 0..4 {
         for step in 0.. {
             let (storage, mut store, clock) = new_store(indexed());
@@ -735,7 +733,7 @@ fn an_arrival_time_before_the_epoch_does_not_stop_the_entries_of_an_extension() 
 /// If the entry that proves that a frame with pages of zeros is whole cannot be written, the recording ends before the
 /// block.
 #[test]
-fn a_proof_that_cannot_be_written_ends_the_recording_and_nothing_of_the_block_is_told() {
+fn a_proof_that_cannot_be_written_ends_the_recording_and_its_block_is_not_acknowledged() {
     let (storage, mut store, clock) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 1);
@@ -752,7 +750,7 @@ fn a_proof_that_cannot_be_written_ends_the_recording_and_nothing_of_the_block_is
 }
 
 #[test]
-fn a_recording_goes_on_without_an_index_if_the_next_one_cannot_be_created_but_never_with_an_empty_one()
+fn a_recording_continues_without_an_index_if_the_next_index_cannot_be_created_but_never_with_an_empty_one()
  {
     let mut without_index = 0;
     for step in 0..12 {

@@ -163,7 +163,7 @@ fn recordings_that_do_not_fit_together_are_not_joined() {
 
 /// 07-111: the recordings must meet at a segment base of both recordings.
 #[test]
-fn recordings_that_meet_amid_a_segment_are_not_joined() {
+fn recordings_that_meet_within_a_segment_are_not_joined() {
     for join in [JOIN - 1056, JOIN - TERM_LENGTH] {
         let (_, mut store) = empty();
         let mut session = store.start_recording(image(0)).unwrap();

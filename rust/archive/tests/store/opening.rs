@@ -61,7 +61,7 @@ fn a_torn_frame_refuses_the_start_and_nothing_is_changed() {
 
 /// 07-77, 07-78, 07-79, 07-82
 #[test]
-fn a_torn_frame_is_cut_if_the_options_say_so() {
+fn a_torn_frame_is_cut_if_the_options_allow_it() {
     let (storage, position) = torn();
     let (store, recovered) = open_with(&storage, OnTornFragment::Truncate).unwrap();
     let end = 1024 + 20 * 1056;

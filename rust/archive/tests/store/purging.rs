@@ -91,7 +91,7 @@ fn a_recording_in_use_is_not_purged() {
 
 /// 07-109: a file that cannot be deleted stays; the others are deleted.
 #[test]
-fn a_file_that_cannot_be_deleted_is_told_and_the_others_go() {
+fn a_file_that_cannot_be_deleted_is_reported_and_the_others_are_deleted() {
     let (storage, mut store) = prepared();
     let mut operation = store.purge_recording(0, &IDLE).unwrap();
     let denied = StorageFault::Error(std::io::ErrorKind::PermissionDenied);

@@ -75,7 +75,7 @@ fn a_stopped_recording_has_its_stop_position_and_time_and_ids_go_on() {
 
 /// 07-60
 #[test]
-fn no_recording_begins_or_goes_on_while_space_is_low() {
+fn no_recording_begins_or_continues_while_space_is_low() {
     let (storage, mut store) = empty();
     let id = recorded(&mut store, 0, 1);
     let stop = positions(&store, id).1;
@@ -100,7 +100,7 @@ fn no_recording_begins_or_goes_on_while_space_is_low() {
 }
 
 #[test]
-fn a_recording_whose_segment_cannot_be_made_has_ended_where_it_began() {
+fn a_recording_without_its_first_segment_ends_at_its_start() {
     let (storage, mut store) = empty();
     storage.put("0-0.rec", b"in the way");
     let (code, text) = refusal(store.start_recording(image(0)));
@@ -114,7 +114,7 @@ fn a_recording_whose_segment_cannot_be_made_has_ended_where_it_began() {
 
 /// 07-59
 #[test]
-fn an_extended_recording_goes_on_in_the_same_file_under_another_session() {
+fn an_extended_recording_continues_in_the_same_file_under_another_session() {
     for (start, count) in [(0, 0), (1024, 1), (1024, 300), (TERM_LENGTH, 40)] {
         let (storage, mut store) = empty();
         let id = recorded(&mut store, start, count);
@@ -166,7 +166,7 @@ fn a_recording_of_two_sessions_is_recovered_as_a_whole() {
 
 /// 07-57, 07-58
 #[test]
-fn a_recording_is_extended_by_what_continues_it_only() {
+fn a_recording_is_extended_only_by_an_image_that_continues_it() {
     let (_, mut store) = empty();
     let active = store.start_recording(image(0)).unwrap();
     let id = recorded(&mut store, 0, 10);

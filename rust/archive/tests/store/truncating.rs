@@ -95,7 +95,7 @@ fn a_position_that_cannot_be_an_end_is_refused_and_nothing_changes() {
 
 /// 07-108: a recording has at most one delete operation; other recordings are not affected.
 #[test]
-fn nothing_else_is_deleted_or_extended_until_the_files_are_gone() {
+fn no_other_deletion_or_extension_begins_until_the_files_are_deleted() {
     let (_, mut store) = prepared();
     recorded(&mut store, 0, 1);
     let stop = 3 * FRAME + START;
@@ -163,7 +163,7 @@ fn a_kill_amid_a_truncation_leaves_the_old_end_or_the_new_one() {
 }
 
 #[test]
-fn what_was_truncated_does_not_come_back_when_power_is_lost_then_or_after_an_extension() {
+fn truncated_data_does_not_come_back_after_a_loss_of_power_or_an_extension() {
     let synced = StoreOptions {
         file_sync_level: SyncLevel::Data,
         catalog_sync_level: SyncLevel::Data,

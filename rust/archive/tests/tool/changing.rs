@@ -82,7 +82,7 @@ fn a_kill_at_any_step_of_a_compaction_leaves_an_archive_that_opens() {
 
 /// 07-133
 #[test]
-fn a_kill_at_any_step_of_a_repair_leaves_what_the_next_repair_takes() {
+fn a_kill_at_any_step_of_a_repair_leaves_files_that_the_next_repair_accepts() {
     let mut step = 0;
     loop {
         let (storage, mut store) = empty();

@@ -53,7 +53,7 @@ fn message(length: usize, seed: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_batch_holds_whole_messages_one_behind_the_other_with_what_is_known_of_them() {
+fn a_batch_has_whole_messages_in_order_with_their_header_fields() {
     let streams = streams();
     let messages = [
         message(3, 1),
@@ -142,7 +142,7 @@ fn limits_count_whole_messages_and_bytes() {
 }
 
 #[test]
-fn a_message_whose_fragments_come_in_several_polls_is_completed_in_whichever_batch_is_given() {
+fn a_message_with_fragments_from_several_polls_is_completed_in_the_batch_of_the_last_poll() {
     let streams = streams();
     let sent = message(4000, 9);
     streams.publication.offer(b"small").unwrap();
@@ -217,7 +217,7 @@ fn messages_of_several_images_are_told_apart_by_their_sessions() {
 }
 
 #[test]
-fn partial_messages_of_images_that_are_gone_are_forgotten() {
+fn partial_messages_of_closed_images_are_dropped() {
     let streams = streams();
     let claim = streams.publication.try_claim(5).unwrap();
     claim.set_flags(0x80);

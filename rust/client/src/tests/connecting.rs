@@ -131,7 +131,7 @@ fn a_file_of_another_version_is_refused_at_once() {
 
 /// 03-66, 01-17
 #[test]
-fn without_a_recent_heartbeat_the_driver_counts_as_gone() {
+fn without_a_recent_heartbeat_the_driver_counts_as_dead() {
     let directory = directory();
     let cnc = write_cnc(directory.path(), 512, 0);
     for heartbeat_ms in [0, -1, now_ms() - 10_000] {
@@ -251,7 +251,7 @@ fn a_driver_is_active_while_its_heartbeat_is_recent() {
 
 /// 03-85
 #[test]
-fn termination_is_asked_of_a_driver_that_is_there() {
+fn termination_is_requested_from_an_existing_driver() {
     let directory = directory();
     assert!(!request_driver_termination(directory.path(), b"token").unwrap());
     let cnc = write_cnc(directory.path(), 0, now_ms());

@@ -278,7 +278,7 @@ fn channel_counter(driver: &FakeDriver, type_id: i32, key: &[u8], value: i64) ->
 
 /// 03-112
 #[test]
-fn publication_errors_are_told_for_own_publications_by_their_original_id() {
+fn publication_errors_are_reported_for_own_publications_by_their_original_id() {
     let driver = FakeDriver::new();
     let log = Log::default();
     let seen = log.clone();
@@ -318,7 +318,7 @@ fn publication_errors_are_told_for_own_publications_by_their_original_id() {
 }
 
 #[test]
-fn a_channel_endpoint_error_is_told_for_each_user_of_the_channel() {
+fn a_channel_endpoint_error_is_reported_for_each_user_of_the_channel() {
     let driver = FakeDriver::new();
     let log = Log::default();
     let aeron = driver.connect(|context| log.attach(context));

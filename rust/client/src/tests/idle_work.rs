@@ -76,7 +76,7 @@ fn a_poll_takes_a_turn_once_the_one_before_it_found_nothing() {
 }
 
 #[test]
-fn a_poll_finds_what_its_turn_brings_and_calls_its_handler_once() {
+fn a_poll_finds_the_data_of_its_turn_and_calls_its_handler_once() {
     let arriving = Arc::new(Mutex::new(None::<ExclusivePublication>));
     let arrived = Arc::clone(&arriving);
     let rig = Rig::new(move || {
@@ -123,7 +123,7 @@ fn a_client_that_has_anything_else_to_do_takes_no_turn() {
 }
 
 #[test]
-fn polls_of_what_comes_from_memory_take_no_turns() {
+fn polls_of_ipc_and_spies_take_no_turns() {
     let rig = Rig::new(|| {});
     let (ipc, _publication) = rig.stream(IPC, 1);
     let spy = rig
@@ -137,7 +137,7 @@ fn polls_of_what_comes_from_memory_take_no_turns() {
 }
 
 #[test]
-fn every_way_to_look_takes_turns() {
+fn every_kind_of_poll_takes_turns() {
     let rig = Rig::new(|| {});
     let (subscription, _publication) = rig.stream(NETWORK, 1);
     let mut batch = crate::Batch::default();

@@ -105,7 +105,7 @@ fn a_poll_respects_its_limit_across_images_and_takes_turns() {
 
 /// 03-101, 01-69
 #[test]
-fn a_handler_that_fails_ends_the_poll_behind_the_failing_fragment() {
+fn a_failing_handler_ends_the_poll_after_the_failing_fragment() {
     let stream = stream();
     stream.offer(&[b"a", b"b", b"c"]);
     let mut seen = Vec::new();
@@ -175,7 +175,7 @@ fn a_failing_handler_keeps_the_other_images_from_being_polled() {
 
 /// 03-102, 01-70
 #[test]
-fn actions_of_a_controlled_poll_do_what_they_say() {
+fn actions_of_a_controlled_poll_have_their_effects() {
     let stream = stream();
     stream.offer(&[b"a", b"b", b"c", b"d"]);
     let image = stream.subscription.image_at(0).unwrap();
@@ -330,7 +330,7 @@ fn a_block_whose_handler_aborts_is_polled_again() {
 }
 
 #[test]
-fn a_failing_handler_ends_a_bounded_poll_behind_the_failing_fragment() {
+fn a_failing_handler_ends_a_bounded_poll_after_the_failing_fragment() {
     let stream = stream();
     stream.offer(&[b"a", b"b", b"c"]);
     let image = stream.subscription.image_at(0).unwrap();
@@ -384,7 +384,7 @@ fn a_raw_poll_gives_the_offset_in_the_file() {
 
 /// 03-106, 01-77: the client's part.
 #[test]
-fn the_end_of_a_stream_is_where_its_publisher_left_and_a_closed_image_remembers() {
+fn the_end_of_a_stream_is_the_last_position_of_its_publisher_and_a_closed_image_keeps_it() {
     let stream = stream();
     stream.offer(&[b"a", b"b"]);
     let image = stream.subscription.image_at(0).unwrap();
@@ -457,7 +457,7 @@ fn a_subscription_may_have_handlers_of_its_own_or_none() {
 }
 
 #[test]
-fn an_image_says_what_it_is() {
+fn an_image_has_its_properties() {
     let stream = stream();
     let image = stream
         .subscription
@@ -491,7 +491,7 @@ fn an_image_says_what_it_is() {
 }
 
 #[test]
-fn headers_say_what_is_in_the_frame() {
+fn headers_have_the_values_of_the_frame() {
     let stream = stream();
     stream.offer(&[b"", b"hello"]);
     let mut seen = 0;
@@ -628,7 +628,7 @@ fn an_impossible_frame_length_closes_the_image() {
 }
 
 #[test]
-fn an_image_whose_position_counter_went_to_somebody_else_is_closed_and_leaves_it_alone() {
+fn an_image_whose_position_counter_was_reused_is_closed_and_does_not_write_to_it() {
     let stream = stream();
     stream.offer(&[b"a"]);
     let image = stream.subscription.image_at(0).unwrap();

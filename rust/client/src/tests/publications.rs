@@ -59,7 +59,7 @@ impl Streams {
 
 /// 03-86, 01-67
 #[test]
-fn offers_say_why_nothing_was_taken() {
+fn offers_return_the_reason_if_nothing_was_accepted() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     let concurrent = aeron.add_publication(CHANNEL, STREAM_ID).unwrap();
@@ -86,7 +86,7 @@ fn offers_say_why_nothing_was_taken() {
 
 /// 03-86, 03-91
 #[test]
-fn a_term_that_is_full_is_padded_and_the_next_offer_goes_to_the_next_term() {
+fn a_full_term_is_padded_and_the_next_offer_uses_the_next_term() {
     let streams = streams();
     let publication = streams.concurrent();
     let fake = streams.driver.publication();
@@ -127,7 +127,7 @@ fn a_stream_that_has_used_up_its_terms_takes_nothing_more() {
 
 /// 03-87
 #[test]
-fn an_offer_answers_the_end_of_its_aligned_frame() {
+fn an_offer_returns_the_end_of_its_aligned_frame() {
     let streams = streams();
     let (concurrent, exclusive) = (streams.concurrent(), streams.exclusive());
     assert_eq!(concurrent.offer(b""), Ok(32));
@@ -214,7 +214,7 @@ fn a_claim_that_is_too_long_is_an_error_even_when_closed() {
 
 /// 03-92
 #[test]
-fn two_publishers_that_meet_at_the_end_of_a_term_rotate_it_once() {
+fn two_publishers_at_the_end_of_a_term_rotate_it_once() {
     let streams = streams();
     let first = streams.concurrent();
     let second = streams.aeron.add_publication(CHANNEL, STREAM_ID).unwrap();
@@ -256,7 +256,7 @@ fn an_aborted_claim_is_padding_that_polls_skip() {
 }
 
 #[test]
-fn a_claim_is_seen_when_it_is_committed_with_its_header_values() {
+fn a_claim_becomes_visible_with_its_commit_and_has_its_header_values() {
     let streams = streams();
     let (concurrent, exclusive) = (streams.concurrent(), streams.exclusive());
     let claim = exclusive.try_claim(5).unwrap();
@@ -282,7 +282,7 @@ fn a_claim_is_seen_when_it_is_committed_with_its_header_values() {
 
 /// 03-94
 #[test]
-fn a_reserved_value_is_asked_for_each_fragment() {
+fn the_reserved_value_supplier_is_called_for_each_fragment() {
     let streams = streams();
     let (concurrent, exclusive) = (streams.concurrent(), streams.exclusive());
     let message = vec![9; 3000];
@@ -396,7 +396,7 @@ fn closing_one_of_two_shared_publications_leaves_the_other() {
 
 /// 03-98
 #[test]
-fn an_offer_of_parts_is_an_offer_of_what_they_make_together() {
+fn an_offer_of_parts_equals_an_offer_of_the_joined_parts() {
     let streams = streams();
     let (concurrent, exclusive) = (streams.concurrent(), streams.exclusive());
     let parts: [&[u8]; 4] = [b"", &[1; 1000], b"", &[2; 1000]];
@@ -505,7 +505,7 @@ fn results_have_the_names_that_other_clients_give_them() {
 }
 
 #[test]
-fn revoking_is_said_with_the_removal() {
+fn a_revocation_is_sent_with_the_removal() {
     let streams = streams();
     let publication = streams.exclusive();
     publication.revoke();

@@ -96,7 +96,7 @@ fn a_waiting_add_is_repeated_while_the_driver_closes_an_endpoint() {
 }
 
 #[test]
-fn an_endpoint_that_never_closes_is_told_after_the_driver_timeout() {
+fn an_endpoint_that_never_closes_is_an_error_after_the_driver_timeout() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     driver.keep_closing(usize::MAX);
@@ -113,7 +113,7 @@ fn an_endpoint_that_never_closes_is_told_after_the_driver_timeout() {
 }
 
 #[test]
-fn an_asynchronous_add_without_an_answer_fails_after_the_driver_timeout_and_is_undone_when_it_comes()
+fn an_asynchronous_add_without_a_response_fails_after_the_driver_timeout_and_a_late_response_undoes_it()
  {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
@@ -142,7 +142,7 @@ fn an_asynchronous_add_without_an_answer_fails_after_the_driver_timeout_and_is_u
 }
 
 #[test]
-fn an_interrupted_wait_takes_back_what_it_asked_for() {
+fn an_interrupted_wait_undoes_its_request() {
     let driver = FakeDriver::new();
     driver.mute();
     let looks = Arc::new(AtomicUsize::new(0));
@@ -188,7 +188,7 @@ const UNDONE: [i32; 5] = [
 
 /// 03-79
 #[test]
-fn what_is_cancelled_or_dropped_before_its_answer_came_is_removed_when_it_comes() {
+fn a_resource_of_a_cancelled_or_dropped_operation_is_removed_when_the_response_comes() {
     for is_dropped in [false, true] {
         let driver = FakeDriver::new();
         let log = Log::default();
@@ -232,7 +232,7 @@ fn what_is_cancelled_or_dropped_before_its_answer_came_is_removed_when_it_comes(
 }
 
 #[test]
-fn what_is_cancelled_after_its_answer_came_and_before_anybody_looked_is_removed() {
+fn an_operation_cancelled_after_its_response_removes_the_resource() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     let open = aeron.add_publication(CHANNEL, 8).unwrap();
@@ -253,7 +253,7 @@ fn what_is_cancelled_after_its_answer_came_and_before_anybody_looked_is_removed(
 }
 
 #[test]
-fn what_cannot_be_undone_goes_on_when_it_is_cancelled() {
+fn an_operation_that_cannot_be_undone_continues_after_a_cancel() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     let publication = aeron.add_publication(CHANNEL, 8).unwrap();
@@ -288,7 +288,7 @@ fn refuse(driver: &FakeDriver, correlation_id: i64, error_code: ErrorCode) {
 }
 
 #[test]
-fn a_temporary_refusal_is_not_told_and_the_command_is_sent_again() {
+fn after_a_temporary_refusal_the_command_is_sent_again_without_an_error() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     driver.mute();
@@ -338,7 +338,7 @@ fn a_temporary_refusal_is_not_told_and_the_command_is_sent_again() {
 
 /// 03-79
 #[test]
-fn what_is_removed_by_its_id_before_its_answer_came_is_removed_when_it_comes() {
+fn a_resource_removed_by_id_before_its_response_is_removed_when_the_response_comes() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     let mut added = aeron.async_add_subscription(CHANNEL, 7).unwrap();
@@ -356,7 +356,7 @@ fn what_is_removed_by_its_id_before_its_answer_came_is_removed_when_it_comes() {
 }
 
 #[test]
-fn what_is_removed_by_its_id_after_its_answer_came_is_closed_and_the_removal_is_confirmed() {
+fn a_resource_removed_by_id_after_its_response_is_closed_and_the_removal_is_confirmed() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     let subscription = aeron.add_subscription(CHANNEL, 7).unwrap();
@@ -373,7 +373,7 @@ fn what_is_removed_by_its_id_after_its_answer_came_is_closed_and_the_removal_is_
 }
 
 #[test]
-fn commands_carry_what_the_application_gave() {
+fn commands_contain_the_arguments_of_the_application() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     let subscription = aeron

@@ -228,7 +228,7 @@ impl EpochClock for LastMoment {
 
 /// 03-73, 01-7
 #[test]
-fn a_driver_that_closes_while_a_client_looks_has_been_shut_down() {
+fn a_driver_that_closes_during_a_check_is_reported_as_shut_down() {
     let (driver, is_near) = (FakeDriver::new(), Arc::new(AtomicBool::new(false)));
     let aeron = driver.connect(|context| {
         context.epoch_clock = Arc::new(LastMoment {
@@ -279,7 +279,7 @@ fn a_client_ends_when_events_were_lost() {
 
 /// 03-76
 #[test]
-fn a_call_that_the_driver_does_not_answer_ends_after_the_driver_timeout() {
+fn a_call_without_a_response_of_the_driver_ends_after_the_driver_timeout() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     driver.mute();
@@ -513,7 +513,7 @@ fn settings_out_of_range_are_refused() {
 
 /// 03-83, 03-6
 #[test]
-fn answers_and_events_that_nobody_awaits_are_passed_over() {
+fn responses_and_events_without_a_waiting_request_are_ignored() {
     let driver = FakeDriver::new();
     let open = open_everything(&driver);
     let correlation_id = 4711;
@@ -559,7 +559,7 @@ fn answers_and_events_that_nobody_awaits_are_passed_over() {
 }
 
 #[test]
-fn a_malformed_event_is_reported_and_the_client_goes_on() {
+fn a_malformed_event_is_reported_and_the_client_continues() {
     let driver = FakeDriver::new();
     let open = open_everything(&driver);
     driver.transmit_bytes(0x0F02, b"short");
@@ -591,7 +591,7 @@ fn a_ring_that_is_full_refuses_commands_after_some_tries() {
 }
 
 #[test]
-fn closes_that_meet_a_full_ring_are_repeated_until_the_driver_took_them() {
+fn closes_during_a_full_ring_are_repeated_until_the_driver_has_them() {
     let driver = FakeDriver::new();
     let errors = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&errors);
@@ -629,7 +629,7 @@ fn closes_that_meet_a_full_ring_are_repeated_until_the_driver_took_them() {
 }
 
 #[test]
-fn the_close_of_a_client_that_meets_a_full_ring_is_repeated_until_the_driver_took_it() {
+fn the_close_of_a_client_during_a_full_ring_is_repeated_until_the_driver_has_it() {
     let driver = FakeDriver::new();
     let (invoked, turns) = (Arc::clone(&driver), Arc::new(AtomicUsize::new(0)));
     let aeron = driver.connect(|context| {
@@ -653,7 +653,7 @@ fn the_close_of_a_client_that_meets_a_full_ring_is_repeated_until_the_driver_too
 }
 
 #[test]
-fn a_client_does_not_wait_for_a_driver_that_is_gone_or_does_not_read() {
+fn a_closing_client_does_not_wait_for_a_driver_that_has_ended_or_does_not_read() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     driver.mute();
@@ -683,7 +683,7 @@ fn all_parts_of_a_client_may_cross_threads() {
 }
 
 #[test]
-fn handlers_are_told_once_whatever_thread_closes() {
+fn handlers_are_called_once_if_any_thread_closes() {
     let driver = FakeDriver::new();
     let calls = Arc::new(AtomicUsize::new(0));
     let aeron = driver.connect(|_| {});

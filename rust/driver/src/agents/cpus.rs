@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_run_anywhere_unless_told() {
+    fn agents_run_on_any_cpu_by_default() {
         assert_eq!(choose(&[0, 1], |_| {}), Ok(AgentCpus::default()));
         let cpus = choose(&[0, 1], |context| context.sender_cpu_affinity = 7).unwrap();
         assert_eq!((cpus.sender, cpus.conductor), (Some(7), None));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_cpus_stop_the_start_where_that_is_asked_for() {
+    fn too_few_cpus_stop_the_start_if_the_affinity_is_configured() {
         let refused = choose(&[0, 1], |context| {
             context.cpuset_affinity = true;
             context.cpuset_warnings_as_errors = true;

@@ -90,7 +90,7 @@ impl Image {
 }
 
 #[test]
-fn a_static_window_stays_as_it_is_whatever_happens_04_143() {
+fn a_static_window_never_changes_04_143() {
     assert_eq!(max_window_length(128 * 1024, 64 * 1024), 32 * 1024);
     assert_eq!(max_window_length(128 * 1024, 16 << 20), 128 * 1024);
     assert_eq!(max_window_length(i64::MAX, 1 << 30), 1 << 29);
@@ -114,7 +114,7 @@ fn a_static_window_stays_as_it_is_whatever_happens_04_143() {
 
 /// 04-165
 #[test]
-fn cubic_starts_with_ten_datagrams_or_what_there_is_room_for() {
+fn cubic_starts_with_ten_datagrams_or_fewer_if_the_window_is_smaller() {
     let image = Image::new(WINDOW, false);
     assert_eq!(image.cubic.initial_window_length(), 10 * MTU);
     assert_eq!(image.cubic.max_window_length(), WINDOW);
@@ -150,7 +150,7 @@ type Growth = &'static [(i32, i64)];
 
 /// 04-165: captured from a C driver 1.53 with this window and MTU. The window was read every half millisecond.
 #[test]
-fn cubic_grows_when_the_real_driver_was_seen_to() {
+fn cubic_grows_at_the_times_captured_from_the_real_driver() {
     const FROM_CREATION: Growth = &[
         (76, 39_300),
         (86, 881_800),
@@ -218,7 +218,7 @@ fn a_window_of_one_datagram_is_offered_again_whenever_something_was_consumed() {
 }
 
 #[test]
-fn in_tcp_mode_the_window_is_at_least_what_tcp_would_have_but_never_too_large() {
+fn in_tcp_mode_the_window_is_at_least_that_of_tcp_but_never_too_large() {
     let mut image = Image::new(WINDOW, true);
     // 93 * 0.8 + t / RTT / 3 with the initial RTT: 74.4 + 3.4 after ten round trips.
     assert_eq!(image.grows(10 * INITIAL_RTT + 1), 77);
@@ -234,7 +234,7 @@ fn in_tcp_mode_the_window_is_at_least_what_tcp_would_have_but_never_too_large() 
 
 proptest! {
     #[test]
-    fn whatever_happens_the_window_is_within_one_datagram_and_the_largest_window(
+    fn the_window_is_always_between_one_datagram_and_the_largest_window(
         max_window_length in MTU..1 << 29,
         is_tcp_mode: bool,
         steps in prop::collection::vec((any::<bool>(), 0..SECOND * 20, any::<i64>()), 0..200),
@@ -251,7 +251,7 @@ proptest! {
 
 /// 04-166
 #[test]
-fn round_trips_are_asked_for_four_of_them_apart_and_the_answer_is_shown() {
+fn round_trips_are_measured_at_intervals_of_four_and_the_result_is_shown() {
     let (shared, indicator) = (RttShared::new(INITIAL_RTT), counter());
     let mut meter = RttMeter::new(shared.clone(), indicator.clone(), 0);
     assert_eq!(shared.get_ns(), INITIAL_RTT);
@@ -277,7 +277,7 @@ fn round_trips_are_asked_for_four_of_them_apart_and_the_answer_is_shown() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_is_ignored() {
+fn an_impossible_reply_is_ignored() {
     let (shared, indicator) = (RttShared::new(INITIAL_RTT), counter());
     let mut meter = RttMeter::new(shared.clone(), indicator.clone(), 0);
     for (echo, delta) in [
@@ -338,7 +338,7 @@ fn the_channel_chooses_unless_the_setting_does() {
 }
 
 #[test]
-fn an_unknown_name_is_an_error_that_says_it() {
+fn an_unknown_name_is_an_error_that_contains_the_name() {
     let uri = ChannelUri::parse("aeron:udp?endpoint=localhost:24325|cc=reno").unwrap();
     let error = CongestionStrategy::of_channel(&uri, &Context::default()).unwrap_err();
     assert_eq!(error.code(), ErrorCode::GenericError);

@@ -116,7 +116,7 @@ impl Sender {
 
 /// 04-121, 02-31
 #[test]
-fn max_follows_the_fastest_receiver_and_never_goes_back() {
+fn max_follows_the_fastest_receiver_and_never_decreases() {
     let mut sender = Sender::max();
     assert!(sender.is_connected());
     assert_eq!(sender.hears(status(1, 5000)), 6000);
@@ -175,7 +175,7 @@ fn a_status_message_never_lowers_the_limit_but_an_idle_cycle_does() {
 
 /// 04-123
 #[test]
-fn without_the_required_receivers_nothing_moves_and_nobody_is_connected() {
+fn without_the_required_receivers_the_limit_is_constant_and_the_publication_is_not_connected() {
     for config in [group(None, 2), group(Some(TAG), 2)] {
         let mut sender = Sender::min(config);
         let status = |id, position| tagged(TAG, status(id, position));
@@ -230,7 +230,7 @@ fn a_receiver_that_drops_its_tag_keeps_its_place_until_the_timeout() {
 
 /// 04-126
 #[test]
-fn a_receiver_a_window_behind_the_slowest_limit_is_not_waited_for() {
+fn a_receiver_that_lags_by_a_window_does_not_hold_back_the_limit() {
     let mut sender = Sender::min(group(None, 0));
     sender.hears(status(1, 10_000));
     assert_eq!(sender.hears(status(2, 8_999)), 11_000);
@@ -261,7 +261,7 @@ fn the_end_of_the_stream_or_an_error_removes_a_receiver_at_the_next_idle_cycle()
 }
 
 #[test]
-fn a_receiver_that_speaks_again_before_the_idle_cycle_stays() {
+fn a_receiver_with_a_new_message_before_the_idle_cycle_stays() {
     let mut sender = Sender::min(group(None, 0));
     sender.hears(leaving(status(1, 0)));
     assert_eq!(sender.receivers(), 0);
@@ -273,7 +273,7 @@ fn a_receiver_that_speaks_again_before_the_idle_cycle_stays() {
 }
 
 #[test]
-fn only_tagged_flow_control_minds_a_tag_of_the_wrong_length_and_then_ignores_it() {
+fn only_tagged_flow_control_reports_a_tag_of_the_wrong_length_and_then_ignores_it() {
     let odd = ReceiverStatus {
         feedback_length: 4,
         ..status(1, 0)
@@ -293,7 +293,7 @@ fn only_tagged_flow_control_minds_a_tag_of_the_wrong_length_and_then_ignores_it(
 }
 
 #[test]
-fn a_setup_holds_the_limit_until_the_receiver_that_asked_for_it_joins() {
+fn a_setup_holds_the_limit_until_the_receiver_that_requested_it_joins() {
     let mut sender = Sender::min(group(None, 0));
     sender.hears(status(1, 0));
     sender.sends_elicited_setup(status(2, 0));
@@ -316,7 +316,7 @@ fn a_held_limit_is_released_after_the_receiver_timeout() {
 }
 
 #[test]
-fn a_setup_holds_nothing_back_for_receivers_outside_the_group_or_when_nobody_is_in_it() {
+fn a_setup_does_not_hold_the_limit_for_receivers_outside_the_group_or_for_an_empty_group() {
     let mut sender = Sender::min(group(Some(TAG), 0));
     sender.sends_elicited_setup(tagged(TAG, status(1, 0)));
     sender.hears(tagged(TAG, status(2, 0)));
@@ -608,7 +608,7 @@ impl Model {
 proptest! {
     /// 04-125
     #[test]
-    fn min_and_tagged_do_what_the_rules_say_after_any_script(
+    fn min_and_tagged_follow_the_rules_after_any_script(
         is_tagged: bool,
         group_min_size in 0..3usize,
         steps in prop::collection::vec(step(), 0..60),

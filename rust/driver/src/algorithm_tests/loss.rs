@@ -134,7 +134,7 @@ fn a_stream_without_gaps_is_complete_up_to_its_highest_position() {
 }
 
 #[test]
-fn what_arrives_out_of_order_does_not_count_until_the_gap_is_filled_04_146() {
+fn data_after_a_gap_does_not_count_until_the_gap_is_filled_04_146() {
     let mut image = Image::new();
     image.gets(FRAME, FRAME);
     assert_eq!((image.scan(), image.hwm_position), (found(0), 2 * FRAME));
@@ -161,7 +161,7 @@ fn a_duplicate_does_not_change_the_log_04_145() {
 
 /// 04-147, 02-75
 #[test]
-fn a_gap_is_asked_for_after_the_delay_and_again_after_each_retry() {
+fn a_gap_is_requested_after_the_delay_and_again_after_each_retry() {
     let mut image = Image::new();
     image.gets(0, FRAME).gets(3 * FRAME, FRAME);
     assert_eq!(image.scan(), found(FRAME));
@@ -198,7 +198,7 @@ fn a_gap_up_to_the_end_of_the_term_ends_there_02_77() {
 
 /// 02-78, 04-147
 #[test]
-fn only_the_first_gap_is_asked_for_until_it_is_repaired() {
+fn only_the_first_gap_is_requested_until_it_is_repaired() {
     let mut image = Image::new();
     image.gets(FRAME, FRAME).gets(3 * FRAME, FRAME);
     image.scan();
@@ -246,7 +246,7 @@ fn padding_of_which_the_header_arrived_is_complete_to_its_end() {
 }
 
 #[test]
-fn the_delay_of_a_group_starts_anew_when_another_repair_changes_the_gap_02_79() {
+fn the_delay_of_a_group_restarts_when_another_repair_changes_the_gap_02_79() {
     let backoff = || NakDelay::Multicast(MulticastBackoff::new(10, 10 * MS, 3));
     let mut expected = backoff();
     let mut image = Image::with_delay(backoff());
@@ -277,7 +277,7 @@ fn a_gap_of_an_unreliable_stream_is_due_at_once_and_its_padding_completes_the_st
 }
 
 #[test]
-fn what_no_receiver_inserts_is_an_error_and_not_a_panic() {
+fn frames_that_no_receiver_inserts_are_an_error_and_not_a_panic() {
     let mut image = Image::new();
     image.log.term(0).store_i32_relaxed(0, 7);
     image.sees(64);
@@ -376,7 +376,7 @@ fn an_image_has_one_entry_with_the_bytes_it_lost() {
 
 /// 01-51
 #[test]
-fn a_byte_is_reported_once_however_often_it_is_asked_for() {
+fn a_byte_is_reported_once_however_often_it_is_requested() {
     let first = gap_at(1408, 1408);
     assert_eq!(observations_and_bytes(&[first, first, first]), (1, 1408));
     let inside = gap_at(1408 + 704, 352);
@@ -413,7 +413,7 @@ fn when_the_report_is_full_an_image_is_not_in_it_and_others_go_on() {
 
 /// 04-150: repeated reports of a gap by the detector add nothing.
 #[test]
-fn what_the_detector_reports_again_is_counted_once() {
+fn a_gap_that_the_detector_reports_again_is_counted_once() {
     let memory = SharedBuffer::heap(REPORT_LENGTH);
     let mut report = LossReport::new(memory.clone());
     let mut loss = ImageLoss::default();

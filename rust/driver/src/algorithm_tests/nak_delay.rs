@@ -40,7 +40,7 @@ fn an_unreliable_stream_waits_for_nothing() {
 }
 
 #[test]
-fn a_receiver_of_a_group_draws_each_delay_anew_from_its_seed() {
+fn a_receiver_of_a_group_draws_each_delay_from_its_seed() {
     let context = Context::default();
     let of = |seed| match NakDelay::of_image(&context, true, true, Some(MS), seed) {
         NakDelay::Multicast(backoff) => drawn(backoff, 100),
@@ -73,7 +73,7 @@ fn distance(mut delays: Vec<i64>, group_size: f64, max_backoff_ns: f64) -> f64 {
 
 /// 04-148, 02-80
 #[test]
-fn the_delays_of_a_group_are_distributed_as_the_formula_says() {
+fn the_delays_of_a_group_are_distributed_by_the_formula() {
     const COUNT: usize = 100_000;
     // The critical value of the Kolmogorov-Smirnov test: only one in a thousand random samples has a larger distance.
     let critical = 1.95 / (COUNT as f64).sqrt();
@@ -90,7 +90,7 @@ fn the_delays_of_a_group_are_distributed_as_the_formula_says() {
 }
 
 #[test]
-fn few_receivers_of_a_group_ask_before_the_others_heard_the_repair_02_80() {
+fn few_receivers_of_a_group_send_a_nak_before_the_repair_arrives_02_80() {
     let first_askers = |group_size| {
         let mut earliest: Vec<i64> = drawn(
             MulticastBackoff::new(group_size, 10 * MS, 7),

@@ -88,7 +88,7 @@ impl Sender {
 
 /// 04-115, 02-40
 #[test]
-fn a_nak_is_answered_at_once_and_again_only_after_the_linger_time() {
+fn a_nak_causes_a_retransmit_at_once_and_again_only_after_the_linger_time() {
     let mut sender = Sender::new(config(TERM));
     assert_eq!(sender.hears(1024, MTU), NakOutcome::Accepted);
     assert_eq!(sender.resent(), [(1024, 1408)]);
@@ -112,7 +112,7 @@ fn a_nak_of_no_bytes_is_ignored_04_117() {
 
 /// 04-118, 02-44
 #[test]
-fn only_what_was_sent_and_can_still_be_there_is_sent_again() {
+fn only_sent_data_that_is_still_in_the_log_is_retransmitted() {
     let max_message = (TERM / 8) as i64;
     let mut sender = Sender::new(config(TERM));
     sender.position = 2 * TERM as i64 + 640;
@@ -178,7 +178,7 @@ fn with_several_receivers_only_so_many_ranges_are_in_flight() {
 
 /// 04-120, 02-43
 #[test]
-fn an_answer_is_bounded_by_the_window_times_its_multiple_and_by_the_term() {
+fn a_retransmit_is_limited_by_the_window_times_its_multiple_and_by_the_term() {
     const LARGE: usize = 16 * 1024 * 1024;
     for (term_length, window_multiple, longest) in [
         (TERM, 1, 32 * 1024),
@@ -201,7 +201,7 @@ fn an_answer_is_bounded_by_the_window_times_its_multiple_and_by_the_term() {
 }
 
 #[test]
-fn with_a_delay_the_answer_waits_and_then_lingers_02_45() {
+fn with_a_delay_the_retransmit_waits_and_then_lingers_02_45() {
     let mut sender = Sender::new(RetransmitConfig {
         delay_ns: 2 * MS,
         ..group_config(2)
@@ -224,7 +224,7 @@ fn with_a_delay_the_answer_waits_and_then_lingers_02_45() {
 }
 
 #[test]
-fn what_is_new_when_the_delay_is_over_can_be_sent_again_by_then() {
+fn data_that_is_new_at_the_end_of_the_delay_can_be_retransmitted() {
     let mut sender = Sender::new(RetransmitConfig {
         delay_ns: 2 * MS,
         ..config(TERM)
@@ -286,7 +286,7 @@ fn a_flood_of_naks_gets_no_more_than_the_budget_in_any_second() {
 }
 
 #[test]
-fn an_answer_beyond_the_budget_is_cut_short_and_its_rest_can_be_asked_for() {
+fn a_retransmit_beyond_the_budget_is_shortened_and_its_rest_can_be_requested() {
     const TERM: usize = 16 * 1024 * 1024;
     let mut sender = Sender::new(config(TERM));
     sender.position = TERM as i64;
@@ -376,7 +376,7 @@ impl Model {
 
 proptest! {
     #[test]
-    fn the_handler_does_what_the_rules_say_after_any_script(
+    fn the_handler_follows_the_rules_after_any_script(
         max_resend in prop_oneof![Just(None), (1..5usize).prop_map(Some)],
         steps in prop::collection::vec(step(), 0..80),
     ) {
@@ -400,7 +400,7 @@ proptest! {
     }
 
     #[test]
-    fn no_script_of_naks_makes_the_handler_panic_or_send_what_was_not_sent_before(
+    fn no_script_of_naks_makes_the_handler_panic_or_send_unsent_data(
         term_shift in 16..=30u32,
         start_term in 0..1i64 << 31,
         naks in prop::collection::vec(any::<(i64, usize, i64)>(), 0..40),

@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_under_load_yields_longer_unless_its_arguments_say_how_often() {
+    fn a_loop_under_load_yields_longer_unless_its_arguments_set_the_number_of_yields() {
         assert_eq!(busy_yields(""), BUSY_YIELDS);
         assert_eq!(busy_yields("10-20-1us-1ms"), 20);
     }

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_schedule_and_every_report_is_seen_as_a_change() {
+    fn every_schedule_and_every_report_counts_as_a_change() {
         let status = ImageStatus::new(64, 4096, i64::MAX, 5);
         let first = status.scheduled_status_message().unwrap();
         assert_eq!(

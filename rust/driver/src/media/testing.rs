@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_reaches_its_members_and_a_peer_is_the_only_one_heard() {
+    fn a_group_reaches_its_members_and_a_connected_socket_receives_only_from_its_peer() {
         let mut network = MemoryNetwork::new();
         let group = MulticastSpec {
             group: "224.20.30.39".parse().unwrap(),

@@ -144,7 +144,7 @@ mod tests {
     /// A stream becomes connected again: its first status message arrives at the moment when the conductor provides the
     /// window.
     #[test]
-    fn what_both_agents_find_at_the_same_time_is_shown() {
+    fn changes_of_both_agents_at_the_same_time_are_shown() {
         const TERM_LENGTH: i32 = 64 * 1024;
         const ROUNDS: usize = 100_000;
         let description = LogDescription {

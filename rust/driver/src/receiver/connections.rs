@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stream_ends_when_all_sources_say_so_02_70_04_158() {
+    fn the_stream_ends_when_all_sources_have_ended_it_02_70_04_158() {
         let mut connections = SourceConnections::default();
         connections.track(1, address(1), 0);
         connections.track(2, address(2), 0);

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_leaves_nothing_behind() {
+    fn a_removed_session_leaves_no_state() {
         let mut sessions = Sessions::default();
         for state in [
             SessionState::Image(1),

@@ -218,7 +218,7 @@ fn a_removal_that_fails_is_counted_and_tried_again_once_per_duty_cycle() {
 }
 
 #[test]
-fn pages_are_allocated_in_slices_and_each_is_answered() {
+fn pages_are_allocated_in_slices_and_each_slice_has_a_reply() {
     let mut fixture = Fixture::new();
     fixture.create(1);
     fixture.logs.0.lock().unwrap().allocated.clear();
@@ -371,7 +371,7 @@ fn check_that_the_second_log_finds_no_room(granted: usize, promised: usize) {
 }
 
 #[test]
-fn closing_removes_logs_that_nobody_gave_back() {
+fn closing_removes_logs_that_were_not_released() {
     let mut fixture = Fixture::new();
     fixture.create(1);
     fixture.commands.send(ResourceCommand::CreateLog {

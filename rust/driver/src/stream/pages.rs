@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_asked_for_in_steps_beyond_the_limit_and_its_reserve() {
+    fn pages_are_requested_in_steps_beyond_the_limit_and_its_reserve() {
         for limit in [32, STEP, TERM - RESERVE - PAGE_LENGTH, TERM, 2 * TERM] {
             let mut pages = pages(0);
             assert!(pages.allowed_limit(limit) < 0);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_reported_once_and_repeated_only_when_told() {
+    fn a_failure_is_reported_once_and_repeated_only_on_request() {
         let mut pages = pages(0);
         pages.request(1).unwrap();
         assert!(pages.request(1).is_none());

@@ -123,7 +123,7 @@ fn a_client_that_closes_ends_without_a_timeout() {
 
 /// 03-63: a client that has timed out can send commands again, and gets a new heartbeat counter.
 #[test]
-fn a_client_that_was_given_up_may_begin_anew() {
+fn a_client_that_timed_out_may_start_again() {
     let mut driver = TestDriver::new();
     driver.add_counter(2);
     driver.advance(Duration::from_secs(11));
@@ -135,7 +135,7 @@ fn a_client_that_was_given_up_may_begin_anew() {
 
 /// 03-36
 #[test]
-fn a_keepalive_is_a_sign_of_life_and_not_answered() {
+fn a_keepalive_shows_that_the_client_is_alive_and_has_no_response() {
     let mut driver = TestDriver::new();
     driver.add_counter(2);
     for _ in 0..5 {

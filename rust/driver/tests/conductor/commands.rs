@@ -27,7 +27,7 @@ fn an_unknown_command_is_only_written_down() {
 
 /// 03-50, 03-51, 04-34
 #[test]
-fn a_command_shorter_than_it_says_is_only_written_down() {
+fn a_command_shorter_than_its_length_fields_is_only_recorded_in_the_error_log() {
     let mut driver = TestDriver::new();
     driver.send_raw(type_id::ADD_PUBLICATION, &[0; 16]);
     let mut channel_beyond_the_end = [0; 33];
@@ -78,7 +78,7 @@ fn a_removal_without_flags_is_understood_and_half_flags_are_not() {
 
 /// 03-9
 #[test]
-fn bytes_behind_the_fields_do_not_matter() {
+fn bytes_after_the_fields_are_ignored() {
     let mut driver = TestDriver::new();
     let command = driver.publication_command(CLIENT, "aeron:ipc", STREAM, false);
     let mut body = vec![0xFF; command.encoded_length() + 100];
@@ -90,7 +90,7 @@ fn bytes_behind_the_fields_do_not_matter() {
 
 /// 03-4, 04-62
 #[test]
-fn commands_are_taken_one_per_duty_cycle_and_answered_in_their_order() {
+fn commands_are_executed_one_per_duty_cycle_and_have_responses_in_their_order() {
     let mut driver = TestDriver::new();
     let mut expected = Vec::new();
     for stream_id in 0..5 {
@@ -116,7 +116,7 @@ fn commands_are_taken_one_per_duty_cycle_and_answered_in_their_order() {
 
 /// 03-54, 03-56, 03-58, 03-59, 04-38, 04-46, 04-47
 #[test]
-fn a_channel_that_makes_no_sense_is_refused_written_down_and_leaves_nothing_behind() {
+fn an_invalid_channel_is_refused_and_recorded_and_leaves_no_resource() {
     let mut driver = TestDriver::new();
     let cases = [
         (
@@ -308,7 +308,7 @@ fn only_a_known_image_is_rejected_for_a_reason_that_is_not_too_long() {
 
 /// 03-52
 #[test]
-fn a_session_id_request_that_is_too_short_is_not_answered() {
+fn a_session_id_request_that_is_too_short_has_no_response() {
     let mut driver = TestDriver::new();
     driver.send_raw(type_id::GET_NEXT_AVAILABLE_SESSION_ID, &[0; 16]);
     driver.work();

@@ -157,7 +157,7 @@ fn a_conductor_that_closes_frees_all_logs() {
 
 /// 04-184: for IPC.
 #[test]
-fn each_counter_goes_with_what_it_belongs_to() {
+fn each_counter_is_freed_with_its_object() {
     let mut driver = TestDriver::new();
     let count = |driver: &TestDriver, type_id| driver.counters_of(type_id).len();
     let (subscription, _) = driver.add_subscription("aeron:ipc", STREAM);
@@ -206,7 +206,7 @@ fn each_counter_goes_with_what_it_belongs_to() {
 
 /// 03-59: a command that fails for lack of counters frees the counters that it has allocated.
 #[test]
-fn what_lacks_a_counter_leaves_none_behind() {
+fn a_resource_without_room_for_all_its_counters_leaves_none() {
     let mut driver = TestDriver::with(|context| {
         context.counters_values_buffer_length = 1 << 20;
     });

@@ -215,7 +215,7 @@ fn a_receive_destination_has_the_buffers_and_timestamps_of_its_subscription() {
 }
 
 #[test]
-fn messages_of_a_destination_have_timestamps_where_the_subscription_wants_them() {
+fn messages_of_a_destination_have_timestamps_at_the_offsets_of_the_subscription() {
     for (subscribed, destination, is_stamped) in [
         ("|channel-rcv-ts-offset=0", "", true),
         ("", "|channel-rcv-ts-offset=0", false),
@@ -264,7 +264,7 @@ fn the_address_counter_of_a_destination_is_found_by_its_subscription() {
 
 /// 04-72
 #[test]
-fn local_destinations_are_answered_before_their_images_come_and_go() {
+fn local_destinations_have_their_response_before_their_images_become_available_or_unavailable() {
     let mut driver = TestDriver::new();
     let spied = "aeron:udp?endpoint=localhost:20150";
     let (subscription, _) = driver.add_subscription(MDS, STREAM);

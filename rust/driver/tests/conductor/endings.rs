@@ -196,7 +196,7 @@ fn a_revoked_publication_gives_its_session_id_up() {
 
 /// 04-84
 #[test]
-fn a_tail_with_nothing_behind_it_is_not_unblocked() {
+fn a_tail_without_later_data_is_not_unblocked() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     driver.add_subscription("aeron:ipc", STREAM);

@@ -35,7 +35,7 @@ fn one_canonical_channel_is_one_endpoint_unless_both_have_different_tags() {
 
 /// 04-52, 04-53, 05-19
 #[test]
-fn a_tag_stands_for_the_channel_that_has_it() {
+fn a_tag_refers_to_the_channel_that_has_it() {
     let mut driver = TestDriver::new();
     refused(
         &mut driver,
@@ -64,7 +64,7 @@ fn a_tag_stands_for_the_channel_that_has_it() {
 
 /// 04-56, 05-14
 #[test]
-fn an_address_that_cannot_be_bound_is_refused_and_nothing_is_left_behind() {
+fn an_address_that_cannot_be_bound_is_refused_and_leaves_no_resource() {
     let mut driver = TestDriver::new();
     driver.add_subscription(CHANNEL, STREAM);
     let before = driver.object_counters();
@@ -126,7 +126,7 @@ fn a_closing_endpoint_is_to_be_tried_again() {
 
 /// 03-35, 04-57, 05-20
 #[test]
-fn an_endpoint_is_opened_anew_as_soon_as_its_agent_has_closed_it() {
+fn an_endpoint_is_opened_again_as_soon_as_its_agent_has_closed_it() {
     let mut driver = TestDriver::new();
     let before = driver.object_counters();
     for _ in 0..3 {
@@ -145,7 +145,7 @@ fn an_endpoint_is_opened_anew_as_soon_as_its_agent_has_closed_it() {
 
 /// 04-57, 05-20
 #[test]
-fn a_send_endpoint_is_opened_anew_as_soon_as_the_sender_has_closed_it() {
+fn a_send_endpoint_is_opened_again_as_soon_as_the_sender_has_closed_it() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication(CHANNEL, STREAM);
     driver.remove_publication(&publication, true);
@@ -246,7 +246,7 @@ fn a_subscription_conflicts_only_with_lengths_that_it_or_the_driver_states() {
 
 /// 04-183: streams of one endpoint must set the same offsets of timestamps.
 #[test]
-fn times_are_written_where_all_of_an_endpoint_want_them() {
+fn times_are_written_at_the_offset_that_all_channels_of_an_endpoint_have() {
     let mut driver = TestDriver::new();
     driver.add_publication(&format!("{CHANNEL}|channel-snd-ts-offset=0"), STREAM);
     refused(
@@ -269,7 +269,7 @@ fn times_are_written_where_all_of_an_endpoint_want_them() {
 
 /// 04-50, 05-37: subscriptions to the same streams must have the same values of `reliable` and `rejoin`.
 #[test]
-fn subscriptions_of_one_image_want_the_same_of_it() {
+fn subscriptions_of_one_image_have_the_same_options() {
     let mut driver = TestDriver::new();
     driver.add_subscription(CHANNEL, STREAM);
     for (other, expected) in [

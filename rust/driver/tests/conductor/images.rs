@@ -77,7 +77,7 @@ fn a_setup_makes_an_image_that_begins_where_the_stream_is() {
 
 /// 02-58, 04-143, 04-142
 #[test]
-fn the_slowest_subscriber_decides_what_the_source_is_told() {
+fn the_slowest_subscriber_decides_the_position_in_status_messages() {
     let mut driver = TestDriver::new();
     let (_, source, first) = joined(&mut driver, CHANNEL, 0);
     let (second, _) = driver.add_subscription(CHANNEL, STREAM);
@@ -110,7 +110,7 @@ fn the_slowest_subscriber_decides_what_the_source_is_told() {
 
 /// 04-143, 05-21: for the receiver window.
 #[test]
-fn the_window_is_what_the_channel_says_but_no_more_than_half_a_term() {
+fn the_window_is_that_of_the_channel_but_at_most_half_a_term() {
     for (option, window) in [("|rcv-wnd=16k", 16_384), ("|rcv-wnd=64k", WINDOW)] {
         let mut driver = TestDriver::new();
         let (_, source, _) = joined(&mut driver, &format!("{CHANNEL}{option}"), 0);
@@ -120,7 +120,7 @@ fn the_window_is_what_the_channel_says_but_no_more_than_half_a_term() {
 
 /// 04-146, 04-147, 04-150: missing bytes are requested with a NAK, and noted in the loss report.
 #[test]
-fn what_is_missing_is_asked_for_and_reported() {
+fn missing_data_is_requested_and_reported() {
     let mut driver = TestDriver::new();
     let (_, source, _) = joined(&mut driver, CHANNEL, 0);
     source.heard(&driver);
@@ -179,7 +179,7 @@ fn a_stream_is_joined_at_the_very_end_of_the_log_too() {
 
 /// 04-149, 02-81
 #[test]
-fn an_unreliable_stream_goes_on_over_its_gaps() {
+fn an_unreliable_stream_continues_after_its_gaps() {
     let mut driver = TestDriver::new();
     let (_, source, image) = joined(&mut driver, &format!("{CHANNEL}|reliable=false"), 0);
     source.heard(&driver);
@@ -194,7 +194,7 @@ fn an_unreliable_stream_goes_on_over_its_gaps() {
 
 /// 04-139, 04-140, 05-38
 #[test]
-fn a_stream_whose_datagrams_do_not_fit_the_window_is_refused_again_and_again() {
+fn a_stream_with_datagrams_longer_than_the_window_is_refused_each_time() {
     let mut driver = TestDriver::new();
     let (subscription, _) = driver.add_subscription(&format!("{CHANNEL}|rcv-wnd=1024"), STREAM);
     let source = Source::new(PORT);
@@ -282,7 +282,7 @@ fn the_counters_of_an_image_belong_to_the_first_subscriber_and_its_pages_to_the_
 
 /// 04-155, 04-184
 #[test]
-fn an_image_that_nobody_wants_any_more_drains_and_goes() {
+fn an_image_without_a_remaining_subscription_drains_and_ends() {
     let mut driver = TestDriver::with(|context| context.image_liveness_timeout_ns = 1_000_000_000);
     let (subscription, source, image) = joined(&mut driver, CHANNEL, 0);
     driver.remove_subscription(subscription);
@@ -296,7 +296,7 @@ fn an_image_that_nobody_wants_any_more_drains_and_goes() {
 
 /// 04-156
 #[test]
-fn who_subscribes_again_while_an_image_drains_gets_a_new_one() {
+fn a_new_subscription_during_the_drain_of_an_image_gets_a_new_image() {
     let mut driver = TestDriver::new();
     let (subscription, source, first) = joined(&mut driver, CHANNEL, 0);
     let (_other_stream, _) = driver.add_subscription(CHANNEL, STREAM + 1);
@@ -338,7 +338,7 @@ fn an_image_ends_with_its_stream_once_everything_is_read() {
 
 /// 04-151, 02-61: the timing of the end.
 #[test]
-fn the_source_is_told_for_a_second_that_its_image_ends() {
+fn status_messages_announce_the_end_of_an_image_for_a_second() {
     let mut driver = TestDriver::new();
     let (_, source, _) = joined(&mut driver, CHANNEL, 0);
     source.heartbeat(&driver, 0, EOS);
@@ -372,7 +372,7 @@ fn a_revoked_stream_ends_at_once() {
 /// 04-154, 02-72: an image without data ends after the image liveness timeout. With `rejoin`, a later SETUP creates a
 /// new image.
 #[test]
-fn a_silent_stream_is_gone_and_may_come_back_if_its_subscribers_say_so() {
+fn a_silent_stream_ends_and_may_return_if_its_subscribers_rejoin() {
     for rejoins in [true, false] {
         let mut driver =
             TestDriver::with(|context| context.image_liveness_timeout_ns = 1_000_000_000);
@@ -392,7 +392,7 @@ fn a_silent_stream_is_gone_and_may_come_back_if_its_subscribers_say_so() {
 
 /// 04-160, 04-161, 02-71
 #[test]
-fn a_rejected_image_takes_nothing_and_its_source_is_told_why() {
+fn a_rejected_image_stores_no_data_and_its_source_receives_the_reason() {
     let mut driver = TestDriver::with(|context| context.image_liveness_timeout_ns = 1_000_000_000);
     let (subscription, source, image) = joined(&mut driver, CHANNEL, 0);
     let reject = |reason: &'static [u8], id| {
@@ -444,7 +444,7 @@ fn a_rejected_image_takes_nothing_and_its_source_is_told_why() {
 
 /// 04-159
 #[test]
-fn a_stream_that_comes_from_elsewhere_is_taken_and_its_first_source_is_told() {
+fn a_stream_from_another_address_is_received_and_its_first_source_gets_the_control_frames() {
     let mut driver = TestDriver::new();
     let (_, source, _) = joined(&mut driver, CHANNEL, 0);
     let mut elsewhere = source.clone();

@@ -25,7 +25,7 @@ fn refused(driver: &mut TestDriver, channel: &str, expected: &str) {
 
 /// 03-22, 04-44, 04-45, 05-38
 #[test]
-fn a_channel_that_says_something_else_cannot_share_a_publication() {
+fn a_channel_with_other_parameters_cannot_share_a_publication() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication(CHANNEL, STREAM);
     let before = driver.object_counters();
@@ -65,7 +65,7 @@ fn a_channel_that_says_something_else_cannot_share_a_publication() {
 
 /// 04-48, 04-49: `max-resend` and the options of flow control are validated. Unicast ignores flow control.
 #[test]
-fn options_of_what_is_sent_again_and_of_flow_control_are_checked() {
+fn options_of_retransmits_and_of_flow_control_are_checked() {
     let mut driver = TestDriver::new();
     for count in ["0", "257"] {
         refused(
@@ -124,7 +124,7 @@ fn a_session_is_unique_on_its_endpoint_and_stream() {
 
 /// 05-24
 #[test]
-fn a_tag_lends_session_mtu_and_term_length() {
+fn a_tag_copies_session_mtu_and_term_length() {
     let mut driver = TestDriver::new();
     let lender = driver.add_publication(
         &format!("{CHANNEL}|tags=1,77|mtu=2048|term-length=128k"),
@@ -182,7 +182,7 @@ fn a_session_is_free_again_when_its_publication_has_lingered() {
 }
 
 #[test]
-fn what_was_published_is_still_sent_when_the_publisher_is_gone() {
+fn published_data_is_sent_after_the_publisher_has_left() {
     let mut driver = TestDriver::new();
     let (receiver, _) = driver.add_subscription(&format!("{CHANNEL}|rcv-wnd=8k"), STREAM);
     let publication = driver.add_publication(&format!("{CHANNEL}|linger=0s"), STREAM);
@@ -239,7 +239,7 @@ fn a_closed_publication_lingers_and_leaves_nothing() {
 
 /// 04-105
 #[test]
-fn a_receiver_that_drained_spares_a_unicast_publication_its_linger() {
+fn a_unicast_publication_does_not_linger_after_its_receiver_has_drained() {
     let mut driver = TestDriver::with(|context| context.status_message_timeout_ns = 20_000_000);
     let (subscription, _) = driver.add_subscription(CHANNEL, STREAM);
     let publication = driver.add_publication(CHANNEL, STREAM);
@@ -257,7 +257,7 @@ fn a_receiver_that_drained_spares_a_unicast_publication_its_linger() {
 
 /// 04-96, 04-153
 #[test]
-fn a_revoked_publication_ends_for_everybody_at_once() {
+fn a_revoked_publication_ends_for_all_subscribers_at_once() {
     let mut driver = TestDriver::new();
     let (subscription, _) = driver.add_subscription(CHANNEL, STREAM);
     let (spy, _) = driver.add_subscription(SPY, STREAM);
@@ -280,7 +280,7 @@ fn a_revoked_publication_ends_for_everybody_at_once() {
 
 /// 04-110, 04-111
 #[test]
-fn a_spy_reads_what_is_sent_holds_the_limit_back_and_hears_of_the_end() {
+fn a_spy_reads_the_sent_data_holds_the_limit_back_and_sees_the_end() {
     let mut driver = TestDriver::new();
     let (spy, _) = driver.add_subscription(SPY, STREAM);
     let publication = driver.add_publication(CHANNEL, STREAM);
@@ -342,7 +342,7 @@ fn a_spy_finds_its_channel_by_tag() {
 
 /// 01-77
 #[test]
-fn a_revoked_publication_is_not_connected_again_by_receivers_that_have_not_heard_of_it() {
+fn a_revoked_publication_is_not_connected_again_by_receivers_without_the_revocation() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication(CHANNEL, STREAM);
     driver.add_publication(CHANNEL, STREAM);
@@ -358,7 +358,7 @@ fn a_revoked_publication_is_not_connected_again_by_receivers_that_have_not_heard
 
 /// 04-109
 #[test]
-fn spies_can_stand_for_receivers() {
+fn spies_can_replace_receivers() {
     let mut driver = TestDriver::new();
     let (spy, _) = driver.add_subscription(SPY, STREAM);
     let publication = driver.add_publication(&format!("{CHANNEL}|ssc=true"), STREAM);
@@ -385,7 +385,7 @@ fn spies_can_stand_for_receivers() {
 
 /// 04-87, 04-88, 04-89, 04-90
 #[test]
-fn an_untethered_spy_that_is_too_slow_is_left_behind_and_comes_back() {
+fn an_untethered_spy_that_is_too_slow_is_unlinked_and_rejoins() {
     for rejoins in [true, false] {
         let mut driver = TestDriver::with(|context| {
             context.untethered_window_limit_timeout_ns = 500_000_000;
@@ -430,7 +430,7 @@ fn an_untethered_spy_that_is_too_slow_is_left_behind_and_comes_back() {
 
 /// 04-86, 04-108
 #[test]
-fn publishers_never_meet_what_was_written_three_terms_ago() {
+fn publishers_never_find_data_from_three_terms_ago() {
     let mut driver = TestDriver::new();
     let (receiver, _) = driver.add_subscription(CHANNEL, STREAM);
     let publication = driver.add_publication(CHANNEL, STREAM);

@@ -98,7 +98,7 @@ fn a_publication_has_a_position_and_a_limit_counter() {
 
 /// 03-20, 03-26, 03-27, 04-30, 04-35
 #[test]
-fn a_shared_publication_lives_as_long_as_anybody_refers_to_it() {
+fn a_shared_publication_stays_open_until_its_last_reference_is_removed() {
     let mut driver = TestDriver::new();
     driver.living = vec![CLIENT, 2];
     let first = driver.add_publication("aeron:ipc", STREAM);
@@ -328,7 +328,7 @@ fn session_ids_follow_each_other_and_explicit_ones_do_not_count() {
 }
 
 #[test]
-fn a_publication_starts_where_its_channel_says() {
+fn a_publication_starts_at_the_position_in_its_channel() {
     let mut driver = TestDriver::new();
     let channel = "aeron:ipc?term-length=64k|init-term-id=5|term-id=7|term-offset=1024";
     let publication = driver.add_exclusive_publication(channel, STREAM);

@@ -22,7 +22,7 @@ fn destinations(driver: &TestDriver) -> Vec<SocketAddr> {
 
 /// 04-172
 #[test]
-fn a_stream_follows_its_endpoint_when_nobody_answers_at_the_old_address() {
+fn a_stream_follows_its_endpoint_if_no_receiver_responds_at_the_old_address() {
     let mut driver = TestDriver::new();
     driver.names.set("moving.example", Some("127.0.0.1"));
     driver.add_publication(CHANNEL, STREAM);
@@ -38,7 +38,7 @@ fn a_stream_follows_its_endpoint_when_nobody_answers_at_the_old_address() {
 
 /// 04-173
 #[test]
-fn a_name_that_stays_where_it_is_changes_nothing_and_one_that_is_gone_is_noted() {
+fn an_unchanged_address_changes_nothing_and_a_missing_name_is_recorded() {
     let mut driver = TestDriver::new();
     driver.names.set("moving.example", Some("127.0.0.1"));
     driver.add_publication(CHANNEL, STREAM);
@@ -56,7 +56,7 @@ fn a_name_that_stays_where_it_is_changes_nothing_and_one_that_is_gone_is_noted()
 }
 
 #[test]
-fn a_lookup_that_takes_long_is_asked_for_once() {
+fn a_slow_lookup_is_requested_once() {
     let mut driver = TestDriver::new();
     driver.names.set("moving.example", Some("127.0.0.1"));
     driver.add_publication(CHANNEL, STREAM);

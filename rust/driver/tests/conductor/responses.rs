@@ -42,7 +42,7 @@ fn response_channel(id: i64) -> String {
 
 /// 02-92, 04-169
 #[test]
-fn responses_come_to_the_one_who_asked() {
+fn responses_are_sent_to_the_requester() {
     let Exchange {
         mut driver,
         responses,
@@ -71,7 +71,7 @@ fn responses_come_to_the_one_who_asked() {
 
 /// 04-167
 #[test]
-fn an_answer_belongs_to_an_image_that_wants_one() {
+fn a_response_publication_belongs_to_an_image_that_requested_it() {
     let Exchange {
         mut driver, image, ..
     } = exchange();

@@ -42,7 +42,7 @@ fn a_name_that_takes_long_does_not_hold_up_other_commands() {
 }
 
 #[test]
-fn commands_that_wait_for_the_same_name_share_what_the_first_of_them_makes() {
+fn commands_that_wait_for_the_same_name_share_the_resource_of_the_first() {
     let (mut driver, first) = driver_that_waits();
     let second = driver.publication_command(CLIENT, CHANNEL, STREAM, false);
     assert!(driver.ask(second).is_empty());
@@ -87,7 +87,7 @@ fn nothing_is_made_for_a_client_that_closed_meanwhile() {
 
 /// A publication can be removed while its name is being resolved; then it is not created.
 #[test]
-fn what_is_removed_before_it_was_added_is_not_made() {
+fn a_resource_removed_before_its_creation_is_not_created() {
     let (mut driver, registration_id) = driver_that_waits();
     let correlation_id = driver.next_id();
     let heard = driver.ask(Command::RemovePublication(RemovePublication {
@@ -104,7 +104,7 @@ fn what_is_removed_before_it_was_added_is_not_made() {
 }
 
 #[test]
-fn a_log_goes_to_the_command_that_waits_for_it_though_another_has_the_same_id() {
+fn a_log_is_used_by_the_waiting_command_even_if_another_has_the_same_id() {
     let (mut driver, correlation_id) = driver_that_waits();
     let heard = driver.ask(Command::AddPublication(AddPublication {
         client_id: CLIENT,

@@ -98,7 +98,8 @@ fn an_image_that_does_not_fit_is_refused_and_made_when_there_is_space() {
 }
 
 #[test]
-fn on_a_full_file_system_an_image_takes_what_it_has_pages_for_and_goes_on_when_there_are_more() {
+fn on_a_full_file_system_an_image_stores_data_only_on_its_pages_and_continues_when_there_are_more()
+{
     let mut driver = TestDriver::new();
     let (subscription, _) = driver.add_subscription(CHANNEL, STREAM);
     let source = Source::new(20121);
@@ -222,7 +223,7 @@ const ROUTES: [(&str, &str); 3] = [
 
 /// When a publication becomes connected, its limit is already a whole window ahead.
 #[test]
-fn a_publisher_that_is_told_of_a_subscriber_has_the_whole_window() {
+fn a_connected_publisher_has_the_whole_window() {
     for (channel, subscribed) in ROUTES {
         let mut driver = TestDriver::new();
         let publication = driver.add_publication(channel, STREAM);
@@ -285,7 +286,7 @@ fn a_publisher_that_does_not_wait_is_connected_after_the_first_window_too() {
 
 /// The driver announces an image only after the publication is connected.
 #[test]
-fn a_client_that_is_told_of_an_image_finds_the_publication_connected() {
+fn a_client_with_the_event_for_an_image_finds_the_publication_connected() {
     for (channel, subscribed) in [ROUTES[0], ROUTES[2]] {
         let mut driver = TestDriver::new();
         let separator = if channel.contains('?') { '|' } else { '?' };
@@ -350,7 +351,7 @@ fn the_window_grows_to_its_usual_length_while_subscribers_do_not_read() {
 
 /// While there is no space for the first window, the publication is connected and its limit is 0.
 #[test]
-fn without_memory_for_the_first_window_publishers_see_back_pressure_and_not_that_nobody_is_there() {
+fn without_memory_for_the_first_window_publishers_see_back_pressure_and_are_connected() {
     for (channel, subscribed) in [ROUTES[0], ROUTES[2]] {
         let mut driver = TestDriver::new();
         let publication = driver.add_publication(channel, STREAM);
@@ -380,7 +381,7 @@ fn a_log_that_is_not_sparse_is_allocated_whole() {
 
 /// 04-185, 04-186, 01-47: bytes are counted when a log is mapped, and subtracted when it is deleted.
 #[test]
-fn what_is_mapped_is_counted_and_given_back() {
+fn mapped_memory_is_counted_and_unmapped() {
     let mut driver = TestDriver::new();
     let before = driver.system(SystemCounter::BytesMapped);
     let publication = driver.add_publication("aeron:ipc", STREAM);

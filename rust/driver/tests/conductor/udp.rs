@@ -9,7 +9,7 @@ use crate::harness::{STREAM, TERM, TICK, TestDriver};
 const CHANNEL: &str = "aeron:udp?endpoint=localhost:20121|term-length=64k";
 
 #[test]
-fn what_is_published_arrives_in_the_log_of_an_image_02_48() {
+fn published_data_arrives_in_the_log_of_an_image_02_48() {
     let mut driver = TestDriver::new();
     let (subscription, images) = driver.add_subscription(CHANNEL, STREAM);
     assert!(images.is_empty());
@@ -70,7 +70,7 @@ fn a_reliable_stream_survives_loss() {
 
 /// 04-191
 #[test]
-fn an_unreliable_stream_goes_on_under_loss() {
+fn an_unreliable_stream_continues_under_loss() {
     let (driver, sent, received) = transfer_under_loss(false);
     assert!(received.len() > sent.len() * 9 / 10 && received.len() < sent.len() - 10);
     assert_eq!(driver.system(SystemCounter::NaksSent), 0);

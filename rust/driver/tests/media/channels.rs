@@ -63,7 +63,7 @@ fn ipv6_needs_brackets_and_its_scope_is_left_out() {
 }
 
 #[test]
-fn ipv4_comes_before_ipv6_and_brackets_ask_for_ipv6() {
+fn ipv4_is_preferred_and_brackets_select_ipv6() {
     let address = |text| channel(text).remote_data.to_string();
     assert_eq!(address("aeron:udp?endpoint=localhost:1"), "127.0.0.1:1");
     assert_eq!(address("aeron:udp?endpoint=[localhost]:1"), "[::1]:1");
@@ -94,7 +94,7 @@ fn an_unknown_host_has_its_own_code_and_is_named_with_its_parameter() {
 
 /// 05-10, 04-39, 04-41: a publication may name port 0 only if other addresses or its destinations say where to send.
 #[test]
-fn port_zero_is_for_subscriptions_and_those_who_learn_their_destinations() {
+fn port_zero_is_for_subscriptions_and_publications_with_dynamic_destinations() {
     let words = "endpoint has port=0 for publication: channel=aeron:udp?endpoint=localhost:0";
     assert_refused(
         publication("aeron:udp?endpoint=localhost:0"),

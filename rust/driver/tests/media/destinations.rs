@@ -8,7 +8,7 @@ use super::machine::{assert_refused, resolve};
 
 /// All parameters other than `endpoint` are ignored in the channel of a send destination.
 #[test]
-fn nothing_but_the_endpoint_of_a_send_destination_is_looked_at() {
+fn only_the_endpoint_of_a_send_destination_is_used() {
     for ignored in [
         "control-mode=dynamic",
         "tags=abc",
@@ -23,7 +23,7 @@ fn nothing_but_the_endpoint_of_a_send_destination_is_looked_at() {
 
 /// The channel of a receive destination must not contain a parameter that belongs to the subscription.
 #[test]
-fn receive_destinations_must_not_say_what_their_subscription_says() {
+fn receive_destinations_must_not_have_parameters_of_their_subscription() {
     for key in [
         "mtu=1408",
         "rcv-wnd=64k",

@@ -149,7 +149,7 @@ fn added(observed: &Value, counter: &str) -> i64 {
 
 /// 02-112, 04-177
 #[test]
-fn malformed_datagrams_are_counted_or_logged_and_what_came_before_is_kept() {
+fn malformed_datagrams_are_counted_or_logged_and_earlier_entries_are_kept() {
     let cases: Value = serde_json::from_str(MALFORMED).unwrap();
     let mut judged = 0;
     for case in cases.as_array().unwrap() {

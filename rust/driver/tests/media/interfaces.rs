@@ -80,7 +80,7 @@ fn among_several_the_longest_network_prefix_wins_then_the_first() {
 }
 
 #[test]
-fn what_is_down_or_neither_multicast_nor_loopback_is_not_picked() {
+fn an_interface_that_is_down_or_neither_multicast_nor_loopback_is_not_selected() {
     for address in ["10.9.0.1", "10.7.0.1"] {
         let words = format!("could not find matching interface='{address}'");
         assert_refused(pick(address), GenericError, &words);
@@ -110,7 +110,7 @@ fn a_named_interface_needs_an_address_of_the_family() {
 }
 
 #[test]
-fn a_name_in_braces_is_checked_before_it_is_looked_for() {
+fn a_name_in_braces_is_checked_before_the_search() {
     for (interface, words) in [
         ("{}", "name length 0 out of bounds"),
         ("{lo", "name length -1 out of bounds"),

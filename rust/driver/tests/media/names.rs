@@ -79,7 +79,7 @@ fn the_first_of_two_rows_with_one_name_counts() {
 }
 
 #[test]
-fn the_system_knows_its_own_name_and_addresses() {
+fn the_system_resolves_its_own_name_and_addresses() {
     let find = |host: &str, is_bracketed| {
         resolve_host(&mut SystemNames, host, is_bracketed).map(|address| address.to_string())
     };
@@ -176,7 +176,7 @@ fn ask_until_known<T>(
 
 /// A lookup that takes long returns a temporary error within milliseconds. A later call returns its result.
 #[test]
-fn who_asks_for_a_name_that_takes_long_is_told_so_at_once_and_the_answer_later() {
+fn a_slow_name_has_a_temporary_error_at_first_and_the_address_later() {
     let blocking = Blocking::default();
     let mut names = BackgroundNames::new(blocking.clone());
     let find = |names: &mut dyn NameResolver| resolve_host(names, "slow", false);
@@ -202,7 +202,7 @@ fn who_asks_for_a_name_that_takes_long_is_told_so_at_once_and_the_answer_later()
 
 /// A result is discarded after two duty cycles in which no caller has asked for it.
 #[test]
-fn an_answer_that_nobody_asks_for_any_more_is_forgotten() {
+fn a_result_without_a_further_request_is_dropped() {
     let blocking = Blocking::default();
     blocking.open();
     let mut names = BackgroundNames::new(blocking.clone());
@@ -235,7 +235,7 @@ impl NameResolver for Late {
 }
 
 #[test]
-fn a_lookup_is_timed_from_the_first_time_it_is_asked_for_until_the_answer() {
+fn a_lookup_is_timed_from_its_first_request_until_the_result() {
     let mut manager = counters();
     let (longest, exceeded) = (new_counter(&mut manager), new_counter(&mut manager));
     let clock = Arc::new(CachedNanoClock::new(0));

@@ -39,7 +39,7 @@ fn a_freed_port_waits_for_its_turn() {
 
 /// A port that channels name explicitly is not given to others until the last of these channels has released it.
 #[test]
-fn ports_that_channels_name_are_skipped_until_the_last_one_is_gone() {
+fn ports_in_channels_are_skipped_until_the_last_channel_is_removed() {
     let mut ports = PortManager::new(Some(500..=501));
     assert_eq!(
         [500, 500, 700].map(|named| lease(&mut ports, named)),

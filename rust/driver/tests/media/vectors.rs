@@ -73,7 +73,7 @@ fn assert_error(case: &Value, error: &DriverError) {
 /// 05-16: the numbers that distinguish channels of one process may differ. 05-8: the cases include IPv4, IPv6 in
 /// brackets, scopes and names.
 #[test]
-fn every_channel_resolves_to_what_real_drivers_resolved_it_to() {
+fn every_channel_resolves_to_the_result_of_real_drivers() {
     let mut compared = 0;
     for case in cases() {
         let expected = &case["decoded"];
@@ -135,7 +135,7 @@ fn every_channel_with_bad_addresses_is_refused_as_real_drivers_refuse_it() {
 }
 
 #[test]
-fn every_send_destination_is_answered_as_real_drivers_answer() {
+fn every_send_destination_gets_the_response_of_real_drivers() {
     let mut judged = 0;
     for case in cases().iter().filter(|case| text(case, "op") == "pub-dest") {
         let words = text(&case["error"], "text");

@@ -223,7 +223,7 @@ fn a_fresh_driver_shows_its_version_sizes_and_settings() {
 
 /// 04-11, 01-5, 05-52
 #[test]
-fn a_second_driver_is_refused_and_the_first_goes_on() {
+fn a_second_driver_is_refused_and_the_first_continues() {
     let place = Place::new();
     let _first = place.launch();
     let cnc = place.cnc();
@@ -244,7 +244,7 @@ fn a_second_driver_is_refused_and_the_first_goes_on() {
 /// 01-7: a client whose heartbeat counter disappears while the driver seems active concludes that the driver has timed
 /// it out.
 #[test]
-fn counters_are_freed_once_the_heartbeat_says_that_the_driver_has_ended() {
+fn counters_are_freed_after_the_heartbeat_shows_the_end_of_the_driver() {
     let place = Place::new();
     let mut driver = place.launch();
     let client = Client::connect(&place);
@@ -383,7 +383,7 @@ fn a_driver_without_our_lock_counts_as_alive_while_its_process_is_and_its_heartb
 }
 
 #[test]
-fn a_driver_without_our_lock_is_dead_if_its_process_is_gone_and_its_heartbeat_stands_still() {
+fn a_driver_without_our_lock_is_dead_if_its_process_has_ended_and_its_heartbeat_is_constant() {
     let place = Place::new();
     leave_foreign_driver(&place, NO_PROCESS);
     drop(place.launch());
@@ -391,7 +391,7 @@ fn a_driver_without_our_lock_is_dead_if_its_process_is_gone_and_its_heartbeat_st
 
 /// Its process may be in another pid namespace, where this test cannot see it.
 #[test]
-fn a_driver_whose_heartbeat_advances_is_alive_whatever_its_pid_and_is_never_deleted() {
+fn a_driver_with_an_advancing_heartbeat_is_alive_with_any_pid_and_is_never_deleted() {
     for dir_delete_on_start in [false, true] {
         let place = Place::new();
         let cnc = leave_foreign_driver(&place, NO_PROCESS);
@@ -492,7 +492,7 @@ fn symbolic_links_are_refused_and_not_followed() {
 
 /// A driver deletes only its own files when it ends.
 #[test]
-fn what_others_put_into_a_drivers_directory_survives_its_removal() {
+fn foreign_files_in_a_drivers_directory_survive_its_removal() {
     let place = Place::new();
     let driver = MediaDriver::launch(Context {
         dir_delete_on_shutdown: true,
@@ -510,7 +510,7 @@ fn what_others_put_into_a_drivers_directory_survives_its_removal() {
 }
 
 #[test]
-fn a_file_named_like_a_cnc_file_that_is_none_is_refused_even_if_the_directory_shall_be_deleted() {
+fn a_file_with_the_name_of_a_cnc_file_is_refused_even_if_the_directory_may_be_deleted() {
     let contents = [
         vec![],
         vec![0; 200],
@@ -762,7 +762,7 @@ fn pathdiff(path: &Path) -> PathBuf {
 
 /// 01-8: for logs. Only the part that publishers may write occupies space, unless the log is not sparse.
 #[test]
-fn a_log_occupies_what_publishers_may_write() {
+fn a_log_occupies_the_bytes_that_publishers_may_write() {
     let place = Place::new();
     let _driver = place.launch();
     let mut client = Client::connect(&place);
@@ -831,7 +831,7 @@ impl Drop for SmallFileSystem {
 /// A process that writes to a mapped page without space in the file system is killed. This must happen neither to a
 /// publisher nor to the driver.
 #[test]
-fn on_a_full_file_system_publishers_wait_and_nobody_dies() {
+fn on_a_full_file_system_publishers_wait_and_no_process_dies() {
     let Some(file_system) = SmallFileSystem::mount("60m") else {
         eprintln!("skipped: mounting a file system is not permitted");
         return;

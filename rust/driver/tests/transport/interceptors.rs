@@ -140,7 +140,7 @@ fn loss_has_a_rate_and_repeats_itself_from_its_seed() {
 }
 
 #[test]
-fn arguments_that_are_missing_lose_nothing_and_say_nothing() {
+fn missing_arguments_cause_no_loss_and_no_warning() {
     for (name, variable, texts) in [
         (
             "loss",
@@ -247,7 +247,7 @@ fn fixed_loss_leaves_what_does_not_follow_what_was_lost() {
 
 /// 04-190: the transport's part.
 #[test]
-fn multi_gap_loss_makes_the_gaps_asked_for() {
+fn multi_gap_loss_makes_the_configured_gaps() {
     // The radix is rounded up to 4096.
     let arguments = format!("term-id={TERM_ID}|gap-radix=4000|gap-length=1024|total-gaps=3");
     let mut pair = Pair::new(&context("multi-gap-loss", &[(MULTI_GAP_LOSS, &arguments)]));

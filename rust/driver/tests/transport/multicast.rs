@@ -62,7 +62,7 @@ fn data_reaches_every_member_and_control_the_sender_on_one_port() {
 }
 
 #[test]
-fn a_member_hears_its_own_group_only() {
+fn a_member_receives_only_from_its_own_group() {
     let port = 24_483;
     let mut member_39 = open(&member("224.20.30.39", port));
     let mut member_41 = open(&member("224.20.30.41", port));

@@ -26,7 +26,7 @@ fn poll(poller: &mut dyn Poller, sockets: &mut [Box<dyn Socket>]) -> Vec<(Socket
 
 /// 04-181
 #[test]
-fn more_than_five_sockets_are_asked_for_and_what_they_receive_is_the_same() {
+fn more_than_five_sockets_are_polled_by_epoll_and_receive_the_same() {
     for count in [1, 5, 6, 70] {
         let mut poller = UdpNetwork::new(FULL, 1408).poller();
         let mut sockets: Vec<Box<dyn Socket>> =

@@ -26,7 +26,7 @@ fn a_unicast_address_belongs_to_one_socket() {
 
 /// 02-82
 #[test]
-fn a_connected_sender_hears_its_endpoint_only() {
+fn a_connected_sender_receives_only_from_its_endpoint() {
     let mut endpoint = open(&receiver("127.0.0.1:0"));
     let mut sender = open(&sender("127.0.0.1:0", endpoint.local_address()));
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -45,7 +45,7 @@ fn a_connected_sender_hears_its_endpoint_only() {
 /// 04-180: while no socket has the destination port, the kernel refuses some sends. They are reported as short and not
 /// as errors.
 #[test]
-fn a_peer_that_does_not_hear_makes_sends_short_and_never_fails_them() {
+fn a_peer_with_a_closed_port_makes_sends_short_and_never_fails_them() {
     let closed = UdpSocket::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -141,7 +141,7 @@ fn an_empty_datagram_arrives_as_one() {
 
 /// A sender's socket receives at most one MTU of a datagram. A receiver's socket receives datagrams of any length.
 #[test]
-fn a_sender_cuts_long_control_frames_off_and_a_receiver_hears_all_of_a_datagram() {
+fn a_sender_truncates_long_control_frames_and_a_receiver_gets_whole_datagrams() {
     let mut endpoint = open(&receiver("127.0.0.1:0"));
     let mut sender = open(&sender("127.0.0.1:0", endpoint.local_address()));
     let longest = vec![7; 65_507];
@@ -154,7 +154,7 @@ fn a_sender_cuts_long_control_frames_off_and_a_receiver_hears_all_of_a_datagram(
 }
 
 #[test]
-fn sockets_get_the_buffers_they_ask_for_and_the_systems_when_they_do_not() {
+fn sockets_have_the_requested_buffers_or_the_systems_default() {
     let system = open(&receiver("127.0.0.1:0")).buffer_lengths();
     assert!(system.send > 0 && system.receive > 0);
     let asking = open(&SocketSpec {

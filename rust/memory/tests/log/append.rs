@@ -157,7 +157,7 @@ fn messages_longer_than_a_payload_are_cut_into_fragments_01_59() {
 }
 
 #[test]
-fn a_message_over_the_maximum_is_refused_unless_the_limit_says_so_first_01_59() {
+fn a_message_over_the_maximum_is_refused_unless_the_position_limit_is_reached_first_01_59() {
     let log = log();
     let appender = ConcurrentAppender::new(log.clone());
     let mut exclusive = ExclusiveAppender::new(log.clone()).unwrap();
@@ -183,7 +183,7 @@ fn a_message_over_the_maximum_is_refused_unless_the_limit_says_so_first_01_59() 
 
 /// 01-67: the codes -1 and -2. Code -4 comes from the client.
 #[test]
-fn at_the_limit_the_answer_tells_whether_anyone_listens_01_67() {
+fn at_the_limit_the_result_shows_whether_the_publication_is_connected_01_67() {
     let log = log();
     let appender = ConcurrentAppender::new(log.clone());
     // Only the start of a message is compared with the limit.
@@ -275,7 +275,7 @@ fn bytes_outside_a_claim_are_not_written() {
 
 /// The supplier of the reserved value is called for each fragment, after the payload of the fragment was written.
 #[test]
-fn the_reserved_value_is_asked_for_each_fragment_with_its_payload_in_place_01_62() {
+fn the_reserved_value_supplier_is_called_for_each_fragment_after_its_payload_is_copied_01_62() {
     let log = log();
     let appender = ConcurrentAppender::new(log.clone());
     let message: Vec<u8> = (0..3000).map(|i| (i / 7) as u8).collect();
@@ -297,7 +297,7 @@ fn the_reserved_value_is_asked_for_each_fragment_with_its_payload_in_place_01_62
 
 /// Frames can be appended up to the maximum position. Then each offer returns `MaxPositionExceeded`.
 #[test]
-fn a_frame_may_end_exactly_at_the_maximum_position_and_none_behind_it_01_66() {
+fn a_frame_may_end_exactly_at_the_maximum_position_and_none_after_it_01_66() {
     let max = log().positions().max_position();
     let end_of_last_term = |offset| RawTail::new(INITIAL_TERM.wrapping_add(i32::MAX), offset);
     let tail = |log: &Log| log.metadata().tail(i32::MAX as usize % 3);
@@ -327,7 +327,7 @@ fn a_frame_may_end_exactly_at_the_maximum_position_and_none_behind_it_01_66() {
 }
 
 #[test]
-fn what_does_not_fit_before_the_maximum_position_pads_the_last_term_01_66() {
+fn a_message_too_long_for_the_maximum_position_pads_the_last_term_01_66() {
     let max = log().positions().max_position();
     let (shared, own) = (
         log_of(&description(), max - 64),

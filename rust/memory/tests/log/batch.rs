@@ -156,7 +156,7 @@ fn records_that_do_not_fit_their_memory_are_refused() {
 }
 
 #[test]
-fn a_batch_that_only_partly_fits_says_how_much_did() {
+fn a_batch_that_fits_in_part_returns_the_number_of_appended_messages() {
     let start = TERM as i64 - 192;
     let log_at = |position| log_of(&description(), position);
     let messages = [[1u8; 32]; 5];

@@ -7,7 +7,7 @@ use aeron_memory::log::{AppendError, ExclusiveAppender};
 use crate::common::*;
 
 #[test]
-fn padding_is_a_frame_that_nobody_sees_01_68() {
+fn padding_is_a_frame_that_subscribers_skip_01_68() {
     let log = log();
     let mut appender = ExclusiveAppender::new(log.clone()).unwrap();
     assert_eq!(appender.append_padding(NO_LIMIT, 100), Ok(160));

@@ -42,7 +42,7 @@ fn cleaning_zeroes_up_to_the_target_and_at_most_one_term_01_75() {
 
 /// The target position may come from another process, so it may have any value.
 #[test]
-fn cleaning_stops_at_a_frame_boundary_whatever_the_target() {
+fn cleaning_stops_at_a_frame_boundary_for_any_target() {
     let log = log();
     assert_eq!(clean(&log, 0, 1), 0);
     assert_eq!(clean(&log, 0, 33), 32);
@@ -51,7 +51,7 @@ fn cleaning_stops_at_a_frame_boundary_whatever_the_target() {
 }
 
 #[test]
-fn what_was_claimed_last_is_not_touched_however_long_it_takes_01_74() {
+fn the_last_claim_is_not_unblocked_however_long_it_takes_01_74() {
     let log = log();
     let appender = ConcurrentAppender::new(log.clone());
     appender.offer(NO_LIMIT, b"a").unwrap();

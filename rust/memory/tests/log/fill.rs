@@ -147,7 +147,7 @@ fn a_space_ends_with_the_term_and_respects_the_limit() {
 
 proptest! {
     #[test]
-    fn a_filled_block_is_what_an_offered_block_is(lengths in prop::collection::vec(0_usize..2000, 1..20)) {
+    fn a_filled_block_equals_an_offered_block(lengths in prop::collection::vec(0_usize..2000, 1..20)) {
         let block = recorded(&lengths);
         let (filled, offered) = (log(), log());
         let mut appender = ExclusiveAppender::new(filled.clone()).unwrap();

@@ -237,7 +237,7 @@ fn bytes_of_recreated(log: &Log, expected: &Value) -> Vec<u8> {
 }
 
 #[test]
-fn a_fresh_log_has_its_dirty_tails_three_terms_behind_01_57() {
+fn a_new_log_has_tails_three_terms_before_for_its_unused_terms_01_57() {
     let log = log();
     let tail = |partition| log.metadata().tail(partition);
     assert_eq!(tail(0), RawTail::new(7, 0));
@@ -267,7 +267,7 @@ fn a_log_that_starts_at_a_position_has_its_tails_there_01_57() {
 }
 
 #[test]
-fn a_log_may_start_at_the_end_of_its_stream_but_not_behind_it_01_57() {
+fn a_log_may_start_at_the_end_of_its_stream_but_not_after_it_01_57() {
     let end = log().positions().max_position();
     let log = log_of(&description(), end);
     assert_eq!(log.metadata().active_term_count(), i32::MAX);

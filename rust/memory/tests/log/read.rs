@@ -40,7 +40,7 @@ fn padding_is_passed_without_being_a_fragment_01_69() {
 }
 
 #[test]
-fn a_poll_that_meets_only_padding_still_moves_on_01_69() {
+fn a_poll_of_padding_alone_advances_the_position_01_69() {
     let log = log();
     let mut appender = ExclusiveAppender::new(log.clone()).unwrap();
     appender.append_padding(NO_LIMIT, 10).unwrap();
@@ -50,7 +50,7 @@ fn a_poll_that_meets_only_padding_still_moves_on_01_69() {
 }
 
 #[test]
-fn reading_stops_at_what_is_not_complete_and_at_the_term_end_01_69() {
+fn reading_stops_at_an_incomplete_frame_and_at_the_term_end_01_69() {
     let log = log_of(&description(), TERM as i64 - 128);
     let mut appender = ExclusiveAppender::new(log.clone()).unwrap();
     appender.offer(NO_LIMIT, b"a").unwrap();
@@ -75,7 +75,7 @@ fn reading_stops_at_what_is_not_complete_and_at_the_term_end_01_69() {
 
 /// 01-69: if a handler fails, the fragments that it received are consumed, including the last one.
 #[test]
-fn the_position_is_past_a_fragment_as_soon_as_it_is_handed_out() {
+fn the_position_is_after_a_fragment_as_soon_as_it_is_delivered() {
     let log = log_with_padding();
     let mut cursor = log.cursor(0).unwrap();
     let failing = std::panic::AssertUnwindSafe(|| {
@@ -206,7 +206,7 @@ fn a_block_has_whole_frames_and_padding_only_alone_01_70() {
 }
 
 #[test]
-fn a_length_that_nobody_writes_is_an_error_and_not_read_past() {
+fn an_impossible_length_is_an_error_and_ends_the_read() {
     for wrong in [1, 31, TERM as i32 - 32, TERM as i32, i32::MAX] {
         let log = log();
         let appender = ConcurrentAppender::new(log.clone());

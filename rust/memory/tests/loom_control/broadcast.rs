@@ -59,7 +59,7 @@ fn overtaken(transmitting: Option<Weakness>, receiving: Option<Weakness>) {
 
 /// 01-35
 #[test]
-fn a_receiver_that_is_overtaken_never_hands_out_a_torn_message() {
+fn an_overtaken_receiver_never_delivers_a_torn_message() {
     check(|| overtaken(None, None));
 }
 

@@ -60,17 +60,17 @@ fn tell_both(first: &'static [i32], second: &'static [i32], weakness: Option<Wea
 }
 
 #[test]
-fn what_both_threads_find_at_the_same_time_is_shown() {
+fn changes_of_both_threads_at_the_same_time_are_shown() {
     check(|| tell_both(&[1], &[1], None));
 }
 
 #[test]
-fn what_one_thread_takes_back_is_not_shown() {
+fn a_change_that_one_thread_reverts_is_not_shown() {
     check(|| tell_both(&[1, 0], &[1], None));
 }
 
 #[test]
-fn what_comes_again_is_shown() {
+fn a_state_that_returns_is_shown() {
     check(|| tell_both(&[1, 0, 1], &[1], None));
 }
 

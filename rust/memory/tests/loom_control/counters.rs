@@ -75,7 +75,7 @@ fn allocate(manager: Option<Weakness>, reader: Option<Weakness>) {
 
 /// 01-38
 #[test]
-fn a_new_counter_is_seen_whole_or_not_at_all() {
+fn a_new_counter_is_visible_completely_or_not_at_all() {
     check(|| allocate(None, None));
 }
 
@@ -145,7 +145,7 @@ fn append(weakness: Option<Weakness>) {
 
 /// 01-44
 #[test]
-fn an_appended_label_is_seen_before_or_after() {
+fn a_reader_sees_a_label_before_or_after_an_append() {
     check(|| append(None));
 }
 
@@ -178,7 +178,7 @@ fn publish(writing: Option<Weakness>, reading: Option<Weakness>) {
 }
 
 #[test]
-fn who_sees_a_position_sees_what_was_written_before_it() {
+fn a_reader_of_a_position_sees_all_earlier_writes() {
     check(|| publish(None, None));
 }
 

@@ -235,7 +235,7 @@ fn without_the_fence_after_the_negative_length_unblocking_pads_a_part_of_a_recor
 
 /// 01-12: ids of the correlation counter are unique.
 #[test]
-fn correlation_ids_are_handed_out_once() {
+fn correlation_ids_are_unique() {
     check(|| {
         let words = words();
         let other = ring(&words);

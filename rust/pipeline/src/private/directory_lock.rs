@@ -344,7 +344,8 @@ mod tests {
 
     /// 08-18
     #[test]
-    fn a_mark_file_whose_owner_was_killed_before_it_was_ready_blocks_nobody() {
+    fn the_mark_file_of_an_owner_that_was_killed_before_it_was_ready_does_not_delay_the_next_owner()
+    {
         let world = World::new();
         drop(world.create());
         let killed = mark_file::Owner::without_server(77, NOW_MS, String::new());
@@ -458,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_ends_when_it_is_told_to() {
+    fn the_pause_function_can_end_the_wait() {
         let world = World::new();
         let _first = world.create();
         let mut pause = |_| {

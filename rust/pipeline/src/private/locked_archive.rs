@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_that_is_gone_is_made_anew_only_if_nothing_was_taken_of_it() {
+    fn a_missing_archive_is_created_again_only_if_no_batch_has_used_it() {
         let root = tempfile::tempdir().unwrap();
         let id = PrivateArchiveId::random().unwrap();
         let error = open(root.path(), id, &[known()]).unwrap_err();

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_taken_where_it_has_room_and_the_line_says_why_not() {
+    fn a_root_in_memory_is_used_if_it_has_room_and_the_log_line_gives_the_reason() {
         let small = tempfile::tempdir().unwrap();
         let large = tempfile::tempdir().unwrap();
         let roots = [small.path().to_owned(), large.path().to_owned()];

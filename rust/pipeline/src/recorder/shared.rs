@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_said_again_and_again_is_kept_once() {
+    fn a_repeated_log_line_is_kept_once() {
         let shared = SharedRecorder::default();
         let say = |line: &str| shared.add_line(line.to_owned());
         say("cannot remove it");

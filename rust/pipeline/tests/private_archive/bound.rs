@@ -42,7 +42,7 @@ fn work<S: Storage + Clone>(archive: &mut PrivateArchive<S>) {
 
 /// 08-29
 #[test]
-fn recording_stops_at_the_bound_and_goes_on_when_something_is_taken() {
+fn recording_stops_at_the_limit_and_continues_after_a_commit() {
     let mut stream = Stream::new(0);
     (0..200).for_each(|_| stream.publish(4000));
     let mut archive = PrivateArchive::create(MemoryStorage::new(), BOUND).unwrap();
@@ -69,7 +69,7 @@ fn recording_stops_at_the_bound_and_goes_on_when_something_is_taken() {
 
 /// 08-29
 #[test]
-fn a_message_longer_than_the_bound_does_not_jam_its_recording_and_no_other_goes_on() {
+fn a_message_longer_than_the_limit_does_not_block_its_recording_and_no_other_recording_continues() {
     let mut stream = Stream::new(0);
     stream.publish(992);
     let first = stream.end();
@@ -143,7 +143,7 @@ fn a_range_is_planned_while_a_purge_removes_what_is_before_it() {
 
 /// 08-30
 #[test]
-fn a_commit_purges_exactly_the_segments_wholly_behind_it_with_their_index() {
+fn a_commit_purges_exactly_the_segments_before_it_with_their_index() {
     let mut stream = Stream::new(SEGMENT_LENGTH - 192);
     while stream.end() < 4 * SEGMENT_LENGTH {
         stream.publish(6000);
@@ -208,7 +208,7 @@ fn a_commit_purges_exactly_the_segments_wholly_behind_it_with_their_index() {
 
 /// 08-42: `before` stands for the list of recordings that a planner obtained before the purge.
 #[test]
-fn counts_behind_a_commit_do_not_need_what_was_purged() {
+fn counts_after_a_commit_do_not_need_purged_segments() {
     let mut stream = Stream::new(0);
     stream.publish(992);
     // The message begins in the first segment and ends in the third.

@@ -119,7 +119,7 @@ impl Dead {
 
 /// 08-26
 #[test]
-fn an_index_that_is_missing_is_made_anew_without_times() {
+fn a_missing_index_is_created_again_without_times() {
     for is_stopped in [true, false] {
         let dead = Dead::new(is_stopped);
         assert_eq!(dead.names(".idx").len(), 3);
@@ -155,7 +155,7 @@ fn one_index_file_that_is_missing_costs_only_its_own_times() {
 
 /// 08-26
 #[test]
-fn lost_times_that_a_logged_batch_needs_are_told_at_every_start() {
+fn lost_times_that_a_logged_batch_needs_are_reported_at_every_start() {
     let dead = Dead::new(true);
     let (first, end) = (dead.stream.messages[0].end, dead.stream.end());
     dead.disk.remove(&dead.names(".idx")[1]).unwrap();
@@ -219,7 +219,7 @@ fn an_index_that_was_cut_by_more_than_a_kill_does_has_no_invented_times() {
 
 /// 08-27
 #[test]
-fn a_missing_segment_is_lost_by_name_and_can_be_given_up() {
+fn a_missing_segment_is_reported_by_name_and_its_recording_can_be_abandoned() {
     for is_stopped in [true, false] {
         let dead = Dead::new(is_stopped);
         let name = dead.names(".rec")[1].clone();
@@ -247,7 +247,7 @@ fn a_missing_segment_is_lost_by_name_and_can_be_given_up() {
 
 /// 08-27
 #[test]
-fn a_last_segment_that_is_missing_below_what_was_told_is_lost() {
+fn a_missing_last_segment_below_the_acknowledged_position_is_a_loss() {
     let dead = Dead::new(false);
     let name = dead.names(".rec").pop().unwrap();
     dead.disk.remove(&name).unwrap();

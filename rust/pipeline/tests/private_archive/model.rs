@@ -581,7 +581,7 @@ proptest! {
 
     /// 08-20, 08-22, 08-24, 08-25, 08-29, 08-41
     #[test]
-    fn every_complete_message_is_taken_once_and_in_order_whatever_fails(acts in acts()) {
+    fn every_complete_message_is_read_once_and_in_order_after_any_failure(acts in acts()) {
         run(&acts);
     }
 }

@@ -146,7 +146,7 @@ fn streams() -> [(Stream, i64); 2] {
 
 /// 08-22
 #[test]
-fn whatever_step_of_an_append_dies_all_that_was_told_is_kept_and_nothing_is_torn() {
+fn a_kill_at_any_step_of_an_append_keeps_all_acknowledged_data_and_no_torn_frame() {
     for which in 0..2 {
         for progress in 0..4 {
             for step in 0.. {
@@ -181,7 +181,7 @@ fn whatever_step_of_an_append_dies_all_that_was_told_is_kept_and_nothing_is_torn
 
 /// 08-24
 #[test]
-fn a_failed_or_short_write_leaves_nothing_behind_the_recorded_position() {
+fn a_failed_or_short_write_leaves_no_bytes_after_the_recorded_position() {
     for which in 0..2 {
         for fault in [
             StorageFault::Error(io::ErrorKind::StorageFull),
@@ -242,7 +242,7 @@ fn with_zero_page() -> (Stream, i64) {
 
 /// 08-23
 #[test]
-fn a_whole_last_frame_with_a_page_of_zeros_is_kept_below_a_told_head_and_cut_above() {
+fn a_whole_last_frame_with_a_page_of_zeros_is_kept_below_a_known_head_and_cut_above() {
     let (stream, first) = with_zero_page();
     let end = stream.end();
     for (is_told, expected) in [(true, end), (false, first)] {

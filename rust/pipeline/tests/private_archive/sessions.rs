@@ -142,7 +142,7 @@ fn an_image_that_joins_above_the_stop_position_reports_exactly_what_is_missing()
 
 /// 08-20
 #[test]
-fn a_recording_that_stopped_behind_padding_at_a_term_end_is_gone_on_with() {
+fn a_recording_that_stopped_after_padding_at_a_term_end_can_be_extended() {
     let mut all = stream();
     let padding = all.padding().next().unwrap();
     let behind = (padding / TERM_LENGTH + 1) * TERM_LENGTH;
@@ -179,7 +179,7 @@ fn a_message_over_terms_and_segments_is_whole_in_the_new_recording() {
 
 /// 08-20
 #[test]
-fn an_earlier_recording_that_is_purged_says_where_to_begin() {
+fn the_entry_of_a_purged_recording_gives_the_start_of_the_next_one() {
     let all = stream();
     let stop = all.messages[7].end;
     let mut returning = Returning::new(stream(), stop);
@@ -229,7 +229,7 @@ fn the_rest_of_a_recording_that_ended_amid_a_message_waits_for_its_session() {
 
 /// 08-30
 #[test]
-fn the_rest_of_a_recording_goes_after_a_minute_without_its_session() {
+fn the_rest_of_a_recording_is_removed_after_a_minute_without_its_session() {
     let mut returning = Returning::new(stream(), amid(&stream()));
     let head = returning.head;
     let archive = &mut returning.archive;

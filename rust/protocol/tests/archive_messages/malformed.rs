@@ -30,7 +30,7 @@ fn a_message_that_is_cut_at_any_length_is_refused_07_11() {
 }
 
 #[test]
-fn a_text_that_goes_beyond_the_end_of_the_message_is_refused_07_11() {
+fn a_text_that_extends_beyond_the_end_of_the_message_is_refused_07_11() {
     let message = message("StartRecordingRequest2");
     let bytes = message.encode_now(&message.sample());
     let length_at = 8 + message.block_length;
@@ -49,7 +49,7 @@ fn a_text_that_goes_beyond_the_end_of_the_message_is_refused_07_11() {
 
 /// Each error text names the invalid value, the limit, and what to do.
 #[test]
-fn each_refusal_says_what_and_the_limit() {
+fn each_refusal_names_the_value_and_the_limit() {
     let request = message("StartRecordingRequest2");
     let bytes = request.encode_now(&request.sample());
     let refusal = |bytes: &[u8]| ArchiveRequest::decode(bytes).unwrap_err().to_string();
@@ -174,7 +174,7 @@ fn an_undefined_number_is_an_error_and_the_ids_can_be_read() {
 }
 
 #[test]
-fn the_ids_of_a_request_are_read_whatever_follows_them() {
+fn the_ids_of_a_request_are_read_with_any_bytes_after_them() {
     for message in messages() {
         let values = message.sample();
         let bytes = message.encode_now(&values);

@@ -249,7 +249,7 @@ mod tests {
 
     /// 11-9
     #[test]
-    fn a_subscription_begins_live_and_waits_ten_seconds_if_nothing_else_is_said() {
+    fn a_subscription_begins_live_and_waits_ten_seconds_by_default() {
         let context = context("aeron:ipc", "aeron:ipc");
         assert_eq!(context.start_position, StartPosition::FromLive);
         assert_eq!(context.archive.message_timeout_ns, 10_000_000_000);

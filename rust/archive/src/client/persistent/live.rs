@@ -175,7 +175,7 @@ mod tests {
 
     /// 11-27, 11-52
     #[test]
-    fn a_live_stream_joined_elsewhere_is_behind_or_ahead() {
+    fn a_live_stream_joined_at_another_position_is_before_or_after_it() {
         let at = StartPosition::At(64);
         assert_eq!(place_of(64, at), LiveJoinPlace::Reached);
         assert_eq!(place_of(0, StartPosition::FromLive), LiveJoinPlace::Reached);

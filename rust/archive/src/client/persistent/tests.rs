@@ -80,7 +80,7 @@ fn subscriptions_go_from_thread_to_thread() {
 
 /// 11-10: the client connects to the archive only when the subscription is polled.
 #[test]
-fn nothing_is_asked_of_the_driver_for_the_archive_before_the_first_poll() {
+fn no_command_for_the_archive_is_sent_before_the_first_poll() {
     let mut fixture = Fixture::new(|_, _| {});
     assert!(!fixture.aeron.has_active_commands());
     fixture.poll_for_ns(TIMEOUT_NS / 2);
@@ -106,7 +106,7 @@ fn an_archive_that_cannot_be_used_fails_the_subscription_at_the_first_poll_and_o
 
 /// 11-34
 #[test]
-fn an_archive_that_is_absent_is_told_after_each_timeout_and_tried_again_after_a_pause() {
+fn an_absent_archive_is_reported_after_each_timeout_and_tried_again_after_a_pause() {
     let mut fixture = Fixture::new(|_, _| {});
     fixture.poll_for_ns(5 * TIMEOUT_NS / 2);
     let errors = fixture.errors();

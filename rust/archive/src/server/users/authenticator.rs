@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn challenges_differ_and_tell_nobody_who_is_a_user() {
+    fn challenges_differ_and_do_not_reveal_which_users_exist() {
         let mut authenticator = authenticator();
         let mut challenges = Vec::new();
         for name in [&b"bob"[..], b"bob", b"nobody", b"ann"] {

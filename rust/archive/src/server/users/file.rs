@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_list_of_users_is_refused_with_a_remedy_and_without_its_secrets() {
+    fn an_invalid_users_file_is_refused_with_a_remedy_and_without_its_secrets() {
         let secret = format!("secret = \"{SECRET}\"");
         for (text, expected) in [
             (String::new(), "names no user: add [[user]] sections"),

@@ -102,7 +102,7 @@ mod tests {
 
     /// 07-29
     #[test]
-    fn each_request_has_a_role_and_what_destroys_needs_the_highest() {
+    fn each_request_has_a_role_and_requests_that_delete_data_need_the_highest() {
         let of = |role| {
             let ids = ArchiveRequest::TEMPLATE_IDS.iter().copied();
             ids.filter(|id| Role::required_for(*id) == role)

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_possible_now_is_no_error_and_what_is_comes_when_nothing_was_taken() {
+    fn a_full_socket_is_not_an_error_and_other_errors_are_returned_if_nothing_was_accepted() {
         let (memory, kernel) = (numbered(), Kernel::default());
         let batches = batches(&memory, &[4, 4]);
         let mut sender = GsoSender::new(true);
@@ -353,7 +353,7 @@ mod tests {
         /// The first copies of the datagrams always form the stream. A datagram is repeated only together with its
         /// whole batch.
         #[test]
-        fn whatever_is_refused_nothing_is_lost(
+        fn no_refusal_of_the_kernel_loses_a_datagram(
             counts in prop::collection::vec(1usize..24, 1..10),
             answers in answers(),
             can_segment: bool,

@@ -189,7 +189,7 @@ const STRANGER: &str = "10.0.0.9:9";
 
 /// 04-175
 #[test]
-fn drivers_learn_each_others_names_through_a_common_neighbour() {
+fn drivers_receive_each_others_names_from_a_common_neighbour() {
     let mut network = MemoryNetwork::new();
     let mut drivers =
         [("alpha", ALPHA), ("bravo", BRAVO), ("charlie", CHARLIE)].map(|(name, bind)| {
@@ -214,7 +214,7 @@ fn drivers_learn_each_others_names_through_a_common_neighbour() {
 
 /// 02-93
 #[test]
-fn a_driver_announces_itself_every_second_and_what_it_knows_every_two() {
+fn a_driver_announces_itself_every_second_and_its_known_names_every_two() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[BRAVO]);
     for (name, at) in [("bravo", BRAVO), ("charlie", CHARLIE)] {
@@ -248,7 +248,7 @@ fn a_driver_announces_itself_every_second_and_what_it_knows_every_two() {
 }
 
 #[test]
-fn what_does_not_fit_into_one_datagram_goes_into_several() {
+fn frames_too_long_for_one_datagram_are_sent_in_several() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[BRAVO]);
     let names: Vec<_> = (0..200)
@@ -283,7 +283,7 @@ fn is_relayed(sent: &Sent) -> bool {
 }
 
 #[test]
-fn much_is_passed_on_in_parts_and_every_driver_is_told_every_name_once() {
+fn many_names_are_sent_in_parts_and_every_driver_gets_every_name_once() {
     const NAMES: usize = 300;
     const NEIGHBORS: usize = 100;
     let mut network = MemoryNetwork::new();
@@ -346,7 +346,7 @@ fn a_driver_does_not_take_itself_for_a_neighbour() {
 
 /// 02-95
 #[test]
-fn only_a_drivers_own_word_keeps_it_a_neighbour() {
+fn only_a_drivers_own_announcement_keeps_it_a_neighbour() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
     let relay = |network: &MemoryNetwork, is_self| {
@@ -368,7 +368,7 @@ fn only_a_drivers_own_word_keeps_it_a_neighbour() {
 
 /// 02-96, 04-176
 #[test]
-fn a_driver_that_does_not_know_its_address_is_where_its_datagram_came_from() {
+fn a_driver_that_announces_no_address_has_the_source_address_of_its_datagram() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
     network.deliver(
@@ -427,7 +427,7 @@ fn a_record_is_forgotten_ten_seconds_after_its_own_last_sign_of_life() {
 
 /// 02-98
 #[test]
-fn first_contacts_that_are_silent_are_looked_up_again_every_ten_seconds() {
+fn silent_bootstrap_neighbours_are_looked_up_again_every_ten_seconds() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &["late:8050"]);
     driver.run(5_000);
@@ -536,7 +536,7 @@ fn a_silent_address_is_sent_at_most_ten_bytes_for_each_byte_that_came_from_it() 
 }
 
 #[test]
-fn a_driver_that_another_one_told_of_is_sent_one_announcement_until_it_replies() {
+fn a_driver_named_by_another_one_is_sent_one_announcement_until_it_replies() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
     // The second entry claims to be its sender's own, but its sender has a different address.
@@ -570,7 +570,7 @@ fn an_announcement_that_is_over_ten_times_as_long_as_the_mention_of_a_driver_is_
 }
 
 #[test]
-fn a_driver_that_answers_is_told_all_names_and_keeps_them_though_the_first_did_not_fit() {
+fn a_replying_driver_is_sent_all_names_even_if_they_need_several_datagrams() {
     const NAMES: usize = 1_000;
     let mut network = MemoryNetwork::new();
     let mut alpha = Driver::new(&mut network, "alpha", ALPHA, &[]);

@@ -21,7 +21,7 @@ fn released(rig: &mut Rig) -> Vec<i64> {
 
 /// 02-68. 04-151: the receiver's part.
 #[test]
-fn the_end_of_the_stream_is_where_its_last_heartbeat_says() {
+fn the_end_of_the_stream_is_the_position_of_its_last_heartbeat() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -67,7 +67,7 @@ fn a_revoked_stream_is_marked_and_its_gaps_are_left_alone() {
 }
 
 #[test]
-fn the_last_word_of_a_revoked_image_goes_out_before_it_goes() {
+fn the_last_control_frames_of_a_revoked_image_are_sent_before_its_removal() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -81,7 +81,7 @@ fn the_last_word_of_a_revoked_image_goes_out_before_it_goes() {
 
 /// 02-70, 04-158
 #[test]
-fn a_stream_from_several_sources_ends_when_all_say_so() {
+fn a_stream_from_several_sources_ends_when_all_have_ended_it() {
     let mut rig = Rig::new();
     let first = rig.subscribed(UNICAST);
     let second = rig.add_destination(&first, "aeron:udp?endpoint=127.0.0.1:24011");
@@ -156,7 +156,7 @@ fn a_subscription_that_returns_while_the_image_drains_gets_another_image() {
 }
 
 #[test]
-fn an_image_that_comes_when_nobody_wants_it_any_more_receives_nothing() {
+fn an_image_without_a_remaining_subscription_receives_nothing() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     rig.deliver(&endpoint, &encoded(|out| setup().encode(out)));
@@ -197,7 +197,7 @@ fn sessions_wanted_by_themselves_outlive_the_subscription_to_all() {
 }
 
 #[test]
-fn a_destination_that_is_removed_hears_and_tells_nothing() {
+fn a_removed_destination_receives_and_sends_nothing() {
     let mut rig = Rig::new();
     let first = rig.subscribed(UNICAST);
     let second = rig.add_destination(&first, EXPLICIT);
@@ -221,7 +221,7 @@ fn a_destination_that_is_removed_hears_and_tells_nothing() {
 }
 
 #[test]
-fn an_endpoint_that_is_removed_frees_its_addresses_and_forgets_its_images() {
+fn a_removed_endpoint_frees_its_addresses_and_drops_its_images() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -251,7 +251,7 @@ fn other_session() -> aeron_protocol::frame::DataHeader {
 }
 
 #[test]
-fn commands_for_what_is_gone_do_nothing() {
+fn commands_for_removed_objects_do_nothing() {
     let mut rig = Rig::new();
     let gone = rig.endpoint(UNICAST, None);
     rig.command(ReceiverCommand::RemoveEndpoint(gone.id));
@@ -278,7 +278,7 @@ fn commands_for_what_is_gone_do_nothing() {
 
 /// 04-172: for control addresses of receivers.
 #[test]
-fn the_name_of_a_silent_control_address_is_looked_up_and_what_it_answers_is_asked() {
+fn the_name_of_a_silent_control_address_is_looked_up_and_the_new_address_is_used() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(EXPLICIT);
     let other = rig.subscribed(UNICAST);

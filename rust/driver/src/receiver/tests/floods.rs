@@ -61,7 +61,7 @@ fn a_flood_of_sessions_is_forgotten_oldest_first_and_noted_once() {
 }
 
 #[test]
-fn a_flood_of_sessions_at_several_endpoints_is_asked_for_within_a_bound() {
+fn a_flood_of_sessions_at_several_endpoints_causes_a_bounded_number_of_requests() {
     let mut rig = Rig::new();
     let endpoints = [rig.subscribed(UNICAST), rig.subscribed(MULTICAST)];
     for session_id in 0..MAX_PENDING_SETUPS as i32 / 2 + 100 {
@@ -86,7 +86,7 @@ fn a_flood_of_sessions_at_several_endpoints_is_asked_for_within_a_bound() {
 }
 
 #[test]
-fn sources_that_cannot_be_answered_are_one_entry_in_the_error_log() {
+fn sources_that_cannot_be_sent_replies_are_one_entry_in_the_error_log() {
     const SOURCES: i32 = 100;
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
@@ -131,7 +131,7 @@ fn a_flood_of_setups_makes_a_bounded_number_of_images() {
 }
 
 #[test]
-fn images_that_nobody_wants_any_more_count_until_they_are_gone() {
+fn images_without_a_remaining_subscription_count_until_they_are_removed() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let mut images = Vec::new();

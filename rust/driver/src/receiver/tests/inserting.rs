@@ -15,7 +15,7 @@ fn runs(rig: &Rig) -> (i64, i64) {
 
 /// 02-66, 04-146
 #[test]
-fn datagrams_go_where_they_say_in_any_order() {
+fn datagrams_are_inserted_at_their_positions_in_any_order() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -76,7 +76,7 @@ fn a_duplicate_changes_nothing() {
 
 /// 02-64, 04-144
 #[test]
-fn what_ends_more_than_half_a_term_beyond_the_last_status_message_is_an_over_run() {
+fn data_more_than_half_a_term_beyond_the_last_status_message_is_an_over_run() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -97,7 +97,7 @@ fn what_ends_more_than_half_a_term_beyond_the_last_status_message_is_an_over_run
 
 /// 02-65, 04-144
 #[test]
-fn what_begins_before_the_last_status_message_is_an_under_run() {
+fn data_before_the_last_status_message_is_an_under_run() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let at = 2 * TERM as i64 + 640;
@@ -234,7 +234,7 @@ fn a_setup_of_a_session_with_an_image_is_only_a_sign_of_life() {
 
 /// 04-159
 #[test]
-fn data_from_another_address_is_taken_and_the_first_source_told() {
+fn data_from_another_address_is_received_and_the_first_source_gets_the_control_frames() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -247,7 +247,7 @@ fn data_from_another_address_is_taken_and_the_first_source_told() {
 
 /// 02-89
 #[test]
-fn several_destinations_fill_one_image_and_each_source_is_told() {
+fn several_destinations_fill_one_image_and_each_source_gets_control_frames() {
     let mut rig = Rig::new();
     let first = rig.subscribed(UNICAST);
     let second = rig.add_destination(&first, "aeron:udp?endpoint=127.0.0.1:24011");
@@ -277,7 +277,7 @@ fn several_destinations_fill_one_image_and_each_source_is_told() {
 }
 
 #[test]
-fn a_destination_whose_control_is_known_is_told_as_soon_as_it_is_added() {
+fn a_destination_with_a_known_control_address_is_sent_a_request_at_once() {
     let mut rig = Rig::new();
     let first = rig.subscribed(UNICAST);
     rig.image(&first, setup());

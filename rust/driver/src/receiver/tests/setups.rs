@@ -63,7 +63,7 @@ fn the_next_setup_after_a_failed_creation_is_another_attempt() {
 
 /// 02-49, 02-50, 04-132
 #[test]
-fn data_of_an_unknown_session_makes_the_receiver_ask_its_source_once_a_second() {
+fn data_of_an_unknown_session_makes_the_receiver_request_a_setup_once_a_second() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     rig.deliver(&endpoint, &data(0, 64));
@@ -113,7 +113,7 @@ fn a_subscription_to_one_session_leaves_the_others_alone() {
 
 /// 04-131
 #[test]
-fn a_stream_that_nobody_subscribes_to_is_ignored() {
+fn a_stream_without_a_subscription_is_ignored() {
     let mut rig = Rig::new();
     let endpoint = rig.endpoint(UNICAST, None);
     rig.command(ReceiverCommand::AddSubscription {
@@ -129,7 +129,7 @@ fn a_stream_that_nobody_subscribes_to_is_ignored() {
 
 /// 04-133
 #[test]
-fn a_session_that_nobody_wanted_is_ignored_until_somebody_does() {
+fn a_session_without_a_subscription_is_ignored_until_there_is_one() {
     let mut rig = Rig::new();
     let endpoint = rig.endpoint(UNICAST, None);
     rig.command(ReceiverCommand::AddSubscriptionBySession {
@@ -176,7 +176,8 @@ fn a_stream_has_no_more_images_than_the_limit() {
 
 /// 02-88, 04-137
 #[test]
-fn a_known_control_address_is_asked_at_once_and_every_second_while_a_stream_is_wanted() {
+fn a_known_control_address_is_sent_a_request_at_once_and_every_second_while_a_stream_is_of_interest()
+ {
     let mut rig = Rig::new();
     let control = address("127.0.0.1:24004");
     let any = [(control, Seen::SetupRequest(0, 0))];
@@ -205,7 +206,7 @@ fn a_known_control_address_is_asked_at_once_and_every_second_while_a_stream_is_w
 }
 
 #[test]
-fn a_known_control_address_is_asked_for_a_session_that_is_wanted_by_itself() {
+fn a_known_control_address_is_sent_a_request_for_a_single_session_of_interest() {
     let mut rig = Rig::new();
     let endpoint = rig.endpoint(EXPLICIT, None);
     let other = rig.endpoint(UNICAST, None);
@@ -226,7 +227,7 @@ fn a_known_control_address_is_asked_for_a_session_that_is_wanted_by_itself() {
 
 /// 04-138
 #[test]
-fn of_multicast_the_control_group_is_asked_and_told() {
+fn control_frames_of_a_multicast_channel_are_sent_to_the_control_group() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(MULTICAST);
     let group = address("224.20.30.42:24002");
@@ -240,7 +241,7 @@ fn of_multicast_the_control_group_is_asked_and_told() {
 }
 
 #[test]
-fn a_setup_that_was_asked_for_and_has_more_hops_than_the_channel_is_counted() {
+fn a_requested_setup_with_a_larger_ttl_than_the_channel_is_counted() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(MULTICAST);
     let mut arrive = |session_id, ttl, is_asked_for| {

@@ -24,7 +24,7 @@ fn nak(term_offset: i32, length: i32) -> Seen {
 
 /// 04-142: the receiver's part of 02-57.
 #[test]
-fn a_status_message_goes_out_when_it_is_scheduled_and_200_ms_after_the_last() {
+fn a_status_message_is_sent_when_it_is_scheduled_and_200_ms_after_the_last() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -45,7 +45,7 @@ fn a_status_message_goes_out_when_it_is_scheduled_and_200_ms_after_the_last() {
 
 /// 02-59
 #[test]
-fn status_messages_come_from_the_socket_that_hears_the_data() {
+fn status_messages_come_from_the_socket_that_receives_the_data() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     rig.image(&endpoint, setup());
@@ -56,7 +56,7 @@ fn status_messages_come_from_the_socket_that_hears_the_data() {
 
 /// 02-60: the conductor decides about the end of the image itself.
 #[test]
-fn a_source_that_is_silent_for_five_seconds_is_told_no_more() {
+fn a_source_that_is_silent_for_five_seconds_is_sent_no_control_frames() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -72,7 +72,7 @@ fn a_source_that_is_silent_for_five_seconds_is_told_no_more() {
 
 /// 02-61, 04-152: the conductor decides for how long.
 #[test]
-fn the_status_messages_of_an_image_that_ends_say_so() {
+fn the_status_messages_of_an_ending_image_announce_the_end() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -90,7 +90,7 @@ fn the_status_messages_of_an_image_that_ends_say_so() {
 }
 
 #[test]
-fn what_is_asked_for_goes_out_in_the_next_cycle() {
+fn a_requested_frame_is_sent_in_the_next_duty_cycle() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -170,7 +170,7 @@ fn missing_bytes_of_an_unreliable_stream_become_padding() {
 
 /// 02-71. 04-160: the receiver's part.
 #[test]
-fn the_sources_of_a_rejected_image_are_told_why_and_nothing_else() {
+fn the_sources_of_a_rejected_image_get_only_the_reason() {
     let mut rig = Rig::new();
     let endpoint = rig.endpoint(UNICAST, Some(5));
     rig.command(ReceiverCommand::AddSubscription {
@@ -209,7 +209,7 @@ fn the_sources_of_a_rejected_image_are_told_why_and_nothing_else() {
 
 /// 02-91, 04-168: the receiver's part.
 #[test]
-fn the_session_of_a_response_is_told_with_every_timed_status_message() {
+fn the_session_of_a_response_is_sent_with_every_timed_status_message() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -244,7 +244,7 @@ fn measurement(is_request: bool, receiver_id: i64, echo_timestamp_ns: i64) -> Rt
 
 /// 02-73
 #[test]
-fn a_measurement_for_this_receiver_or_for_any_is_answered() {
+fn a_measurement_for_this_receiver_or_for_any_receiver_gets_a_reply() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     rig.image(&endpoint, setup());
@@ -269,7 +269,7 @@ fn a_measurement_for_this_receiver_or_for_any_is_answered() {
 
 /// 02-74; 04-166: the receiver's part.
 #[test]
-fn round_trips_are_measured_where_congestion_control_wants_them() {
+fn round_trips_are_measured_if_congestion_control_needs_them() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let (rtt, shown) = (RttShared::new(100_000), rig.counter());

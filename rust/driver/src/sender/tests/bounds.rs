@@ -54,7 +54,7 @@ fn sixteen_commands_are_executed_in_one_duty_cycle() {
 }
 
 #[test]
-fn a_flood_of_receivers_ends_at_4096_and_the_known_ones_are_heard() {
+fn at_most_4096_receivers_are_tracked_and_the_tracked_ones_still_count() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     for i in 0..6_000 {
@@ -98,7 +98,7 @@ fn refusals_and_response_setups_do_not_pile_up_while_the_conductor_is_busy() {
 }
 
 #[test]
-fn a_flood_of_naks_is_answered_within_a_budget() {
+fn a_flood_of_naks_causes_retransmits_within_a_budget() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let options = Options {

@@ -57,7 +57,7 @@ fn a_heartbeat_is_a_header_of_no_length_at_the_senders_position() {
 
 /// 02-20, 04-95, 04-96
 #[test]
-fn flags_tell_of_the_end_and_of_revocation() {
+fn flags_show_the_end_and_a_revocation() {
     for (signal_eos, after_end) in [(true, ENDED), (false, OPEN)] {
         let mut rig = Rig::new();
         let endpoint = rig.unicast();
@@ -128,7 +128,7 @@ fn a_receiver_that_has_everything_ends_the_linger_of_unicast_but_not_of_groups()
 }
 
 #[test]
-fn the_linger_of_a_receiver_that_left_before_the_end_lasts_until_the_end_was_told() {
+fn the_linger_after_a_receiver_that_left_before_the_end_lasts_until_the_end_was_sent() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     leave(&mut rig, &publication);
@@ -140,7 +140,7 @@ fn the_linger_of_a_receiver_that_left_before_the_end_lasts_until_the_end_was_tol
 }
 
 #[test]
-fn a_receiver_that_left_and_came_back_is_lingered_for_until_it_knows_the_end() {
+fn a_publication_lingers_for_a_returned_receiver_until_the_receiver_has_the_end() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     leave(&mut rig, &publication);
@@ -154,7 +154,7 @@ fn a_receiver_that_left_and_came_back_is_lingered_for_until_it_knows_the_end() {
 
 /// The receiver's image is being created, so its first status message comes later.
 #[test]
-fn a_receiver_that_left_and_asks_for_a_setup_is_lingered_for() {
+fn a_publication_lingers_for_a_receiver_that_left_and_requests_a_setup() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     leave(&mut rig, &publication);

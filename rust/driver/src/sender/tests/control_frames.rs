@@ -58,7 +58,7 @@ fn positions_up_to_half_a_term_away_are_in_range() {
 
 /// 02-31, 04-121
 #[test]
-fn the_limit_is_the_furthest_window_and_never_goes_back() {
+fn the_limit_is_the_furthest_window_and_never_decreases() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     assert_eq!(publication.limit(), i64::from(WINDOW));
@@ -89,7 +89,7 @@ fn the_last_receiver_to_leave_disconnects() {
 
 /// 02-33, 04-103
 #[test]
-fn a_receiver_that_is_silent_for_5_s_is_gone() {
+fn a_receiver_that_is_silent_for_5_s_is_removed() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     rig.after(4_999 * MS + 999_999);
@@ -111,7 +111,7 @@ fn a_receiver_that_is_silent_for_5_s_is_gone() {
 
 /// 02-35, 04-113
 #[test]
-fn a_measurement_is_answered_at_once_with_what_it_brought() {
+fn a_measurement_gets_a_reply_at_once_with_its_timestamp() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     let request = Rttm {
@@ -137,7 +137,7 @@ fn a_measurement_is_answered_at_once_with_what_it_brought() {
 
 /// 02-36, 02-37, 04-112
 #[test]
-fn a_refusal_removes_the_receiver_and_is_told_once() {
+fn a_rejection_removes_the_receiver_and_is_reported_once() {
     for group_tag in [None, Some(4)] {
         let mut rig = Rig::new();
         let publication = rig.connected();
@@ -178,7 +178,7 @@ fn a_refusal_of_a_stranger_or_of_another_stream_only_counts_02_36() {
 }
 
 #[test]
-fn a_response_setup_is_passed_on_by_whoever_asked_for_one_02_38() {
+fn a_response_setup_is_passed_on_by_the_publication_that_requested_it_02_38() {
     let frame = ResponseSetup {
         session_id: SESSION,
         stream_id: STREAM,
@@ -242,7 +242,7 @@ fn the_first_receiver_of_a_response_is_announced_02_90() {
 }
 
 #[test]
-fn a_connected_sender_hears_only_its_peer_02_82() {
+fn a_connected_sender_receives_only_from_its_peer_02_82() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let publication = rig.publication(endpoint);

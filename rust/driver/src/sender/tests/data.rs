@@ -215,7 +215,7 @@ fn a_client_that_writes_nonsense_into_its_log_stops_only_its_own_stream() {
 }
 
 #[test]
-fn nothing_is_looked_at_before_a_publisher_wrote() {
+fn the_log_is_not_read_before_a_publisher_has_written() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
     // If the sender read the log, this frame would be an error. It must not read the log yet, because pages may not
@@ -259,7 +259,7 @@ fn the_first_publication_to_send_is_another_one_in_each_cycle() {
 }
 
 #[test]
-fn spies_stand_in_for_receivers_where_that_is_wanted_04_109() {
+fn spies_replace_receivers_if_the_channel_asks_for_it_04_109() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let options = Options {
@@ -288,7 +288,7 @@ fn spies_stand_in_for_receivers_where_that_is_wanted_04_109() {
 }
 
 #[test]
-fn spies_alone_do_not_connect_a_publication_that_does_not_want_it_04_110() {
+fn spies_alone_do_not_connect_a_publication_by_default_04_110() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let publication = rig.publication(endpoint);
@@ -303,7 +303,7 @@ fn spies_alone_do_not_connect_a_publication_that_does_not_want_it_04_110() {
 }
 
 #[test]
-fn a_time_of_sending_is_written_where_the_channel_says() {
+fn the_send_time_is_written_at_the_offset_in_the_channel() {
     let mut rig = Rig::new();
     let to_peer = crate::sender::Peer {
         name: None,
@@ -330,7 +330,7 @@ fn a_time_of_sending_is_written_where_the_channel_says() {
 
 /// 02-90, 04-171
 #[test]
-fn a_response_publication_is_silent_until_it_is_asked_for() {
+fn a_response_publication_sends_nothing_until_it_is_requested() {
     let mut rig = Rig::new();
     let endpoint = rig.endpoint(crate::sender::Destinations::PerPublication, None);
     let response = Response::Given {

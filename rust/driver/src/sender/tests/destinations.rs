@@ -28,7 +28,7 @@ fn add(rig: &mut Rig, endpoint: SendEndpointId, registration_id: i64, port: Opti
 
 /// 02-85, 04-69
 #[test]
-fn whoever_sends_a_status_message_is_a_destination_for_5_s() {
+fn a_sender_of_a_status_message_is_a_destination_for_5_s() {
     let mut rig = Rig::new();
     let (endpoint, count) = rig.mdc(DestinationControl::Dynamic);
     let mut publication = rig.publication(endpoint);
@@ -95,7 +95,7 @@ fn a_receiver_is_known_by_its_id_and_port_02_86() {
 }
 
 #[test]
-fn data_goes_where_clients_say_and_nowhere_else_02_87() {
+fn data_is_sent_only_to_the_destinations_of_clients_02_87() {
     let mut rig = Rig::new();
     let (endpoint, count) = rig.mdc(DestinationControl::Manual);
     let mut publication = rig.publication(endpoint);
@@ -234,7 +234,7 @@ fn the_refusal_of_a_manual_destination_names_the_command_that_added_it() {
 }
 
 #[test]
-fn a_peer_that_does_not_answer_for_5_s_is_looked_up_every_second() {
+fn the_name_of_a_peer_that_is_silent_for_5_s_is_looked_up_every_second() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let mut publication = rig.publication(endpoint);
@@ -304,7 +304,7 @@ fn manual_destinations_are_looked_up_one_by_one() {
 }
 
 #[test]
-fn nothing_is_looked_up_where_that_is_switched_off() {
+fn nothing_is_looked_up_if_re_resolution_is_turned_off() {
     let mut rig = Rig::with(|context| context.re_resolution_check_interval_ns = 0);
     let endpoint = rig.unicast();
     rig.publication(endpoint);

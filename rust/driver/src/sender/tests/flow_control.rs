@@ -52,7 +52,7 @@ fn the_slowest_receiver_limits_until_it_was_silent_for_too_long() {
 }
 
 #[test]
-fn without_the_required_receivers_nothing_is_sent_and_nobody_connected_04_123() {
+fn without_the_required_receivers_nothing_is_sent_and_the_publication_is_not_connected_04_123() {
     let mut rig = Rig::new();
     let config = GroupConfig {
         group_min_size: 2,
@@ -153,7 +153,7 @@ fn one_that_refuses_or_leaves_does_not_hold_the_others_back_04_127() {
 }
 
 #[test]
-fn one_that_lies_a_window_behind_is_not_waited_for_04_126() {
+fn a_receiver_that_lags_by_a_window_is_not_waited_for_04_126() {
     let mut rig = Rig::new();
     let (mut publication, receivers) = group(&mut rig, ALL);
     rig.status(&publication, 1, 0, WINDOW);

@@ -98,7 +98,7 @@ fn the_limit_of_messages_per_send_counts_batches_04_99() {
 }
 
 #[test]
-fn what_follows_a_batch_that_was_refused_waits_for_it() {
+fn batches_after_a_refused_batch_wait_for_it() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
     for length in [1_000, 1_000, 1_376, 1_376] {
@@ -118,7 +118,7 @@ fn what_follows_a_batch_that_was_refused_waits_for_it() {
 }
 
 #[test]
-fn a_batch_may_end_with_padding_and_never_goes_on_behind_it() {
+fn a_batch_may_end_with_padding_but_never_continues_after_it() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let options = Options {

@@ -184,7 +184,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn nothing_but_what_was_written_is_sent_and_no_further_than_allowed(steps in vec(step(), 1..120)) {
+    fn only_written_data_is_sent_and_only_up_to_the_limit(steps in vec(step(), 1..120)) {
         let mut rig = Rig::new();
         let mut publication = rig.connected();
         let (mut last, mut may_be_short) = (0, false);

@@ -214,7 +214,7 @@ fn two_aborts_among_ten_small_messages_cost_no_message() {
 }
 
 #[test]
-fn what_is_sent_again_among_padding_is_as_written() {
+fn retransmitted_data_next_to_padding_is_unchanged() {
     for seed in 0..40 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::new();
@@ -366,7 +366,7 @@ fn a_sender_beyond_its_limit_sends_heartbeats_at_the_limit_too() {
 
 /// The stream ends at the sender position. The heartbeat at the limit must therefore not have the end-of-stream flag.
 #[test]
-fn only_the_heartbeat_at_the_senders_position_says_that_the_stream_has_ended() {
+fn only_the_heartbeat_at_the_senders_position_ends_the_stream() {
     let mut rig = Rig::new();
     let mut publication = publication_with_window(&mut rig, MAX_GSO_BATCH_DATAGRAMS, 1_001);
     claim(&mut publication, 1_300, End::Aborted);

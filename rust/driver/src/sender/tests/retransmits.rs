@@ -22,7 +22,7 @@ fn sent(rig: &mut Rig, count: usize) -> Publication {
 
 /// 02-39, 04-114
 #[test]
-fn a_nak_is_answered_at_once_with_the_range_in_datagrams_of_the_mtu() {
+fn a_nak_causes_a_retransmit_of_the_range_in_datagrams_of_the_mtu_at_once() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 8);
     rig.nak(&publication, 1_056, 3 * 1_056);
@@ -90,7 +90,7 @@ fn a_group_has_so_many_ranges_in_flight_the_rest_overflows() {
 
 /// 02-43, 04-120
 #[test]
-fn an_answer_ends_where_the_term_or_what_was_sent_ends() {
+fn a_retransmit_ends_at_the_end_of_the_term_or_of_the_sent_data() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 70);
     let term_end = 62 * 1056 + 64;
@@ -130,7 +130,7 @@ fn bytes_that_were_not_sent_are_not_sent_again() {
 ///
 /// Every datagram that receivers may request must still be complete.
 #[test]
-fn any_datagram_of_long_batches_is_sent_again_after_the_log_was_cleaned_behind() {
+fn any_datagram_of_long_batches_is_retransmitted_after_earlier_parts_of_the_log_were_cleaned() {
     for mtu_length in [1_408, 8_192] {
         let mut rig = Rig::new();
         let endpoint = rig.unicast();
@@ -280,7 +280,7 @@ fn a_request_for_nothing_is_counted_and_ignored_04_117() {
 }
 
 #[test]
-fn a_range_that_begins_within_a_message_is_not_sent_whatever_the_message_holds() {
+fn a_range_that_begins_within_a_message_is_not_sent_for_any_content_of_the_message() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
     // The payload consists of data that looks like frames.
@@ -304,7 +304,7 @@ fn a_range_that_begins_within_a_message_is_not_sent_whatever_the_message_holds()
 }
 
 #[test]
-fn an_answer_that_the_socket_does_not_take_is_a_short_send() {
+fn a_reply_that_the_socket_does_not_accept_is_a_short_send() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 8);
     rig.network.set_max_gso_batch_datagrams(1);

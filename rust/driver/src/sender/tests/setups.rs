@@ -20,7 +20,7 @@ fn the_first_setup_comes_at_once_then_one_every_100_ms_until_the_first_status_me
 }
 
 #[test]
-fn a_setup_request_is_not_the_answer_that_ends_setups_04_91() {
+fn a_setup_request_does_not_end_the_setups_04_91() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let publication = rig.publication(endpoint);
@@ -58,7 +58,7 @@ fn a_setup_carries_the_position_of_the_sender_not_of_the_publisher_02_10() {
 }
 
 #[test]
-fn a_setup_of_a_stream_that_starts_later_says_where_02_10() {
+fn a_setup_of_a_stream_that_starts_later_has_its_position_02_10() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     rig.publication_with(
@@ -79,7 +79,7 @@ fn a_setup_of_a_stream_that_starts_later_says_where_02_10() {
 
 /// 02-11, 04-93
 #[test]
-fn flags_tell_of_groups_and_of_wanted_responses() {
+fn flags_show_groups_and_requested_responses() {
     let requested = Response::Requested {
         response_correlation_id: 9,
     };
@@ -186,7 +186,7 @@ fn a_request_changes_neither_limit_nor_liveness_nor_connection_02_17() {
 }
 
 #[test]
-fn a_publication_that_lost_its_receivers_asks_for_nobody_by_itself_02_33() {
+fn a_publication_without_receivers_sends_no_setup_by_itself_02_33() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     rig.run(5_100 * MS);
@@ -201,7 +201,7 @@ fn a_publication_that_lost_its_receivers_asks_for_nobody_by_itself_02_33() {
 }
 
 #[test]
-fn a_dynamic_endpoint_without_destinations_sends_setups_to_nobody() {
+fn a_dynamic_endpoint_without_destinations_sends_no_setups() {
     let mut rig = Rig::new();
     let (endpoint, _) = rig.mdc(DestinationControl::Dynamic);
     rig.publication(endpoint);

@@ -124,7 +124,7 @@ impl Running {
 }
 
 #[test]
-fn an_address_is_sent_120_times_the_bytes_of_status_messages_that_stand_still() {
+fn an_address_is_sent_120_times_the_bytes_of_status_messages_with_a_constant_position() {
     assert_eq!(AMPLIFICATION_LIMIT, 120);
     let mut stream = Running::new();
     let position = stream.publication.position();
@@ -144,7 +144,7 @@ fn an_address_is_sent_120_times_the_bytes_of_status_messages_that_stand_still() 
 }
 
 #[test]
-fn an_address_that_asks_for_setups_again_and_again_is_bounded_and_not_challenged() {
+fn an_address_that_repeats_setup_requests_is_limited_and_not_challenged() {
     let mut stream = Running::new();
     for _ in 0..5 {
         let request = stream.publication.setup_request(1);
@@ -166,7 +166,7 @@ fn a_destination_is_sent_all_and_is_not_challenged_while_its_allowance_lasts() {
 }
 
 #[test]
-fn a_setup_goes_out_though_data_has_used_up_the_allowance() {
+fn a_setup_is_sent_even_if_data_has_used_up_the_allowance() {
     let mut stream = Running::new();
     let request = stream.publication.setup_request(1);
     stream.hear_victim(&request);
@@ -202,7 +202,7 @@ fn the_streams_of_an_endpoint_share_the_limit_of_an_address() {
 }
 
 #[test]
-fn a_receiver_is_challenged_when_its_allowance_is_used_up_and_its_answer_brings_it_what_it_missed()
+fn a_receiver_is_challenged_when_its_allowance_is_used_up_and_its_response_brings_the_missed_data()
 {
     let mut stream = Running::new();
     let join = stream.publication.position();
@@ -232,7 +232,7 @@ fn a_receiver_is_challenged_when_its_allowance_is_used_up_and_its_answer_brings_
 }
 
 #[test]
-fn a_receiver_that_answers_is_sent_no_more_than_its_window_at_once() {
+fn a_validated_receiver_is_sent_no_more_than_its_window_at_once() {
     let mut stream = Running::new();
     let join = stream.publication.position();
     let window = 4 * FRAME as i32;
@@ -245,7 +245,7 @@ fn a_receiver_that_answers_is_sent_no_more_than_its_window_at_once() {
 }
 
 #[test]
-fn an_answer_with_another_timestamp_or_from_elsewhere_proves_nothing() {
+fn a_reply_with_another_timestamp_or_from_another_address_proves_nothing() {
     let mut stream = Running::new();
     let join = stream.publication.position();
     stream.victim_at(join);
@@ -268,7 +268,7 @@ fn an_answer_with_another_timestamp_or_from_elsewhere_proves_nothing() {
 }
 
 #[test]
-fn challenges_become_rare_if_they_are_not_answered() {
+fn challenges_become_rare_without_a_response() {
     let mut stream = Running::new();
     stream.victim_at(stream.publication.position());
     stream.publish(4);

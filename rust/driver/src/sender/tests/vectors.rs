@@ -31,7 +31,7 @@ fn wanted(case: Case<'_>) -> &str {
 
 /// 02-8, 02-30, 02-35, 02-36, 02-38, 02-47, 02-84, 04-116, 04-194
 #[test]
-fn malformed_control_datagrams_are_counted_or_ignored_and_the_sender_goes_on() {
+fn malformed_control_datagrams_are_counted_or_ignored_and_the_sender_continues() {
     let mut tried = 0;
     for case in Case::all("sender control socket") {
         tried += 1;

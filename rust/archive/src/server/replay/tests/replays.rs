@@ -144,7 +144,7 @@ fn replay_session_id(number: i64, session_id: i32) -> i64 {
 
 /// 07-88
 #[test]
-fn a_replay_is_answered_when_it_starts_and_its_stream_ends_when_all_is_sent() {
+fn a_replay_has_its_response_at_its_start_and_its_stream_ends_after_the_last_frame() {
     let mut archive = Archive::new();
     archive.request(|_| {}).unwrap();
     assert_eq!(archive.begin(), []);

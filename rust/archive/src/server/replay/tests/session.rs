@@ -77,7 +77,7 @@ fn a_replay_with_a_length_ends_with_the_frame_that_contains_its_limit() {
 }
 
 #[test]
-fn a_replay_of_nothing_ends_as_soon_as_somebody_is_there() {
+fn an_empty_replay_ends_as_soon_as_it_has_a_subscriber() {
     let mut recording = Recording::new(0);
     recording.message(100);
     let mut replay = recording.replay_stopped(ReplayRange { length: 0, ..ALL });
@@ -114,7 +114,7 @@ fn a_replay_follows_an_active_recording_and_ends_when_the_recording_does() {
 
 /// 07-90
 #[test]
-fn replay_all_and_stop_of_an_active_recording_goes_to_its_position_at_the_request() {
+fn replay_all_and_stop_of_an_active_recording_ends_at_its_position_at_the_request() {
     let mut counters = Counters::new();
     let mut recording = Recording::new(0);
     recording.message(100);
@@ -401,7 +401,7 @@ proptest! {
 
     /// 07-99
     #[test]
-    fn whatever_was_recorded_arrives_once_and_in_order(
+    fn recorded_messages_arrive_once_and_in_order(
         recorded in prop::collection::vec(any_recorded(), 1..400),
         start in 0..2 * SEGMENT_LENGTH / 32,
         file_io_max_length in MTU_LENGTH..20_000,
