@@ -1,8 +1,8 @@
 //! The bytes of an index file: a header, and then entries. A sparse index also has a record of its
 //! [recorder](super::IndexRecorder) between the two.
 //!
-//! The header, the record and each entry have 64 bytes, with a checksum. 64 aligned bytes never cross a page. So after a
-//! killed write, an entry is whole or absent.
+//! The header, the record and each entry have 64 bytes, with a checksum. 64 aligned bytes never cross a page. So after
+//! a killed write, an entry is whole or absent.
 
 use aeron_layout::private_archive::{IndexEntryLayout, IndexHeaderLayout, ProgressLayout};
 use aeron_layout::{I64, U32, offset};
