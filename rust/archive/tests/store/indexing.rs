@@ -444,7 +444,6 @@ fn an_index_without_its_segment_is_removed_when_the_archive_is_opened() {
     assert_eq!(index_names(&storage), ["0-0.idx"]);
 }
 
-/// The index proves that a torn frame was never acknowledged, so it is cut even with `OnTornFragment::Refuse`.
 #[test]
 fn a_directory_with_the_name_of_an_index_does_not_stop_the_start() {
     let directory = tempfile::tempdir().unwrap();
@@ -455,6 +454,7 @@ fn a_directory_with_the_name_of_an_index_does_not_stop_the_start() {
     assert!(path.is_dir());
 }
 
+/// The index proves that a torn frame was never acknowledged, so it is cut even with `OnTornFragment::Refuse`.
 #[test]
 fn a_torn_frame_that_was_not_acknowledged_is_cut_although_the_options_refuse() {
     let (storage, mut store, _) = new_store(indexed());
