@@ -1,5 +1,7 @@
 //! The descriptors that the listings of the archive client return to applications.
 
+use std::borrow::Cow;
+
 use aeron_protocol::archive::{RecordingDescriptorMessage, RecordingSubscriptionDescriptor};
 
 use crate::catalog::RecordingDescriptor;
@@ -31,9 +33,9 @@ impl From<&RecordingDescriptorMessage<'_>> for RecordingDescriptor {
             mtu_length: message.mtu_length,
             session_id: message.session_id,
             stream_id: message.stream_id,
-            stripped_channel: text(message.stripped_channel).into(),
-            original_channel: text(message.original_channel).into(),
-            source_identity: text(message.source_identity).into(),
+            stripped_channel: text(message.stripped_channel),
+            original_channel: text(message.original_channel),
+            source_identity: text(message.source_identity),
         }
     }
 }
@@ -49,6 +51,6 @@ impl From<&RecordingSubscriptionDescriptor<'_>> for RecordingSubscription {
 }
 
 /// Converts the text in a message of an archive. Bytes that are not UTF-8 become U+FFFD.
-pub(super) fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+pub(super) fn text<'a, T: From<Cow<'a, str>>>(bytes: &'a [u8]) -> T {
+    String::from_utf8_lossy(bytes).into()
 }

@@ -1,6 +1,7 @@
 //! Changes of a catalog: recordings are added, changed and removed.
 
 use std::io;
+use std::sync::Arc;
 
 use aeron_archive::catalog::{
     Catalog, CatalogError, MAX_CAPACITY, NULL_VALUE, RecordingDescriptor, RecordingState,
@@ -22,6 +23,23 @@ fn ids_are_never_given_twice() {
     let mut reopened = open(&storage);
     assert_eq!(reopened.next_recording_id(), 2);
     assert_eq!(reopened.add(recording(3)).unwrap(), 2);
+}
+
+/// An archive may have a hundred thousand recordings of a few channels.
+#[test]
+fn recordings_with_the_same_channel_share_its_text_in_memory() {
+    let (storage, mut catalog) = empty();
+    let other = RecordingDescriptor {
+        original_channel: "aeron:ipc?alias=other".into(),
+        ..recording(3)
+    };
+    for descriptor in [recording(1), recording(2), other] {
+        catalog.add(descriptor).unwrap();
+    }
+    let reopened = open(&storage);
+    let channel = |id| &reopened.recording(id).unwrap().original_channel;
+    assert!(Arc::ptr_eq(channel(0), channel(1)));
+    assert_ne!(channel(0), channel(2));
 }
 
 #[test]

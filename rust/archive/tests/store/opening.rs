@@ -1,6 +1,6 @@
 //! Opening the store of a killed process.
 
-use aeron_archive::catalog::NULL_VALUE;
+use aeron_archive::catalog::{Catalog, NULL_VALUE};
 use aeron_archive::checksum::Checksum;
 use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::recovery::OnTornFragment;
@@ -205,6 +205,31 @@ fn impossible_options_are_refused_before_anything_is_touched() {
         "catalog file sync level 0 is below file sync level 1: raise it"
     );
     assert_eq!(storage.steps(), 0);
+}
+
+/// 07-53, 07-77
+#[test]
+fn recovered_stop_positions_survive_a_loss_of_power() {
+    let synced = StoreOptions {
+        file_sync_level: SyncLevel::Data,
+        catalog_sync_level: SyncLevel::Data,
+        ..options()
+    };
+    let storage = MemoryStorage::new();
+    let (mut store, _) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();
+    let mut sessions = [0, 1024].map(|start| store.start_recording(image(start)).unwrap());
+    sessions.iter_mut().for_each(|session| record(session, 3));
+    drop((store, sessions));
+    let (_, recovered) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();
+    storage.lose_power(|| false);
+    let catalog = Catalog::open_read_only(&storage).unwrap();
+    let stops: Vec<_> = catalog.recordings().map(|it| it.stop_position).collect();
+    assert_eq!(stops, [3 * 1056, 1024 + 3 * 1056]);
+    assert!(
+        stops
+            .into_iter()
+            .eq(recovered.iter().map(|it| it.stop_position))
+    );
 }
 
 /// 07-77: after a kill at any step of a recovery, the next recovery finds the same ends.

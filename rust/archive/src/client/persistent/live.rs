@@ -79,7 +79,7 @@ impl LiveWait {
 }
 
 impl LiveFailure {
-    fn of(source: aeron_client::Error) -> Self {
+    pub(super) fn of(source: aeron_client::Error) -> Self {
         let is_temporary = is_temporary(&source);
         let resource = "live subscription";
         let error = PersistentSubscriptionError::Resource { resource, source };
@@ -90,7 +90,7 @@ impl LiveFailure {
     }
 
     /// Returns the transition that tries again, or the failure.
-    fn into_transition(self) -> Transition {
+    pub(super) fn into_transition(self) -> Transition {
         match self {
             Self::Temporary(error) => {
                 Transition::noticed(SubscriptionState::AddLive, TransitionNotice::Error(error))

@@ -165,6 +165,45 @@ fn settings_are_checked_before_a_counter_is_added() {
     assert_eq!(driver.step(), 0);
 }
 
+/// 11-73
+#[test]
+fn a_temporary_refusal_of_a_resource_is_reported_and_tried_again_and_any_other_fails() {
+    let fixture = Fixture::new(|_, _| {});
+    let core = &fixture.subscription.core;
+    let refusal = |code| aeron_client::Error::Registration {
+        correlation_id: 1,
+        code,
+        message: "refused".to_owned(),
+    };
+    let plan = set_up::AwaitedReplayPlan {
+        position: 0,
+        join_window: 0,
+    };
+    let code = |transition: &core::Transition| transition.to.code();
+    let notice = |transition: &core::Transition| match &transition.notice {
+        Some(core::TransitionNotice::Error(_)) => "error",
+        Some(core::TransitionNotice::Failure(_)) => "failure",
+        _ => "",
+    };
+    let outcomes = |error: aeron_client::ErrorCode| {
+        [
+            core.resource_failed(plan, "replay subscription", refusal(error)),
+            live::LiveFailure::of(refusal(error)).into_transition(),
+        ]
+        .map(|transition| (code(&transition), notice(&transition)))
+    };
+    let temporary = outcomes(aeron_client::ErrorCode::ResourceTemporarilyUnavailable);
+    assert_eq!(
+        temporary,
+        [
+            (PersistentSubscriptionState::SendReplayRequest, "error"),
+            (PersistentSubscriptionState::AddLiveSubscription, "error")
+        ]
+    );
+    let failed = (PersistentSubscriptionState::Failed, "failure");
+    assert_eq!(outcomes(aeron_client::ErrorCode::GenericError), [failed; 2]);
+}
+
 /// 11-64
 #[test]
 fn a_client_that_is_closed_fails_its_subscriptions() {
