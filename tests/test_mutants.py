@@ -15,3 +15,10 @@ def test_each_mutant_changes_a_text_that_its_file_has_once() -> None:
         file = RUST / mutant.get("crate", "driver") / "src" / mutant["file"]
         place = mutant.get("before", "") + mutant["from"]
         assert file.read_text().count(place) == 1, f"{mutant['bug']}: {file} must contain the replaced text once"
+
+
+def test_each_mutant_replaces_a_whole_expression() -> None:
+    for mutant in tomllib.loads((RUST / "simulator" / "mutants.toml").read_text())["mutant"]:
+        for text in (mutant["from"], mutant["to"]):
+            for opening, closing in ("()", "[]", "{}"):
+                assert text.count(opening) == text.count(closing), f"{mutant['bug']}: {text!r} is not an expression"
