@@ -6,7 +6,7 @@
 //!
 //! * Files: [`catalog`] (list of recordings), [`segments`] (names of segment files), [`frame`] and [`stream`] (checks
 //!   of the frames in them), [`index`] (arrival times and message counts of a segment), [`mark_file`] and [`ownership`]
-//!   (one process per directory), [`storage`] (file access).
+//!   (one process per directory), [`storage`] (file access), [`extensions`] (named readers, retention policies, metadata).
 //! * Operations on one recording: [`recorder`] (writing), [`reader`] (reading), [`purge`] (deleting), [`recovery`] (end
 //!   after a crash).
 //! * Operations on a directory: [`store`] (catalog and segment files together), [`tool`] (`ArchiveTool`).
@@ -20,6 +20,7 @@ pub mod channel;
 pub mod checksum;
 pub mod client;
 mod damage;
+pub mod extensions;
 pub mod frame;
 pub mod index;
 pub mod mark_file;

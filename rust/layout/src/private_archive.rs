@@ -1,4 +1,5 @@
-//! Files of an archive that only this project uses: the lock file of a private one, and the index file of each segment.
+//! Files of an archive that only this project uses: the lock file of a private one, the index file of each segment, and
+//! the file of extensions.
 
 use crate::declare::layout;
 use crate::{I32, I64, U32};
@@ -91,5 +92,24 @@ layout! {
         pub reserved: [u8; 4] = 56,
         /// CRC-32 of all bytes before it.
         pub checksum: U32 = 60,
+    }
+
+    /// First 16 bytes of the file of extensions (`archive-extensions.dat`).
+    pub struct ExtensionFileLayout: 16 {
+        /// "AEXT" and the version of the layout: 1.
+        pub magic: [u8; 8] = 0,
+        /// Zero.
+        pub reserved: [u8; 4] = 8,
+        /// CRC-32 of all bytes before it.
+        pub checksum: U32 = 12,
+    }
+
+    /// Header of a record in the file of extensions. A message of the control protocol follows it, and zeros up to a
+    /// multiple of 8 bytes.
+    pub struct ExtensionRecordLayout: 8 {
+        /// Length of the message in bytes.
+        pub length: U32 = 0,
+        /// CRC-32 of the length and of the message.
+        pub checksum: U32 = 4,
     }
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use aeron_layout::archive_message::{self, request, response};
+use aeron_layout::archive_message::{self, extension, request, response};
 use aeron_layout::{
     Layout, buffers, catalog, cnc, command, counters, event, frame, log, mark_file,
     private_archive, reports, sbe,
 };
 
-/// Each layout with its length, then its fields. The lock and index files of an archive belong to this project; files
-/// of earlier versions must still open.
+/// Each layout with its length, then its fields. The lock and index files of an archive, its file of extensions and the
+/// messages in it belong to this project; files of earlier versions must still open.
 const SPECIFICATION: &str = "
 FrameHeaderLayout 8
     0 4 frame_length
@@ -632,6 +632,110 @@ IndexEntryLayout 64
     24 32 progress
     56 4 reserved
     60 4 checksum
+
+CommitReaderLayout 48
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 8 position
+    32 8 max_age_ms
+    40 8 max_lag
+
+ListByNameLayout 32
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 4 from_index
+    28 4 count
+
+SetRetentionLayout 48
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 8 max_bytes
+    32 8 max_age_ms
+    40 4 apply_stream_id
+    44 4 stream_id
+
+ApplyRetentionLayout 32
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 4 dry_run
+    28 4 reserved
+
+FindPositionLayout 40
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 8 timestamp_us
+    32 4 edge
+    36 4 reserved
+
+ReplayAtRateLayout 72
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 8 position
+    32 8 length
+    40 8 replay_token
+    48 8 max_bytes_per_second
+    56 8 speed_millionths
+    64 4 replay_stream_id
+    68 4 file_io_max_length
+
+ReaderLayout 56
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 8 position
+    32 8 committed_ms
+    40 8 max_age_ms
+    48 8 max_lag
+
+RetentionLayout 48
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 8 max_bytes
+    32 8 max_age_ms
+    40 4 apply_stream_id
+    44 4 stream_id
+
+RetentionStepLayout 56
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 8 start_position
+    32 8 new_start_position
+    40 8 allowed_position
+    48 4 is_purge
+    52 4 held_by
+
+RecordingInfoLayout 48
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 8 predecessor_id
+    32 8 gap_from
+    40 8 gap_to
+
+TimePositionLayout 44
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 8 position
+    32 8 timestamp_us
+    40 4 is_approximate
+
+ExtensionFileLayout 16
+    0 8 magic
+    8 4 reserved
+    12 4 checksum
+
+ExtensionRecordLayout 8
+    0 4 length
+    4 4 checksum
 ";
 
 /// Returns the layouts of this crate in the form of the specification.
@@ -724,6 +828,19 @@ fn declared() -> BTreeMap<&'static str, String> {
         text_of::<private_archive::IndexHeaderLayout>(),
         text_of::<private_archive::IndexRecorderLayout>(),
         text_of::<private_archive::IndexEntryLayout>(),
+        text_of::<private_archive::ExtensionFileLayout>(),
+        text_of::<private_archive::ExtensionRecordLayout>(),
+        text_of::<extension::CommitReaderLayout>(),
+        text_of::<extension::ListByNameLayout>(),
+        text_of::<extension::SetRetentionLayout>(),
+        text_of::<extension::ApplyRetentionLayout>(),
+        text_of::<extension::FindPositionLayout>(),
+        text_of::<extension::ReplayAtRateLayout>(),
+        text_of::<extension::ReaderLayout>(),
+        text_of::<extension::RetentionLayout>(),
+        text_of::<extension::RetentionStepLayout>(),
+        text_of::<extension::RecordingInfoLayout>(),
+        text_of::<extension::TimePositionLayout>(),
     ])
 }
 

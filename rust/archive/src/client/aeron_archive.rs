@@ -1,10 +1,11 @@
 //! [`AeronArchive`]: a client of an archive whose calls wait for the response.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
 use aeron_client::Aeron;
 use aeron_protocol::archive::RecordingSignalEvent;
+use aeron_protocol::archive::extension::Capabilities;
 
 use super::call::{ArchiveCall, Ticket};
 use super::connecting::ConnectingSession;
@@ -66,6 +67,8 @@ struct SharedSession {
     polling_thread: Mutex<Option<ThreadId>>,
     /// Correlation ids of requests that were abandoned in handlers, in which the session cannot be changed.
     abandoned: Mutex<Vec<i64>>,
+    /// The archive's response to the request for its capabilities.
+    capabilities: OnceLock<Capabilities>,
 }
 
 /// A connection attempt to an archive. Dropping it cancels the attempt.
@@ -235,10 +238,22 @@ impl AeronArchive {
             session: Mutex::new(session),
             polling_thread: Mutex::new(None),
             abandoned: Mutex::default(),
+            capabilities: OnceLock::new(),
         };
         Self {
             shared: Arc::new(shared),
         }
+    }
+
+    /// Returns the capabilities, if the archive has responded to a request for them.
+    pub(super) fn known_capabilities(&self) -> Option<Capabilities> {
+        self.shared.capabilities.get().copied()
+    }
+
+    /// Stores the capabilities of the archive.
+    pub(super) fn set_known_capabilities(&self, capabilities: Capabilities) {
+        // Another operation may have stored the same value.
+        let _ = self.shared.capabilities.set(capabilities);
     }
 
     /// Sends a request and waits for its result.

@@ -1,6 +1,7 @@
 //! [`Answer`]: the complete answer of an archive to a request: one response, or several descriptors.
 
 use super::descriptor::RecordingSubscription;
+use super::extension::ExtensionDescriptor;
 use crate::catalog::RecordingDescriptor;
 
 /// Kind of the answer to a request.
@@ -12,6 +13,8 @@ pub(super) enum Expected {
     Recordings(usize),
     /// Up to this number of subscription descriptors, then a response if there are fewer.
     Subscriptions(usize),
+    /// Any number of descriptors of an extension, then a response with the index of the next entry.
+    Page,
 }
 
 /// The answer to a request.
@@ -20,6 +23,7 @@ pub(super) enum Answer {
     Value(i64),
     Recordings(Vec<RecordingDescriptor>),
     Subscriptions(Vec<RecordingSubscription>),
+    Page(Vec<ExtensionDescriptor>, i64),
 }
 
 impl Expected {
@@ -28,6 +32,8 @@ impl Expected {
         match self {
             Self::Value => None,
             Self::Recordings(count) | Self::Subscriptions(count) => Some(count),
+            // The archive decides about the length of a page.
+            Self::Page => Some(usize::MAX),
         }
     }
 }
@@ -39,6 +45,7 @@ impl Answer {
             Expected::Value => Self::Value(0),
             Expected::Recordings(_) => Self::Recordings(Vec::new()),
             Expected::Subscriptions(_) => Self::Subscriptions(Vec::new()),
+            Expected::Page => Self::Page(Vec::new(), 0),
         }
     }
 
@@ -46,7 +53,7 @@ impl Answer {
     pub(super) const fn value(&self) -> i64 {
         match self {
             Self::Value(value) => *value,
-            Self::Recordings(_) | Self::Subscriptions(_) => 0,
+            Self::Recordings(_) | Self::Subscriptions(_) | Self::Page(..) => 0,
         }
     }
 
@@ -54,7 +61,7 @@ impl Answer {
     pub(super) fn into_recordings(self) -> Vec<RecordingDescriptor> {
         match self {
             Self::Recordings(recordings) => recordings,
-            Self::Value(_) | Self::Subscriptions(_) => Vec::new(),
+            Self::Value(_) | Self::Subscriptions(_) | Self::Page(..) => Vec::new(),
         }
     }
 
@@ -62,7 +69,17 @@ impl Answer {
     pub(super) fn into_subscriptions(self) -> Vec<RecordingSubscription> {
         match self {
             Self::Subscriptions(subscriptions) => subscriptions,
-            Self::Value(_) | Self::Recordings(_) => Vec::new(),
+            Self::Value(_) | Self::Recordings(_) | Self::Page(..) => Vec::new(),
+        }
+    }
+
+    /// Returns the descriptors of a page and the index of the next entry; nothing for other requests.
+    pub(super) fn into_page(self) -> (Vec<ExtensionDescriptor>, i64) {
+        match self {
+            Self::Page(descriptors, next_index) => (descriptors, next_index),
+            Self::Value(_) | Self::Recordings(_) | Self::Subscriptions(_) => {
+                (Vec::new(), aeron_protocol::archive::NULL_VALUE)
+            }
         }
     }
 }

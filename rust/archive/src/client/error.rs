@@ -63,6 +63,14 @@ pub enum ArchiveClientError {
         /// The message timeout.
         waited: Duration,
     },
+    /// The archive does not serve a request that this project adds to Aeron's protocol.
+    #[error(
+        "{request}: not supported by the archive: it did not respond to a request for its capabilities, or lacks this one; use aeronarchive of this project"
+    )]
+    NotSupported {
+        /// Name of the request.
+        request: &'static str,
+    },
     /// The archive has ended the session, or no longer runs.
     #[error("not connected to the archive: its response stream has ended")]
     Disconnected,

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use aeron_protocol::archive::extension::ExtensionResponse;
 use aeron_protocol::archive::{
     ArchiveDecodeError, ArchiveErrorCode, ArchiveResponse, ControlResponse, ControlResponseCode,
     RecordingDescriptorMessage, RecordingSignalEvent, RecordingSubscriptionDescriptor,
@@ -192,7 +193,7 @@ impl Exchange {
     pub(super) fn on_message(&mut self, message: &[u8], now_ns: i64) {
         match ArchiveResponse::decode(message) {
             Ok(response) => self.on_response(&response, now_ns),
-            Err(ArchiveDecodeError::UnknownTemplateId { .. }) => {}
+            Err(ArchiveDecodeError::UnknownTemplateId { .. }) => self.on_other(message, now_ns),
             Err(error) => self.errors.push(error.into()),
         }
     }
@@ -356,7 +357,7 @@ impl Exchange {
                 recordings.push(message.into());
                 true
             }
-            Answer::Subscriptions(_) | Answer::Value(_) => false,
+            Answer::Subscriptions(_) | Answer::Page(..) | Answer::Value(_) => false,
         });
     }
 
@@ -366,7 +367,27 @@ impl Exchange {
                 subscriptions.push(message.into());
                 true
             }
-            Answer::Recordings(_) | Answer::Value(_) => false,
+            Answer::Recordings(_) | Answer::Page(..) | Answer::Value(_) => false,
+        });
+    }
+
+    /// Processes a message that is not one of Aeron's protocol. Ignores unknown messages.
+    fn on_other(&mut self, message: &[u8], now_ns: i64) {
+        let response = match ExtensionResponse::decode(message) {
+            Ok(response) => response,
+            Err(ArchiveDecodeError::UnknownTemplateId { .. }) => return,
+            Err(error) => return self.errors.push(error.into()),
+        };
+        let (control_session_id, correlation_id) = response.ids();
+        if control_session_id != self.control_session_id {
+            return;
+        }
+        self.on_descriptor(correlation_id, now_ns, |answer| match answer {
+            Answer::Page(descriptors, _) => {
+                descriptors.push((&response).into());
+                true
+            }
+            Answer::Recordings(_) | Answer::Subscriptions(_) | Answer::Value(_) => false,
         });
     }
 
@@ -431,7 +452,9 @@ impl Request {
         match (&self.progress, self.expected) {
             (RequestProgress::Unsent(_), _) => "room on the request stream",
             (_, Expected::Value) => "a response",
-            (_, Expected::Recordings(_) | Expected::Subscriptions(_)) => "the next descriptor",
+            (_, Expected::Recordings(_) | Expected::Subscriptions(_) | Expected::Page) => {
+                "the next descriptor"
+            }
         }
     }
 
@@ -445,6 +468,10 @@ impl Request {
             (ControlResponseCode::RecordingUnknown, Expected::Recordings(_))
             | (ControlResponseCode::SubscriptionUnknown, Expected::Subscriptions(_)) => {
                 Ok(self.take_answer())
+            }
+            (ControlResponseCode::Ok, Expected::Page) => {
+                let (descriptors, _) = self.take_answer().into_page();
+                Ok(Answer::Page(descriptors, response.relevant_id))
             }
             (ControlResponseCode::Error, _) => Err(refusal(self.name, response)),
             (ControlResponseCode::RecordingUnknown, Expected::Value) => {

@@ -262,6 +262,9 @@ impl<S: Storage + Clone> ArchiveCore<S> {
         for recording in recovered.iter().filter(|recording| recording.is_torn) {
             reports.report(now_ms, &recording.to_string());
         }
+        if let Some(damage) = store.extensions().damage() {
+            reports.report(now_ms, &damage.to_string());
+        }
         let conductor = ArchiveConductor {
             archive_id,
             recordings: Recordings::new(recording_settings, recorder_commands, events_of_recorder),

@@ -5,6 +5,7 @@ use aeron_protocol::archive::{
 };
 
 use super::control::{Response, ResponseStream, Sent};
+use super::extension::DescriptorPage;
 use crate::catalog::RecordingDescriptor;
 
 /// Maximum number of entries that one listing checks in one duty cycle.
@@ -53,6 +54,7 @@ enum Entries {
         stream_id: Option<i32>,
         fragment: Vec<u8>,
     },
+    Descriptors(DescriptorPage),
 }
 
 /// Selects recordings of a stream whose channel contains a text.
@@ -130,6 +132,16 @@ impl Listing {
                 stream_id,
                 fragment,
             },
+        }
+    }
+
+    /// Sends the descriptors of a page, and then the index of the next entry as the result.
+    pub fn descriptors(correlation_id: i64, page: DescriptorPage) -> Self {
+        Self {
+            correlation_id,
+            // The page decides when the listing ends.
+            left: i32::MAX,
+            entries: Entries::Descriptors(page),
         }
     }
 
@@ -244,6 +256,16 @@ impl Listing {
                 };
                 if step != ListingStep::BackPressured {
                     *next_index += 1;
+                }
+                step
+            }
+            Entries::Descriptors(page) => {
+                let Some(message) = page.next() else {
+                    return ListingStep::End(Response::Ok(page.next_index()));
+                };
+                let step = ListingStep::of(responses.try_send_encoded(message));
+                if step != ListingStep::BackPressured {
+                    page.remove_next();
                 }
                 step
             }

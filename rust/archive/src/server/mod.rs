@@ -8,6 +8,7 @@
 //!   `outbox` (messages to sessions).
 //! * The conductor's operations: `conductor` (queries and duty cycle), `listing`, `recording`, `replay` and
 //!   `replaying`, `replication` and `replicating`, `maintenance` (truncate, purge, detach, migrate).
+//! * `extension`: the requests that this project adds.
 //! * Observation: `counters`, `reports` (errors without a client), `error` (errors in responses).
 
 mod agents;
@@ -21,6 +22,7 @@ mod control;
 mod core;
 mod counters;
 mod error;
+mod extension;
 mod listing;
 mod maintenance;
 mod outbox;

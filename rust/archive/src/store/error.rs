@@ -263,7 +263,7 @@ impl StoreError {
         }
     }
 
-    pub(super) fn storage(name: &str, doing: &'static str, source: io::Error) -> Self {
+    pub(crate) fn storage(name: &str, doing: &'static str, source: io::Error) -> Self {
         Self::Storage {
             name: name.to_owned(),
             doing,

@@ -29,6 +29,7 @@ pub use removal::RecordingActivity;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Catalog, CatalogEntry, RecordingDescriptor, RecordingState};
+use crate::extensions::Extensions;
 use crate::index::ArrivalClock;
 use crate::storage::Storage;
 
@@ -37,6 +38,7 @@ use crate::storage::Storage;
 pub struct ArchiveStore<S: Storage> {
     storage: S,
     catalog: Catalog<S>,
+    extensions: Extensions<S>,
     options: StoreOptions,
     /// Recordings with files that are being deleted, each with the base of its highest such file.
     deleting: BTreeMap<i64, i64>,
@@ -83,6 +85,16 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .entry(recording_id)
             .filter(|entry| entry.state == RecordingState::Valid)
             .ok_or(StoreError::UnknownRecording { recording_id })
+    }
+
+    /// Returns named readers, retention policies, and names, metadata and links of recordings.
+    pub fn extensions(&self) -> &Extensions<S> {
+        &self.extensions
+    }
+
+    /// Returns the same as [`extensions`](Self::extensions), for changes.
+    pub fn extensions_mut(&mut self) -> &mut Extensions<S> {
+        &mut self.extensions
     }
 
     /// Returns the directory of the archive.

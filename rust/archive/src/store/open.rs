@@ -11,6 +11,7 @@ use aeron_agent::SystemEpochClock;
 use super::deletion::{is_segment, remove_segment};
 use super::{ArchiveStore, MigrationNote, StoreError, StoreOptions};
 use crate::catalog::{Catalog, CatalogError, RecordingDescriptor, RecordingState};
+use crate::extensions::{EXTENSIONS_FILE_NAME, Extensions};
 use crate::index::{ArrivalClock, INDEX_EXTENSION, IndexProof, remove_lonely};
 use crate::ownership::BootId;
 use crate::recovery::{FoundEnd, LastSegments, Recovery, RecoveryPolicy};
@@ -104,9 +105,11 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .collect();
         remove_lonely(&storage, &files, |id| moving.contains(&id))
             .map_err(|source| StoreError::storage(".", "remove an index", source))?;
+        let extensions = open_extensions(&storage, &catalog, &options)?;
         let mut store = Self {
             storage,
             catalog,
+            extensions,
             options,
             deleting: BTreeMap::new(),
             half_migrated: BTreeSet::new(),
@@ -168,6 +171,24 @@ fn open_catalog<S: Storage>(storage: &S, capacity: u64) -> Result<Catalog<S>, Ca
         }
         opened => opened,
     }
+}
+
+/// Opens the file of extensions, and removes everything that belongs to recordings that do not exist.
+fn open_extensions<S: Storage + Clone>(
+    storage: &S,
+    catalog: &Catalog<S>,
+    options: &StoreOptions,
+) -> Result<Extensions<S>, StoreError> {
+    let failed = |source| StoreError::storage(EXTENSIONS_FILE_NAME, "read it", source);
+    let mut extensions =
+        Extensions::open(storage.clone(), options.catalog_sync_level).map_err(failed)?;
+    let exists = |recording_id| {
+        let entry = catalog.entry(recording_id);
+        entry.is_some_and(|entry| entry.state == RecordingState::Valid)
+    };
+    // An archive whose disk is full starts too. Entries of recordings that do not exist have no effect.
+    let _ = extensions.retain(exists);
+    Ok(extensions)
 }
 
 /// Finds the end of a recording that has no stop position. Changes nothing.

@@ -99,6 +99,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let files = self.segment_files(recording_id)?;
         self.check_deleted(&files)?;
         self.catalog.delete(recording_id, stop_position)?;
+        // If it fails, the next start removes the entries, which have no effect until then.
+        let _ = self.extensions.forget(recording_id);
         Ok(self.delete_files(recording_id, files.len(), files))
     }
 

@@ -2,5 +2,6 @@
 //! Variable data follow it, each as an u32 length and its bytes, without alignment.
 
 pub mod event;
+pub mod extension;
 pub mod request;
 pub mod response;

@@ -3,7 +3,7 @@
 use aeron_layout::{I32, I64, Layout, U32};
 
 use super::{ArchiveDecodeError, MessageHeader, RecordingSignal, SourceLocation};
-use super::{ControlResponseCode, header};
+use super::{ControlResponseCode, RetentionHolder, TimeEdge, header};
 use crate::codec::{Encode, Writer};
 
 /// A message of the archive's control protocol.
@@ -185,7 +185,13 @@ macro_rules! code_values {
     )*};
 }
 
-code_values!(ControlResponseCode, SourceLocation, RecordingSignal);
+code_values!(
+    ControlResponseCode,
+    SourceLocation,
+    RecordingSignal,
+    TimeEdge,
+    RetentionHolder
+);
 
 impl BlockValue for bool {
     type Layout = I32;

@@ -112,4 +112,24 @@ codes! {
         /// The position is out of range, or no frame begins there.
         InvalidPosition = 16,
     }
+
+    /// Whether a range begins or ends at a position that is found by time.
+    pub enum TimeEdge {
+        /// The range begins: the position is not after the first message that arrived at or after the time.
+        Since = 0,
+        /// The range ends: the position is after the last message that arrived before the time.
+        Until = 1,
+    }
+
+    /// What keeps data that a retention policy would delete.
+    pub enum RetentionHolder {
+        /// Nothing.
+        Nothing = 0,
+        /// A named reader has not committed the data.
+        Reader = 1,
+        /// An active replay reads the data.
+        Replay = 2,
+        /// Another deletion of the recording is in progress.
+        Deletion = 3,
+    }
 }

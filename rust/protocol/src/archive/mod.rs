@@ -12,6 +12,8 @@
 //!   [`ArchiveDecodeError`]. Texts are bytes, because nothing guarantees that a peer writes valid text. Java's archive
 //!   and client write ASCII.
 //!
+//! [`extension`] has the messages that this project adds.
+//!
 //! ```
 //! use aeron_protocol::archive::{ArchiveRequest, SourceLocation, StartRecordingRequest2};
 //!
@@ -35,12 +37,16 @@ mod body;
 mod codes;
 mod declare;
 mod error;
+pub mod extension;
 mod header;
 mod recording_event;
 mod request;
 mod response;
 
-pub use codes::{ArchiveErrorCode, ControlResponseCode, RecordingSignal, SourceLocation};
+pub use codes::{
+    ArchiveErrorCode, ControlResponseCode, RecordingSignal, RetentionHolder, SourceLocation,
+    TimeEdge,
+};
 pub use error::ArchiveDecodeError;
 pub use header::{MessageHeader, SCHEMA_ID, SCHEMA_VERSION};
 pub use recording_event::*;

@@ -1,5 +1,6 @@
 //! [`ArchiveCall`]: a request that can be sent, and the function that converts its answer to a result.
 
+mod extension;
 mod maintenance;
 mod query;
 mod recording;
@@ -11,6 +12,7 @@ use aeron_protocol::archive::{ArchiveRequest, RequestIds};
 use super::answer::{Answer, Expected};
 use super::error::Result;
 use super::exchange::NewRequest;
+use super::extension::{ExtensionDescriptor, ExtensionPage};
 
 /// A request to an archive, with the type of its result. It is sent by [`AeronArchive`](super::AeronArchive), which
 /// returns an [`ArchiveOperation`](super::ArchiveOperation), or by an [`ArchiveSession`](super::ArchiveSession), which
@@ -79,6 +81,15 @@ impl<T> ArchiveCall<T> {
             is_listing: true,
             ..Self::with_response(name, encode, interpret)
         }
+    }
+
+    /// Creates a call whose answer is a page of descriptors of an extension.
+    fn page<D>(
+        name: &'static str,
+        encode: impl Fn(RequestIds) -> Vec<u8> + Send + Sync + 'static,
+        interpret: Interpret<ExtensionPage<D>>,
+    ) -> ArchiveCall<ExtensionPage<D>> {
+        ArchiveCall::listing(name, Expected::Page, encode, interpret)
     }
 
     /// Delays the call until no listing of the session is running.
@@ -152,6 +163,27 @@ macro_rules! request {
 }
 use request;
 
+/// Like [`request`], for requests that this project adds to Aeron's protocol.
+macro_rules! extension_request {
+    ($variant:ident($message:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {
+        move |ids: aeron_protocol::archive::RequestIds| {
+            let request = aeron_protocol::archive::extension::ExtensionRequest::$variant(
+                aeron_protocol::archive::extension::$message {
+                    control_session_id: ids.control_session_id,
+                    correlation_id: ids.correlation_id,
+                    $($field $(: $value)?),*
+                },
+            );
+            let mut message = vec![0; request.encoded_length()];
+            request
+                .encode(&mut message)
+                .expect("a buffer of the encoded length holds the message");
+            message
+        }
+    };
+}
+use extension_request;
+
 /// Returns the value of the response.
 fn value(outcome: Result<Answer>) -> Result<i64> {
     outcome.map(|answer| answer.value())
@@ -161,6 +193,18 @@ fn value(outcome: Result<Answer>) -> Result<i64> {
 fn value_if_set(outcome: Result<Answer>) -> Result<Option<i64>> {
     let value = value(outcome)?;
     Ok((value != aeron_protocol::archive::NULL_VALUE).then_some(value))
+}
+
+/// Returns the descriptors of one kind on a page.
+fn page_of<D>(
+    outcome: Result<Answer>,
+    select: fn(ExtensionDescriptor) -> Option<D>,
+) -> Result<ExtensionPage<D>> {
+    let (descriptors, next_index) = outcome?.into_page();
+    Ok(ExtensionPage {
+        entries: descriptors.into_iter().filter_map(select).collect(),
+        next_index: i32::try_from(next_index).ok().filter(|index| *index >= 0),
+    })
 }
 
 /// Converts a successful outcome to `()`.

@@ -1,5 +1,6 @@
 //! [`ArchiveOperation`]: one or several requests in a row, until the archive has responded to the last one.
 
+mod extension;
 mod recorded;
 mod replay;
 mod response_replay;
@@ -8,6 +9,7 @@ use super::aeron_archive::{AeronArchive, wait_for};
 use super::call::Ticket;
 use super::error::{ArchiveClientError, Result};
 
+pub(super) use extension::{CheckedCall, CheckedListing};
 pub(super) use recorded::{RecordedExclusivePublication, RecordedPublication};
 pub use replay::StartedReplay;
 pub(super) use replay::{ReplaySubscription, SubscriptionOfReplay};

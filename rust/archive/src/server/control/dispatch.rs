@@ -9,6 +9,7 @@ use aeron_protocol::archive::{
 use super::responses::Response;
 use crate::server::ArchiveError;
 use crate::server::conductor::ArchiveConductor;
+use crate::server::extension::decode_extension;
 use crate::server::listing::{Listing, StreamFilter};
 use crate::server::recording::RecordingRequest;
 use crate::server::replaying::ReplayOrder;
@@ -45,9 +46,14 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                     .map(|channel| ReplayOrder::of_bounded(ids, &request, channel));
                 self.on_replay_with_token(image, request.replay_token, order);
             }
-            Ok(request) => self.on_session_request(image, message, &request),
-            // Ignored: a newer client may send messages that this archive does not support.
-            Err(ArchiveDecodeError::UnknownTemplateId { .. }) => {}
+            Ok(request) => {
+                if let Some(ids) = self.accept(image, message) {
+                    self.serve(ids, &request);
+                }
+            }
+            Err(ArchiveDecodeError::UnknownTemplateId { .. }) => {
+                self.on_other_message(image, message);
+            }
             Err(error) => self.on_undecodable(image, message, error),
         }
     }
@@ -105,16 +111,30 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         }
     }
 
-    fn on_session_request(&mut self, image: &Image, message: &[u8], request: &ArchiveRequest<'_>) {
-        let Some(ids) = RequestIds::of(message) else {
-            return;
-        };
-        let template_id = request.template_id();
+    /// Serves a message that is not a request of Aeron's protocol.
+    fn on_other_message(&mut self, image: &Image, message: &[u8]) {
+        match decode_extension(message) {
+            Some(Ok(request)) => {
+                if let Some(ids) = self.accept(image, message) {
+                    self.serve_extension(ids, &request);
+                }
+            }
+            Some(Err(error)) => self.on_undecodable(image, message, error),
+            // Ignored: a newer client may send messages that this archive does not support.
+            None => {}
+        }
+    }
+
+    /// Returns the ids of a request, if its session serves it. Otherwise reports the reason, and refuses the request if
+    /// it is not authorised.
+    fn accept(&mut self, image: &Image, message: &[u8]) -> Option<RequestIds> {
+        let ids = RequestIds::of(message)?;
+        let template_id = template_id(message);
         match self
             .sessions
             .accept(ids.control_session_id, image, template_id, self.now_ns)
         {
-            Ok(()) => self.serve(ids, request),
+            Ok(()) => return Some(ids),
             Err(NotServed::UnknownSession) => {
                 self.report_unknown_session(ids.control_session_id, template_id);
             }
@@ -129,6 +149,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 self.outbox.refuse(ids, error);
             }
         }
+        None
     }
 
     fn report_unknown_session(&mut self, control_session_id: i64, template_id: u16) {

@@ -154,11 +154,15 @@ impl ResponseStream {
             return Sent::Queued;
         }
         self.encode(message);
-        match offer(&self.publication, &self.buffer) {
-            Offered::Taken => Sent::Now,
-            Offered::Later => Sent::Queued,
-            Offered::Never => Sent::Never,
+        Sent::of(&offer(&self.publication, &self.buffer))
+    }
+
+    /// Sends the bytes of a message like [`try_send`](Self::try_send).
+    pub fn try_send_encoded(&mut self, message: &[u8]) -> Sent {
+        if self.has_queued() {
+            return Sent::Queued;
         }
+        Sent::of(&offer(&self.publication, message))
     }
 
     /// Sends the queued messages. Returns the number of messages that were sent, and whether the rest can be sent
@@ -182,6 +186,17 @@ impl ResponseStream {
         message
             .encode(&mut self.buffer)
             .expect("the buffer has the length of the message");
+    }
+}
+
+impl Sent {
+    /// Returns the outcome of a message that is not queued if there is no room for it.
+    const fn of(offered: &Offered) -> Self {
+        match offered {
+            Offered::Taken => Self::Now,
+            Offered::Later => Self::Queued,
+            Offered::Never => Self::Never,
+        }
     }
 }
 

@@ -9,9 +9,9 @@ use crate::server::AuthorisationService;
 ///
 /// | role | requests |
 /// |---|---|
-/// | `read` | list recordings and recording subscriptions, find a recording, ask for positions, start and stop replays, archive id, keep-alive |
-/// | `record` | start, extend and stop recordings; stop all replays of a recording |
-/// | `admin` | truncate, purge, detach, delete, attach and migrate segments, update a channel, replicate; everything else |
+/// | `read` | list recordings and recording subscriptions, find a recording, ask for positions, start and stop replays, archive id, keep-alive; list named readers, retention policies, names and metadata; commit and remove a named reader |
+/// | `record` | start, extend and stop recordings; stop all replays of a recording; set name and metadata of a recording |
+/// | `admin` | truncate, purge, detach, delete, attach and migrate segments, update a channel, replicate; set and apply retention; everything else |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Reads recordings.
@@ -23,33 +23,43 @@ pub enum Role {
 }
 
 /// Template ids of the requests that [`Role::Read`] may send.
-const READ: [u16; 15] = [
-    6,   // Replay
-    7,   // StopReplay
-    8,   // ListRecordings
-    9,   // ListRecordingsForUri
-    10,  // ListRecording
-    12,  // RecordingPosition
-    15,  // StopPosition
-    16,  // FindLastMatchingRecording
-    17,  // ListRecordingSubscriptions
-    18,  // BoundedReplay
-    52,  // StartPosition
-    61,  // KeepAlive
-    67,  // MaxRecordedPosition
-    68,  // ArchiveId
-    105, // ReplayToken
+const READ: [u16; 23] = [
+    6,      // Replay
+    7,      // StopReplay
+    8,      // ListRecordings
+    9,      // ListRecordingsForUri
+    10,     // ListRecording
+    12,     // RecordingPosition
+    15,     // StopPosition
+    16,     // FindLastMatchingRecording
+    17,     // ListRecordingSubscriptions
+    18,     // BoundedReplay
+    52,     // StartPosition
+    61,     // KeepAlive
+    67,     // MaxRecordedPosition
+    68,     // ArchiveId
+    105,    // ReplayToken
+    20_000, // Capabilities
+    20_001, // CommitReader
+    20_002, // RemoveReader
+    20_003, // ListReaders
+    20_005, // ListRetention
+    20_009, // ListRecordingInfo
+    20_010, // FindPosition
+    20_011, // ReplayAtRate
 ];
 /// Further template ids of the requests that [`Role::Record`] may send.
-const RECORD: [u16; 8] = [
-    4,  // StartRecording
-    5,  // StopRecording
-    11, // ExtendRecording
-    14, // StopRecordingSubscription
-    19, // StopAllReplays
-    63, // StartRecording2
-    64, // ExtendRecording2
-    65, // StopRecordingByIdentity
+const RECORD: [u16; 10] = [
+    4,      // StartRecording
+    5,      // StopRecording
+    11,     // ExtendRecording
+    14,     // StopRecordingSubscription
+    19,     // StopAllReplays
+    63,     // StartRecording2
+    64,     // ExtendRecording2
+    65,     // StopRecordingByIdentity
+    20_007, // SetRecordingName
+    20_008, // SetRecordingMetadata
 ];
 
 impl Role {
@@ -99,20 +109,25 @@ impl AuthorisationService for RoleService {
 mod tests {
     use super::*;
     use aeron_protocol::archive::ArchiveRequest;
+    use aeron_protocol::archive::extension::ExtensionRequest;
 
     /// 07-29
     #[test]
     fn each_request_has_a_role_and_requests_that_delete_data_need_the_highest() {
         let of = |role| {
             let ids = ArchiveRequest::TEMPLATE_IDS.iter().copied();
+            let ids = ids.chain(ExtensionRequest::TEMPLATE_IDS.iter().copied());
             ids.filter(|id| Role::required_for(*id) == role)
                 .collect::<Vec<_>>()
         };
         for known in READ.iter().chain(&RECORD) {
-            assert!(ArchiveRequest::TEMPLATE_IDS.contains(known), "{known}");
+            let sets = [ArchiveRequest::TEMPLATE_IDS, ExtensionRequest::TEMPLATE_IDS];
+            assert!(sets.iter().any(|ids| ids.contains(known)), "{known}");
         }
         let admin = of(Role::Admin);
-        for destructive in [13, 53, 54, 55, 56, 57, 104, 107, 50, 62, 66, 51] {
+        for destructive in [
+            13, 53, 54, 55, 56, 57, 104, 107, 50, 62, 66, 51, 20_004, 20_006,
+        ] {
             assert!(admin.contains(&destructive), "{destructive}");
         }
         assert!(Role::Read < Role::Record && Role::Record < Role::Admin);

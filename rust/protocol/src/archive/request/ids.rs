@@ -5,6 +5,7 @@ use aeron_layout::archive_message::request::SessionRequestLayout;
 
 use super::super::MessageHeader;
 use super::super::body::ArchiveMessage;
+use super::super::extension::ExtensionRequest;
 use super::{ArchiveRequest, AuthConnectRequest, CloseSessionRequest, ConnectRequest};
 
 /// Ids of a request in a control session.
@@ -17,15 +18,18 @@ pub struct RequestIds {
 }
 
 impl RequestIds {
-    /// Reads the ids of a request. Also works for a request that [`ArchiveRequest::decode`] refuses, so that the
-    /// archive can respond with an error.
+    /// Reads the ids of a request. Also works for a request that [`ArchiveRequest::decode`] or
+    /// [`ExtensionRequest::decode`] refuses, so that the archive can respond with an error.
     ///
     /// Returns `None` for a message that is not a request, for connect and close requests, and for a block that ends
     /// before the ids.
     #[must_use]
     pub fn of(message: &[u8]) -> Option<Self> {
         let (header, body) = MessageHeader::decode(message).ok()?;
-        let has_ids = ArchiveRequest::TEMPLATE_IDS.contains(&header.template_id)
+        let has_ids = ArchiveRequest::TEMPLATE_IDS
+            .iter()
+            .chain(ExtensionRequest::TEMPLATE_IDS)
+            .any(|id| *id == header.template_id)
             && !WITHOUT_BOTH_IDS.contains(&header.template_id);
         if !has_ids || usize::from(header.block_length) < SessionRequestLayout::LENGTH {
             return None;

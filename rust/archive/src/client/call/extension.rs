@@ -1,0 +1,127 @@
+//! Creates the [`ArchiveCall`]s that this project adds to Aeron's protocol. [`AeronArchive`](super::super::AeronArchive)
+//! sends them to archives that support them.
+
+use aeron_protocol::archive::NULL_VALUE;
+use aeron_protocol::archive::extension::MAX_LISTED;
+
+use super::super::extension::{ExtensionDescriptor, ExtensionPage, ListedInfo};
+use super::{ArchiveCall, extension_request, nothing, page_of, value};
+use crate::extensions::NamedReader;
+
+impl ArchiveCall<i64> {
+    /// Requests the capabilities of the archive, as bits. Aeron's archive does not respond.
+    pub fn capabilities() -> Self {
+        Self::with_response(
+            "capabilities",
+            extension_request!(Capabilities(CapabilitiesRequest {})),
+            value,
+        )
+    }
+
+    /// Creates a named reader, or stores its position. The result is the position.
+    pub fn commit_reader(
+        recording_id: i64,
+        name: &str,
+        position: i64,
+        max_age_ms: Option<i64>,
+        max_lag: Option<i64>,
+    ) -> Self {
+        let name = name.to_owned();
+        Self::with_response(
+            "commit reader",
+            extension_request!(CommitReader(CommitReaderRequest {
+                recording_id,
+                position,
+                max_age_ms: max_age_ms.unwrap_or(NULL_VALUE),
+                max_lag: max_lag.unwrap_or(NULL_VALUE),
+                name: name.as_bytes(),
+            })),
+            value,
+        )
+    }
+
+    /// Removes a named reader. The result is 1, or 0 if there is no such reader.
+    pub fn remove_reader(recording_id: i64, name: &str) -> Self {
+        let name = name.to_owned();
+        Self::with_response(
+            "remove reader",
+            extension_request!(RemoveReader(RemoveReaderRequest {
+                recording_id,
+                name: name.as_bytes(),
+            })),
+            value,
+        )
+    }
+}
+
+impl ArchiveCall<()> {
+    /// Replaces the name of a recording. An empty name removes it.
+    pub fn set_recording_name(recording_id: i64, name: &str) -> Self {
+        let name = name.to_owned();
+        Self::with_response(
+            "set recording name",
+            extension_request!(SetRecordingName(SetRecordingNameRequest {
+                recording_id,
+                name: name.as_bytes(),
+            })),
+            nothing,
+        )
+    }
+
+    /// Replaces the metadata of a recording. Empty metadata remove them.
+    pub fn set_recording_metadata(recording_id: i64, metadata: &[u8]) -> Self {
+        let metadata = metadata.to_vec();
+        Self::with_response(
+            "set recording metadata",
+            extension_request!(SetRecordingMetadata(SetRecordingMetadataRequest {
+                recording_id,
+                metadata: &metadata,
+            })),
+            nothing,
+        )
+    }
+}
+
+impl ArchiveCall<ExtensionPage<NamedReader>> {
+    /// Lists named readers of one recording or of all, with one name or with any, from an index on.
+    pub fn list_readers(recording_id: Option<i64>, name: &str, from_index: i32) -> Self {
+        let name = name.to_owned();
+        Self::page(
+            "list readers",
+            extension_request!(ListReaders(ListReadersRequest {
+                recording_id: recording_id.unwrap_or(NULL_VALUE),
+                from_index,
+                count: MAX_LISTED,
+                name: name.as_bytes(),
+            })),
+            |outcome| {
+                page_of(outcome, |descriptor| match descriptor {
+                    ExtensionDescriptor::Reader(reader) => Some(reader),
+                    _ => None,
+                })
+            },
+        )
+    }
+}
+
+impl ArchiveCall<ExtensionPage<ListedInfo>> {
+    /// Lists names, metadata and links of one recording or of all, with one name or with any, from an index on.
+    pub fn list_recording_info(recording_id: Option<i64>, name: &str, from_index: i32) -> Self {
+        let name = name.to_owned();
+        Self::page(
+            "list recording info",
+            extension_request!(ListRecordingInfo(ListRecordingInfoRequest {
+                recording_id: recording_id.unwrap_or(NULL_VALUE),
+                from_index,
+                count: MAX_LISTED,
+                name: name.as_bytes(),
+            })),
+            |outcome| {
+                page_of(outcome, |descriptor| match descriptor {
+                    ExtensionDescriptor::Info(info) => Some(info),
+                    _ => None,
+                })
+            },
+        )
+    }
+}

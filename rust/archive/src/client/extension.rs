@@ -1,0 +1,127 @@
+//! Descriptors of the requests that this project adds to Aeron's protocol.
+
+use aeron_protocol::archive::extension::ExtensionResponse;
+use aeron_protocol::archive::{NULL_VALUE, RetentionHolder};
+
+use super::descriptor::text;
+use crate::extensions::{
+    NamedReader, RecordingInfo, RecordingLink, RetentionPolicy, RetentionScope,
+};
+
+/// A part of a recording that retention deletes, or would delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetentionOutcome {
+    /// The recording.
+    pub recording_id: i64,
+    /// Start position before the deletion.
+    pub start_position: i64,
+    /// Start position after the deletion; the stop position if the whole recording is deleted.
+    pub new_start_position: i64,
+    /// Start position that the policy alone would cause, without readers and replays.
+    pub allowed_position: i64,
+    /// Whether the whole recording is deleted.
+    pub is_purge: bool,
+    /// The cause if `new_start_position` is less than `allowed_position`.
+    pub held_by: RetentionHolder,
+    /// Name of the reader that holds the data; empty in other cases.
+    pub reader: String,
+}
+
+/// A position that was found by time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedPosition {
+    /// The recording.
+    pub recording_id: i64,
+    /// The position, at the begin of a message.
+    pub position: i64,
+    /// Arrival time at the position in microseconds since the epoch, if it is known.
+    pub timestamp_us: Option<i64>,
+    /// Whether the archive's index lacks the time, so that the position is that of a whole segment.
+    pub is_approximate: bool,
+}
+
+/// A recording with its name, metadata and link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedInfo {
+    /// The recording.
+    pub recording_id: i64,
+    /// Name, metadata and link.
+    pub info: RecordingInfo,
+}
+
+/// Descriptors of one kind, and the index of the next one in the archive's list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtensionPage<D> {
+    /// The descriptors.
+    pub entries: Vec<D>,
+    /// Index of the next entry; `None` after the last.
+    pub next_index: Option<i32>,
+}
+
+/// A descriptor of any kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ExtensionDescriptor {
+    Reader(NamedReader),
+    Retention(RetentionPolicy),
+    RetentionOutcome(RetentionOutcome),
+    Info(ListedInfo),
+    TimedPosition(TimedPosition),
+}
+
+impl From<&ExtensionResponse<'_>> for ExtensionDescriptor {
+    fn from(response: &ExtensionResponse<'_>) -> Self {
+        match response {
+            ExtensionResponse::Reader(reader) => Self::Reader(NamedReader {
+                recording_id: reader.recording_id,
+                name: text(reader.name),
+                position: reader.position,
+                committed_ms: reader.committed_ms,
+                max_age_ms: set(reader.max_age_ms),
+                max_lag: set(reader.max_lag),
+            }),
+            ExtensionResponse::Retention(policy) => Self::Retention(RetentionPolicy {
+                scope: match set(policy.recording_id) {
+                    Some(recording_id) => RetentionScope::Recording(recording_id),
+                    None => RetentionScope::Matching {
+                        stream_id: policy.apply_stream_id.then_some(policy.stream_id),
+                        channel_fragment: text(policy.channel),
+                    },
+                },
+                max_bytes: set(policy.max_bytes),
+                max_age_ms: set(policy.max_age_ms),
+            }),
+            ExtensionResponse::RetentionStep(step) => Self::RetentionOutcome(RetentionOutcome {
+                recording_id: step.recording_id,
+                start_position: step.start_position,
+                new_start_position: step.new_start_position,
+                allowed_position: step.allowed_position,
+                is_purge: step.is_purge,
+                held_by: step.held_by,
+                reader: text(step.reader),
+            }),
+            ExtensionResponse::RecordingInfo(info) => Self::Info(ListedInfo {
+                recording_id: info.recording_id,
+                info: RecordingInfo {
+                    name: text(info.name),
+                    metadata: info.metadata.to_vec(),
+                    link: set(info.predecessor_id).map(|predecessor_id| RecordingLink {
+                        predecessor_id,
+                        gap_from: info.gap_from,
+                        gap_to: set(info.gap_to),
+                    }),
+                },
+            }),
+            ExtensionResponse::TimePosition(found) => Self::TimedPosition(TimedPosition {
+                recording_id: found.recording_id,
+                position: found.position,
+                timestamp_us: set(found.timestamp_us),
+                is_approximate: found.is_approximate,
+            }),
+        }
+    }
+}
+
+/// Returns a value that is -1 if it is not set.
+fn set(value: i64) -> Option<i64> {
+    (value != NULL_VALUE).then_some(value)
+}

@@ -1,0 +1,109 @@
+//! Methods that this project adds to Aeron's protocol. An archive that does not support them, such as Aeron's, makes
+//! them fail with [`ArchiveClientError::NotSupported`](super::super::ArchiveClientError::NotSupported) after one second.
+
+use aeron_protocol::archive::extension::Capabilities;
+
+use super::super::aeron_archive::AeronArchive;
+use super::super::call::ArchiveCall;
+use super::super::extension::ListedInfo;
+use super::super::operation::{ArchiveOperation, CheckedCall, CheckedListing};
+use crate::extensions::NamedReader;
+
+/// Named readers.
+impl AeronArchive {
+    /// Creates a named reader of a recording, or stores its position.
+    ///
+    /// Retention never deletes data that a reader has not committed, unless the reader expires: it has not committed
+    /// for longer than `max_age_ms`, or more than `max_lag` bytes after its position are recorded. The operation
+    /// returns the position.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`]. The archive refuses a position outside the recording.
+    pub fn commit_reader(
+        &self,
+        recording_id: i64,
+        name: &str,
+        position: i64,
+        max_age_ms: Option<i64>,
+        max_lag: Option<i64>,
+    ) -> ArchiveOperation<i64> {
+        let call = ArchiveCall::commit_reader(recording_id, name, position, max_age_ms, max_lag);
+        self.checked(Capabilities::READERS, call)
+    }
+
+    /// Removes a named reader. The operation returns 1, or 0 if there is no such reader.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn remove_reader(&self, recording_id: i64, name: &str) -> ArchiveOperation<i64> {
+        let call = ArchiveCall::remove_reader(recording_id, name);
+        self.checked(Capabilities::READERS, call)
+    }
+
+    /// Lists the named readers of one recording or of all, with one name or with any.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn list_readers(
+        &self,
+        recording_id: Option<i64>,
+        name: &str,
+    ) -> ArchiveOperation<Vec<NamedReader>> {
+        let name = name.to_owned();
+        let page = move |from| ArchiveCall::list_readers(recording_id, &name, from);
+        ArchiveOperation::new(self, CheckedListing::new(Capabilities::READERS, page))
+    }
+}
+
+/// Names and metadata of recordings.
+impl AeronArchive {
+    /// Replaces the name of a recording. An empty name removes it.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`]. The archive refuses a name that another recording has.
+    pub fn set_recording_name(&self, recording_id: i64, name: &str) -> ArchiveOperation<()> {
+        let call = ArchiveCall::set_recording_name(recording_id, name);
+        self.checked(Capabilities::RECORDING_INFO, call)
+    }
+
+    /// Replaces the metadata of a recording. Empty metadata remove them.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn set_recording_metadata(
+        &self,
+        recording_id: i64,
+        metadata: &[u8],
+    ) -> ArchiveOperation<()> {
+        let call = ArchiveCall::set_recording_metadata(recording_id, metadata);
+        self.checked(Capabilities::RECORDING_INFO, call)
+    }
+
+    /// Lists the recordings that have a name, metadata or a link: one recording or all, with one name or with any.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn list_recording_info(
+        &self,
+        recording_id: Option<i64>,
+        name: &str,
+    ) -> ArchiveOperation<Vec<ListedInfo>> {
+        let name = name.to_owned();
+        let page = move |from| ArchiveCall::list_recording_info(recording_id, &name, from);
+        ArchiveOperation::new(
+            self,
+            CheckedListing::new(Capabilities::RECORDING_INFO, page),
+        )
+    }
+}
+
+impl AeronArchive {
+    /// Begins an operation of one request that the archive must support.
+    fn checked<T: Clone + Send + 'static>(
+        &self,
+        required: Capabilities,
+        call: ArchiveCall<T>,
+    ) -> ArchiveOperation<T> {
+        ArchiveOperation::new(self, CheckedCall::new(required, call))
+    }
+}

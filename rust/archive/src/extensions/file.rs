@@ -1,0 +1,172 @@
+//! [`ExtensionFile`]: the file of extensions. Each change is appended; a file that has grown is written anew.
+
+use std::fmt;
+use std::io;
+
+use super::record::{FILE_HEADER_LENGTH, file_header, read_records, write_record};
+use super::state::ExtensionChange;
+use crate::storage::{Access, Storage, StorageFile, SyncLevel};
+
+/// Name of the file.
+pub const EXTENSIONS_FILE_NAME: &str = "archive-extensions.dat";
+/// Name of a file that is being written and will replace the file.
+const NEW_FILE_NAME: &str = "archive-extensions.new";
+/// Name of a damaged file that was set aside.
+const DAMAGED_FILE_NAME: &str = "archive-extensions.damaged";
+/// Longest file that is read, in bytes. The readers, policies and infos that an archive accepts are shorter, with all
+/// records up to the next compaction.
+const MAX_LENGTH: u64 = 1 << 30;
+/// A file of at most this length is not compacted.
+const MIN_COMPACTED_LENGTH: u64 = 256 * 1024;
+/// A file is compacted when it has this many times the length that it had after the last compaction.
+const GROWTH: u64 = 4;
+
+/// The file of extensions was damaged, and was renamed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedExtensions {
+    /// New name of the file.
+    pub name: &'static str,
+}
+
+impl fmt::Display for DamagedExtensions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{EXTENSIONS_FILE_NAME} was damaged and is now {}: the archive has no named readers, retention policies, \
+             and names and metadata of recordings until they are set again; no data of recordings is lost",
+            self.name
+        )
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct ExtensionFile<S: Storage> {
+    storage: S,
+    sync_level: SyncLevel,
+    /// The open file, and the end of its last record.
+    open: Option<(S::File, u64)>,
+    /// Length after the last compaction.
+    compacted_length: u64,
+}
+
+impl<S: Storage> ExtensionFile<S> {
+    /// Opens the file, if it exists, and reads its changes.
+    pub(super) fn open(
+        storage: S,
+        sync_level: SyncLevel,
+    ) -> io::Result<(Self, Vec<ExtensionChange>, Option<DamagedExtensions>)> {
+        let mut file = Self {
+            storage,
+            sync_level,
+            open: None,
+            compacted_length: 0,
+        };
+        let existing = match file.storage.open(EXTENSIONS_FILE_NAME, Access::Write) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok((file, Vec::new(), None));
+            }
+            existing => existing?,
+        };
+        let length = existing.length()?;
+        // The process was killed after it had created the file, and before it wrote the first record.
+        if length == 0 {
+            file.open = Some((existing, 0));
+            return Ok((file, Vec::new(), None));
+        }
+        let mut bytes = Vec::new();
+        if length <= MAX_LENGTH {
+            bytes.resize(length as usize, 0);
+            existing.read_exact_at(&mut bytes, 0)?;
+        }
+        match read_records(&bytes) {
+            Some(records) => {
+                file.compacted_length = records.end as u64;
+                file.open = Some((existing, records.end as u64));
+                Ok((file, records.changes, None))
+            }
+            None if length < FILE_HEADER_LENGTH as u64 => {
+                file.open = Some((existing, 0));
+                Ok((file, Vec::new(), None))
+            }
+            None => {
+                let name = DAMAGED_FILE_NAME;
+                file.storage.rename(EXTENSIONS_FILE_NAME, name)?;
+                Ok((file, Vec::new(), Some(DamagedExtensions { name })))
+            }
+        }
+    }
+
+    /// Appends the records of changes.
+    pub(super) fn append(&mut self, changes: &[ExtensionChange]) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for change in changes {
+            write_record(change, &mut bytes);
+        }
+        let is_new = self.open.is_none();
+        let (file, end) = match self.open.take() {
+            Some(open) => open,
+            None => (self.storage.create(EXTENSIONS_FILE_NAME, 0)?, 0),
+        };
+        if end == 0 {
+            bytes.splice(..0, file_header());
+        }
+        let written = write_at_end(&file, &bytes, end, self.sync_level);
+        let new_end = match &written {
+            Ok(()) => end + bytes.len() as u64,
+            Err(_) => end,
+        };
+        self.open = Some((file, new_end));
+        written?;
+        if is_new && self.sync_level != SyncLevel::None {
+            self.storage.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the file has grown so much that it should be written anew.
+    pub(super) fn is_compaction_due(&self) -> bool {
+        let length = self.open.as_ref().map_or(0, |(_, end)| *end);
+        length > MIN_COMPACTED_LENGTH.max(self.compacted_length.saturating_mul(GROWTH))
+    }
+
+    /// Writes a new file with only these changes, which replaces the file.
+    pub(super) fn compact(&mut self, changes: Vec<ExtensionChange>) -> io::Result<()> {
+        let mut bytes = file_header().to_vec();
+        for change in &changes {
+            write_record(change, &mut bytes);
+        }
+        // A killed process may have left it.
+        match self.storage.remove(NEW_FILE_NAME) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = self.storage.create(NEW_FILE_NAME, 0)?;
+        file.write_all_at(&bytes, 0)?;
+        // The new file replaces all records, so it is forced to the disk at any level before it gets the name.
+        file.sync(SyncLevel::DataAndMetadata)?;
+        self.storage.rename(NEW_FILE_NAME, EXTENSIONS_FILE_NAME)?;
+        self.compacted_length = bytes.len() as u64;
+        self.open = Some((file, self.compacted_length));
+        self.storage.sync()
+    }
+}
+
+/// Writes bytes at the end of the records. Removes a part of a record that was not written as a whole.
+fn write_at_end<F: StorageFile>(
+    file: &F,
+    bytes: &[u8],
+    end: u64,
+    sync_level: SyncLevel,
+) -> io::Result<()> {
+    if file.length()? > end {
+        file.set_length(end)?;
+    }
+    let written = file
+        .write_all_at(bytes, end)
+        .and_then(|()| file.sync(sync_level));
+    if written.is_err() {
+        // If it fails too, the next change or the next start removes the part.
+        let _ = file.set_length(end);
+    }
+    written
+}

@@ -1,0 +1,155 @@
+//! [`Extensions`]: what this project stores for an archive beside Aeron's own files: named readers, retention policies,
+//! and names, metadata and links of recordings.
+//!
+//! All of it is in one file, `archive-extensions.dat`, which is created with the first change. Aeron's archive and tools
+//! ignore the file. Recordings do not depend on it: without the file, no retention policy applies, and nothing is
+//! deleted.
+
+mod file;
+mod record;
+mod state;
+
+pub use file::{DamagedExtensions, EXTENSIONS_FILE_NAME};
+pub use record::decode_records;
+pub use state::{
+    ExtensionChange, NamedReader, RecordingInfo, RecordingLink, RetentionPolicy, RetentionScope,
+};
+
+use std::io;
+
+use file::ExtensionFile;
+use state::ExtensionState;
+
+use crate::storage::{Storage, SyncLevel};
+
+/// Maximum number of named readers of an archive.
+pub const MAX_READERS: usize = 10_000;
+/// Maximum number of retention policies of an archive.
+pub const MAX_POLICIES: usize = 1_000;
+
+/// Named readers, retention policies, and names, metadata and links of recordings, with their file. For one thread.
+#[derive(Debug)]
+pub struct Extensions<S: Storage> {
+    state: ExtensionState,
+    file: ExtensionFile<S>,
+    damage: Option<DamagedExtensions>,
+}
+
+impl<S: Storage> Extensions<S> {
+    /// Reads the file of the directory `storage`, which this process owns. An incomplete last record, which a killed
+    /// process has left, is removed by the next change.
+    ///
+    /// A damaged file is renamed, and everything is empty: a part of the records could have a policy, but not the
+    /// reader that limits it. [`damage`](Self::damage) says so.
+    ///
+    /// # Errors
+    /// The file system returns an error.
+    pub fn open(storage: S, sync_level: SyncLevel) -> io::Result<Self> {
+        let (file, changes, damage) = ExtensionFile::open(storage, sync_level)?;
+        let mut state = ExtensionState::default();
+        for change in changes {
+            state.apply(change);
+        }
+        Ok(Self {
+            state,
+            file,
+            damage,
+        })
+    }
+
+    /// Returns the new name of the file, if it was damaged when it was opened.
+    pub fn damage(&self) -> Option<&DamagedExtensions> {
+        self.damage.as_ref()
+    }
+
+    /// Stores changes, and then applies them.
+    ///
+    /// # Errors
+    /// The file system returns an error. Then nothing has changed.
+    pub fn apply(&mut self, changes: Vec<ExtensionChange>) -> io::Result<()> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.file.append(&changes)?;
+        for change in changes {
+            self.state.apply(change);
+        }
+        if self.file.is_compaction_due() {
+            // The longer file is still valid, so an error has no effect.
+            let _ = self.file.compact(self.state.changes());
+        }
+        Ok(())
+    }
+
+    /// Returns the readers by recording and name.
+    pub fn readers(&self) -> impl Iterator<Item = &NamedReader> {
+        self.state.readers.values()
+    }
+
+    /// Returns the readers of one recording by name.
+    pub fn readers_of(&self, recording_id: i64) -> impl Iterator<Item = &NamedReader> {
+        let range = (recording_id, String::new())..(recording_id.saturating_add(1), String::new());
+        self.state.readers.range(range).map(|(_, reader)| reader)
+    }
+
+    /// Returns a reader.
+    pub fn reader(&self, recording_id: i64, name: &str) -> Option<&NamedReader> {
+        self.state.readers.get(&(recording_id, name.to_owned()))
+    }
+
+    /// Returns the number of readers.
+    pub fn reader_count(&self) -> usize {
+        self.state.readers.len()
+    }
+
+    /// Returns the retention policies: those of recordings first.
+    pub fn policies(&self) -> impl Iterator<Item = &RetentionPolicy> {
+        self.state.policies.values()
+    }
+
+    /// Returns the retention policy with this scope.
+    pub fn policy(&self, scope: &RetentionScope) -> Option<&RetentionPolicy> {
+        self.state.policies.get(scope)
+    }
+
+    /// Returns the number of retention policies.
+    pub fn policy_count(&self) -> usize {
+        self.state.policies.len()
+    }
+
+    /// Returns the recordings that have a name, metadata or a link, by id.
+    pub fn infos(&self) -> impl Iterator<Item = (i64, &RecordingInfo)> {
+        self.state.infos.iter().map(|(id, info)| (*id, info))
+    }
+
+    /// Returns name, metadata and link of a recording; empty if it has none.
+    pub fn info(&self, recording_id: i64) -> RecordingInfo {
+        self.state
+            .infos
+            .get(&recording_id)
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// Removes everything that belongs to a recording that was deleted.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn forget(&mut self, recording_id: i64) -> io::Result<()> {
+        self.apply(self.state.changes_to_forget(recording_id))
+    }
+
+    /// Removes everything that belongs to recordings for which `exists` returns false: a process was killed after it
+    /// had deleted them.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn retain(&mut self, exists: impl Fn(i64) -> bool) -> io::Result<()> {
+        let gone: Vec<i64> = self
+            .state
+            .recording_ids()
+            .filter(|id| !exists(*id))
+            .collect();
+        gone.into_iter().try_for_each(|id| self.forget(id))
+    }
+}

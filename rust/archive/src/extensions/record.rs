@@ -1,0 +1,264 @@
+//! The bytes of the file of extensions: a header, and then a record for each change.
+//!
+//! A record holds a message of the control protocol, so later versions of a message are read by their block length. Ids
+//! of session and request are 0.
+
+use aeron_layout::private_archive::{ExtensionFileLayout, ExtensionRecordLayout};
+use aeron_layout::{Layout, U32};
+use aeron_protocol::archive::NULL_VALUE;
+use aeron_protocol::archive::extension::{
+    ExtensionRequest, ExtensionResponse, ReaderDescriptor, RecordingInfo as RecordingInfoMessage,
+    RemoveReaderRequest, RetentionDescriptor,
+};
+
+use super::state::{
+    ExtensionChange, NamedReader, RecordingInfo, RecordingLink, RetentionPolicy, RetentionScope,
+};
+
+/// Length of the header of the file in bytes.
+pub(super) const FILE_HEADER_LENGTH: usize = ExtensionFileLayout::LENGTH;
+const RECORD_HEADER_LENGTH: usize = ExtensionRecordLayout::LENGTH;
+/// Records begin at multiples of this number of bytes.
+const ALIGNMENT: usize = 8;
+/// "AEXT" and the version of the layout.
+const MAGIC: [u8; 8] = *b"AEXT\x01\0\0\0";
+
+/// The changes in a file, and the end of the last whole record.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ReadRecords {
+    pub changes: Vec<ExtensionChange>,
+    pub end: usize,
+}
+
+/// Decodes the bytes of a file. An incomplete last record is ignored. Returns `None` if the bytes are damaged. Never
+/// panics.
+pub fn decode_records(bytes: &[u8]) -> Option<Vec<ExtensionChange>> {
+    read_records(bytes).map(|records| records.changes)
+}
+
+/// Decodes the bytes of a file. Returns `None` if they are damaged.
+pub(super) fn read_records(bytes: &[u8]) -> Option<ReadRecords> {
+    let (header, _) = bytes.split_first_chunk::<FILE_HEADER_LENGTH>()?;
+    if *header != file_header() {
+        return None;
+    }
+    let mut changes = Vec::new();
+    let mut end = FILE_HEADER_LENGTH;
+    while let Some(rest) = bytes.get(end..).filter(|rest| !rest.is_empty()) {
+        match read_record(rest) {
+            Record::Whole { change, length } => {
+                changes.push(change);
+                end += length;
+            }
+            // A kill in the middle of the write leaves an incomplete record at the end of the file.
+            Record::Incomplete => break,
+            Record::Damaged => return None,
+        }
+    }
+    Some(ReadRecords { changes, end })
+}
+
+/// Returns the first bytes of the file.
+pub(super) fn file_header() -> [u8; FILE_HEADER_LENGTH] {
+    let mut layout = ExtensionFileLayout {
+        magic: MAGIC,
+        reserved: [0; 4],
+        checksum: U32::ZERO,
+    };
+    layout.checksum = checksum(&[&layout.to_bytes()[..FILE_HEADER_LENGTH - 4]]);
+    layout.to_bytes()
+}
+
+/// Appends the record of a change to `out`.
+pub(super) fn write_record(change: &ExtensionChange, out: &mut Vec<u8>) {
+    let message = message_of(change);
+    let length = U32::new(message.len() as u32);
+    let header = ExtensionRecordLayout {
+        length,
+        checksum: checksum(&[&length.to_bytes(), &message]),
+    };
+    out.extend_from_slice(&header.to_bytes());
+    out.extend_from_slice(&message);
+    out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
+}
+
+enum Record {
+    Whole {
+        change: ExtensionChange,
+        length: usize,
+    },
+    Incomplete,
+    Damaged,
+}
+
+fn read_record(bytes: &[u8]) -> Record {
+    let Some(header) = ExtensionRecordLayout::first_in(bytes) else {
+        return Record::Incomplete;
+    };
+    let rest = &bytes[RECORD_HEADER_LENGTH..];
+    let declared = header.length.get() as usize;
+    let padded = declared.next_multiple_of(ALIGNMENT);
+    let is_last = padded >= rest.len();
+    let message = rest.get(..declared);
+    let is_sound = message
+        .is_some_and(|message| header.checksum == checksum(&[&header.length.to_bytes(), message]));
+    match message.filter(|_| is_sound && padded <= rest.len()) {
+        Some(message) => match change_of(message) {
+            Some(change) => Record::Whole {
+                change,
+                length: RECORD_HEADER_LENGTH + padded,
+            },
+            None => Record::Damaged,
+        },
+        // The file may have grown before its bytes were written.
+        None if is_last || bytes.iter().all(|byte| *byte == 0) => Record::Incomplete,
+        None => Record::Damaged,
+    }
+}
+
+fn checksum(parts: &[&[u8]]) -> U32 {
+    let mut hasher = crc32fast::Hasher::new();
+    for part in parts {
+        hasher.update(part);
+    }
+    U32::new(hasher.finalize())
+}
+
+fn message_of(change: &ExtensionChange) -> Vec<u8> {
+    let (control_session_id, correlation_id) = (0, 0);
+    match change {
+        ExtensionChange::Reader(reader) => response(&ExtensionResponse::Reader(ReaderDescriptor {
+            control_session_id,
+            correlation_id,
+            recording_id: reader.recording_id,
+            position: reader.position,
+            committed_ms: reader.committed_ms,
+            max_age_ms: reader.max_age_ms.unwrap_or(NULL_VALUE),
+            max_lag: reader.max_lag.unwrap_or(NULL_VALUE),
+            name: reader.name.as_bytes(),
+        })),
+        ExtensionChange::ReaderRemoved { recording_id, name } => {
+            let message = ExtensionRequest::RemoveReader(RemoveReaderRequest {
+                control_session_id,
+                correlation_id,
+                recording_id: *recording_id,
+                name: name.as_bytes(),
+            });
+            let mut bytes = vec![0; message.encoded_length()];
+            message.encode(&mut bytes).expect("the length fits");
+            bytes
+        }
+        ExtensionChange::Policy(policy) => {
+            response(&ExtensionResponse::Retention(policy.descriptor(0, 0)))
+        }
+        ExtensionChange::Info { recording_id, info } => response(
+            &ExtensionResponse::RecordingInfo(info.message(0, 0, *recording_id)),
+        ),
+    }
+}
+
+fn response(message: &ExtensionResponse<'_>) -> Vec<u8> {
+    let mut bytes = vec![0; message.encoded_length()];
+    message.encode(&mut bytes).expect("the length fits");
+    bytes
+}
+
+fn change_of(message: &[u8]) -> Option<ExtensionChange> {
+    if let Ok(ExtensionRequest::RemoveReader(removed)) = ExtensionRequest::decode(message) {
+        return Some(ExtensionChange::ReaderRemoved {
+            recording_id: removed.recording_id,
+            name: text(removed.name)?,
+        });
+    }
+    match ExtensionResponse::decode(message).ok()? {
+        ExtensionResponse::Reader(reader) => Some(ExtensionChange::Reader(NamedReader {
+            recording_id: reader.recording_id,
+            name: text(reader.name)?,
+            position: reader.position,
+            committed_ms: reader.committed_ms,
+            max_age_ms: limit(reader.max_age_ms),
+            max_lag: limit(reader.max_lag),
+        })),
+        ExtensionResponse::Retention(policy) => Some(ExtensionChange::Policy(RetentionPolicy {
+            scope: match limit(policy.recording_id) {
+                Some(recording_id) => RetentionScope::Recording(recording_id),
+                None => RetentionScope::Matching {
+                    stream_id: policy.apply_stream_id.then_some(policy.stream_id),
+                    channel_fragment: text(policy.channel)?,
+                },
+            },
+            max_bytes: limit(policy.max_bytes),
+            max_age_ms: limit(policy.max_age_ms),
+        })),
+        ExtensionResponse::RecordingInfo(info) => Some(ExtensionChange::Info {
+            recording_id: info.recording_id,
+            info: RecordingInfo {
+                name: text(info.name)?,
+                metadata: info.metadata.to_vec(),
+                link: limit(info.predecessor_id).map(|predecessor_id| RecordingLink {
+                    predecessor_id,
+                    gap_from: info.gap_from,
+                    gap_to: limit(info.gap_to),
+                }),
+            },
+        }),
+        ExtensionResponse::RetentionStep(_) | ExtensionResponse::TimePosition(_) => None,
+    }
+}
+
+fn text(bytes: &[u8]) -> Option<String> {
+    String::from_utf8(bytes.to_vec()).ok()
+}
+
+/// Returns a value that is -1 if it is not set.
+fn limit(value: i64) -> Option<i64> {
+    (value >= 0).then_some(value)
+}
+
+impl RetentionPolicy {
+    /// Returns the policy as a message.
+    pub(crate) fn descriptor(
+        &self,
+        control_session_id: i64,
+        correlation_id: i64,
+    ) -> RetentionDescriptor<'_> {
+        let (recording_id, stream_id, channel) = match &self.scope {
+            RetentionScope::Recording(recording_id) => (*recording_id, None, ""),
+            RetentionScope::Matching {
+                stream_id,
+                channel_fragment,
+            } => (NULL_VALUE, *stream_id, channel_fragment.as_str()),
+        };
+        RetentionDescriptor {
+            control_session_id,
+            correlation_id,
+            recording_id,
+            max_bytes: self.max_bytes.unwrap_or(NULL_VALUE),
+            max_age_ms: self.max_age_ms.unwrap_or(NULL_VALUE),
+            apply_stream_id: stream_id.is_some(),
+            stream_id: stream_id.unwrap_or(0),
+            channel: channel.as_bytes(),
+        }
+    }
+}
+
+impl RecordingInfo {
+    /// Returns the values as a message.
+    pub(crate) fn message(
+        &self,
+        control_session_id: i64,
+        correlation_id: i64,
+        recording_id: i64,
+    ) -> RecordingInfoMessage<'_> {
+        RecordingInfoMessage {
+            control_session_id,
+            correlation_id,
+            recording_id,
+            predecessor_id: self.link.map_or(NULL_VALUE, |link| link.predecessor_id),
+            gap_from: self.link.map_or(NULL_VALUE, |link| link.gap_from),
+            gap_to: self.link.and_then(|link| link.gap_to).unwrap_or(NULL_VALUE),
+            name: self.name.as_bytes(),
+            metadata: &self.metadata,
+        }
+    }
+}

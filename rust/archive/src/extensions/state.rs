@@ -1,0 +1,188 @@
+//! [`ExtensionState`]: readers, policies and infos in memory, and [`ExtensionChange`], a change of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A reader of a recording that stores its position in the archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedReader {
+    /// The recording.
+    pub recording_id: i64,
+    /// Name, unique for the recording.
+    pub name: String,
+    /// Position up to which the reader has processed the recording.
+    pub position: i64,
+    /// Time of the last commit in milliseconds since the epoch.
+    pub committed_ms: i64,
+    /// Time without a commit after which the reader expires, in milliseconds.
+    pub max_age_ms: Option<i64>,
+    /// Bytes after the reader's position above which the reader expires.
+    pub max_lag: Option<i64>,
+}
+
+/// The recordings of a retention policy.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RetentionScope {
+    /// One recording.
+    Recording(i64),
+    /// All recordings of a stream, or of all streams, whose channel contains a text.
+    Matching {
+        /// Stream; `None` for all streams.
+        stream_id: Option<i32>,
+        /// Part of the original channel; empty for all channels.
+        channel_fragment: String,
+    },
+}
+
+/// Limits for the recordings of a scope. At least one of the limits is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetentionPolicy {
+    /// The recordings.
+    pub scope: RetentionScope,
+    /// Maximum number of bytes of all these recordings together.
+    pub max_bytes: Option<i64>,
+    /// Maximum age in milliseconds.
+    pub max_age_ms: Option<i64>,
+}
+
+/// Name, metadata and link of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordingInfo {
+    /// Name, unique in the archive; may be empty.
+    pub name: String,
+    /// Any bytes; may be empty.
+    pub metadata: Vec<u8>,
+    /// The recording that this one continues.
+    pub link: Option<RecordingLink>,
+}
+
+/// Link from a recording to an earlier one of the same stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordingLink {
+    /// The earlier recording.
+    pub predecessor_id: i64,
+    /// Position at which the earlier recording ends.
+    pub gap_from: i64,
+    /// Position at which this recording begins, if it is of the same session.
+    pub gap_to: Option<i64>,
+}
+
+/// A change of readers, policies or infos.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExtensionChange {
+    /// A reader was created, or has stored its position.
+    Reader(NamedReader),
+    /// A reader was removed.
+    ReaderRemoved {
+        /// The recording.
+        recording_id: i64,
+        /// Name of the reader.
+        name: String,
+    },
+    /// A policy was set. A policy without limits was removed.
+    Policy(RetentionPolicy),
+    /// Name, metadata and link of a recording were replaced. They were removed if all are empty.
+    Info {
+        /// The recording.
+        recording_id: i64,
+        /// The new values.
+        info: RecordingInfo,
+    },
+}
+
+/// Readers, policies and infos.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ExtensionState {
+    pub(super) readers: BTreeMap<(i64, String), NamedReader>,
+    pub(super) policies: BTreeMap<RetentionScope, RetentionPolicy>,
+    pub(super) infos: BTreeMap<i64, RecordingInfo>,
+}
+
+impl RetentionPolicy {
+    /// Returns whether the policy has no limit.
+    pub const fn is_empty(&self) -> bool {
+        self.max_bytes.is_none() && self.max_age_ms.is_none()
+    }
+}
+
+impl RecordingInfo {
+    /// Returns whether the recording has neither name nor metadata nor link.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl ExtensionState {
+    pub(super) fn apply(&mut self, change: ExtensionChange) {
+        match change {
+            ExtensionChange::Reader(reader) => {
+                let key = (reader.recording_id, reader.name.clone());
+                self.readers.insert(key, reader);
+            }
+            ExtensionChange::ReaderRemoved { recording_id, name } => {
+                self.readers.remove(&(recording_id, name));
+            }
+            ExtensionChange::Policy(policy) if policy.is_empty() => {
+                self.policies.remove(&policy.scope);
+            }
+            ExtensionChange::Policy(policy) => {
+                self.policies.insert(policy.scope.clone(), policy);
+            }
+            ExtensionChange::Info { recording_id, info } if info.is_empty() => {
+                self.infos.remove(&recording_id);
+            }
+            ExtensionChange::Info { recording_id, info } => {
+                self.infos.insert(recording_id, info);
+            }
+        }
+    }
+
+    /// Returns changes that lead from the empty state to this one.
+    pub(super) fn changes(&self) -> Vec<ExtensionChange> {
+        let readers = self.readers.values().cloned().map(ExtensionChange::Reader);
+        let policies = self.policies.values().cloned().map(ExtensionChange::Policy);
+        let infos = self.infos.iter().map(|(id, info)| ExtensionChange::Info {
+            recording_id: *id,
+            info: info.clone(),
+        });
+        readers.chain(policies).chain(infos).collect()
+    }
+
+    /// Returns changes that remove everything that belongs to a recording. Links to the recording stay: they show where
+    /// another recording came from.
+    pub(super) fn changes_to_forget(&self, recording_id: i64) -> Vec<ExtensionChange> {
+        let readers = self.readers.keys().filter(|(id, _)| *id == recording_id);
+        let mut changes: Vec<_> = readers
+            .map(|(_, name)| ExtensionChange::ReaderRemoved {
+                recording_id,
+                name: name.clone(),
+            })
+            .collect();
+        let scope = RetentionScope::Recording(recording_id);
+        if self.policies.contains_key(&scope) {
+            changes.push(ExtensionChange::Policy(RetentionPolicy {
+                scope,
+                max_bytes: None,
+                max_age_ms: None,
+            }));
+        }
+        if self.infos.contains_key(&recording_id) {
+            let info = RecordingInfo::default();
+            changes.push(ExtensionChange::Info { recording_id, info });
+        }
+        changes
+    }
+
+    /// Returns the ids of recordings to which something belongs.
+    pub(super) fn recording_ids(&self) -> impl Iterator<Item = i64> {
+        let readers = self.readers.keys().map(|(id, _)| *id);
+        let policies = self.policies.keys().filter_map(|scope| match scope {
+            RetentionScope::Recording(id) => Some(*id),
+            RetentionScope::Matching { .. } => None,
+        });
+        let ids: BTreeSet<i64> = readers
+            .chain(policies)
+            .chain(self.infos.keys().copied())
+            .collect();
+        ids.into_iter()
+    }
+}

@@ -1,0 +1,110 @@
+//! Requests that this project adds to Aeron's archive protocol: capabilities, named readers, names and metadata of
+//! recordings, retention, positions by time, and replays at a rate.
+
+mod info;
+mod page;
+mod readers;
+
+pub(super) use page::DescriptorPage;
+
+use aeron_protocol::archive::extension::{Capabilities, ExtensionRequest, MAX_NAME_LENGTH};
+use aeron_protocol::archive::{ArchiveDecodeError, RequestIds};
+
+use super::ArchiveError;
+use super::conductor::ArchiveConductor;
+use super::control::Response;
+use super::listing::Listing;
+use crate::storage::Storage;
+use crate::store::StoreError;
+
+/// The requests that this archive serves.
+const CAPABILITIES: Capabilities = Capabilities::READERS.and(Capabilities::RECORDING_INFO);
+
+/// How the response to an accepted request is sent.
+pub(super) enum ExtensionResult {
+    /// Now, with this result.
+    Value(i64),
+    /// As descriptors, and a result after them.
+    Page(DescriptorPage),
+}
+
+impl<S: Storage + Clone> ArchiveConductor<S> {
+    /// Serves a request of an active session.
+    pub(super) fn serve_extension(&mut self, ids: RequestIds, request: &ExtensionRequest<'_>) {
+        match self.execute_extension(ids, request) {
+            Ok(ExtensionResult::Value(value)) => self.outbox.respond(ids, Response::Ok(value)),
+            Ok(ExtensionResult::Page(page)) => {
+                self.list(ids, Listing::descriptors(ids.correlation_id, page));
+            }
+            Err(error) => self.outbox.refuse(ids, error),
+        }
+    }
+
+    fn execute_extension(
+        &mut self,
+        ids: RequestIds,
+        request: &ExtensionRequest<'_>,
+    ) -> Result<ExtensionResult, ArchiveError> {
+        use ExtensionRequest as Request;
+        let value = match request {
+            Request::Capabilities(_) => CAPABILITIES.bits(),
+            Request::CommitReader(request) => self.commit_reader(request)?,
+            Request::RemoveReader(request) => self.remove_reader(request)?,
+            Request::ListReaders(request) => {
+                return self.list_readers(ids, request).map(ExtensionResult::Page);
+            }
+            Request::SetRecordingName(request) => self.set_recording_name(request)?,
+            Request::SetRecordingMetadata(request) => self.set_recording_metadata(request)?,
+            Request::ListRecordingInfo(request) => {
+                return self
+                    .list_recording_info(ids, request)
+                    .map(ExtensionResult::Page);
+            }
+            Request::SetRetention(_)
+            | Request::ListRetention(_)
+            | Request::ApplyRetention(_)
+            | Request::FindPosition(_)
+            | Request::ReplayAtRate(_) => {
+                return Err(ArchiveError::generic(format!(
+                    "template id {} is not served",
+                    request.template_id()
+                )));
+            }
+        };
+        Ok(ExtensionResult::Value(value))
+    }
+}
+
+/// Returns the extension request in a message that is not a request of Aeron's protocol. Returns `None` if the message
+/// is not an extension request either.
+pub(super) fn decode_extension(
+    message: &[u8],
+) -> Option<Result<ExtensionRequest<'_>, ArchiveDecodeError>> {
+    match ExtensionRequest::decode(message) {
+        Err(ArchiveDecodeError::UnknownTemplateId { .. }) => None,
+        decoded => Some(decoded),
+    }
+}
+
+/// Returns a name as text.
+fn name_of(field: &str, bytes: &[u8]) -> Result<String, ArchiveError> {
+    let length = bytes.len();
+    if length > MAX_NAME_LENGTH {
+        return Err(ArchiveError::generic(format!(
+            "{field} of {length} bytes is longer than {MAX_NAME_LENGTH} bytes: choose a shorter name"
+        )));
+    }
+    let name = std::str::from_utf8(bytes)
+        .map_err(|error| ArchiveError::generic(format!("{field} is not text: {error}")))?;
+    if name.chars().any(char::is_control) {
+        return Err(ArchiveError::generic(format!(
+            "{field} {name:?} contains a control character: choose a name of printable characters"
+        )));
+    }
+    Ok(name.to_owned())
+}
+
+/// Returns the error for a change of the file of extensions that failed.
+fn not_stored(source: std::io::Error) -> ArchiveError {
+    StoreError::storage(crate::extensions::EXTENSIONS_FILE_NAME, "write it", source).into()
+}

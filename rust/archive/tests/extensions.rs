@@ -1,0 +1,274 @@
+//! The file of extensions: readers, policies and infos survive kills and losses of power, and damage is noticed.
+
+use aeron_archive::extensions::{
+    DamagedExtensions, EXTENSIONS_FILE_NAME, ExtensionChange, Extensions, NamedReader,
+    RecordingInfo, RecordingLink, RetentionPolicy, RetentionScope, decode_records,
+};
+use aeron_archive::memory_storage::MemoryStorage;
+use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
+use proptest::prelude::*;
+
+type Contents = (
+    Vec<NamedReader>,
+    Vec<RetentionPolicy>,
+    Vec<(i64, RecordingInfo)>,
+);
+
+fn open(storage: &MemoryStorage) -> Extensions<MemoryStorage> {
+    Extensions::open(storage.clone(), SyncLevel::None).expect("the file is read")
+}
+
+fn contents(extensions: &Extensions<MemoryStorage>) -> Contents {
+    (
+        extensions.readers().cloned().collect(),
+        extensions.policies().cloned().collect(),
+        extensions
+            .infos()
+            .map(|(id, info)| (id, info.clone()))
+            .collect(),
+    )
+}
+
+fn reader(recording_id: i64, name: &str, position: i64) -> ExtensionChange {
+    ExtensionChange::Reader(NamedReader {
+        recording_id,
+        name: name.to_owned(),
+        position,
+        committed_ms: 5,
+        max_age_ms: None,
+        max_lag: Some(1 << 20),
+    })
+}
+
+fn any_change() -> impl Strategy<Value = ExtensionChange> {
+    let limit = || prop::option::of(0..1_000_i64);
+    let id = || 0..4_i64;
+    let name = || "[a-c]{1,2}";
+    let readers = (id(), name(), 0..1_000_i64, limit(), limit()).prop_map(
+        |(recording_id, name, position, max_age_ms, max_lag)| {
+            ExtensionChange::Reader(NamedReader {
+                recording_id,
+                name,
+                position,
+                committed_ms: position * 3,
+                max_age_ms,
+                max_lag,
+            })
+        },
+    );
+    let removals = (id(), name())
+        .prop_map(|(recording_id, name)| ExtensionChange::ReaderRemoved { recording_id, name });
+    let scopes = prop_oneof![
+        id().prop_map(RetentionScope::Recording),
+        (prop::option::of(-3..3), "[x-z]{0,2}").prop_map(|(stream_id, channel_fragment)| {
+            RetentionScope::Matching {
+                stream_id,
+                channel_fragment,
+            }
+        }),
+    ];
+    let policies = (scopes, limit(), limit()).prop_map(|(scope, max_bytes, max_age_ms)| {
+        ExtensionChange::Policy(RetentionPolicy {
+            scope,
+            max_bytes,
+            max_age_ms,
+        })
+    });
+    let link =
+        (id(), 0..100_i64, limit()).prop_map(|(predecessor_id, gap_from, gap_to)| RecordingLink {
+            predecessor_id,
+            gap_from,
+            gap_to,
+        });
+    let metadata = prop::collection::vec(any::<u8>(), 0..3_000);
+    let infos = (id(), "[n-p]{0,2}", metadata, prop::option::of(link)).prop_map(
+        |(recording_id, name, metadata, link)| ExtensionChange::Info {
+            recording_id,
+            info: RecordingInfo {
+                name,
+                metadata,
+                link,
+            },
+        },
+    );
+    prop_oneof![readers, removals, policies, infos]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_new_start_finds_what_the_changes_left(
+        batches in prop::collection::vec(prop::collection::vec(any_change(), 1..20), 1..40),
+    ) {
+        let storage = MemoryStorage::new();
+        let mut extensions = open(&storage);
+        for batch in batches {
+            extensions.apply(batch).unwrap();
+        }
+        prop_assert_eq!(contents(&open(&storage)), contents(&extensions));
+    }
+
+    #[test]
+    fn a_kill_in_a_write_leaves_each_earlier_change(
+        changes in prop::collection::vec(any_change(), 1..10),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let storage = MemoryStorage::new();
+        let mut extensions = open(&storage);
+        let (last, earlier) = changes.split_last().unwrap();
+        extensions.apply(earlier.to_vec()).unwrap();
+        let before = contents(&extensions);
+        let start = length(&storage);
+        extensions.apply(vec![last.clone()]).unwrap();
+        let after = contents(&extensions);
+        let end = length(&storage);
+        let kept = start + cut.index((end - start) as usize) as u64;
+        storage.open(EXTENSIONS_FILE_NAME, Access::Write).unwrap().set_length(kept).unwrap();
+
+        let mut reopened = open(&storage);
+
+        prop_assert_eq!(reopened.damage(), None);
+        prop_assert_eq!(contents(&reopened), before);
+        reopened.apply(vec![last.clone()]).unwrap();
+        prop_assert_eq!(contents(&open(&storage)), after);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let storage = MemoryStorage::new();
+        storage.create(EXTENSIONS_FILE_NAME, 0).unwrap().write_all_at(&bytes, 0).unwrap();
+        let _ = decode_records(&bytes);
+        let _ = open(&storage);
+    }
+}
+
+fn length(storage: &MemoryStorage) -> u64 {
+    match storage.open(EXTENSIONS_FILE_NAME, Access::Read) {
+        Ok(file) => file.length().unwrap(),
+        Err(_) => 0,
+    }
+}
+
+#[test]
+fn an_archive_without_extensions_has_no_file() {
+    let storage = MemoryStorage::new();
+    let mut extensions = open(&storage);
+    extensions.apply(Vec::new()).unwrap();
+    assert!(storage.names().unwrap().is_empty());
+}
+
+#[test]
+fn a_changed_byte_before_the_last_record_sets_the_file_aside_and_nothing_is_left() {
+    let storage = MemoryStorage::new();
+    let mut extensions = open(&storage);
+    extensions
+        .apply(vec![reader(1, "one", 64), reader(1, "two", 128)])
+        .unwrap();
+    let file = storage.open(EXTENSIONS_FILE_NAME, Access::Write).unwrap();
+    file.write_all_at(&[0xFF], 40).unwrap();
+
+    let reopened = open(&storage);
+
+    let name = "archive-extensions.damaged";
+    assert_eq!(reopened.damage(), Some(&DamagedExtensions { name }));
+    assert_eq!(reopened.reader_count(), 0);
+    assert_eq!(storage.names().unwrap(), [name]);
+}
+
+#[test]
+fn a_file_that_has_grown_by_repeated_commits_is_written_anew() {
+    let storage = MemoryStorage::new();
+    let mut extensions = open(&storage);
+    for position in 0..20_000 {
+        extensions.apply(vec![reader(1, "bars", position)]).unwrap();
+    }
+    assert!(length(&storage) < 512 * 1024, "{} bytes", length(&storage));
+    assert_eq!(open(&storage).reader(1, "bars").unwrap().position, 19_999);
+    assert_eq!(storage.names().unwrap(), [EXTENSIONS_FILE_NAME]);
+}
+
+#[test]
+fn a_deleted_recording_loses_readers_policy_and_info_and_others_keep_their_links_to_it() {
+    let storage = MemoryStorage::new();
+    let mut extensions = open(&storage);
+    let policy = |scope| {
+        ExtensionChange::Policy(RetentionPolicy {
+            scope,
+            max_bytes: Some(1),
+            max_age_ms: None,
+        })
+    };
+    let info = |link| RecordingInfo {
+        name: String::new(),
+        metadata: vec![1],
+        link,
+    };
+    let link = RecordingLink {
+        predecessor_id: 1,
+        gap_from: 64,
+        gap_to: None,
+    };
+    let everywhere = RetentionScope::Matching {
+        stream_id: None,
+        channel_fragment: String::new(),
+    };
+    extensions
+        .apply(vec![
+            reader(1, "a", 0),
+            reader(2, "a", 0),
+            policy(RetentionScope::Recording(1)),
+            policy(everywhere.clone()),
+            ExtensionChange::Info {
+                recording_id: 1,
+                info: info(None),
+            },
+            ExtensionChange::Info {
+                recording_id: 2,
+                info: info(Some(link)),
+            },
+        ])
+        .unwrap();
+
+    extensions.retain(|id| id != 1).unwrap();
+
+    for state in [&extensions, &open(&storage)] {
+        assert_eq!(state.readers_of(1).count(), 0);
+        assert_eq!(state.readers_of(2).count(), 1);
+        assert_eq!(
+            state
+                .policies()
+                .map(|policy| &policy.scope)
+                .collect::<Vec<_>>(),
+            [&everywhere]
+        );
+        assert_eq!(state.infos().map(|(id, _)| id).collect::<Vec<_>>(), [2]);
+        assert_eq!(state.info(2).link, Some(link));
+    }
+}
+
+#[test]
+fn a_change_that_a_full_disk_refuses_has_no_effect_and_the_next_one_is_stored() {
+    let storage = MemoryStorage::new();
+    let mut extensions = open(&storage);
+    extensions.apply(vec![reader(1, "a", 32)]).unwrap();
+    // The page of the first change has room for a part of this change.
+    let long = RecordingInfo {
+        metadata: vec![7; 16_000],
+        ..RecordingInfo::default()
+    };
+    let long = || ExtensionChange::Info {
+        recording_id: 1,
+        info: long.clone(),
+    };
+    storage.set_capacity(storage.used_bytes());
+    assert!(extensions.apply(vec![reader(1, "a", 64), long()]).is_err());
+    for state in [&extensions, &open(&storage)] {
+        assert_eq!(state.reader(1, "a").unwrap().position, 32);
+        assert_eq!(state.infos().count(), 0);
+    }
+    storage.set_capacity(u64::MAX);
+    extensions.apply(vec![reader(1, "a", 96), long()]).unwrap();
+    assert_eq!(open(&storage).reader(1, "a").unwrap().position, 96);
+    assert_eq!(open(&storage).info(1).metadata.len(), 16_000);
+}

@@ -1,0 +1,197 @@
+//! Blocks of the messages that this project adds to the archive's control protocol: named readers, retention, metadata,
+//! positions by time, and replays at a rate. Aeron's archive ignores these messages.
+
+use crate::declare::layout;
+use crate::{I32, I64};
+
+layout! {
+    /// Creates a named reader of a recording, or stores its position; the name follows.
+    pub struct CommitReaderLayout: 48 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// The recording.
+        pub recording_id: I64 = 16,
+        /// Position up to which the reader has processed the recording.
+        pub position: I64 = 24,
+        /// Time without a commit after which the reader expires, in milliseconds; -1 for no such time.
+        pub max_age_ms: I64 = 32,
+        /// Bytes after the reader's position after which the reader expires; -1 for no such limit.
+        pub max_lag: I64 = 40,
+    }
+
+    /// A request for a part of a list; a name follows.
+    pub struct ListByNameLayout: 32 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// The recording, or -1 for all.
+        pub recording_id: I64 = 16,
+        /// Index of the first entry.
+        pub from_index: I32 = 24,
+        /// Maximum number of entries.
+        pub count: I32 = 28,
+    }
+
+    /// Sets or removes a retention policy; a part of the channel follows.
+    pub struct SetRetentionLayout: 48 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// The recording, or -1 for all that match stream and channel.
+        pub recording_id: I64 = 16,
+        /// Maximum number of bytes; -1 for no limit.
+        pub max_bytes: I64 = 24,
+        /// Maximum age in milliseconds; -1 for no limit.
+        pub max_age_ms: I64 = 32,
+        /// Whether only recordings of `stream_id` match.
+        pub apply_stream_id: I32 = 40,
+        /// Stream.
+        pub stream_id: I32 = 44,
+    }
+
+    /// Applies the retention policies, or reports what they would delete.
+    pub struct ApplyRetentionLayout: 32 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// The recording, or -1 for all.
+        pub recording_id: I64 = 16,
+        /// Whether nothing is deleted.
+        pub dry_run: I32 = 24,
+        /// Unused, 0.
+        pub reserved: I32 = 28,
+    }
+
+    /// Finds a position by time.
+    pub struct FindPositionLayout: 40 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// The recording.
+        pub recording_id: I64 = 16,
+        /// Time in microseconds since the epoch.
+        pub timestamp_us: I64 = 24,
+        /// 0: the position to read from, 1: the position to read up to.
+        pub edge: I32 = 32,
+        /// Unused, 0.
+        pub reserved: I32 = 36,
+    }
+
+    /// Replay at a rate; the channel follows.
+    pub struct ReplayAtRateLayout: 72 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// The recording.
+        pub recording_id: I64 = 16,
+        /// Position of the first frame.
+        pub position: I64 = 24,
+        /// Bytes to replay.
+        pub length: I64 = 32,
+        /// Token for a replay over a response channel.
+        pub replay_token: I64 = 40,
+        /// Maximum number of bytes for each second; -1 for no limit.
+        pub max_bytes_per_second: I64 = 48,
+        /// Speed in millionths of the recorded pace; -1 for no pace.
+        pub speed_millionths: I64 = 56,
+        /// Stream of the replay.
+        pub replay_stream_id: I32 = 64,
+        /// Maximum length of a read from a segment file in bytes.
+        pub file_io_max_length: I32 = 68,
+    }
+
+    /// A named reader; its name follows.
+    pub struct ReaderLayout: 56 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// The recording.
+        pub recording_id: I64 = 16,
+        /// Committed position.
+        pub position: I64 = 24,
+        /// Time of the last commit in milliseconds since the epoch.
+        pub committed_ms: I64 = 32,
+        /// Time without a commit after which the reader expires, in milliseconds; -1 for no such time.
+        pub max_age_ms: I64 = 40,
+        /// Bytes after the reader's position after which the reader expires; -1 for no such limit.
+        pub max_lag: I64 = 48,
+    }
+
+    /// A retention policy; a part of the channel follows.
+    pub struct RetentionLayout: 48 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// The recording, or -1.
+        pub recording_id: I64 = 16,
+        /// Maximum number of bytes; -1 for no limit.
+        pub max_bytes: I64 = 24,
+        /// Maximum age in milliseconds; -1 for no limit.
+        pub max_age_ms: I64 = 32,
+        /// Whether only recordings of `stream_id` match.
+        pub apply_stream_id: I32 = 40,
+        /// Stream.
+        pub stream_id: I32 = 44,
+    }
+
+    /// A part of a recording that retention deletes or would delete; the name of a reader that holds more follows.
+    pub struct RetentionStepLayout: 56 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// The recording.
+        pub recording_id: I64 = 16,
+        /// Start position before the deletion.
+        pub start_position: I64 = 24,
+        /// Start position after the deletion.
+        pub new_start_position: I64 = 32,
+        /// Position up to which the policy allows deletion.
+        pub allowed_position: I64 = 40,
+        /// Whether the whole recording is deleted.
+        pub is_purge: I32 = 48,
+        /// What keeps data that the policy would delete.
+        pub held_by: I32 = 52,
+    }
+
+    /// Metadata and link of a recording; name and metadata follow.
+    pub struct RecordingInfoLayout: 48 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// The recording.
+        pub recording_id: I64 = 16,
+        /// Recording that this one continues; -1 for none.
+        pub predecessor_id: I64 = 24,
+        /// End of the predecessor; -1 for none.
+        pub gap_from: I64 = 32,
+        /// Start of this recording in the stream of the predecessor; -1 if unknown.
+        pub gap_to: I64 = 40,
+    }
+
+    /// A position that was found by time.
+    pub struct TimePositionLayout: 44 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// The recording.
+        pub recording_id: I64 = 16,
+        /// The position.
+        pub position: I64 = 24,
+        /// Arrival time at the position in microseconds since the epoch; -1 if unknown.
+        pub timestamp_us: I64 = 32,
+        /// Whether the position is approximate.
+        pub is_approximate: I32 = 40,
+    }
+}

@@ -1,0 +1,155 @@
+//! Descriptors of an archive to one client.
+
+use aeron_layout::archive_message::extension::{
+    ReaderLayout, RecordingInfoLayout, RetentionLayout, RetentionStepLayout, TimePositionLayout,
+};
+
+use super::super::codes::RetentionHolder;
+use super::super::declare::{archive_message, archive_message_set};
+
+archive_message! {
+    /// A named reader.
+    pub struct ReaderDescriptor<'a>(ReaderLayout) = 20_100 {
+        /// Control session.
+        pub control_session_id: i64,
+        /// Correlation id of the request.
+        pub correlation_id: i64,
+        /// The recording.
+        pub recording_id: i64,
+        /// Committed position.
+        pub position: i64,
+        /// Time of the last commit in milliseconds since the epoch.
+        pub committed_ms: i64,
+        /// Time without a commit after which the reader expires, in milliseconds; -1 for no such time.
+        pub max_age_ms: i64,
+        /// Bytes after the reader's position above which the reader expires; -1 for no such limit.
+        pub max_lag: i64,
+        data {
+            /// Name.
+            name,
+        }
+    }
+}
+
+archive_message! {
+    /// A retention policy.
+    pub struct RetentionDescriptor<'a>(RetentionLayout) = 20_101 {
+        /// Control session.
+        pub control_session_id: i64,
+        /// Correlation id of the request.
+        pub correlation_id: i64,
+        /// The recording, or -1 for all that match stream and channel.
+        pub recording_id: i64,
+        /// Maximum number of bytes; -1 for no limit.
+        pub max_bytes: i64,
+        /// Maximum age in milliseconds; -1 for no limit.
+        pub max_age_ms: i64,
+        /// Whether only recordings of `stream_id` match.
+        pub apply_stream_id: bool,
+        /// Stream.
+        pub stream_id: i32,
+        data {
+            /// Text that the channel contains; empty for all channels.
+            channel,
+        }
+    }
+}
+
+archive_message! {
+    /// A part of a recording that retention deletes, or would delete.
+    pub struct RetentionStep<'a>(RetentionStepLayout) = 20_102 {
+        /// Control session.
+        pub control_session_id: i64,
+        /// Correlation id of the request.
+        pub correlation_id: i64,
+        /// The recording.
+        pub recording_id: i64,
+        /// Start position before the deletion.
+        pub start_position: i64,
+        /// Start position after the deletion; the stop position if the whole recording is deleted.
+        pub new_start_position: i64,
+        /// Start position that the policy alone would cause, without readers and replays.
+        pub allowed_position: i64,
+        /// Whether the whole recording is deleted.
+        pub is_purge: bool,
+        /// The cause if `new_start_position` is less than `allowed_position`.
+        pub held_by: RetentionHolder,
+        data {
+            /// Name of the reader that holds the data; empty in other cases.
+            reader,
+        }
+    }
+}
+
+archive_message! {
+    /// Name, metadata and link of a recording.
+    pub struct RecordingInfo<'a>(RecordingInfoLayout) = 20_103 {
+        /// Control session.
+        pub control_session_id: i64,
+        /// Correlation id of the request.
+        pub correlation_id: i64,
+        /// The recording.
+        pub recording_id: i64,
+        /// Recording of the same stream that this one continues after a gap; -1 for none.
+        pub predecessor_id: i64,
+        /// Position at which the predecessor ends; -1 without a predecessor.
+        pub gap_from: i64,
+        /// Position at which this recording begins, if it is of the same session; -1 if it is of another session, or
+        /// without a predecessor.
+        pub gap_to: i64,
+        data {
+            /// Name; may be empty.
+            name,
+            /// Metadata; may be empty.
+            metadata,
+        }
+    }
+}
+
+archive_message! {
+    /// A position that was found by time.
+    pub struct TimePosition(TimePositionLayout) = 20_104 {
+        /// Control session.
+        pub control_session_id: i64,
+        /// Correlation id of the request.
+        pub correlation_id: i64,
+        /// The recording.
+        pub recording_id: i64,
+        /// The position, at the begin of a message.
+        pub position: i64,
+        /// Arrival time of the entry at the position in microseconds since the epoch; -1 if unknown.
+        pub timestamp_us: i64,
+        /// Whether the index lacks the time, so that the position is that of a whole segment.
+        pub is_approximate: bool,
+    }
+}
+
+archive_message_set! {
+    /// A descriptor that this project adds to the archive's control protocol.
+    pub enum ExtensionResponse {
+        /// A named reader.
+        Reader(ReaderDescriptor<'a>),
+        /// A retention policy.
+        Retention(RetentionDescriptor<'a>),
+        /// A part of a recording that retention deletes.
+        RetentionStep(RetentionStep<'a>),
+        /// Name, metadata and link of a recording.
+        RecordingInfo(RecordingInfo<'a>),
+        /// A position by time.
+        TimePosition(TimePosition),
+    }
+}
+
+impl ExtensionResponse<'_> {
+    /// Returns the control session and the correlation id of the request.
+    #[must_use]
+    pub const fn ids(&self) -> (i64, i64) {
+        match self {
+            Self::Reader(message) => (message.control_session_id, message.correlation_id),
+            Self::Retention(message) => (message.control_session_id, message.correlation_id),
+            Self::RetentionStep(message) => (message.control_session_id, message.correlation_id),
+            Self::RecordingInfo(message) => (message.control_session_id, message.correlation_id),
+            Self::TimePosition(message) => (message.control_session_id, message.correlation_id),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The messages that this project adds to the archive's control protocol.
+
+use aeron_protocol::archive::extension::{
+    ApplyRetentionRequest, Capabilities, CapabilitiesRequest, CommitReaderRequest,
+    ExtensionRequest, ExtensionResponse, FIRST_TEMPLATE_ID, FindPositionRequest,
+    ListReadersRequest, ListRecordingInfoRequest, ListRetentionRequest, ReaderDescriptor,
+    RecordingInfo, RemoveReaderRequest, ReplayAtRateRequest, RetentionDescriptor, RetentionStep,
+    SetRecordingMetadataRequest, SetRecordingNameRequest, SetRetentionRequest, TimePosition,
+};
+use aeron_protocol::archive::{
+    ArchiveDecodeError, ArchiveRequest, ArchiveResponse, RecordingEvent, RequestIds,
+    RetentionHolder, TimeEdge,
+};
+use proptest::prelude::*;
+
+const IDS: RequestIds = RequestIds {
+    control_session_id: 7,
+    correlation_id: 31,
+};
+
+/// Returns one request of each kind.
+fn requests<'a>(values: &[i64; 4], number: i32, text: &'a [u8]) -> Vec<ExtensionRequest<'a>> {
+    let RequestIds {
+        control_session_id,
+        correlation_id,
+    } = IDS;
+    let [recording_id, position, max_age_ms, max_lag] = *values;
+    macro_rules! of {
+        ($($kind:ident($message:ident { $($fields:tt)* }),)*) => {
+            vec![$(ExtensionRequest::$kind($message {
+                control_session_id,
+                correlation_id,
+                $($fields)*
+            })),*]
+        };
+    }
+    of![
+        Capabilities(CapabilitiesRequest {}),
+        CommitReader(CommitReaderRequest {
+            recording_id,
+            position,
+            max_age_ms,
+            max_lag,
+            name: text
+        }),
+        RemoveReader(RemoveReaderRequest {
+            recording_id,
+            name: text
+        }),
+        ListReaders(ListReadersRequest {
+            recording_id,
+            from_index: number,
+            count: number,
+            name: text
+        }),
+        SetRetention(SetRetentionRequest {
+            recording_id,
+            max_bytes: position,
+            max_age_ms,
+            apply_stream_id: true,
+            stream_id: number,
+            channel: text,
+        }),
+        ListRetention(ListRetentionRequest {
+            recording_id,
+            from_index: number,
+            count: number,
+            name: text
+        }),
+        ApplyRetention(ApplyRetentionRequest {
+            recording_id,
+            dry_run: true,
+            reserved: 0
+        }),
+        SetRecordingName(SetRecordingNameRequest {
+            recording_id,
+            name: text
+        }),
+        SetRecordingMetadata(SetRecordingMetadataRequest {
+            recording_id,
+            metadata: text
+        }),
+        ListRecordingInfo(ListRecordingInfoRequest {
+            recording_id,
+            from_index: number,
+            count: number,
+            name: text,
+        }),
+        FindPosition(FindPositionRequest {
+            recording_id,
+            timestamp_us: position,
+            edge: TimeEdge::Until,
+            reserved: 0,
+        }),
+        ReplayAtRate(ReplayAtRateRequest {
+            recording_id,
+            position,
+            length: max_age_ms,
+            replay_token: max_lag,
+            max_bytes_per_second: position,
+            speed_millionths: max_age_ms,
+            replay_stream_id: number,
+            file_io_max_length: number,
+            replay_channel: text,
+        }),
+    ]
+}
+
+/// Returns one descriptor of each kind.
+fn responses<'a>(values: &[i64; 4], number: i32, text: &'a [u8]) -> Vec<ExtensionResponse<'a>> {
+    let (control_session_id, correlation_id) = (IDS.control_session_id, IDS.correlation_id);
+    let [recording_id, position, max_age_ms, max_lag] = *values;
+    vec![
+        ExtensionResponse::Reader(ReaderDescriptor {
+            control_session_id,
+            correlation_id,
+            recording_id,
+            position,
+            committed_ms: max_age_ms,
+            max_age_ms,
+            max_lag,
+            name: text,
+        }),
+        ExtensionResponse::Retention(RetentionDescriptor {
+            control_session_id,
+            correlation_id,
+            recording_id,
+            max_bytes: position,
+            max_age_ms,
+            apply_stream_id: false,
+            stream_id: number,
+            channel: text,
+        }),
+        ExtensionResponse::RetentionStep(RetentionStep {
+            control_session_id,
+            correlation_id,
+            recording_id,
+            start_position: position,
+            new_start_position: max_age_ms,
+            allowed_position: max_lag,
+            is_purge: true,
+            held_by: RetentionHolder::Replay,
+            reader: text,
+        }),
+        ExtensionResponse::RecordingInfo(RecordingInfo {
+            control_session_id,
+            correlation_id,
+            recording_id,
+            predecessor_id: position,
+            gap_from: max_age_ms,
+            gap_to: max_lag,
+            name: text,
+            metadata: text,
+        }),
+        ExtensionResponse::TimePosition(TimePosition {
+            control_session_id,
+            correlation_id,
+            recording_id,
+            position,
+            timestamp_us: max_age_ms,
+            is_approximate: true,
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn each_message_is_read_as_it_was_written_and_is_unknown_to_the_protocol_of_aeron(
+        values in any::<[i64; 4]>(),
+        number in any::<i32>(),
+        text in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let unknown = |error: Option<ArchiveDecodeError>| {
+            matches!(error, Some(ArchiveDecodeError::UnknownTemplateId { .. }))
+        };
+        for request in requests(&values, number, &text) {
+            let mut bytes = vec![0xA5; request.encoded_length()];
+            prop_assert_eq!(request.encode(&mut bytes), Ok(bytes.len()));
+            prop_assert_eq!(ExtensionRequest::decode(&bytes), Ok(request));
+            prop_assert_eq!(RequestIds::of(&bytes), Some(IDS));
+            prop_assert!(unknown(ArchiveRequest::decode(&bytes).err()));
+        }
+        for response in responses(&values, number, &text) {
+            let mut bytes = vec![0xA5; response.encoded_length()];
+            prop_assert_eq!(response.encode(&mut bytes), Ok(bytes.len()));
+            prop_assert_eq!(ExtensionResponse::decode(&bytes), Ok(response));
+            prop_assert_eq!(response.ids(), (IDS.control_session_id, IDS.correlation_id));
+            prop_assert!(unknown(ArchiveResponse::decode(&bytes).err()));
+        }
+    }
+
+    #[test]
+    fn any_part_of_a_message_with_any_changed_byte_is_read_or_refused_without_a_panic(
+        kind in any::<prop::sample::Index>(),
+        cut in any::<prop::sample::Index>(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let requests = requests(&[1, 2, 3, 4], 5, b"name");
+        let request = requests[kind.index(requests.len())];
+        let mut bytes = vec![0; request.encoded_length()];
+        request.encode(&mut bytes).unwrap();
+        let changed = at.index(bytes.len());
+        bytes[changed] = byte;
+        let part = &bytes[..cut.index(bytes.len() + 1)];
+        let _ = (ExtensionRequest::decode(part), ExtensionResponse::decode(part), RequestIds::of(part));
+    }
+}
+
+#[test]
+fn template_ids_are_unique_and_outside_the_schema_of_aeron() {
+    let mut own = [
+        ExtensionRequest::TEMPLATE_IDS,
+        ExtensionResponse::TEMPLATE_IDS,
+    ]
+    .concat();
+    own.sort_unstable();
+    assert!(own.windows(2).all(|pair| pair[0] < pair[1]));
+    assert!(own.iter().all(|id| *id >= FIRST_TEMPLATE_ID));
+    let aeron = [
+        ArchiveRequest::TEMPLATE_IDS,
+        ArchiveResponse::TEMPLATE_IDS,
+        RecordingEvent::TEMPLATE_IDS,
+    ];
+    assert!(aeron.concat().iter().all(|id| *id < FIRST_TEMPLATE_ID));
+}
+
+#[test]
+fn capabilities_are_a_set_in_which_unknown_bits_do_not_matter() {
+    let both = Capabilities::READERS.and(Capabilities::TIME);
+    assert!(both.contains(Capabilities::TIME) && !both.contains(Capabilities::RETENTION));
+    let newer = Capabilities::from_bits(both.bits() | 1 << 40);
+    assert!(newer.contains(both) && !both.contains(newer));
+}
