@@ -6,7 +6,8 @@
 //!
 //! * Files: [`catalog`] (list of recordings), [`segments`] (names of segment files), [`frame`] and [`stream`] (checks
 //!   of the frames in them), [`index`] (arrival times and message counts of a segment), [`mark_file`] and [`ownership`]
-//!   (one process per directory), [`storage`] (file access), [`extensions`] (named readers, retention policies, metadata).
+//!   (one process per directory), [`storage`] (file access), [`extensions`] (named readers,
+//!   retention policies, metadata).
 //! * Operations on one recording: [`recorder`] (writing), [`reader`] (reading), [`purge`] (deleting), [`recovery`] (end
 //!   after a crash).
 //! * Operations on a directory: [`store`] (catalog and segment files together), [`tool`] (`ArchiveTool`).

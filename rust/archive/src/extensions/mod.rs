@@ -1,8 +1,8 @@
 //! [`Extensions`]: what this project stores for an archive beside Aeron's own files: named readers, retention policies,
 //! and names, metadata and links of recordings.
 //!
-//! All of it is in one file, `archive-extensions.dat`, which is created with the first change. Aeron's archive and tools
-//! ignore the file. Recordings do not depend on it: without the file, no retention policy applies, and nothing is
+//! All of it is in one file, `archive-extensions.dat`, which is created with the first change. Aeron's archive and
+//! tools ignore the file. Recordings do not depend on it: without the file, no retention policy applies, and nothing is
 //! deleted.
 
 mod file;

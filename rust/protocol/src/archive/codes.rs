@@ -121,7 +121,7 @@ codes! {
         Until = 1,
     }
 
-    /// What keeps data that a retention policy would delete.
+    /// The cause that keeps data which a retention policy would delete.
     pub enum RetentionHolder {
         /// Nothing.
         Nothing = 0,

@@ -1,5 +1,5 @@
-//! Creates the [`ArchiveCall`]s that this project adds to Aeron's protocol. [`AeronArchive`](super::super::AeronArchive)
-//! sends them to archives that support them.
+//! Creates the [`ArchiveCall`]s that this project adds to Aeron's protocol.
+//! [`AeronArchive`](super::super::AeronArchive) sends them to archives that support them.
 
 use aeron_protocol::archive::NULL_VALUE;
 use aeron_protocol::archive::extension::MAX_LISTED;

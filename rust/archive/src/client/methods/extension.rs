@@ -1,5 +1,7 @@
-//! Methods that this project adds to Aeron's protocol. An archive that does not support them, such as Aeron's, makes
-//! them fail with [`ArchiveClientError::NotSupported`](super::super::ArchiveClientError::NotSupported) after one second.
+//! Methods that this project adds to Aeron's protocol.
+//!
+//! If the archive does not support them, as Aeron's archive, they fail after one second with
+//! [`ArchiveClientError::NotSupported`](super::super::ArchiveClientError::NotSupported).
 
 use aeron_protocol::archive::extension::Capabilities;
 
