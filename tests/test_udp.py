@@ -21,8 +21,8 @@ def driver() -> Iterator[aeron.MediaDriver]:
     with aeron.MediaDriver(
         term_buffer_length=64 * 1024,
         timer_interval_ns=50_000_000,
-        # Short, because tests wait for this timeout. Not shorter, because a driver that gets no processor time for so
-        # long loses its images.
+        # Short, because tests wait for this timeout. If the driver gets no processor time for this long, it loses its
+        # images. A shorter timeout would therefore fail on a busy machine.
         image_liveness_timeout_ns=2_000_000_000,
         status_message_timeout_ns=50_000_000,
     ) as driver:

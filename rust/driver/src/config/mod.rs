@@ -201,7 +201,7 @@ settings! {
     nak_multicast_max_backoff_ns: i64 = 10 * MS, "AERON_NAK_MULTICAST_MAX_BACKOFF" Duration(US, MAX);
     /// Delay of a unicast NAK.
     nak_unicast_delay_ns: i64 = US, "AERON_NAK_UNICAST_DELAY" Duration(US, MAX);
-    /// Number of delays after which a NAK is repeated.
+    /// Interval between repeated unicast NAKs for the same gap, as a multiple of the NAK's delay.
     nak_unicast_retry_delay_ratio: i64 = 100, "AERON_NAK_UNICAST_RETRY_DELAY_RATIO" Integer(1, MAX);
     /// Flow control of unicast publications.
     unicast_flow_control_supplier: String = "unicast_max".into(), "AERON_UNICAST_FLOWCONTROL_SUPPLIER" Text;

@@ -23,7 +23,7 @@ pub struct CubicConfig {
     pub mtu_length: i32,
     /// Time between two steps of growth. Also the assumed round trip until the first measurement.
     pub initial_rtt_ns: i64,
-    /// Whether the window is at least as large as the window of standard TCP until it has grown back to *w_max*.
+    /// Whether the window of standard TCP is a lower limit, until the window has grown back to *w_max*.
     pub is_tcp_mode: bool,
 }
 

@@ -82,8 +82,8 @@ pub struct NativeResourceAgent {
     errors: ErrorRecorder,
 }
 
-/// All images together get at most this part of the space that would be free without them. The reason is that any peer
-/// on the network can make the driver create images.
+/// Divisor for the space of images. All images together get at most half of the space that would be free without them,
+/// because any peer on the network can make the driver create images.
 const IMAGE_SPACE_DIVISOR: u64 = 2;
 
 /// Maximum number of image logs that are created at the same time. There are several, so that a short one does not wait

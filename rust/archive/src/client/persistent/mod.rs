@@ -83,8 +83,8 @@ pub struct PersistentSubscription {
 
 /// Making and closing.
 impl PersistentSubscription {
-    /// Creates a subscription that uses an existing Aeron client, and does not close it. Adds the counters, for which
-    /// it waits. Sends nothing to the archive before the first poll.
+    /// Creates a subscription that uses an existing Aeron client. Closing the subscription does not close the client.
+    /// Waits until the counters are added. Sends nothing to the archive before the first poll.
     ///
     /// # Errors
     /// [`ArchiveClientError::Configuration`](super::ArchiveClientError::Configuration),
@@ -111,8 +111,8 @@ impl PersistentSubscription {
         })
     }
 
-    /// As [`new`](Self::new), but with its own Aeron client. Its conductor runs in [`poll`](Self::poll), and it is
-    /// closed with the subscription.
+    /// As [`new`](Self::new), but with its own Aeron client. The client's conductor runs in [`poll`](Self::poll), and
+    /// the client is closed with the subscription.
     ///
     /// # Errors
     /// As [`new`](Self::new); the client cannot be connected.

@@ -284,9 +284,10 @@ impl Endpoints {
         Ok(id)
     }
 
-    /// Opens the only socket of an endpoint without manual control, and the counters of both.
+    /// Opens the only socket of an endpoint without manual control. Allocates the counters of the endpoint and the
+    /// socket.
     ///
-    /// The first counter is the endpoint's status.
+    /// The returned counter is the endpoint's status.
     fn open_first_destination(
         &mut self,
         channel: &UdpChannel,
@@ -321,8 +322,7 @@ impl Endpoints {
 
     /// Opens another socket of an endpoint, with its counter, and passes it to the receiver.
     ///
-    /// `registration_id` is that of the subscription, because clients look up the addresses of a subscription by its
-    /// id.
+    /// `registration_id` is the id of the subscription, because clients look up a subscription's addresses by this id.
     pub fn open_destination(
         &mut self,
         id: ReceiveEndpointId,
