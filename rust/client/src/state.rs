@@ -25,7 +25,7 @@ impl OpenState {
         first
     }
 
-    /// Returns the cause of the close. While the object is open, returns a close by the application.
+    /// Returns the cause of the close. While the object is open, returns the cause of a close by the application.
     pub(crate) fn cause(&self) -> CloseCause {
         self.cause.get().cloned().unwrap_or_default()
     }

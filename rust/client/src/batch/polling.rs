@@ -322,7 +322,7 @@ impl Batch {
 
     /// Sets the beginning of a message aside until its other fragments have arrived.
     ///
-    /// If there is no memory for the beginning, the poll has read nothing of the message.
+    /// If there is no memory for the beginning, the poll consumes nothing of the message.
     fn set_aside(
         &mut self,
         open: Option<Open>,

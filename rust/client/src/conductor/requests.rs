@@ -206,7 +206,7 @@ impl Conductor {
     fn close_unanswered_subscription(&mut self, client: &Arc<Client>, registration_id: i64) {
         if let Some(core) = self.subscriptions.remove(&registration_id) {
             core.close(&CloseCause::default());
-            // Dropped later: the handlers may own handles, and dropping those locks the conductor.
+            // Dropped later: the handlers may own handles, and dropping a handle locks the conductor.
             client.dispatcher.push(move || drop(core));
         }
     }

@@ -78,7 +78,7 @@ proptest! {
         }
     }
 
-    /// Fixed-length messages have the same result as the equal byte strings as separate messages.
+    /// A batch of fixed-length messages has the same result as a batch with the same messages one by one.
     #[test]
     fn records_are_the_messages_that_they_cut_out(
         length in 0usize..1500,
