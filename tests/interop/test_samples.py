@@ -204,7 +204,7 @@ def _messages(subscriber):
 
 
 def _numbers(subscriber, *, theirs_sent):
-    """The numbers of the messages of their publisher, which have the minimum length, or of ours."""
+    """The numbers of the messages of their publisher, or of ours. Only messages of our publisher have 32 bytes."""
     return [int(number) for _, length, number in _messages(subscriber) if (length != "32") == theirs_sent]
 
 
