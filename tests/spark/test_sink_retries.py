@@ -70,7 +70,8 @@ class Failing(DataSource):
 
 
 def without_duplicates(messages: list[bytes], keys: list[int]) -> list[bytes]:
-    """The messages of a receiver that drops, for each partition, messages not newer than the last one."""
+    """The messages without duplicates: of each partition, only messages with a higher key than all earlier ones are
+    kept."""
     last: dict[int, tuple[int, int]] = {}
     kept = []
     for message, key in zip(messages, keys, strict=True):
