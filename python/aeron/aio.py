@@ -189,7 +189,7 @@ class AsyncBatches:
     Args:
         subscription: The subscription.
         limit: Maximum number of messages in a batch.
-        max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
+        max_bytes: Payload length, in bytes, at which a batch is full. The last message may end beyond it.
 
     Raises:
         SubscriptionClosedError: If the driver or the client ended.

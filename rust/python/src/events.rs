@@ -292,7 +292,7 @@ snapshot! {
     PyPublicationErrorFrame("PublicationErrorFrame") {
         /// Original registration id of the publication.
         registration_id: i64,
-        /// Registration id of the destination that the report is from; -1 if it is from none.
+        /// Registration id of the destination that reported the error; -1 if it was no destination.
         destination_registration_id: i64,
         /// Session id of the publication.
         session_id: i32,

@@ -376,8 +376,8 @@ impl<S: Storage> RepairedSegment<'_, S> {
         })
     }
 
-    /// Returns the counts before the segment such that those at its end agree with the next segment's. Only differences
-    /// of counts are used, so they begin at any value if there is no next segment.
+    /// Returns counts for the start of the segment, chosen so that the counts at its end agree with the header of the
+    /// next segment. Only differences of counts are used, so they begin at any value if there is no next segment.
     fn counts_from_next(&self) -> Result<Counts, IndexError> {
         let next = self.base + self.stream.segment_length();
         let id = self.stream.recording_id();
