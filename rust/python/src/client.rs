@@ -969,8 +969,8 @@ impl PyAeron {
 
     /// Closes the client and everything that was opened through it. Idempotent.
     ///
-    /// The close calls handlers, such as `on_close`, and waits for them. There is one exception: if `close` is
-    /// called in a handler for whose end those handlers wait, they run after `close` has returned.
+    /// The close calls handlers, such as `on_close`, and waits for them. There is one exception. If these handlers wait
+    /// for the thread that called `close`, they run after `close` has returned.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let connection = self.inner.get()?;
         py.detach(|| connection.close());
