@@ -112,7 +112,7 @@ test-spark-4.2: $(QUICK) $(PYSPARK_4_2)/made
 	$(call say,format aeron with PySpark 4.2)
 	PYTHONPATH=$(abspath $(PYSPARK_4_2)) $(BIN)/python -m pytest tests/spark/test_smoke.py
 
-# Packages for Spark Connect, such as pandas. All other tests run without them, because the product does not need pandas.
+# Packages for Spark Connect, such as pandas. All other tests run without them: the product works without pandas.
 SPARK_CONNECT := .cache/spark-connect
 $(SPARK_CONNECT)/made: | $(STAMPS)/venv
 	$(call say,fetching packages for Spark Connect)
