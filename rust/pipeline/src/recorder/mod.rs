@@ -113,7 +113,7 @@ impl StreamRecorder {
             .map_err(|error| {
                 LiveError::new(
                     LiveCode::Archive,
-                    format!("no thread for the receiver: {error}"),
+                    format!("no thread for the recorder: {error}"),
                 )
             })?;
         Ok(Self {
