@@ -87,7 +87,7 @@ settings! {
     archive_dir_delete_on_start: bool = false, "aeron.archive.dir.delete.on.start" Boolean;
     /// Directory of the mark file; if empty, the archive directory.
     mark_file_dir: Option<PathBuf> = None, "aeron.archive.mark.file.dir" Text;
-    /// Id of the archive among those of its driver; -1 lets the driver choose one.
+    /// Id of the archive, unique among the archives of its driver; -1 lets the driver choose one.
     archive_id: i64 = -1, "aeron.archive.id" Integer(i64::MIN, MAX);
 
     /// Channel of control requests over the network; required unless it is turned off.

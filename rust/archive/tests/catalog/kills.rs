@@ -265,7 +265,7 @@ proptest! {
         }
     }
 
-    /// The process is killed while it adds a recording, and the next process again. The addition after both kills must
+    /// A process is killed while it adds a recording, and so is the next process. The addition after both kills must
     /// work in spite of their leftover bytes.
     #[test]
     fn a_second_kill_amid_an_addition_over_the_remains_of_the_first_is_survived(
