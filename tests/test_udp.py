@@ -34,7 +34,8 @@ def unicast() -> str:
 
 
 def exchange(publication: Publisher, *subscriptions: aeron.Subscription, count: int = 20) -> None:
-    """Checks that each subscription gets every message once and in order: short ones and ones of several frames."""
+    """Checks that each subscription gets every message once and in order: short messages, and messages of several
+    frames."""
     messages = [struct.pack("<q", number).ljust(100 if number % 2 else 3000, b".") for number in range(count)]
     received: list[list[bytes]] = [[] for _ in subscriptions]
 

@@ -665,7 +665,7 @@ impl PyAeron {
 
     /// Adds a counter that outlives the client, or returns the existing one, and waits for the driver.
     ///
-    /// An existing counter has the same type and registration id.
+    /// The existing counter is the one with the same type and registration id.
     ///
     /// Args:
     ///     type_id: Type of the counter. Counters of programs have types from 1000 on.

@@ -198,7 +198,7 @@ struct Examined {
 }
 
 impl Examined {
-    /// Examines the entries of a file. An entry is valid if it continues the one before and does not extend beyond
+    /// Examines the entries of a file. An entry is valid if it continues the previous entry and does not extend beyond
     /// `limit`.
     fn of<F: StorageFile>(
         file: &IndexFile<F>,

@@ -221,7 +221,7 @@ settings! {
     cubic_measure_rtt: bool = false, "AERON_CUBICCONGESTIONCONTROL_MEASURERTT" Boolean;
     /// Round trip that cubic congestion control assumes before the first measurement.
     cubic_initial_rtt_ns: i64 = 100 * US, "AERON_CUBICCONGESTIONCONTROL_INITIALRTT" Duration(0, MAX);
-    /// Whether the window of cubic congestion control grows at least as fast as that of TCP.
+    /// Whether the window of cubic congestion control grows at least as fast as the window of TCP.
     cubic_tcp_mode: bool = false, "AERON_CUBICCONGESTIONCONTROL_TCPMODE" Boolean;
 
     /// Name resolver: `default`, `driver` or `csv_table`.

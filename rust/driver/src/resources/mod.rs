@@ -352,7 +352,8 @@ impl NativeResourceAgent {
                 Ok(memory)
             }
             Err(error) => {
-                // No client knows the log yet. The error to report is that of the allocation, not of the removal.
+                // No client knows the log yet. The error of the allocation is reported, and not the error of the
+                // removal.
                 let _ = self.storage.remove(log);
                 Err(self.describe(&error, "failed to create log", log))
             }

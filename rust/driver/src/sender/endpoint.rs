@@ -37,7 +37,7 @@ pub struct Peer {
     pub name: Option<Arc<str>>,
     /// The current address.
     pub address: SocketAddr,
-    /// Whether the address is that of a multicast group.
+    /// Whether the address is a multicast group.
     pub is_multicast: bool,
     /// Whether the socket is connected to the address.
     pub is_connected: bool,

@@ -339,7 +339,7 @@ fn a_killed_drivers_directory_is_taken_over_at_once_and_its_errors_are_saved() {
     );
 }
 
-/// Creates a directory like that of a driver of another implementation, without our lock file.
+/// Creates the directory of a driver of another implementation, without our lock file.
 ///
 /// That driver has the process id `pid` and has just written its heartbeat.
 fn leave_foreign_driver(place: &Place, pid: i64) -> CncFile {

@@ -173,7 +173,7 @@ impl ArchiveServer {
     /// Cuts the power of the archive's machine. The machine starts again at the given time.
     ///
     /// If the process was killed before, either all or none of the changes survive that it did not force to the disk.
-    /// If only some survived, a sector could be missing amid the frames of its last block, which was not acknowledged.
+    /// If only some of them survived, the last block, which was not acknowledged, could lack a sector between frames.
     /// No start of an archive detects such a sector.
     pub fn lose_power(&mut self, starts_from_ns: i64, graveyard: &mut Graveyard) {
         let was_killed = self.has_crashed && !self.is_running();

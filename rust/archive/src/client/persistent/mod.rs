@@ -174,8 +174,8 @@ impl PersistentSubscription {
     /// Returns a work count, which is 0 if there was nothing to do. It is not the number of messages.
     ///
     /// The handler returns `()`, an [`Action`], or a `Result` of either; an error consumes the message and ends the
-    /// poll. After [`Action::Abort`] the next poll delivers the message again. The position in a header is that of the
-    /// recording. The session id is that of the stream in which the message began. A subscription that has failed or is
+    /// poll. After [`Action::Abort`] the next poll delivers the message again. The position in a header counts in the
+    /// recording. The session id belongs to the stream in which the message began. A subscription that has failed or is
     /// closed does nothing.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ use crate::stream::StreamSession;
 pub struct ReceiveEndpointRecord {
     pub id: ReceiveEndpointId,
     pub channel: Arc<UdpChannel>,
-    /// Parameters of the endpoint's images: those of the first subscription.
+    /// Parameters of the endpoint's images, taken from the first subscription.
     pub params: SubscriptionParams,
     state: EndpointState,
     status: AtomicCounter<SharedBuffer>,

@@ -12,7 +12,7 @@ pub struct LossArguments {
     rate: f64,
     /// Seed of each socket's random numbers; without it they differ in each run.
     seed: Option<u64>,
-    /// Bit `1 << type` is set for each frame type that is lost. The type is that of the datagram's first frame.
+    /// Bit `1 << type` is set for each frame type that is lost. The first frame of the datagram decides the type.
     mask: u64,
 }
 
