@@ -1,4 +1,4 @@
-"""Archives with many recordings or without any: time of start and listing, and resources without work."""
+"""Archives with many recordings or without any: time of start and listing, and the resources of an idle archive."""
 
 import atexit
 import functools

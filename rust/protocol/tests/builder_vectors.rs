@@ -1,5 +1,5 @@
-//! Compares the results of the channel builder and helpers with the recorded results of Aeron's own, for the same
-//! calls.
+//! Compares the results of the channel builder and helpers with recorded results of Aeron's builder and helpers, for
+//! the same calls.
 //!
 //! Some results differ on purpose: some calls are impossible with these types, and some results of Aeron are defects.
 

@@ -199,7 +199,7 @@ pub fn wrong_checksums(storage: &MemoryStorage) -> Vec<i32> {
     wrong
 }
 
-/// Makes all changes, and kills the process at `step`. Returns whether the changes had so many steps.
+/// Makes all changes, and kills the process at `step`. Returns whether the changes have that many steps.
 fn survives_a_kill(
     changes: &[Change],
     step: u64,

@@ -172,9 +172,9 @@ impl ArchiveServer {
 
     /// Cuts the power of the archive's machine. The machine starts again at the given time.
     ///
-    /// If the process was killed before, either all or none of the changes survive that it did not force to the disk.
-    /// If only some of them survived, the last block, which was not acknowledged, could lack a sector between frames.
-    /// No start of an archive detects such a sector.
+    /// If the process was killed before, some changes were not forced to the disk. Of these, all survive or none. If
+    /// only some of them survived, the last block, which was not acknowledged, could lack a sector between frames. No
+    /// start of an archive detects such a sector.
     pub fn lose_power(&mut self, starts_from_ns: i64, graveyard: &mut Graveyard) {
         let was_killed = self.has_crashed && !self.is_running();
         self.bury(graveyard);
@@ -287,7 +287,7 @@ impl ArchiveServer {
     }
 
     /// Decides whether a failed start is allowed: because the driver still has the previous archive's resources, or
-    /// because the driver or disk fails. Without indexes, also because of a frame torn in a crash.
+    /// because the driver or disk fails. Without indexes, a frame that a crash has torn also allows the failure.
     fn judge(&mut self, error: &ArchiveStartError) -> Result<usize, Finding> {
         let text = error.to_string();
         let is_torn = text.contains("straddling page boundary");
