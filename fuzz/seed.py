@@ -158,7 +158,8 @@ NOTHING = -(2**63)
 
 
 def index() -> Iterator[bytes]:
-    """An index with one entry for every eight of 40 frames, one in descending order, and a truncated one."""
+    """Three indexes of 40 frames: an entry for every eight frames, the same entries in descending order, and a
+    truncated entry."""
     magic = int.from_bytes(b"AIDX\x01", "little")
     header = struct.pack("<7q8x", magic, 0, 0, NOTHING, 0, 0, NOTHING)
     entries = [struct.pack("<7q8x", end, 1, 0, end, end // 144, end * 2 // 3, NOTHING) for end in range(768, 3841, 768)]

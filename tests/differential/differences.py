@@ -50,8 +50,8 @@ def assert_resent(theirs, ours, sent):
 
 
 def assert_goes_astray(theirs, ours, position, session):
-    """A source states a frame start within another frame of an unreliable stream. Ours stays at that position. The C
-    driver reads the bytes there as a header, and moves beyond all received bytes.
+    """A source of an unreliable stream sends a heartbeat with a position within a frame. Ours stays at that position.
+    The C driver reads the bytes there as a header, and moves beyond all received bytes.
     """
     received, most = f"rcv-pos of {session}", f"rcv-hwm of {session}"
     assert ours[received] == position < ours[most], ours

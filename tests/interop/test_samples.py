@@ -193,7 +193,7 @@ def test_publishers_and_subscribers_of_both_families_share_a_stream(kind, shared
                 eventually(lambda: _numbers(ours, theirs_sent=True) == [0, 1])
                 assert ours.output().count("Available image") == 1
         assert len({session for session, _, _ in _messages(ours)}) == 1
-        # Without subscribers it cannot publish, and it prints that.
+        # Our publisher cannot publish without subscribers, and prints that.
         assert _numbers(ours, theirs_sent=False) == sent
 
 
