@@ -222,7 +222,7 @@ impl Examined {
         };
         let mut bytes = vec![0; ENTRIES_PER_READ * ENTRY_LENGTH];
         let mut number = 0;
-        // The entry after the most that can be valid shows that the file is damaged.
+        // Reads one entry more than can be valid: if it exists, the file is damaged.
         let most = file.most_entries(limit) + 1;
         while number < most {
             let count = file.read(number, &mut bytes)?;

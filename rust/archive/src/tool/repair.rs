@@ -66,8 +66,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     ///
     /// A broken recording is marked as `INVALID`. A sound recording gets the stop position of its files; if it was
     /// marked as `INVALID` and has files, it becomes valid again. A deleted recording stays as it is. Each change of an
-    /// entry that has a checksum also writes a new checksum. Its algorithm is `checksum`, or that of the previous
-    /// checksum if `checksum` is `None`.
+    /// entry that has a checksum also writes a new checksum. The algorithm is `checksum`; if `checksum` is `None`, it
+    /// is the algorithm of the previous checksum.
     ///
     /// # Errors
     /// A migration of its segments is not finished, or the file system returns an error.

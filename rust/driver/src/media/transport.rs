@@ -119,7 +119,7 @@ pub trait Socket: Send {
     /// Each message is a datagram or a train of them; trains are split before they reach the handler.
     ///
     /// # Errors
-    /// The error of the system, except that there is nothing to receive.
+    /// The error of the system. If there is nothing to receive, that is no error.
     fn receive(
         &mut self,
         limit: usize,

@@ -172,9 +172,9 @@ impl ArchiveServer {
 
     /// Cuts the power of the archive's machine. The machine starts again at the given time.
     ///
-    /// If the process was killed before, some changes were not forced to the disk. Of these, all survive or none. If
-    /// only some of them survived, the last block, which was not acknowledged, could lack a sector between frames. No
-    /// start of an archive detects such a sector.
+    /// If the process was killed before, some changes were not forced to the disk. Either all of these changes survive
+    /// or none. If only some survived, a sector between frames of the last block could be missing. That block was not
+    /// acknowledged, and no start of an archive detects the missing sector.
     pub fn lose_power(&mut self, starts_from_ns: i64, graveyard: &mut Graveyard) {
         let was_killed = self.has_crashed && !self.is_running();
         self.bury(graveyard);
@@ -353,7 +353,7 @@ impl ArchiveServer {
             aeron_directory: String::new(),
         };
         let errors = Arc::clone(&self.errors);
-        // The schedule causes disk failures: the archive then runs without its mark file.
+        // If the schedule makes the disk fail here, the archive runs without its mark file.
         let taken =
             MarkFile::take_with_error_buffer(&self.disk, &owner, ERROR_BUFFER_LENGTH, now_ms);
         let mut mark_file = taken.ok();

@@ -508,7 +508,8 @@ impl Endpoints {
         }
     }
 
-    /// Deletes an endpoint whose sockets the receiver has closed. The next such channel opens a new endpoint.
+    /// Deletes an endpoint whose sockets the receiver has closed. The next subscription to the channel opens a new
+    /// endpoint.
     pub fn on_receive_released(&mut self, id: ReceiveEndpointId, outlets: &mut ConductorOutlets) {
         let Some(index) = self.receive.iter().position(|endpoint| endpoint.id == id) else {
             return;

@@ -57,7 +57,7 @@ impl GsoSender {
     /// Sends `batches` with as few calls as possible. Returns how many of them were accepted completely.
     ///
     /// # Errors
-    /// The error of the system, if no batch was accepted; except if the socket just cannot accept one now.
+    /// The error of the system, if no batch was accepted. If the socket cannot accept a batch now, that is no error.
     pub fn send(
         &mut self,
         call: &impl SendCall,

@@ -104,8 +104,8 @@ impl AppendError {
     }
 }
 
-/// Reason why an append stopped, as one byte: the result of the rare paths. A larger result would be returned through
-/// memory. The compiler would then also keep the result of the common path in memory.
+/// Reason why an append stopped: the result of the rare paths, in one byte. If it were larger, it would be returned
+/// through memory, and so would the result of the common path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AppendStop {
     NotConnected,
