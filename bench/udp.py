@@ -45,8 +45,8 @@ class UdpOneWay:
 
     name: str
     drivers: tuple
-    """Kind of the driver that both clients use, or first the kind of the publisher's driver and then that of the
-    subscriber's."""
+    """Kind of the driver that both clients use; or two kinds, for the driver of the publisher and the driver of the
+    subscriber."""
     driver_settings: dict
     settings: dict = field(default_factory=dict)
     channels: Callable = unicast

@@ -25,7 +25,7 @@ CHANNEL = "aeron:ipc"
 LIVENESS_S = 2
 """Client liveness timeout of the driver in these tests."""
 PATIENT_LIVENESS_S = 8
-"""The timeout for tests that act before it: longer than any delay of a busy machine."""
+"""The same timeout, for tests that act before it ends: longer than any delay of a busy machine."""
 
 
 @pytest.fixture(scope="module")

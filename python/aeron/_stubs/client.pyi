@@ -192,7 +192,7 @@ class Aeron:
             stream_id: Stream id.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_publication`.
+            A `PendingOperation` with the same result as `add_publication`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -211,7 +211,7 @@ class Aeron:
             stream_id: Stream id.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_exclusive_publication`.
+            A `PendingOperation` with the same result as `add_exclusive_publication`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -238,7 +238,7 @@ class Aeron:
             on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_subscription`.
+            A `PendingOperation` with the same result as `add_subscription`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -256,7 +256,7 @@ class Aeron:
             key: Key of the counter, up to 112 bytes.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_counter`.
+            A `PendingOperation` with the same result as `add_counter`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -279,7 +279,7 @@ class Aeron:
             key: Key of the counter, up to 112 bytes.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_static_counter`.
+            A `PendingOperation` with the same result as `add_static_counter`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -366,7 +366,7 @@ class Aeron:
             stream_id: Stream id.
 
         Returns:
-            A `PendingOperation` whose result is that of `next_session_id`.
+            A `PendingOperation` with the same result as `next_session_id`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the

@@ -310,7 +310,7 @@ class Publication:
             channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_destination`.
+            A `PendingOperation` with the same result as `add_destination`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -328,7 +328,7 @@ class Publication:
             destination: Channel with which the destination was added, or its id.
 
         Returns:
-            A `PendingOperation` whose result is that of `remove_destination`.
+            A `PendingOperation` with the same result as `remove_destination`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -716,7 +716,7 @@ class ExclusivePublication:
             channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_destination`.
+            A `PendingOperation` with the same result as `add_destination`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -734,7 +734,7 @@ class ExclusivePublication:
             destination: Channel with which the destination was added, or its id.
 
         Returns:
-            A `PendingOperation` whose result is that of `remove_destination`.
+            A `PendingOperation` with the same result as `remove_destination`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the

@@ -237,7 +237,7 @@ class Subscription:
             channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_destination`.
+            A `PendingOperation` with the same result as `add_destination`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -255,7 +255,7 @@ class Subscription:
             channel: Channel with which the destination was added.
 
         Returns:
-            A `PendingOperation` whose result is that of `remove_destination`.
+            A `PendingOperation` with the same result as `remove_destination`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -445,7 +445,7 @@ class Image:
             reason: Text for the publisher, up to 1023 bytes.
 
         Returns:
-            A `PendingOperation` whose result is that of `reject`.
+            A `PendingOperation` with the same result as `reject`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the

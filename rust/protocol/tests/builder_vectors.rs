@@ -176,7 +176,7 @@ fn the_builder_makes_the_texts_of_javas_builder_without_its_defects() {
     assert_eq!(checked, 30);
 }
 
-/// The helpers on `ChannelUri` return the same results and errors as those of Java's `ChannelUri`.
+/// The helpers on `ChannelUri` return the same results and errors as the helpers of Java's `ChannelUri`.
 #[test]
 fn the_helpers_do_what_javas_do() {
     for case in cases("java ChannelUri") {

@@ -694,7 +694,7 @@ impl PySubscription {
     ///     channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
     ///
     /// Returns:
-    ///     A `PendingOperation` whose result is that of `add_destination`.
+    ///     A `PendingOperation` with the same result as `add_destination`.
     ///
     /// Raises:
     ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -723,7 +723,7 @@ impl PySubscription {
     ///     channel: Channel with which the destination was added.
     ///
     /// Returns:
-    ///     A `PendingOperation` whose result is that of `remove_destination`.
+    ///     A `PendingOperation` with the same result as `remove_destination`.
     ///
     /// Raises:
     ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the

@@ -86,7 +86,7 @@ pub enum InvalidBlock {
         expected: i32,
     },
     /// The lengths of the frames do not add up to the length of the block.
-    #[error("its frames do not fill it exactly: the one at {0} has a wrong length")]
+    #[error("its frames do not fill the block exactly: the frame at {0} has a wrong length")]
     Frames(usize),
 }
 
