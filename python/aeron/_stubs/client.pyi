@@ -168,7 +168,7 @@ class Aeron:
     def add_static_counter(self, type_id: int, label: str, registration_id: int, key: bytes | None = None) -> Counter:
         """Adds a counter that outlives the client, or returns the existing one, and waits for the driver.
 
-        An existing counter has the same type and registration id.
+        The existing counter is the one with the same type and registration id.
 
         Args:
             type_id: Type of the counter. Counters of programs have types from 1000 on.
@@ -444,8 +444,8 @@ class Aeron:
     def close(self) -> None:
         """Closes the client and everything that was opened through it. Idempotent.
 
-        The close calls handlers, such as `on_close`, and waits for them. There is one exception: if `close` is
-        called in a handler for whose end those handlers wait, they run after `close` has returned.
+        The close calls handlers, such as `on_close`, and waits for them. There is one exception. If these handlers wait
+        for the thread that called `close`, they run after `close` has returned.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...

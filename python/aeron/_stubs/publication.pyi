@@ -961,7 +961,7 @@ class PublicationErrorFrame:
         """Original registration id of the publication."""
     @property
     def destination_registration_id(self) -> int:
-        """Registration id of the destination that the report is from; -1 if it is from none."""
+        """Registration id of the destination that reported the error; -1 if it was no destination."""
     @property
     def session_id(self) -> int:
         """Session id of the publication."""
