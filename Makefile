@@ -100,7 +100,8 @@ test-shipped: $(SHIPPED)
 	$(call say,the module as users get it)
 	$(PYTEST) $(SHIPPED_TESTS)
 
-# The oldest supported PySpark: only its package, installed once, before that of the environment on the path.
+# The oldest supported PySpark. Only this package is installed, once. On the path it comes before the PySpark of the
+# environment.
 PYSPARK_4_2 := .cache/pyspark-4.2
 $(PYSPARK_4_2)/made: | $(STAMPS)/venv
 	$(call say,fetching PySpark 4.2)
@@ -111,7 +112,7 @@ test-spark-4.2: $(QUICK) $(PYSPARK_4_2)/made
 	$(call say,format aeron with PySpark 4.2)
 	PYTHONPATH=$(abspath $(PYSPARK_4_2)) $(BIN)/python -m pytest tests/spark/test_smoke.py
 
-# Packages for Spark Connect, which no other test may have: the product works without pandas.
+# Packages for Spark Connect, such as pandas. All other tests run without them: the product works without pandas.
 SPARK_CONNECT := .cache/spark-connect
 $(SPARK_CONNECT)/made: | $(STAMPS)/venv
 	$(call say,fetching packages for Spark Connect)

@@ -200,7 +200,8 @@ def usage(pid, seconds):
 
 
 def cpu_seconds(pid):
-    """Returns the CPU seconds of all threads. The source is a counter in nanoseconds; the usual one counts 10 ms."""
+    """Returns the CPU seconds of all threads. The source is a counter in nanoseconds; the usual counter has a
+    resolution of 10 ms."""
     total = 0
     for task in (Path("/proc") / str(pid) / "task").iterdir():
         total += int((task / "schedstat").read_text().split()[0])

@@ -45,7 +45,8 @@ class UdpOneWay:
 
     name: str
     drivers: tuple
-    """Kind of the one driver of both clients, or the kinds of the publisher's and of the subscriber's driver."""
+    """Kind of the driver that both clients use; or two kinds, for the driver of the publisher and the driver of the
+    subscriber."""
     driver_settings: dict
     settings: dict = field(default_factory=dict)
     channels: Callable = unicast

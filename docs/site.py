@@ -1,6 +1,7 @@
 """Hooks of the site: pages that are made from files elsewhere in the project, and links that work on the site.
 
-In the project, links lead from file to file. On the site, a link to a file that is not on it becomes plain text.
+In the project, links lead from file to file. On the site, a link to a file becomes plain text if the site does not have
+the file.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Lets the links of a page lead to pages, and leaves code as it is."""
+    """Changes the links of a page so that they lead to pages. Code does not change."""
     here = page.file.src_uri
     file = PurePosixPath(_FILES.get(here, f"docs/{here}"))
     parts = _FENCE.split(markdown)

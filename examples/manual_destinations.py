@@ -1,4 +1,4 @@
-"""Manual destinations: a publication sends to a list of addresses, and a subscription receives at a list of them."""
+"""Manual destinations: a publication sends to several addresses, and a subscription receives at several addresses."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def values() -> Iterator[bytes]:
 
 
 def frame(position: int, length: int, type_: int = 1, flags: int = 0xC0) -> bytes:
-    """A frame of the recording that the target `segment` reads. Of padding, only the header."""
+    """A frame of the recording that the target `segment` reads. For padding, the result is only the header."""
     term_id, term_offset = divmod(position, 65_536)
     header = struct.pack("<iBBHiiiiq", length, 0, flags, type_, term_offset, 7, 1001, term_id, position)
     return header + (b"x" * (length - 32)).ljust((length - 1) // 32 * 32, b"\0") if type_ else header
@@ -158,7 +158,8 @@ NOTHING = -(2**63)
 
 
 def index() -> Iterator[bytes]:
-    """An index with an entry per eight of 40 frames; one in descending order; a cut one."""
+    """Three indexes of 40 frames: an entry for every eight frames, the same entries in descending order, and a
+    truncated entry."""
     magic = int.from_bytes(b"AIDX\x01", "little")
     header = struct.pack("<7q8x", magic, 0, 0, NOTHING, 0, 0, NOTHING)
     entries = [struct.pack("<7q8x", end, 1, 0, end, end // 144, end * 2 // 3, NOTHING) for end in range(768, 3841, 768)]

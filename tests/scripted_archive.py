@@ -1,4 +1,4 @@
-"""A simulated archive that records each request. A test decides each response, also one that no real archive sends."""
+"""A simulated archive that records requests. The test chooses the responses, even ones that no real archive sends."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class Request:
 
 @dataclass
 class ScriptedArchive:
-    """Calls the function in `answers` for the name of each request. A request without a function gets no response.
+    """Calls `answers[name](request)` for each request, if `answers` has the request's name. Other requests get no
+    response.
 
     The connect request is the exception: the archive always accepts it.
     """

@@ -42,7 +42,7 @@ class Type(NamedTuple):
 
 
 def declared_types() -> list[Type]:
-    """Returns the types that the crates' sources declare, without those of tests."""
+    """Returns the types that the crates' sources declare outside of tests."""
     types = []
     for source in sorted(RUST.glob("*/src")):
         tests = modules_of_tests(source)

@@ -21,8 +21,8 @@ def driver() -> Iterator[aeron.MediaDriver]:
     with aeron.MediaDriver(
         term_buffer_length=64 * 1024,
         timer_interval_ns=50_000_000,
-        # Short, because tests wait for this timeout. Not shorter, because a driver that gets no processor time for so
-        # long loses its images.
+        # Short, because tests wait for this timeout. If the driver gets no processor time for this long, it loses its
+        # images. A shorter timeout would therefore fail on a busy machine.
         image_liveness_timeout_ns=2_000_000_000,
         status_message_timeout_ns=50_000_000,
     ) as driver:
@@ -34,7 +34,8 @@ def unicast() -> str:
 
 
 def exchange(publication: Publisher, *subscriptions: aeron.Subscription, count: int = 20) -> None:
-    """Checks that each subscription gets every message once and in order: short ones and ones of several frames."""
+    """Checks that each subscription gets every message once and in order: short messages, and messages of several
+    frames."""
     messages = [struct.pack("<q", number).ljust(100 if number % 2 else 3000, b".") for number in range(count)]
     received: list[list[bytes]] = [[] for _ in subscriptions]
 

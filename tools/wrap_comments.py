@@ -160,7 +160,7 @@ def wrap_docstrings(text: str) -> str:
         opening = re.match(r'\s*[rR]?"""', docstring[0])
         if opening is None:
             continue
-        # The quotes count as parts of the first and the last word. The indent is that of the docstring.
+        # The quotes count as parts of the first and the last word. Each line is indented like the docstring.
         content = [" " * column + docstring[0].strip(), *docstring[1:]]
         wrapped = wrap([line[column:] if line.strip() else "" for line in content], MAX_COLUMNS - column)
         lines[start:end] = [" " * column + line if line else "" for line in wrapped]

@@ -1,4 +1,4 @@
-"""Archives with many recordings or without any: time of start and listing, and resources without work."""
+"""Archives with many recordings or without any: time of start and listing, and the resources of an idle archive."""
 
 import atexit
 import functools
@@ -95,7 +95,7 @@ def _record_one(directory, is_stopped):
 
 
 def _copies(catalog, count):
-    """Returns a catalog of the recordings 0 to `count` - 1. All fields except the id are those of recording 0."""
+    """Returns a catalog of the recordings 0 to `count` - 1. All fields except the id have the values of recording 0."""
     length = _HEADER + int.from_bytes(catalog[_HEADER : _HEADER + 4], "little")
     entries = np.tile(np.frombuffer(catalog[_HEADER : _HEADER + length], np.uint8), (count, 1))
     entries[:, _ID_AT : _ID_AT + 8] = np.arange(count, dtype="<i8").view(np.uint8).reshape(count, 8)

@@ -69,8 +69,8 @@ def _start():
     recover = _pair(Start, "start, 100,000 to recover, /dev/shm", state="to recover")
     on_disk = _pair(Start, "start, 100,000 to recover, disk", state="to recover", parent=DISK)
     goals = [
-        Goal("start beyond that of aeronmd, empty", empty[0].name, None, "over driver", at_most=10, unit="ms"),
-        Goal("start beyond that of aeronmd, 100,000", stopped[0].name, None, "over driver", at_most=50, unit="ms"),
+        Goal("start, minus the start of aeronmd, empty", empty[0].name, None, "over driver", at_most=10, unit="ms"),
+        Goal("start, minus the start of aeronmd, 100,000", stopped[0].name, None, "over driver", at_most=50, unit="ms"),
         _goal("start, 100,000 to recover, /dev/shm", recover, "start", at_most=1 / 5, unit="ms"),
         _goal("start, 100,000 to recover, disk", on_disk, "start", at_most=1 / 3, unit="ms"),
     ]

@@ -43,7 +43,7 @@ def summed(by_process):
 
 
 def subscribed(topic, reader):
-    """Returns a frame of a topic from its beginning. `reader` is that of a stream or of a batch."""
+    """Returns a frame of a topic from its beginning. `reader` is the reader of a stream or of a batch."""
     options = {"kafka.bootstrap.servers": broker().address, "subscribe": topic, "startingOffsets": "earliest"}
     return reader.format("kafka").options(**options).load()
 

@@ -72,7 +72,8 @@ def versions(packages=("pyspark", "pyarrow", "pyzmq")):
 
 
 def missing():
-    """Returns the programs that are missing for Spark on this machine, each with the remedy. Empty if none is."""
+    """Returns the programs that are missing for Spark on this machine, each with the remedy. Empty if none is
+    missing."""
     return "; ".join(f"{check.what}: {check.found}; {check.remedy}" for check in _checks() if not check.ok)
 
 

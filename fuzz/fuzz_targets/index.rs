@@ -1,5 +1,5 @@
-//! An index file of any content, with checksums that fit: read for times and counts, and made whole when its archive is
-//! opened. A server's archive with it starts or refuses, and extends its recording.
+//! An index file of any content, with correct checksums. The times and counts in it are read, and opening a private
+//! archive repairs it. An archive server with this file either refuses to start, or starts and extends the recording.
 #![no_main]
 
 use aeron_archive::index::IndexFile;
@@ -103,7 +103,8 @@ fn header(at: usize, length: usize, flags: u8) -> [u8; 32] {
     header
 }
 
-/// A recording of a server that was killed after a frame that may be torn, beside the index.
+/// Checks an archive server with the index. The server was killed while it recorded, and the last frame of its
+/// recording may be torn.
 fn serve(data: &[u8]) {
     let storage = MemoryStorage::new();
     let mut server = open(&storage, OnTornFragment::Refuse).expect("the disk is sound");
@@ -158,7 +159,7 @@ fn serve(data: &[u8]) {
     assert_eq!(last.expect("a sound entry").end_position, end);
 }
 
-/// The server's archive, unless it refuses a frame that may be torn.
+/// Opens the archive of the server. Returns `None` if the archive refuses a frame that may be torn.
 fn open(storage: &MemoryStorage, on_torn_fragment: OnTornFragment) -> Option<Server> {
     let options = StoreOptions {
         catalog_capacity: 4096,
@@ -175,7 +176,8 @@ fn open(storage: &MemoryStorage, on_torn_fragment: OnTornFragment) -> Option<Ser
         .ok()
 }
 
-/// The bytes with a right checksum at the end of each slot, but where a slot's last bit says otherwise.
+/// Returns the bytes with a correct checksum at the end of each slot. If the lowest bit of a slot's last byte is set,
+/// the slot stays as it is.
 fn sealed(data: &[u8]) -> Vec<u8> {
     let mut bytes = data.to_vec();
     for slot in bytes.chunks_exact_mut(SLOT_LENGTH) {

@@ -11,7 +11,8 @@ use libfuzzer_sys::fuzz_target;
 const LENGTH: usize = 64 * 1024;
 const ALIGNMENT: i64 = 32;
 
-/// The first bytes of the input, two for each: units of 32 bytes, and the start of the second segment's bytes.
+/// Values from the first bytes of the input, two bytes for each. The input has positions in units of 32 bytes. `split`
+/// is where the bytes of the second segment start.
 struct Layout {
     start: i64,
     known: i64,

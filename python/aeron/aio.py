@@ -4,7 +4,7 @@ A change of shared memory wakes no thread, so a wait must check its condition re
 for up to 300 us, if recent spins were short. So a response that arrives soon costs no turn of the event loop. After
 that, one timer checks the conditions of all waits of the event loop. The timer's interval is a quarter of the time
 waited so far, from 20 us to 1 ms. After a second without any change the loop sleeps. A native thread then checks the
-conditions every 10 ms, because its checks cost less than those of the loop.
+conditions every 10 ms, because a check by the native thread costs less than a check by the loop.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class AsyncBatches:
     Args:
         subscription: The subscription.
         limit: Maximum number of messages in a batch.
-        max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
+        max_bytes: Payload length, in bytes, at which a batch is full. The last message may end beyond it.
 
     Raises:
         SubscriptionClosedError: If the driver or the client ended.

@@ -449,7 +449,7 @@ class AnyPublication(Protocol):
             channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_destination`.
+            A `PendingOperation` with the same result as `add_destination`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -469,7 +469,7 @@ class AnyPublication(Protocol):
             destination: Channel with which the destination was added, or its id.
 
         Returns:
-            A `PendingOperation` whose result is that of `remove_destination`.
+            A `PendingOperation` with the same result as `remove_destination`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the

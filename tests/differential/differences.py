@@ -19,14 +19,14 @@ def _once_or_twice(theirs, ours):
 
 # Allowed differences after a step: name of an observation, check, and reason.
 OBSERVED = {
-    # The C driver counts a stall when a frame does not fit after others that it sends, and again in the next pass,
-    # because something was sent. Ours counts each stall once.
+    # If a frame does not fit after other sent frames, the C driver counts a stall. In the next pass it counts the stall
+    # again, because something was sent in between. Ours counts each stall once.
     "snd-bpe": _once_or_twice,
 }
 
 
 def parting(theirs, ours):
-    """The names of observations that differ and must not."""
+    """The names of observations that differ although they must be equal."""
     return {
         name
         for name in theirs.keys() | ours.keys()
@@ -50,8 +50,8 @@ def assert_resent(theirs, ours, sent):
 
 
 def assert_goes_astray(theirs, ours, position, session):
-    """A source states a frame start within another frame of an unreliable stream. Ours stays at that position. The C
-    driver reads the bytes there as a header, and moves beyond all received bytes.
+    """A source of an unreliable stream sends a heartbeat with a position within a frame. Ours stays at that position.
+    The C driver reads the bytes there as a header, and moves beyond all received bytes.
     """
     received, most = f"rcv-pos of {session}", f"rcv-hwm of {session}"
     assert ours[received] == position < ours[most], ours

@@ -199,7 +199,7 @@ class SendScene:
 
 
 def _is_answer(datagram):
-    """Whether a script and not a timer (or the barrier) caused a frame of a sender."""
+    """Whether the script caused this frame of a sender. Other frames come from a timer or the barrier."""
     if wire.kind(datagram) == wire.RTTM:
         return not is_barrier(datagram)
     return not wire.is_heartbeat(datagram) and wire.kind(datagram) != wire.SETUP

@@ -183,7 +183,7 @@ def _assert_series_alike(name, theirs, ours):
 
 
 def _assert_alike(what, theirs, ours):
-    """Checks that, from the first loss, each driver has at any time a window of the other within the time tolerance."""
+    """Checks the windows from the first loss on: the other driver must show each window within the time tolerance."""
     assert max(window for _, window in ours) <= _MAX_WINDOW
     theirs = [(at, differences.cubic_window(window, _MAX_WINDOW)) for at, window in theirs]
     theirs, ours = _from_first_loss(theirs), _from_first_loss(ours)

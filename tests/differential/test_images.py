@@ -32,7 +32,7 @@ _WEIGHTS = {
 class Source:
     """Plays the source of one image. It may send skipped and lost datagrams later.
 
-    With `keeps_frames` every heartbeat is at the start of a frame, like those of real sources. A receiver that skips a
+    With `keeps_frames` every heartbeat is at the start of a frame, as a real source sends it. A receiver that skips a
     gap continues at the heartbeat's position. Within a frame, the C driver would read the bytes there as a header."""
 
     def __init__(self, duel, stream, window=32768, *, keeps_frames=False):

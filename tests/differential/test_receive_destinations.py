@@ -1,8 +1,8 @@
-"""Destinations of a multi-destination subscription: the parameters of the subscription or of the destination apply.
+"""Destinations of a multi-destination subscription: which parameters of a destination apply.
 
-In the C driver only the addresses (`endpoint`, `control`, `interface`) and `ttl` are the destination's. Everything else
-that it may state is ignored. The same source sends a SETUP and a message to each driver, and the log, the status
-messages, the counters and the socket must be the same.
+In the C driver, only the addresses (`endpoint`, `control`, `interface`) and `ttl` come from the destination. All other
+parameters come from the subscription, even if the destination sets them. The same source sends a SETUP and a message to
+each driver, and the log, the status messages, the counters and the socket must be the same.
 """
 
 import os

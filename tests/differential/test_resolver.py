@@ -90,8 +90,8 @@ def test_malformed_datagram_to_the_resolver(pairs, case):
     pair = pairs(**_SETTINGS)
     known = case.name in differences.MALFORMED
     if known:
-        # The C driver reads bytes after the end of the datagram. Separate drivers keep the state of the others
-        # unchanged.
+        # The C driver reads bytes after the end of the datagram. Separate drivers are used here, so that the state of
+        # the shared drivers does not change.
         pair = pairs(**_SETTINGS, AERON_EVENT_LOG="")[1:]
     with Duel(pair, ResolverScene) as duel:
         duel.step("start")

@@ -69,7 +69,7 @@ def _run(line, rows):
 
 
 def record(timelines, duration_s):
-    """Runs timelines side by side. Returns the longest time in which none of them was polled."""
+    """Runs timelines side by side. Returns the longest time in which no timeline was polled."""
     for timeline in timelines:
         timeline.forget()
     begin = last = time.monotonic()

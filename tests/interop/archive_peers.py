@@ -1,7 +1,7 @@
 """Connections of the real Java archive client to an archive, under the control of a test.
 
 The process is a peer of the kind `java-archive-client`. It has the operations of every peer (`peers.py`), and the
-operations below for the connection `client`. Numbers, positions and ids are those of the real client.
+operations below for the connection `client`. Numbers, positions and ids are the same as in the real client.
 
 Operations: connect_archive, close_archive, archive_state, poll_error, poll_errors, poll_signals, start_recording,
 extend_recording, add_recorded_publication, stop_recording, try_stop_recording, start_replay, replay, stop_replay,

@@ -43,8 +43,8 @@ class Connection:
         return subscription, subscription.try_resolve_channel_endpoint_port() or channel
 
     def connect(self, channel=None, *, version=PROTOCOL_VERSION, subscription=None, credentials=b"", stream=_STREAM):
-        """Sends a connect request. A `subscription` for the responses comes with its own `channel`; without one, the
-        connection adds a subscription to `channel`."""
+        """Sends a connect request. The responses go to `subscription`, and `channel` is its channel. Without
+        `subscription`, the connection adds a subscription to `channel`."""
         if subscription is None:
             subscription, channel = self.subscribe(channel, stream)
         correlation = self.send_connect(channel, version=version, credentials=credentials, stream=stream)

@@ -19,8 +19,8 @@ _ANY_PORT = "aeron:udp?endpoint=localhost:0"
 _HEADER_LENGTH = 8192
 
 # SHARED leaves the other core to the driver and the clients. With short segments, recordings have many of them.
-# The driver timeout, in milliseconds, is longer than the time after which a driver of these tests unblocks the command
-# ring that a killed client left blocked (`PATIENT_SETTINGS`).
+# A killed client may leave the command ring blocked. A driver of these tests unblocks the ring after a time
+# (`PATIENT_SETTINGS`). The driver timeout, in milliseconds, is longer than that time.
 SETTINGS = {
     "aeron.driver.timeout": "30000",
     "aeron.archive.threading.mode": "SHARED",

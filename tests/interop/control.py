@@ -179,7 +179,7 @@ class ControlClient:
             time.sleep(0.001)
 
     def await_event(self, name, timeout_s=_ANSWER_TIMEOUT_S):
-        """All events up to the next one with this name, including that one."""
+        """All events up to the next event with this name, and that event."""
         seen = []
         deadline = time.monotonic() + timeout_s
         while not any(event.name == name for event in seen):

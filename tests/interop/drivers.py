@@ -97,7 +97,7 @@ def driver_command(kind, directory, settings, program=None):
 
 
 def driver_environment(settings):
-    """The environment of this process with these settings as the only ones of Aeron."""
+    """The environment of this process, with no settings of Aeron but these."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
     return {**clean, **settings}
 

@@ -52,7 +52,7 @@ def running_stream(directory, control, channel, rate):
 def join(client, channel, length):
     """Joins a stream and reads `length` bytes. Returns the seconds until the first and until the last message.
 
-    A time is `None` if the stream stopped for ten seconds, or until the driver ended the image and joined again. Raises
+    A time is `None` if the stream stopped for ten seconds, or if the driver ended the image and joined again. Raises
     `Gap` if a message between the join position and the last message is missing.
     """
     start = time.monotonic()

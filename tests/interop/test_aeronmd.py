@@ -231,7 +231,8 @@ def test_no_setting_deletes_the_directory_of_a_live_driver(kind, start_driver):
 
 @pytest.mark.parametrize("kind", ["c", "java"])
 def test_a_directory_goes_from_our_killed_driver_to_a_real_one_and_back(kind, start_driver):
-    """The real driver also removes our lock, so that our driver never regards its directory as that of a dead one"""
+    """The real driver also removes our lock, so that our driver never takes its directory for the directory of a dead
+    driver"""
     settings = {"AERON_DRIVER_TIMEOUT": "1000"}
     killed = start_driver("ours", settings)
     heartbeat = ControlClient(killed.directory).driver_heartbeat

@@ -117,8 +117,8 @@ def _publish(client, publication, recording):
 
 
 def _continued(descriptor, difference=None):
-    """The channel of a publication that continues a recording at its stop position, or, with `difference`,
-    elsewhere."""
+    """The channel of a publication that continues a recording at its stop position. With `difference`, that value of
+    the channel does not fit the recording."""
     position, initial_term = descriptor["stop"], descriptor["initial_term"]
     term_length, mtu = descriptor["term_length"], descriptor["mtu"]
     match difference:
@@ -291,7 +291,7 @@ def test_a_client_that_does_not_read_its_responses_loses_its_session(world, kind
     session = connection.connect().open()
     errors_before = it.value(_ERRORS)
 
-    # One window of responses, and no response after it.
+    # The responses to these requests are more than the window of the response stream.
     for _ in range(_TERM_LENGTH // 2 // 96 + 10):
         session.send(LIST_RECORDING, struct.pack("<q", 7))
     eventually(lambda: not connection.publication.is_connected)

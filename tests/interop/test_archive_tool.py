@@ -52,7 +52,7 @@ def test_the_tool_takes_an_archive_with_purged_segments_and_recordings(written):
 
 
 def test_we_take_a_catalog_that_the_tool_compacted(bricks, written):
-    """08-17: without the deleted entry, and only as long as the other entries."""
+    """08-17: the compacted catalog has no deleted entry, and it is only as long as its other entries."""
     directory = written("purged")
     before = _messages(bricks("read", directory))
     assert "deleted 1 records" in ArchiveTool(directory).succeed("compact", answer="y")

@@ -277,7 +277,7 @@ def test_an_unfinished_parameter_is_refused(start_driver, channel):
 
 
 def told_of_the_end(runs, silent, watcher):
-    """Events of both drivers until some timers after the end of a silent client, while the watcher is alive."""
+    """Events of both drivers until some time after the end of the silent client. The watcher is alive all the time."""
     told, end, ended_at = ([], []), ("ON_CLIENT_TIMEOUT", {"client": silent}), None
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:

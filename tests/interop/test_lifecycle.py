@@ -170,7 +170,7 @@ def test_the_image_of_a_killed_publisher_becomes_unavailable(driver, client, sta
 @each_pair
 def test_a_publisher_killed_in_a_claim_does_not_block_the_stream(driver, client, start_driver, start_peer, stream):
     """04-30, 04-82: the dead client's claim becomes padding, then the messages of the live client arrive"""
-    # Before that, the messages do not arrive.
+    # The messages do not arrive before the unblock timeout.
     running = start_driver(driver, {"AERON_PUBLICATION_UNBLOCK_TIMEOUT": "6s"})
     subscriber, killed, survivor = (start_peer(client, running) for _ in range(3))
     subscription = subscriber.add_subscription(IPC, stream)

@@ -1,4 +1,5 @@
-"""The real `PersistentSubscription` of Java on our archive. On the real archive it shows that the tests are right."""
+"""The real `PersistentSubscription` of Java on our archive. The same tests run on the real archive, which shows that
+the tests are right."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Persistent subscriptions with lost datagrams. Line numbers are those of document 11."""
+"""Persistent subscriptions with lost datagrams. A number such as 11-13 is line 13 of document 11."""
 
 import itertools
 

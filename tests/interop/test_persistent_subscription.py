@@ -1,4 +1,5 @@
-"""`PersistentSubscription` of our client on the real archive and ours. Line numbers are those of document 11."""
+"""`PersistentSubscription` of our client on the real archive and ours. A number such as 11-13 is line 13 of document
+11."""
 
 import asyncio
 import itertools
@@ -215,7 +216,7 @@ def test_an_empty_recording_that_runs_is_replayed_and_joined(source, read):
 def test_the_end_of_a_recording_is_joined_live_without_a_replay(source, read, client):
     """11-25, 11-26, 11-55"""
     position = source.send(5)
-    # Over IPC, a driver lets a subscriber join at the position of the others.
+    # Over IPC, a driver lets a subscriber join at the position of the other subscribers.
     with client.add_subscription(IPC, source.stream) as other:
         other.wait_connected(timeout=10)
         source.publication.publish(b"joined", timeout=5)

@@ -193,7 +193,7 @@ def test_publishers_and_subscribers_of_both_families_share_a_stream(kind, shared
                 eventually(lambda: _numbers(ours, theirs_sent=True) == [0, 1])
                 assert ours.output().count("Available image") == 1
         assert len({session for session, _, _ in _messages(ours)}) == 1
-        # Without subscribers it cannot publish, and it prints that.
+        # Our publisher cannot publish without subscribers, and prints that.
         assert _numbers(ours, theirs_sent=False) == sent
 
 
@@ -204,7 +204,7 @@ def _messages(subscriber):
 
 
 def _numbers(subscriber, *, theirs_sent):
-    """The numbers of the messages of their publisher, which have the minimum length, or of ours."""
+    """The numbers of the messages of their publisher, or of ours. Only messages of our publisher have 32 bytes."""
     return [int(number) for _, length, number in _messages(subscriber) if (length != "32") == theirs_sent]
 
 

@@ -110,7 +110,7 @@ def test_the_tag_of_a_receiver_with_several_sockets_is_that_of_its_subscription(
     sent_to = f"aeron:udp?control-mode=manual|term-length=64k|fc=tagged,g:{stream},t:30s"
     publication = publisher.add_publication(sent_to, stream, exclusive=True)
     of_the_group, other = f"|gtag={stream}", f"|gtag={stream + 1}"
-    # Its status message shows that those of the others have arrived.
+    # Its status message shows that the status messages of the others have arrived.
     for on_subscription, on_destination in (("", of_the_group), (other, of_the_group), (of_the_group, other)):
         assert receivers(publisher, publication) == 0
         channel = unicast()

@@ -50,7 +50,8 @@ def _for_java(kind, settings):
 
 
 def test_our_driver_follows_a_name_to_its_new_address(start_driver, start_peer, drivers, stream):
-    """04-172, 04-174: the table changes, and the stream moves from one C driver's socket to that of another"""
+    """04-172, 04-174: the table changes, and the stream moves from one C driver's socket to another C driver's
+    socket"""
     _follows("ours", start_driver, start_peer, drivers, stream)
 
 

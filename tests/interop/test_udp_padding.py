@@ -23,7 +23,8 @@ each_offload = pytest.mark.parametrize("offload", ["true", "false"], ids=["gso",
 def test_a_backlog_with_aborted_claims_is_sent_once(
     sender, client, receiver, lengths, offload, drivers, side, start_peer, stream
 ):
-    """02-27, 03-93: two aborted claims of its length precede each message; all messages wait for an open claim"""
+    """02-27, 03-93: before each message are two aborted claims of the same length; all messages wait for an open
+    claim"""
     channel = unicast("|term-length=1m")
     running = drivers(sender, {"AERON_UDP_GSO": offload})
     subscription = side(receiver).add_subscription(channel, stream)

@@ -75,7 +75,7 @@ def test_the_end_of_a_stream_arrives(sender, receiver, side, stream):
 
 @pytest.mark.parametrize("receiver", ["ours", "c", "java"])
 def test_a_subscriber_that_left_and_came_back_sees_the_end(receiver, start_driver, start_peer):
-    """Differs from 04-105: the C driver stops lingering because of a status message that is older than the return"""
+    """Differs from 04-105: the C driver stops lingering because of a status message from before the return"""
     channel, streams = unicast("|term-length=64k"), range(1, 101)
     # If the driver skips the linger, the publication ends before its next heartbeat.
     sending = start_driver("ours", {"AERON_TIMER_INTERVAL": "20ms"})

@@ -1,5 +1,5 @@
-"""Uses a live source like Spark: logs an offset before it plans the batch, and commits the offset after the next query
-for offsets.
+"""Uses a live source as Spark does: logs an offset, then plans the batch. Commits the offset after the next query for
+offsets.
 
 The checkpoint is a directory. `offsets/<n>` is written before batch n is planned. At the end of the batch, `rows/<n>`
 (the idempotent sink) is written, and then `commits/<n>`. Run as a program, this module is a source process for tests to

@@ -25,7 +25,7 @@ CHANNEL = "aeron:ipc"
 LIVENESS_S = 2
 """Client liveness timeout of the driver in these tests."""
 PATIENT_LIVENESS_S = 8
-"""The timeout for tests that act before it: longer than any delay of a busy machine."""
+"""The same timeout, for tests that act before it ends: longer than any delay of a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,8 @@ def test_a_source_killed_at_a_point_gives_every_message_once(
 def test_network_data_that_a_killed_source_missed_is_reported_as_a_gap(
     home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, point: str, is_dead: bool
 ) -> None:
-    """08-20, 08-49: no loss within the client liveness timeout; later exactly the messages sent meanwhile are lost."""
+    """08-20, 08-49: a restart within the client liveness timeout loses nothing. A later restart loses the messages that
+    were sent meanwhile."""
     channel = f"aeron:udp?endpoint=localhost:{24700 + stream_id % 100}"
     settings = options(home, driver, stream_id, channel)
     other = client.add_subscription(channel, stream_id)

@@ -64,7 +64,7 @@ def test_a_restart_inside_batch_zero_opens_the_logged_archive(
 
 
 def test_a_session_that_comes_back_is_whole(start: Start, publication: aeron.ExclusivePublication) -> None:
-    """08-20, 08-49: on IPC the publisher waits, so no message is missed, also not one of several frames or terms."""
+    """08-20, 08-49: on IPC the publisher waits, so no message is missed, even if it has several frames or terms."""
     query = start()
     query.run_batch()
     count = 0
@@ -206,7 +206,7 @@ def test_gaps_of_earlier_runs_are_included_in_the_counts_of_later_runs(
 def test_data_that_a_session_sent_before_a_later_run_first_saw_it_has_an_unknown_length(
     start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
 ) -> None:
-    """A session that began while no query ran: its start is unknown, so no number says 0."""
+    """A session that began while no query ran has an unknown start. So the number of lost bytes is unknown, not 0."""
     query = start()
     query.run_batch()
     publish(publication, 3)

@@ -66,7 +66,7 @@ def refused(spark: SparkSession, client: aeron.Aeron, options: Options, place: P
 
 
 def streamed(spark: SparkSession, client: aeron.Aeron, options: Options, place: Path) -> None:
-    """Reads a live stream into a table of the server. The progress is that of a classic session."""
+    """Reads a live stream into a table of the server. The progress is the same as in a classic session."""
     frame = spark.readStream.format("aeron").options(**options, archiveDir=str(place / "archives")).load()
     writer = frame.selectExpr("cast(value as string) as text").writeStream.format("memory").queryName("messages")
     query = writer.option("checkpointLocation", str(place / "checkpoint")).start()

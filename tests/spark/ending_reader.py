@@ -1,6 +1,6 @@
 """A source process that Spark ends twice: `ending_reader.py <options as JSON> <line>`.
 
-Its requests have ended, so it stops the reader. SIGTERM arrives before the given line of
+Spark's requests have ended, so the process stops the reader. SIGTERM arrives before the given line of
 :meth:`AeronStreamReader.stop`, counted from 0.
 """
 

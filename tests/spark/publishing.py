@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 ONE_BATCH = "36500 days"
-"""Interval of triggers. They are at multiples of it since 1970; a query also starts with a trigger."""
+"""Interval between triggers, so long that a query has only its first trigger. Later triggers are at multiples of the
+interval since 1970."""
 
 
 class Reader:

@@ -1,4 +1,5 @@
-"""Twenty kills of a query on a live stream, at every point and of every process; and a pause that loses messages.
+"""Kills each process of a query on a live stream at each point, twenty times in all. Also pauses a query until messages
+are lost.
 
 For `make soak`: it takes a quarter of an hour.
 """

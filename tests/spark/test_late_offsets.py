@@ -42,7 +42,7 @@ def test_nothing_is_lost_when_an_application_dies_whose_offsets_are_logged_late(
             sent += 100
             eventually(lambda count=sent: len(first()) >= count, PATIENCE_S)
     with application(shared_memory, media_driver, "second") as second:
-        # The query has subscribed before it reads again. The subscription of the killed one stays for a while.
+        # The query has subscribed before it reads again. The subscription of the killed query stays for a while.
         eventually(second, PATIENCE_S)
         send(publication, numbers(sent, sent + 100))
         sent += 100

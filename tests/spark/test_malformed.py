@@ -13,7 +13,7 @@ from tests.segments import BOOT_ID, Segment
 from aeron.spark.options import read_options
 from aeron.spark.rows import AeronPartition, read_partition
 
-pytestmark = pytest.mark.skipif(not BOOT_ID.exists(), reason="the boot id is looked up as Linux has it")
+pytestmark = pytest.mark.skipif(not BOOT_ID.exists(), reason="only Linux has the file with the boot id")
 
 SCHEMA = StructType([StructField("id", LongType(), False)])
 

@@ -32,9 +32,10 @@ def spark_settings() -> dict[str, str]:
 
 
 def troubled(spark: SparkSession, kind: str) -> str:
-    """Our format with tasks that fail, or workers that die, at the first attempt after they have read.
+    """Registers a variant of our format. The first attempt of each task fails, or its worker dies, after all rows are
+    read.
 
-    Spark pickles it by value, so it contains all of its imports.
+    Spark pickles the class `Reader` by value, so its methods contain their imports.
     """
 
     class Reader(AeronStreamReader):

@@ -24,7 +24,7 @@ from aeron.spark.rows import AeronPartition, read_partition
 OPTIONS = {"archiveDir": "/nowhere"}
 
 
-@pytest.mark.skipif(not BOOT_ID.exists(), reason="the boot id is looked up as Linux has it")
+@pytest.mark.skipif(not BOOT_ID.exists(), reason="only Linux has the file with the boot id")
 @pytest.mark.parametrize("other", ["boot id", "nonce", "path"])
 def test_a_worker_that_cannot_see_the_archive_refuses_naming_both_hosts(tmp_path: Path, other: str) -> None:
     """08-54"""

@@ -70,7 +70,8 @@ class Failing(DataSource):
 
 
 def without_duplicates(messages: list[bytes], keys: list[int]) -> list[bytes]:
-    """The messages of a receiver that drops, for each partition, messages not newer than the last one."""
+    """The messages without duplicates: of each partition, only messages with a higher key than all earlier ones are
+    kept."""
     last: dict[int, tuple[int, int]] = {}
     kept = []
     for message, key in zip(messages, keys, strict=True):
@@ -94,7 +95,7 @@ def test_a_task_that_runs_again_repeats_rows_with_their_keys_and_loses_none(
     failing = spark.read.format("failing").option("received", str(received)).load()
     write(failing, sink_options, streamId=1, reservedValue="dedup")
     told.join()
-    # All tasks share one session, so its last message is the end of all their messages.
+    # All tasks share one session, so this last message arrives after the messages of all tasks.
     write(spark.range(1).selectExpr("'end' as value"), sink_options, streamId=1)
     eventually(lambda: subscriber.messages[-1] == b"end", 60)
     messages, keys = subscriber.messages[:-1], subscriber.reserved_values[:-1]

@@ -235,7 +235,7 @@ def test_progress_has_images_backlog_and_retained_bytes(
     with running(live(2090, "value BINARY"), tmp_path / "checkpoint", batches) as query:
         send(publication, numbers(0, 100))
         until(query, lambda: batches.rows == 100)
-        # The first report may be that of a batch with some of the messages.
+        # The first report may be about a batch with only some of the messages.
         until(query, lambda: publication.position in aeron.spark.progress(query)[0].recordings.values())
         (progress,) = aeron.spark.progress(query)
         assert progress.images == 1

@@ -1,8 +1,8 @@
 //! The limit of the machine's memory: one thread copies messages into a ring as long as a log, and another thread
 //! clears the ring after the copies.
 //!
-//! A publisher of any library must copy the same bytes, and do more work. So none can be faster with a log of this
-//! length and with these windows.
+//! A publisher of any library must copy the same bytes, and do more work. So no library can be faster with a log of
+//! this length and with these windows.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

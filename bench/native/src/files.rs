@@ -1,6 +1,6 @@
 //! The limit of the machine's file system: one thread writes blocks to new files, and then reads the files.
 //!
-//! An archive writes the same bytes, and does more work. So none can record faster to new files.
+//! An archive writes the same bytes, and does more work. So no archive can record faster to new files.
 
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};
@@ -11,7 +11,7 @@ use std::time::Instant;
 use crate::arguments::Arguments;
 use crate::one_way::cpu_seconds;
 
-/// Length of each file in bytes: that of a segment file of an archive.
+/// Length of each file in bytes, the same as of an archive's segment files.
 const FILE_LENGTH: usize = 128 << 20;
 /// Length of each write and read in bytes: the longest one of an archive with default settings.
 const BLOCK_LENGTH: usize = 1 << 20;

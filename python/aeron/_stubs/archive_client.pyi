@@ -55,7 +55,7 @@ class AeronArchive:
     def async_add_recorded_publication(self, channel: Channel, stream_id: int) -> PendingOperation[Publication]:
         """Starts `add_recorded_publication` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Adds a publication, and records it from the first byte on.
 
@@ -94,7 +94,7 @@ class AeronArchive:
     ) -> PendingOperation[ExclusivePublication]:
         """Starts `add_recorded_exclusive_publication` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Adds an exclusive publication, and records it from the first byte on.
 
@@ -136,7 +136,7 @@ class AeronArchive:
     ) -> PendingOperation[int]:
         """Starts `start_recording` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Starts to record a channel and stream. Each image of the stream becomes a recording.
 
@@ -193,7 +193,7 @@ class AeronArchive:
     ) -> PendingOperation[int]:
         """Starts `extend_recording` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Extends a recording with a stream that begins where the recording ends.
 
@@ -234,7 +234,7 @@ class AeronArchive:
     ) -> PendingOperation[None]:
         """Starts `stop_recording` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Stops the recording of a stream.
 
@@ -276,7 +276,7 @@ class AeronArchive:
     ) -> PendingOperation[bool]:
         """Starts `try_stop_recording` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Stops the recording of a stream, if there is one.
 
@@ -312,7 +312,7 @@ class AeronArchive:
     def async_try_stop_recording_by_identity(self, recording_id: int) -> PendingOperation[bool]:
         """Starts `try_stop_recording_by_identity` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Stops one recording, if the recording is active.
 
@@ -384,7 +384,7 @@ class AeronArchive:
     ) -> PendingOperation[Subscription]:
         """Starts `replay` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Replays a recording to a new subscription.
 
@@ -464,7 +464,7 @@ class AeronArchive:
     ) -> PendingOperation[int]:
         """Starts `start_replay` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Replays a recording to a channel and stream. The program adds the subscription itself.
 
@@ -503,7 +503,7 @@ class AeronArchive:
     def async_stop_replay(self, replay_session_id: int) -> PendingOperation[None]:
         """Starts `stop_replay` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Stops a replay. An unknown id is not an error.
 
@@ -534,7 +534,7 @@ class AeronArchive:
     def async_stop_all_replays(self, recording_id: int | None = None) -> PendingOperation[None]:
         """Starts `stop_all_replays` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Stops all replays of a recording, also those of other clients.
 
@@ -585,7 +585,7 @@ class AeronArchive:
     ) -> PendingOperation[Recordings]:
         """Starts `list_recordings` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Lists recordings in the order of their ids.
 
@@ -622,7 +622,7 @@ class AeronArchive:
     def async_list_recording(self, recording_id: int) -> PendingOperation[Recording | None]:
         """Starts `list_recording` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Looks up one recording by its id.
 
@@ -673,7 +673,7 @@ class AeronArchive:
     ) -> PendingOperation[list[RecordingSubscription]]:
         """Starts `list_recording_subscriptions` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Lists the subscriptions with which the archive records.
 
@@ -717,7 +717,7 @@ class AeronArchive:
     ) -> PendingOperation[int | None]:
         """Starts `find_last_matching_recording` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Finds the newest recording of a session and stream.
 
@@ -754,7 +754,7 @@ class AeronArchive:
     def async_get_start_position(self, recording_id: int) -> PendingOperation[int]:
         """Starts `get_start_position` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Returns the position of the first byte of a recording.
 
@@ -788,7 +788,7 @@ class AeronArchive:
     def async_get_recording_position(self, recording_id: int) -> PendingOperation[int | None]:
         """Starts `get_recording_position` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Returns the recorded position of an active recording.
 
@@ -822,7 +822,7 @@ class AeronArchive:
     def async_get_stop_position(self, recording_id: int) -> PendingOperation[int | None]:
         """Starts `get_stop_position` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Returns the position at which a recording ended.
 
@@ -856,7 +856,7 @@ class AeronArchive:
     def async_get_max_recorded_position(self, recording_id: int) -> PendingOperation[int]:
         """Starts `get_max_recorded_position` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Returns the recorded position of an active recording, or the stop position of any other recording.
 
@@ -893,7 +893,7 @@ class AeronArchive:
     def async_truncate_recording(self, recording_id: int, position: int) -> PendingOperation[int]:
         """Starts `truncate_recording` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Truncates a recording that is not active.
 
@@ -932,7 +932,7 @@ class AeronArchive:
     def async_purge_recording(self, recording_id: int) -> PendingOperation[int]:
         """Starts `purge_recording` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Deletes a recording that is neither active nor being replayed.
 
@@ -966,7 +966,7 @@ class AeronArchive:
     def async_detach_segments(self, recording_id: int, new_start_position: int) -> PendingOperation[None]:
         """Starts `detach_segments` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Moves the start of a recording to the start of a segment, and keeps the files before the new start.
 
@@ -1003,7 +1003,7 @@ class AeronArchive:
     def async_delete_detached_segments(self, recording_id: int) -> PendingOperation[int]:
         """Starts `delete_detached_segments` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Deletes the files before the start of a recording.
 
@@ -1042,7 +1042,7 @@ class AeronArchive:
     def async_purge_segments(self, recording_id: int, new_start_position: int) -> PendingOperation[int]:
         """Starts `purge_segments` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Moves the start of a recording to the start of a segment, and deletes the files before the new start.
 
@@ -1079,7 +1079,7 @@ class AeronArchive:
     def async_attach_segments(self, recording_id: int) -> PendingOperation[int]:
         """Starts `attach_segments` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Moves the start of a recording back over the detached files before it.
 
@@ -1117,7 +1117,7 @@ class AeronArchive:
     def async_migrate_segments(self, src_recording_id: int, dst_recording_id: int) -> PendingOperation[int]:
         """Starts `migrate_segments` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Moves all segments of one recording to an adjacent recording of the same stream.
 
@@ -1153,7 +1153,7 @@ class AeronArchive:
     def async_update_channel(self, recording_id: int, channel: Channel) -> PendingOperation[None]:
         """Starts `update_channel` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Replaces the channel of a recording.
 
@@ -1238,7 +1238,7 @@ class AeronArchive:
     ) -> PendingOperation[int]:
         """Starts `replicate` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Copies a recording of another archive to this one.
 
@@ -1287,7 +1287,7 @@ class AeronArchive:
     def async_stop_replication(self, replication_id: int) -> PendingOperation[None]:
         """Starts `stop_replication` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Stops a replication.
 
@@ -1321,7 +1321,7 @@ class AeronArchive:
     def async_try_stop_replication(self, replication_id: int) -> PendingOperation[bool]:
         """Starts `try_stop_replication` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Stops a replication, if there is one.
 
@@ -1519,8 +1519,9 @@ def connect_archive(
         control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
         control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
         response_channel: Channel on which the archive publishes its responses. Default:
-            `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`; or IPC if `control_channel` is IPC, or a free port if it
-            has a loopback address. There is no default for an archive on another host.
+            `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`. Without that variable, IPC if `control_channel` is IPC, or a
+            free local port if `control_channel` has a loopback address. There is no default for an archive
+            on another host.
         response_stream_id: Stream id of the responses. Default:
             `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, or `20`.
         credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
@@ -1577,8 +1578,9 @@ def async_connect_archive(
         control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
         control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
         response_channel: Channel on which the archive publishes its responses. Default:
-            `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`; or IPC if `control_channel` is IPC, or a free port if it
-            has a loopback address. There is no default for an archive on another host.
+            `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`. Without that variable, IPC if `control_channel` is IPC, or a
+            free local port if `control_channel` has a loopback address. There is no default for an archive
+            on another host.
         response_stream_id: Stream id of the responses. Default:
             `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, or `20`.
         credentials: Bytes for the archive's authenticator, or a function that returns them. The function is

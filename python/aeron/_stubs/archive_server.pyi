@@ -28,8 +28,8 @@ class Archive:
         archive_dir_delete_on_start: Delete the archive directory, with everything in it, before the archive
             starts. Default: `False`.
         mark_file_dir: Directory of the mark file; if empty, the archive directory. Default: none.
-        archive_id: Id of the archive among those of its driver; -1 lets the driver choose one. Default:
-            `-1`.
+        archive_id: Id of the archive, unique among the archives of its driver; -1 lets the driver choose
+            one. Default: `-1`.
         control_channel: Channel of control requests over the network; required unless it is turned off.
             Default: none.
         control_stream_id: Stream of control requests over the network. Default: `10`.
@@ -75,9 +75,9 @@ class Archive:
         threading_mode: Threads of the agents: `DEDICATED`, `SHARED` or `INVOKER`. One of `DEDICATED`,
             `SHARED`, `INVOKER`. Default: `'SHARED'`.
         idle_strategy: Idle strategy of the conductor. Default: `'backoff'`.
-        recorder_idle_strategy: Idle strategy of the recorder; if empty, that of the conductor. Default:
+        recorder_idle_strategy: Idle strategy of the recorder; if empty, the conductor's strategy. Default:
             none.
-        replayer_idle_strategy: Idle strategy of the replayer; if empty, that of the conductor. Default:
+        replayer_idle_strategy: Idle strategy of the replayer; if empty, the conductor's strategy. Default:
             none.
         conductor_cycle_threshold_ns: Duty cycles of the conductor that take longer are counted. Default:
             `100000000` nanoseconds.

@@ -168,7 +168,7 @@ class Aeron:
     def add_static_counter(self, type_id: int, label: str, registration_id: int, key: bytes | None = None) -> Counter:
         """Adds a counter that outlives the client, or returns the existing one, and waits for the driver.
 
-        An existing counter has the same type and registration id.
+        The existing counter is the one with the same type and registration id.
 
         Args:
             type_id: Type of the counter. Counters of programs have types from 1000 on.
@@ -192,7 +192,7 @@ class Aeron:
             stream_id: Stream id.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_publication`.
+            A `PendingOperation` with the same result as `add_publication`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -211,7 +211,7 @@ class Aeron:
             stream_id: Stream id.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_exclusive_publication`.
+            A `PendingOperation` with the same result as `add_exclusive_publication`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -238,7 +238,7 @@ class Aeron:
             on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_subscription`.
+            A `PendingOperation` with the same result as `add_subscription`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -256,7 +256,7 @@ class Aeron:
             key: Key of the counter, up to 112 bytes.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_counter`.
+            A `PendingOperation` with the same result as `add_counter`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -279,7 +279,7 @@ class Aeron:
             key: Key of the counter, up to 112 bytes.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_static_counter`.
+            A `PendingOperation` with the same result as `add_static_counter`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -366,7 +366,7 @@ class Aeron:
             stream_id: Stream id.
 
         Returns:
-            A `PendingOperation` whose result is that of `next_session_id`.
+            A `PendingOperation` with the same result as `next_session_id`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -444,8 +444,8 @@ class Aeron:
     def close(self) -> None:
         """Closes the client and everything that was opened through it. Idempotent.
 
-        The close calls handlers, such as `on_close`, and waits for them. There is one exception: if `close` is
-        called in a handler for whose end those handlers wait, they run after `close` has returned.
+        The close calls handlers, such as `on_close`, and waits for them. There is one exception. If these handlers wait
+        for the thread that called `close`, they run after `close` has returned.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...

@@ -267,7 +267,7 @@ class CountersReader:
             IndexRangeError: If there is no counter with this id.
         """
     def free_for_reuse_deadline_ms(self, id: int) -> int:
-        """Returns the time from which on a reclaimed record may be used again.
+        """Returns the time after which a reclaimed record may be used again.
 
         Args:
             id: Counter id.

@@ -116,7 +116,8 @@ class MediaDriver:
         nak_multicast_group_size: Estimated number of receivers of a multicast stream. Default: `10`.
         nak_multicast_max_backoff_ns: Maximum delay of a multicast NAK. Default: `10000000` nanoseconds.
         nak_unicast_delay_ns: Delay of a unicast NAK. Default: `1000` nanoseconds.
-        nak_unicast_retry_delay_ratio: Number of delays after which a NAK is repeated. Default: `100`.
+        nak_unicast_retry_delay_ratio: Interval between repeated unicast NAKs for the same gap, as a
+            multiple of the NAK's delay. Default: `100`.
         unicast_flow_control_supplier: Flow control of unicast publications. Default: `'unicast_max'`.
         multicast_flow_control_supplier: Flow control of multicast publications whose channel has no `fc`.
             Default: `'multicast_max'`.
@@ -129,8 +130,8 @@ class MediaDriver:
         cubic_measure_rtt: Whether cubic congestion control measures the round trip. Default: `False`.
         cubic_initial_rtt_ns: Round trip that cubic congestion control assumes before the first measurement.
             Default: `100000` nanoseconds.
-        cubic_tcp_mode: Whether the window of cubic congestion control grows at least as fast as that of
-            TCP. Default: `False`.
+        cubic_tcp_mode: Whether the window of cubic congestion control grows at least as fast as the window
+            of TCP. Default: `False`.
         name_resolver_supplier: Name resolver: `default`, `driver` or `csv_table`. Default: `'default'`.
         name_resolver_init_args: Arguments of the name resolver. Default: none.
         resolver_name: Name under which this driver announces itself to other drivers. Default: none.

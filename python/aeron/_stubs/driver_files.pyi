@@ -40,8 +40,8 @@ class CncFile:
         """Returns the distinct errors of the driver's error log.
 
         Args:
-            since_ms: Milliseconds since the epoch. Errors with an older last observation are left out. `None`
-                returns all errors.
+            since_ms: Milliseconds since the epoch. Errors that were last observed before this time are left out.
+                `None` returns all errors.
 
         Returns:
             A list in the order of the first observation.
@@ -257,8 +257,8 @@ def read_error_log(data: bytes, offset: int = 0, *, since_ms: int | None = None)
     Args:
         data: The copy.
         offset: Offset of the log in `data`, in bytes.
-        since_ms: Milliseconds since the epoch. Errors with an older last observation are left out. `None`
-            returns all errors.
+        since_ms: Milliseconds since the epoch. Errors that were last observed before this time are left out.
+            `None` returns all errors.
 
     Returns:
         A list in the order of the first observation.

@@ -310,7 +310,7 @@ class Publication:
             channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_destination`.
+            A `PendingOperation` with the same result as `add_destination`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -328,7 +328,7 @@ class Publication:
             destination: Channel with which the destination was added, or its id.
 
         Returns:
-            A `PendingOperation` whose result is that of `remove_destination`.
+            A `PendingOperation` with the same result as `remove_destination`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -716,7 +716,7 @@ class ExclusivePublication:
             channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_destination`.
+            A `PendingOperation` with the same result as `add_destination`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -734,7 +734,7 @@ class ExclusivePublication:
             destination: Channel with which the destination was added, or its id.
 
         Returns:
-            A `PendingOperation` whose result is that of `remove_destination`.
+            A `PendingOperation` with the same result as `remove_destination`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -961,7 +961,7 @@ class PublicationErrorFrame:
         """Original registration id of the publication."""
     @property
     def destination_registration_id(self) -> int:
-        """Registration id of the destination that the report is from; -1 if it is from none."""
+        """Registration id of the destination that reported the error; -1 if it was no destination."""
     @property
     def session_id(self) -> int:
         """Session id of the publication."""

@@ -128,7 +128,7 @@ class RecordingSignal:
         """Id of the recording; -1 if a replication ended before it had a recording."""
     @property
     def subscription_id(self) -> int:
-        """Id of the archive's subscription; -1 if the signal belongs to none."""
+        """Id of the archive's subscription; -1 if the signal belongs to no subscription."""
     @property
     def position(self) -> int:
         """Position of the recording, in bytes; -1 with `DELETE` and `REPLICATE_END`."""

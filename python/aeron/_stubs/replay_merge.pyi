@@ -109,7 +109,7 @@ class ReplayMerge:
 
         Args:
             limit: Maximum number of messages in a batch.
-            max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
+            max_bytes: Payload length, in bytes, at which a batch is full. The last message may end beyond it.
 
         Returns:
             The batch.

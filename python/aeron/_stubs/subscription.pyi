@@ -99,7 +99,7 @@ class Subscription:
 
         Args:
             limit: Maximum number of messages in a batch.
-            max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
+            max_bytes: Payload length, in bytes, at which a batch is full. The last message may end beyond it.
 
         Returns:
             The batch.
@@ -111,7 +111,7 @@ class Subscription:
                 memory for a later message, the batch ends before that message.
         """
     def batches(self, limit: int = 4096, *, timeout: float | None = None, max_bytes: int = 16777216) -> Batches:
-        """Iterates over batches of messages as they arrive, for `for`.
+        """Iterates over batches of messages as they arrive, for use in a `for` loop.
 
         The iterator ends if the subscription is closed, nothing arrives for `timeout` seconds, or the replay of
         an archive is complete.
@@ -119,7 +119,7 @@ class Subscription:
         Args:
             limit: Maximum number of messages in a batch.
             timeout: Seconds to wait for a next batch. `None` waits without a limit.
-            max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
+            max_bytes: Payload length, in bytes, at which a batch is full. The last message may end beyond it.
 
         Returns:
             An iterator of batches that are not empty.
@@ -128,14 +128,14 @@ class Subscription:
             SubscriptionClosedError: If the driver or the client ended.
         """
     def batches_async(self, limit: int = 4096, *, max_bytes: int = 16777216) -> AsyncBatches:
-        """Iterates over batches of messages as they arrive, for `async for`.
+        """Iterates over batches of messages as they arrive, for use in an `async for` loop.
 
         The iterator ends if the subscription is closed, or the replay of an archive is complete. A cancelled
         wait loses no message and does not end the iterator.
 
         Args:
             limit: Maximum number of messages in a batch.
-            max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
+            max_bytes: Payload length, in bytes, at which a batch is full. The last message may end beyond it.
 
         Returns:
             An asynchronous iterator of batches that are not empty.
@@ -237,7 +237,7 @@ class Subscription:
             channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
 
         Returns:
-            A `PendingOperation` whose result is that of `add_destination`.
+            A `PendingOperation` with the same result as `add_destination`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -255,7 +255,7 @@ class Subscription:
             channel: Channel with which the destination was added.
 
         Returns:
-            A `PendingOperation` whose result is that of `remove_destination`.
+            A `PendingOperation` with the same result as `remove_destination`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -445,7 +445,7 @@ class Image:
             reason: Text for the publisher, up to 1023 bytes.
 
         Returns:
-            A `PendingOperation` whose result is that of `reject`.
+            A `PendingOperation` with the same result as `reject`.
 
         Raises:
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the

@@ -64,7 +64,8 @@ def publish_when_due(
     due_ns: npt.NDArray[np.int64],
     idle: Callable[[], object],
 ) -> None:
-    """Publishes one record at each of the times ``due_ns``, counted from now. The first record follows the last one.
+    """Publishes one record at each of the times ``due_ns``, counted from now. After the last record, the first record
+    is sent again.
 
     ``sent_ns`` of a record is the time when it was due. So the latency of a trade includes the delay after a stall.
     """

@@ -407,8 +407,8 @@ _STREAM_INSTEAD = "an Aeron stream is named by channel and streamId: use streamI
 _FOREIGN = {
     "path": "format aeron has no path; give channel, or archiveDir to spark.read",
     "maxOffsetsPerTrigger": "use maxRowsPerTrigger (offsets are byte positions in Aeron)",
-    "minOffsetsPerTrigger": "a batch has what has come; for fewer and larger ones use .trigger(processingTime=..)",
-    "maxTriggerDelay": "a batch has what has come; for fewer and larger ones use .trigger(processingTime=..)",
+    "minOffsetsPerTrigger": "a batch has the data that came; for fewer, larger ones use .trigger(processingTime=..)",
+    "maxTriggerDelay": "a batch has the data that came; for fewer, larger ones use .trigger(processingTime=..)",
     "subscribe": _STREAM_INSTEAD,
     "subscribePattern": _STREAM_INSTEAD,
     "assign": _STREAM_INSTEAD,

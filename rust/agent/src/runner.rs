@@ -88,7 +88,7 @@ impl AgentRunner {
         self.shared.run();
     }
 
-    /// Ends the loop and waits until the agent is closed. Closes an agent that never ran on the calling thread.
+    /// Ends the loop and waits until the agent is closed. If the agent never ran, closes it on the calling thread.
     ///
     /// May be called again. A call on the agent's own thread only requests the end of the loop. If an agent does not
     /// end, `close` writes a line to the standard error output every [`RETRY_CLOSE_TIMEOUT`].

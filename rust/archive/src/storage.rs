@@ -179,7 +179,7 @@ pub trait StorageFile: fmt::Debug {
         Ok(count)
     }
 
-    /// Fills `length` bytes of `memory` at offset `at` with those of the file from `offset` on.
+    /// Copies `length` bytes of the file from `offset` on into `memory` at offset `at`.
     ///
     /// # Errors
     /// `UnexpectedEof` if the file ends before the last byte; otherwise as [`read_shared_at`](Self::read_shared_at).

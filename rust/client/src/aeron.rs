@@ -163,7 +163,8 @@ impl Aeron {
 
 /// Publications.
 impl Aeron {
-    /// Adds a publication, sharing the one that exists on the channel and stream if there is one. Waits for the driver.
+    /// Adds a publication. If the driver already has a publication with this channel and stream, both share one log.
+    /// Waits for the driver.
     ///
     /// # Errors
     /// See [`Aeron`].

@@ -202,8 +202,8 @@ impl Client {
         self.join();
     }
 
-    /// Sends the close again if the ring was full. Stops if it was sent, if the driver has ended, or after the driver
-    /// timeout.
+    /// If the ring was full, sends the close again. Stops when the close was sent, when the driver has ended, or after
+    /// the driver timeout.
     fn announce_close(self: &Arc<Self>) {
         let deadline_ns = self.now_ns() + self.settings.driver_timeout().as_nanos() as i64;
         let mut waits = 0;

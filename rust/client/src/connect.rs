@@ -1,4 +1,4 @@
-//! Finds a driver and connects to it. Also sends the requests to a driver that need no client.
+//! Finds a driver and connects to it. Also sends requests for which a driver needs no client.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

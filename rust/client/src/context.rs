@@ -78,7 +78,7 @@ pub struct Context {
     pub unavailable_image_handler: Option<ImageHandler>,
     /// Called for every counter that any client adds (`None`).
     pub available_counter_handler: Option<CounterHandler>,
-    /// Called for every counter of any client that is freed (`None`).
+    /// Called for every counter that is freed, of any client (`None`).
     pub unavailable_counter_handler: Option<CounterHandler>,
     /// Called once when the client is closed, for any reason (`None`).
     pub close_handler: Option<CloseHandler>,

@@ -35,7 +35,8 @@ enum Values<'a> {
     Assembled(&'a AssembledHeader),
 }
 
-/// Header of a message in several fragments: starts as the first fragment's header, and is completed with the last one.
+/// Header of a message in several fragments: it begins as the header of the first fragment, and the last fragment
+/// completes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct AssembledHeader {
     pub(crate) session_id: i32,

@@ -25,7 +25,8 @@ impl OpenState {
         first
     }
 
-    /// Returns the cause of the close. While the object is open, returns a close by the application.
+    /// Returns the cause of the close. While the object is open, returns the cause that means "closed by the
+    /// application".
     pub(crate) fn cause(&self) -> CloseCause {
         self.cause.get().cloned().unwrap_or_default()
     }

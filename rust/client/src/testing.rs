@@ -221,7 +221,7 @@ impl FakeDriver {
         lock(&self.state).start_position = position;
     }
 
-    /// Lets clients that connect from now on find no logs.
+    /// Hides all logs from the clients that connect from now on.
     pub(crate) fn hide_logs(&self) {
         lock(&self.state).hides_logs = true;
     }

@@ -41,7 +41,7 @@ impl fmt::Display for UnconsumedStream {
 pub struct ClosingReport {
     /// Streams that live receivers have not consumed.
     pub unconsumed: Vec<UnconsumedStream>,
-    /// Images of which the sender has not yet been informed that this receiver leaves.
+    /// Number of images whose sender does not know yet that this receiver leaves.
     pub untold_images: usize,
 }
 

@@ -192,7 +192,7 @@ impl MediaDriver {
         self.directory.close()
     }
 
-    /// Frees all counters, also those of clients: the clients know by now that the driver has ended.
+    /// Frees all counters, also the counters of clients: the clients know by now that the driver has ended.
     fn free_counters(&self) {
         let (metadata, values) = (self.cnc.counters_metadata(), self.cnc.counters_values());
         let mut counters = CountersManager::new(metadata.clone(), values.clone(), 0)

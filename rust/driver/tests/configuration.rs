@@ -73,7 +73,7 @@ fn every_variable_changes_the_setting_that_it_names_and_the_print_shows_it() {
     }
 }
 
-/// 05-47: the names of properties are derived from those of the variables by a rule, with one exception.
+/// 05-47: a rule derives the name of a property from the name of its variable, with one exception.
 #[test]
 fn properties_name_variables() {
     let (context, _) = context(&[

@@ -122,7 +122,7 @@ fn login_name() -> Option<OsString> {
     // SAFETY: all-zero bytes are a valid passwd (null pointers and zeros).
     let mut entry: libc::passwd = unsafe { std::mem::zeroed() };
     let mut found = std::ptr::null_mut();
-    // SAFETY: all pointers are to live locals, and the length is that of the buffer.
+    // SAFETY: all pointers are to live locals, and the length is the buffer's length.
     let status = unsafe {
         libc::getpwuid_r(
             libc::getuid(),

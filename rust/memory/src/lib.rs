@@ -1,7 +1,7 @@
 //! Shared memory: mapped files, atomic buffers, ring, broadcast, counters, log buffers, CnC file, error log.
 //!
-//! The layouts are those of Aeron 1.52 (CnC version 0.2.0). All bytes may come from another process: readers load each
-//! value once, validate it, and never panic.
+//! The layouts are the same as in Aeron 1.52 (CnC version 0.2.0). All bytes may come from another process: readers load
+//! each value once, validate it, and never panic.
 
 pub mod broadcast;
 pub mod buffer;

@@ -80,7 +80,7 @@ impl LockFile {
         })
     }
 
-    /// Returns whether a living owner holds the lock, together with the file, open for reading. Returns `None` if the
+    /// Returns whether a living owner holds the lock, and the file, which is open for reading. Returns `None` if the
     /// file does not exist.
     ///
     /// The check takes a shared lock for a moment, so two checks at the same time do not disturb each other.

@@ -347,7 +347,8 @@ fn the_captured_commands_across_the_end_of_the_ring_are_read_in_two_calls() {
     );
     ring.words().copy_in(CAPACITY - end.len(), end);
     ring.words().copy_in(0, start);
-    // The capture begins inside a command. So the commands before its first complete one count as read.
+    // The capture begins inside a command. So everything before the first complete command of the capture counts as
+    // read.
     let first = number(&expected["records_at_end"][0]["index"]);
     ring.words().store_i64_relaxed(CAPACITY + 384, first);
     let mut consumer = RingConsumer::new(ring);

@@ -55,8 +55,8 @@ fn the_same_errors_written_here_give_the_captured_bytes() {
     assert_eq!(written, CAPTURED);
 }
 
-/// 01-48, 03-123: two texts are equal only if all of their characters are. Aeron treats a text with the same beginning
-/// as equal (`docs/spec/01-memory-layouts.md`, 17.10).
+/// 01-48, 03-123: two texts are equal only if all of their characters are equal. Aeron treats a text with the same
+/// beginning as equal (`docs/spec/01-memory-layouts.md`, 17.10).
 #[test]
 fn a_repeated_error_is_counted_and_a_new_one_appended_on_8_bytes() {
     let (words, log) = log(4096);

@@ -35,7 +35,7 @@ pub struct Partition {
 pub struct ArchiveLocation {
     /// Absolute path of the directory.
     pub path: String,
-    /// Nonce of `private.lock`; `None` if the archive is not private. In such an archive the session-id field of a data
+    /// Nonce of `private.lock`; `None` if the archive is not private. If it is not, the session-id field of a data
     /// frame may hold a checksum.
     pub nonce: Option<String>,
     /// Boot id of the machine that has the archive.

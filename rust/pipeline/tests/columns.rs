@@ -302,7 +302,7 @@ fn remove_index(recording: &Recording) {
 fn texts_are_checked() {
     let mut recording = Recording::new(TERM_LENGTH);
     recording.message("\u{e9}t\u{e9}".as_bytes(), 1);
-    // These bytes and those of the next message together would be valid UTF-8. Each message is checked alone.
+    // The bytes of this message and of the next message together would be valid UTF-8. Each message is checked alone.
     let bad = recording.message(b"\xE2\x82", 2);
     recording.message(b"\xAC", 3);
     recording.message(b"", 4);

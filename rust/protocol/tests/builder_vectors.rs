@@ -1,5 +1,5 @@
-//! Compares the results of the channel builder and helpers with the recorded results of Aeron's own, for the same
-//! calls.
+//! Compares the results of the channel builder and helpers with recorded results of Aeron's builder and helpers, for
+//! the same calls.
 //!
 //! Some results differ on purpose: some calls are impossible with these types, and some results of Aeron are defects.
 
@@ -176,7 +176,7 @@ fn the_builder_makes_the_texts_of_javas_builder_without_its_defects() {
     assert_eq!(checked, 30);
 }
 
-/// The helpers on `ChannelUri` return the same results and errors as those of Java's `ChannelUri`.
+/// The helpers on `ChannelUri` return the same results and errors as the helpers of Java's `ChannelUri`.
 #[test]
 fn the_helpers_do_what_javas_do() {
     for case in cases("java ChannelUri") {

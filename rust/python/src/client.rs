@@ -450,7 +450,7 @@ impl PyAeron {
     ///     stream_id: Stream id.
     ///
     /// Returns:
-    ///     A `PendingOperation` whose result is that of `add_publication`.
+    ///     A `PendingOperation` with the same result as `add_publication`.
     ///
     /// Raises:
     ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -501,7 +501,7 @@ impl PyAeron {
     ///     stream_id: Stream id.
     ///
     /// Returns:
-    ///     A `PendingOperation` whose result is that of `add_exclusive_publication`.
+    ///     A `PendingOperation` with the same result as `add_exclusive_publication`.
     ///
     /// Raises:
     ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -569,7 +569,7 @@ impl PyAeron {
     ///     on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended.
     ///
     /// Returns:
-    ///     A `PendingOperation` whose result is that of `add_subscription`.
+    ///     A `PendingOperation` with the same result as `add_subscription`.
     ///
     /// Raises:
     ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -643,7 +643,7 @@ impl PyAeron {
     ///     key: Key of the counter, up to 112 bytes.
     ///
     /// Returns:
-    ///     A `PendingOperation` whose result is that of `add_counter`.
+    ///     A `PendingOperation` with the same result as `add_counter`.
     ///
     /// Raises:
     ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -665,7 +665,7 @@ impl PyAeron {
 
     /// Adds a counter that outlives the client, or returns the existing one, and waits for the driver.
     ///
-    /// An existing counter has the same type and registration id.
+    /// The existing counter is the one with the same type and registration id.
     ///
     /// Args:
     ///     type_id: Type of the counter. Counters of programs have types from 1000 on.
@@ -705,7 +705,7 @@ impl PyAeron {
     ///     key: Key of the counter, up to 112 bytes.
     ///
     /// Returns:
-    ///     A `PendingOperation` whose result is that of `add_static_counter`.
+    ///     A `PendingOperation` with the same result as `add_static_counter`.
     ///
     /// Raises:
     ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -835,7 +835,7 @@ impl PyAeron {
     ///     stream_id: Stream id.
     ///
     /// Returns:
-    ///     A `PendingOperation` whose result is that of `next_session_id`.
+    ///     A `PendingOperation` with the same result as `next_session_id`.
     ///
     /// Raises:
     ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -969,8 +969,8 @@ impl PyAeron {
 
     /// Closes the client and everything that was opened through it. Idempotent.
     ///
-    /// The close calls handlers, such as `on_close`, and waits for them. There is one exception: if `close` is
-    /// called in a handler for whose end those handlers wait, they run after `close` has returned.
+    /// The close calls handlers, such as `on_close`, and waits for them. There is one exception. If these handlers wait
+    /// for the thread that called `close`, they run after `close` has returned.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let connection = self.inner.get()?;
         py.detach(|| connection.close());

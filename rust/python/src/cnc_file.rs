@@ -146,8 +146,8 @@ impl PyCncFile {
     /// Returns the distinct errors of the driver's error log.
     ///
     /// Args:
-    ///     since_ms: Milliseconds since the epoch. Errors with an older last observation are left out. `None`
-    ///         returns all errors.
+    ///     since_ms: Milliseconds since the epoch. Errors that were last observed before this time are left out.
+    ///         `None` returns all errors.
     ///
     /// Returns:
     ///     A list in the order of the first observation.
@@ -286,8 +286,8 @@ pub fn request_driver_termination(
 /// Args:
 ///     data: The copy.
 ///     offset: Offset of the log in `data`, in bytes.
-///     since_ms: Milliseconds since the epoch. Errors with an older last observation are left out. `None`
-///         returns all errors.
+///     since_ms: Milliseconds since the epoch. Errors that were last observed before this time are left out.
+///         `None` returns all errors.
 ///
 /// Returns:
 ///     A list in the order of the first observation.

@@ -435,7 +435,7 @@ impl PyCountersReader {
         self.of(id, |reader| Some(reader.counter(id)?.reference_id()))
     }
 
-    /// Returns the time from which on a reclaimed record may be used again.
+    /// Returns the time after which a reclaimed record may be used again.
     ///
     /// Args:
     ///     id: Counter id.

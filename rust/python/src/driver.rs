@@ -139,7 +139,7 @@ pub fn embedded_defaults() -> Context {
 /// Length of the counters' values of an embedded driver, in bytes: room for 16,384 counters. A stream needs about four.
 ///
 /// With their metadata, the counters need 10 MiB. Containers have 64 MiB of shared memory by default, and the usual 8
-/// MiB of values would need 40 MiB of it.
+/// MiB of values would need 40 MiB.
 const EMBEDDED_COUNTERS_VALUES_LENGTH: usize = 2 * 1024 * 1024;
 
 /// The settings of an embedded driver, before it is launched.

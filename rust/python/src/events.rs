@@ -275,8 +275,8 @@ pub fn attach(f: impl FnOnce(Python<'_>)) {
 
 /// Names this thread if the program has imported `threading`. Returns whether it has.
 ///
-/// The module is not imported here: `threading` takes the importing thread as the main thread, and the interpreter
-/// waits for the main thread at its end.
+/// The module is not imported here, because `threading` regards the thread that imports it as the main thread. The
+/// interpreter would wait for this thread at its end.
 fn name_thread(py: Python<'_>) -> PyResult<bool> {
     let modules = py.import("sys")?.getattr("modules")?;
     let Ok(threading) = modules.get_item("threading") else {
@@ -292,7 +292,7 @@ snapshot! {
     PyPublicationErrorFrame("PublicationErrorFrame") {
         /// Original registration id of the publication.
         registration_id: i64,
-        /// Registration id of the destination that the report is from; -1 if it is from none.
+        /// Registration id of the destination that reported the error; -1 if it was no destination.
         destination_registration_id: i64,
         /// Session id of the publication.
         session_id: i32,

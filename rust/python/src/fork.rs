@@ -34,7 +34,7 @@ impl Process {
         Self(FORKS.load(Ordering::Relaxed))
     }
 
-    /// Raises `ForkedError` if this process is another one.
+    /// Raises `ForkedError` if the current process is another process.
     #[inline]
     pub fn check(self) -> PyResult<()> {
         if self == Self::current() {

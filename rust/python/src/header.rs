@@ -32,7 +32,7 @@ fn pair(low: i32, high: i32) -> i64 {
 }
 
 impl PyHeader {
-    /// Replaces the values by those of `header`, and makes them readable.
+    /// Replaces the values by the values of `header`, and makes them readable.
     #[inline]
     pub fn show(&self, header: &Header<'_>) {
         let store = |field: &AtomicI64, value| field.store(value, Ordering::Relaxed);

@@ -250,7 +250,7 @@ impl PyImage {
     ///     reason: Text for the publisher, up to 1023 bytes.
     ///
     /// Returns:
-    ///     A `PendingOperation` whose result is that of `reject`.
+    ///     A `PendingOperation` with the same result as `reject`.
     ///
     /// Raises:
     ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the

@@ -256,7 +256,7 @@ impl PyPendingOperation {
 fn again(py: Python<'_>, result: Result<Py<PyAny>, Py<PyBaseException>>) -> PyResult<Py<PyAny>> {
     result.map_err(|error| {
         let error = PyErr::from_value(error.into_bound(py).into_any());
-        // Without this, each raise would add its frames to the traceback of the raises before.
+        // Without this, each raise would add its frames to the traceback of the earlier raises.
         error.set_traceback(py, None);
         error
     })

@@ -333,7 +333,7 @@ impl PySubscription {
     ///
     /// Args:
     ///     limit: Maximum number of messages in a batch.
-    ///     max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
+    ///     max_bytes: Payload length, in bytes, at which a batch is full. The last message may end beyond it.
     ///
     /// Returns:
     ///     The batch.
@@ -353,7 +353,7 @@ impl PySubscription {
         self.next_batch(py, batch_limits(limit, max_bytes)?, None)
     }
 
-    /// Iterates over batches of messages as they arrive, for `for`.
+    /// Iterates over batches of messages as they arrive, for use in a `for` loop.
     ///
     /// The iterator ends if the subscription is closed, nothing arrives for `timeout` seconds, or the replay of
     /// an archive is complete.
@@ -361,7 +361,7 @@ impl PySubscription {
     /// Args:
     ///     limit: Maximum number of messages in a batch.
     ///     timeout: Seconds to wait for a next batch. `None` waits without a limit.
-    ///     max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
+    ///     max_bytes: Payload length, in bytes, at which a batch is full. The last message may end beyond it.
     ///
     /// Returns:
     ///     An iterator of batches that are not empty.
@@ -434,14 +434,14 @@ impl PySubscription {
         Ok(Condition::new(is_ready))
     }
 
-    /// Iterates over batches of messages as they arrive, for `async for`.
+    /// Iterates over batches of messages as they arrive, for use in an `async for` loop.
     ///
     /// The iterator ends if the subscription is closed, or the replay of an archive is complete. A cancelled
     /// wait loses no message and does not end the iterator.
     ///
     /// Args:
     ///     limit: Maximum number of messages in a batch.
-    ///     max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch.
+    ///     max_bytes: Payload length, in bytes, at which a batch is full. The last message may end beyond it.
     ///
     /// Returns:
     ///     An asynchronous iterator of batches that are not empty.
@@ -694,7 +694,7 @@ impl PySubscription {
     ///     channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
     ///
     /// Returns:
-    ///     A `PendingOperation` whose result is that of `add_destination`.
+    ///     A `PendingOperation` with the same result as `add_destination`.
     ///
     /// Raises:
     ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
@@ -723,7 +723,7 @@ impl PySubscription {
     ///     channel: Channel with which the destination was added.
     ///
     /// Returns:
-    ///     A `PendingOperation` whose result is that of `remove_destination`.
+    ///     A `PendingOperation` with the same result as `remove_destination`.
     ///
     /// Raises:
     ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the

@@ -1,8 +1,8 @@
 //! Runs schedules: `aeron-simulator [--all-rows] <first seed>..<end>`, or `aeron-simulator [--trace] <seed>` for one
 //! schedule in detail.
 //!
-//! `--all-rows` also runs the seeds that found a bug once, and fails if a row of the drivers' state tables is not
-//! reached. `--first-edition` limits the faults to those of the first edition, as for the kept seeds.
+//! `--all-rows` also runs the seeds with which bugs were found, and fails if a row of the drivers' state tables is not
+//! reached. With `--first-edition`, only faults of the first edition occur, as for the kept seeds.
 
 use std::process::ExitCode;
 use std::sync::Mutex;

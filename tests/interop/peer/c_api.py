@@ -1,7 +1,7 @@
 """The functions of the real C client and driver that the peers call, declared for ctypes.
 
-Runs in the environment of the `pyaeron` wheel, never in that of the product. Every function is declared before its
-first use: otherwise ctypes would read results as 32-bit integers, and cut positions and pointers."""
+Runs in the environment of the `pyaeron` wheel, never in the product's environment. Every function is declared before
+its first use: otherwise ctypes would read results as 32-bit integers, and cut positions and pointers."""
 
 import ctypes as C
 import importlib.util

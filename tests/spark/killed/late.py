@@ -35,7 +35,7 @@ def main(place, stream_id, directory, rows):
         writer = writer.option("checkpointLocation", str(place / "checkpoint"))
         writer = writer.option("asyncProgressTrackingEnabled", True)
         writer = writer.option("asyncProgressTrackingCheckpointIntervalMs", 3000)
-        # Spark allows it only for a few sinks.
+        # Spark allows asynchronous progress tracking only for a few sinks.
         writer.option("_asyncProgressTrackingOverrideSinkSupportCheck", True).start().awaitTermination()
 
 

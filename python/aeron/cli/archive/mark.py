@@ -21,7 +21,7 @@ def mark_valid(*, directory: str, recording_id: int, as_json: bool) -> None:
 @click.argument("recording_id", type=RECORDING_ID)
 @json_option
 def mark_invalid(*, directory: str, recording_id: int, as_json: bool) -> None:
-    """Mark a recording as INVALID. Requests to the archive then no longer find it."""
+    """Mark a recording as INVALID. The archive then treats the recording as if it did not exist."""
     _mark(directory, recording_id, is_valid=False, as_json=as_json)
 
 

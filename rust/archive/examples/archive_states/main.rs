@@ -1,5 +1,5 @@
-//! Creates archive directories for tests of other archives' tools. Their states are those after a recorder's end or
-//! death, and those after operations of a store (`maintained.rs`). Also recovers such a directory, and reads any
+//! Creates archive directories for tests of other archives' tools. Each directory is in the state after the end or the
+//! death of a recorder, or after operations of a store (`maintained.rs`). Also recovers such a directory, and reads any
 //! archive directory.
 //!
 //! ```text

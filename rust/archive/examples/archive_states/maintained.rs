@@ -14,7 +14,7 @@ use crate::stream::{
 };
 use crate::{Result, now_ms, own};
 
-/// The operation on a store, whether the store writes checksums, and whether it is closed regularly.
+/// The operation on a store, the checksum that the store writes, and whether the process is killed afterwards.
 #[derive(Clone, Copy)]
 pub struct Operation {
     apply: fn(&mut Archive) -> Result<()>,
@@ -88,7 +88,7 @@ pub fn open(storage: Directory) -> Result<()> {
 }
 
 impl Archive {
-    /// Extends recordings: within a segment, one without bytes, and one that ends at a segment base.
+    /// Extends three recordings: one ends within a segment, one has no bytes, and one ends at a segment base.
     fn extended(&mut self) -> Result<()> {
         for (start, count) in [(1024, 100), (TERM_LENGTH, 0)] {
             let id = self.recorded(start, count)?;
@@ -109,8 +109,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Changes the channels of the second of three recordings to longer and then shorter ones, and those of the third
-    /// to longer ones.
+    /// Records three recordings. Makes both channels of the second one longer and then shorter, and one channel of the
+    /// third longer.
     fn other_channels(&mut self) -> Result<()> {
         for count in [10, 20, 30] {
             self.recorded(0, count)?;

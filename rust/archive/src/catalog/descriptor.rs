@@ -224,13 +224,13 @@ impl RecordingDescriptor {
     }
 }
 
-/// The different texts of a catalog. Most recordings of an archive have the channel of another one, so a catalog of a
-/// hundred thousand recordings needs a few texts instead of three for each recording.
+/// The different texts of a catalog. Most recordings of an archive share their channel with other recordings, so a
+/// catalog of a hundred thousand recordings needs a few texts instead of three for each recording.
 #[derive(Debug, Default)]
 pub(super) struct SharedTexts(HashSet<Arc<str>>);
 
 impl SharedTexts {
-    /// Returns the one copy of `text`.
+    /// Returns the shared copy of `text`.
     fn share(&mut self, text: &str) -> Arc<str> {
         if let Some(shared) = self.0.get(text) {
             return Arc::clone(shared);

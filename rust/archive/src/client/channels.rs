@@ -1,4 +1,4 @@
-//! Builds the channels of control sessions, and changes those of replays.
+//! Builds the channels of control sessions, and changes the channels of replays.
 
 use aeron_protocol::uri::{ChannelUri, ControlMode, UriError, key};
 

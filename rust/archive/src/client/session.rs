@@ -31,7 +31,7 @@ pub enum ArchiveSessionState {
 /// A control session with an archive: outstanding requests, and notifications of the archive.
 ///
 /// The owner calls [`poll`](Self::poll) repeatedly, with the time of a monotonic clock in nanoseconds. No call blocks.
-/// The order of responses may differ from that of requests. Listings and channel updates wait for each other, because
+/// Responses may arrive in another order than the requests. Listings and channel updates wait for each other, because
 /// an archive serves one of them at a time. If the Aeron client has no thread, the owner runs its conductor too.
 ///
 /// The archive ends the session of a client that does not read: poll at least once in a few seconds, also if nothing is

@@ -1,5 +1,5 @@
-//! [`IndexProof`]: whether the last frame of a recording whose recorder was killed is whole, according to a sparse
-//! index.
+//! [`IndexProof`]: decides by a sparse index whether the last frame of a recording is whole, after its recorder was
+//! killed.
 //!
 //! A recorder writes a block, then the block's index entry if one is due, and only then acknowledges the block. For a
 //! whole frame with an empty page, an entry is always written. So the entries decide about a last

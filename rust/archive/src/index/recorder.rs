@@ -14,7 +14,7 @@ const _: () = assert!(IndexRecorderLayout::LENGTH == ENTRY_LENGTH);
 /// The recorder that writes a segment and its index.
 ///
 /// An archive of other software that continues the recording writes other ids into the catalog and does not update the
-/// index. So an index is valid for a recording only while these ids are those of the catalog.
+/// index. So an index is valid for a recording only while the catalog has the same ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexRecorder {
     /// Session id of the image.
@@ -50,8 +50,8 @@ impl IndexRecorder {
 
     /// Returns whether the index beside a segment is complete for the recording up to `end`.
     ///
-    /// It is complete if the catalog names this recorder. It is also complete if this recorder would have begun at
-    /// `end`: then it was killed before the catalog named it, and it wrote neither frames nor entries.
+    /// The index is complete if the catalog names this recorder. It is also complete if this recorder was to begin at
+    /// `end`: then the recorder was killed before the catalog named it, and has written neither frames nor entries.
     #[must_use]
     pub fn is_last_of(&self, descriptor: &RecordingDescriptor, end: i64) -> bool {
         self.is_of(descriptor) || self.begin_position == end

@@ -198,7 +198,7 @@ struct Examined {
 }
 
 impl Examined {
-    /// Examines the entries of a file. An entry is valid if it continues the one before and does not extend beyond
+    /// Examines the entries of a file. An entry is valid if it continues the previous entry and does not extend beyond
     /// `limit`.
     fn of<F: StorageFile>(
         file: &IndexFile<F>,
@@ -222,7 +222,7 @@ impl Examined {
         };
         let mut bytes = vec![0; ENTRIES_PER_READ * ENTRY_LENGTH];
         let mut number = 0;
-        // The entry after the most that can be valid shows that the file is damaged.
+        // Reads one entry more than can be valid: if it exists, the file is damaged.
         let most = file.most_entries(limit) + 1;
         while number < most {
             let count = file.read(number, &mut bytes)?;
@@ -376,8 +376,8 @@ impl<S: Storage> RepairedSegment<'_, S> {
         })
     }
 
-    /// Returns the counts before the segment such that those at its end agree with the next segment's. Only differences
-    /// of counts are used, so they begin at any value if there is no next segment.
+    /// Returns counts for the start of the segment, chosen so that the counts at its end agree with the header of the
+    /// next segment. Only differences of counts are used, so they begin at any value if there is no next segment.
     fn counts_from_next(&self) -> Result<Counts, IndexError> {
         let next = self.base + self.stream.segment_length();
         let id = self.stream.recording_id();

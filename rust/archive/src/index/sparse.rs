@@ -48,7 +48,7 @@ pub struct SparseIndex<S: Storage> {
     indexed_position: i64,
     /// The latest arrival time of an entry, in microseconds since the epoch.
     arrival_us: i64,
-    /// Entry for the end of blocks that were recorded without an entry.
+    /// The entry to write next. It covers the recorded blocks that have no entry yet.
     pending: Option<IndexEntry>,
 }
 

@@ -288,7 +288,7 @@ fn empty(directory: &Path) -> Result<(), OwnershipError> {
     remove_entries().map_err(|source| io_error("empty", directory, source))
 }
 
-/// Writes the link file with the directory of the mark file, or removes that of an earlier owner.
+/// Writes the link file with the directory of the mark file, or removes the link file of an earlier owner.
 fn link(request: &OwnershipRequest<'_>) -> Result<(), OwnershipError> {
     let path = request.directory.join(LINK_FILE);
     let archive = Directory::new(request.directory);

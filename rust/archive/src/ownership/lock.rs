@@ -51,7 +51,7 @@ pub enum LockDamage {
     /// The file does not begin with the magic number of a lock file.
     #[error("it does not begin with APRV")]
     Magic,
-    /// The version is not that of this software; the version that was found.
+    /// The file has another version than this software reads: the value is the version of the file.
     #[error("it has version {0}, this aeron reads version {VERSION}")]
     Version(u32),
     /// The checksum is wrong.

@@ -51,7 +51,7 @@ impl Archive {
         Self::start(context, true)
     }
 
-    /// Returns the id of the archive among those of its driver.
+    /// Returns the id of the archive, unique among the archives of its driver.
     pub fn archive_id(&self) -> i64 {
         self.archive_id
     }

@@ -87,7 +87,7 @@ settings! {
     archive_dir_delete_on_start: bool = false, "aeron.archive.dir.delete.on.start" Boolean;
     /// Directory of the mark file; if empty, the archive directory.
     mark_file_dir: Option<PathBuf> = None, "aeron.archive.mark.file.dir" Text;
-    /// Id of the archive among those of its driver; -1 lets the driver choose one.
+    /// Id of the archive, unique among the archives of its driver; -1 lets the driver choose one.
     archive_id: i64 = -1, "aeron.archive.id" Integer(i64::MIN, MAX);
 
     /// Channel of control requests over the network; required unless it is turned off.
@@ -158,9 +158,9 @@ settings! {
     threading_mode: ArchiveThreadingMode = ArchiveThreadingMode::Dedicated, "aeron.archive.threading.mode" Text;
     /// Idle strategy of the conductor.
     idle_strategy: String = "backoff".into(), "aeron.archive.idle.strategy" Text;
-    /// Idle strategy of the recorder; if empty, that of the conductor.
+    /// Idle strategy of the recorder; if empty, the conductor's strategy.
     recorder_idle_strategy: String = String::new(), "aeron.archive.recorder.idle.strategy" Text;
-    /// Idle strategy of the replayer; if empty, that of the conductor.
+    /// Idle strategy of the replayer; if empty, the conductor's strategy.
     replayer_idle_strategy: String = String::new(), "aeron.archive.replayer.idle.strategy" Text;
     /// Duty cycles of the conductor that take longer are counted.
     conductor_cycle_threshold_ns: i64 = 100 * MS, "aeron.archive.conductor.cycle.threshold" Duration(0, MAX);
@@ -193,7 +193,8 @@ impl ArchiveContext {
         self.mark_file_dir.as_deref().unwrap_or(&self.archive_dir)
     }
 
-    /// Applies every setting of `sources`, and those of the driver that are defaults for settings of the archive.
+    /// Applies every setting of `sources`. Settings of the driver apply where they are defaults for settings of the
+    /// archive.
     ///
     /// # Errors
     /// A text does not match its setting's grammar. The settings before it are applied.

@@ -47,7 +47,7 @@ pub struct ArchiveEnvironment<S> {
     pub storage: S,
     /// A client without its own thread, used only by this archive.
     pub aeron: Aeron,
-    /// Id of the archive among those of its driver.
+    /// Id of the archive, unique among the archives of its driver.
     pub archive_id: i64,
     /// The wall clock.
     pub epoch_clock: Arc<dyn EpochClock>,

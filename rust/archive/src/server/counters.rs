@@ -132,7 +132,7 @@ impl ArchiveCounters {
     }
 }
 
-/// The counters that all archives have after those of the duty cycles, in Aeron's order.
+/// The counters that all archives have, after the counters of the duty cycles, in Aeron's order.
 const SESSION_AND_TRANSFER_COUNTERS: [(i32, &str); 9] = [
     (type_id::CONTROL_SESSIONS, "Archive Control Sessions"),
     (type_id::RECORDING_SESSIONS, "Archive Recording Sessions"),

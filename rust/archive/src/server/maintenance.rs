@@ -42,8 +42,8 @@ impl Deletions {
         }
     }
 
-    /// Deletes a file of the first operation for whose recording `may_delete` returns true. Returns the work count, and
-    /// the error if that fails.
+    /// Deletes a file of the first operation whose recording `may_delete` accepts. Returns the work count, and the
+    /// error if that fails.
     fn do_work<S: Storage + Clone>(
         &mut self,
         store: &mut ArchiveStore<S>,

@@ -40,7 +40,7 @@ pub enum StoreError {
         /// Recording id.
         recording_id: i64,
     },
-    /// The image's stream is not that of the recording to be extended.
+    /// The image has another stream id than the recording to be extended.
     #[error(
         "cannot extend recording {recording_id} with streamId={stream_id} for existing streamId={recorded}"
     )]

@@ -127,8 +127,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             if !indexed.contains(&(stream.recording_id(), base)) {
                 continue;
             }
-            // If it fails, the next recorder of the recording tries again; until then the entries end before the
-            // recording.
+            // If the repair fails, the next recorder of the recording tries again. Until then the index is too short.
             let _ = store.repair_index(stream, end.position);
             keep_alive();
         }

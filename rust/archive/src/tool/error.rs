@@ -36,7 +36,7 @@ pub enum ToolError {
     /// belongs to.
     #[error(
         "(recordingId={recording_id}) a migration of its segments was interrupted, see {note}: start the archive once, which finishes \
-         it; a recording of it that is INVALID has to be marked as valid before"
+         it; if one of its recordings is INVALID, mark that recording as valid before"
     )]
     HalfMigrated {
         /// Recording id.

@@ -18,7 +18,7 @@ pub struct Compaction {
 }
 
 impl<S: Storage + Clone> ArchiveFiles<S> {
-    /// Returns the names of segment files before the segment of the start position or after that of the stop position.
+    /// Returns the names of segment files outside of their recording: before its first segment or after its last one.
     ///
     /// Covers one recording, or all if there is no id. Files of deleted recordings are not included:
     /// [`compact`](Self::compact) deletes those.

@@ -65,9 +65,9 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     /// Corrects the catalog according to a verification of the same files.
     ///
     /// A broken recording is marked as `INVALID`. A sound recording gets the stop position of its files; if it was
-    /// marked as `INVALID` and has files, it becomes valid again. A deleted recording stays as it is. If an entry has a
-    /// checksum, each change writes a new one: with the algorithm `checksum`, or if that is `None`, with the algorithm
-    /// of the previous one.
+    /// marked as `INVALID` and has files, it becomes valid again. A deleted recording stays as it is. Each change of an
+    /// entry that has a checksum also writes a new checksum. The algorithm is `checksum`; if `checksum` is `None`, it
+    /// is the algorithm of the previous checksum.
     ///
     /// # Errors
     /// A migration of its segments is not finished, or the file system returns an error.

@@ -63,7 +63,7 @@ pub enum BrokenRecording {
     /// The lengths of the entry are not valid.
     #[error(transparent)]
     Stream(StreamError),
-    /// The entry's positions are not within those of the segment files.
+    /// The entry's positions are not within the positions of the segment files.
     #[error(
         "Invariant violation: startPosition={start_position} and/or stopPosition={stop_position} exceed max segment file position={max_position}"
     )]

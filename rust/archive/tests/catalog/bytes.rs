@@ -15,8 +15,7 @@ fn real(bytes: &[u8]) -> Catalog<MemoryStorage> {
     Catalog::open_read_only(&storage).expect("a real archive wrote it")
 }
 
-/// Returns a catalog of ours with the same recordings. Makes the changes that follow from the entries of the real
-/// catalog.
+/// Creates a catalog with the same recordings as the real catalog, by the changes that its entries show.
 fn replay(real: &Catalog<MemoryStorage>, capacity: u64) -> MemoryStorage {
     let storage = MemoryStorage::new();
     let mut ours = Catalog::create(&storage, capacity).unwrap();

@@ -199,7 +199,7 @@ pub fn wrong_checksums(storage: &MemoryStorage) -> Vec<i32> {
     wrong
 }
 
-/// Makes all changes, and kills the process at `step`. Returns whether the changes had so many steps.
+/// Makes all changes, and kills the process at `step`. Returns whether the changes have that many steps.
 fn survives_a_kill(
     changes: &[Change],
     step: u64,
@@ -265,7 +265,7 @@ proptest! {
         }
     }
 
-    /// The process is killed while it adds a recording, and the next process again. The addition after both kills must
+    /// A process is killed while it adds a recording, and so is the next process. The addition after both kills must
     /// work in spite of their leftover bytes.
     #[test]
     fn a_second_kill_amid_an_addition_over_the_remains_of_the_first_is_survived(

@@ -36,7 +36,7 @@ fn is_part_of_change(found: &Model, before: &Model, after: &Model) -> bool {
             })
 }
 
-/// Makes all changes, and loses power at `step`. Returns whether the changes had so many steps.
+/// Makes all changes, and loses power at `step`. Returns whether the changes have that many steps.
 fn survives(changes: &[Change], step: u64, coins: &[bool]) -> Result<bool, TestCaseError> {
     let (storage, mut catalog) = empty();
     catalog.set_sync_level(SyncLevel::Data);

@@ -53,8 +53,7 @@ fn the_session_id_of_a_data_frame_is_the_checksum_of_its_aligned_payload_07_51()
 fn a_changed_byte_of_a_payload_is_found_07_51() {
     let storage = MemoryStorage::new();
     let end = record(&storage, Checksum::Crc32c);
-    // A byte in the alignment after the payload of the data frame with one byte. The frame of an empty message follows
-    // it.
+    // A byte of the alignment after a payload of one byte. The frame of an empty message follows.
     let at = end - 64 + 32 + 20 - 32;
     storage.flip_bit("3-0.rec", at as u64, 3);
     let stream = recorded_stream(0).any_session();

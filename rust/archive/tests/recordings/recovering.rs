@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const NAME: &str = "3-0.rec";
 
-/// A directory in which the first segment of recording 3 has given bytes.
+/// A directory in which the test chooses the bytes of the first segment of recording 3.
 struct Left {
     _place: TempDir,
     storage: Directory,

@@ -9,7 +9,7 @@ use crate::stream::{SEGMENT_LENGTH, Seen, TERM_LENGTH};
 
 const START: i64 = TERM_LENGTH + 1024;
 
-/// Returns the base of a segment. The first base is that of the term in which the recording starts.
+/// Returns the base of a segment. The base of the first segment is the start of the term in which the recording starts.
 const fn base(index: i64) -> i64 {
     TERM_LENGTH + index * SEGMENT_LENGTH
 }

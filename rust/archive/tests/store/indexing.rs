@@ -730,8 +730,8 @@ fn an_arrival_time_before_the_epoch_does_not_stop_the_entries_of_an_extension() 
     assert_eq!(times(&storage, 0, 0).last(), Some(&(end, Some(1_001_000))));
 }
 
-/// If the entry that proves that a frame with pages of zeros is whole cannot be written, the recording ends before the
-/// block.
+/// A frame with pages of zeros needs an index entry as a proof. If the entry cannot be written, the recording ends
+/// before the block.
 #[test]
 fn a_proof_that_cannot_be_written_ends_the_recording_and_its_block_is_not_acknowledged() {
     let (storage, mut store, clock) = new_store(indexed());

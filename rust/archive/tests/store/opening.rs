@@ -11,7 +11,7 @@ use crate::common::*;
 use crate::stream::{Publisher, TERM_LENGTH, payload};
 
 /// Returns a storage with three recordings. The first has stopped. The recorder of the second was killed within a frame
-/// of two pages, and that of the third after 20 messages. Also returns the position of the torn frame.
+/// of two pages, and the recorder of the third after 20 messages. Also returns the position of the torn frame.
 fn torn() -> (MemoryStorage, i64) {
     let (storage, mut store) = empty();
     recorded(&mut store, 0, 10);

@@ -322,7 +322,7 @@ impl Batch {
 
     /// Sets the beginning of a message aside until its other fragments have arrived.
     ///
-    /// If there is no memory for the beginning, the poll has read nothing of the message.
+    /// If there is no memory for the beginning, the poll consumes nothing of the message.
     fn set_aside(
         &mut self,
         open: Option<Open>,
@@ -425,7 +425,7 @@ fn copy_alike<'a>(
     count
 }
 
-/// Like [`copy_in_blocks`], with a block size known at compile time: most records are that short.
+/// Like [`copy_in_blocks`], with one block of a size that is known at compile time. Most records fit into such a block.
 #[inline(always)]
 fn copy_chunk<const N: usize>(fragment: &LogFragment<'_, SharedBuffer>, target: &mut [u8]) {
     let chunk = target.first_chunk_mut::<N>();

@@ -72,8 +72,8 @@ pub(crate) struct Conductor {
     last_timer_ns: i64,
 }
 
-/// Objects that a closed client held. Dropped outside the conductor's lock: handlers may own handles, and dropping
-/// those locks the conductor.
+/// Objects that a closed client held. Dropped outside the conductor's lock: handlers may own handles, and dropping a
+/// handle locks the conductor.
 pub(crate) struct Released {
     _publications: Registry<ConcurrentCore>,
     _exclusive_publications: Registry<ExclusiveCore>,

@@ -129,7 +129,7 @@ impl Conductor {
         Ok(correlation_id)
     }
 
-    /// Requests a session id from the driver. If the driver is too old for this command, chooses a random one.
+    /// Requests a session id from the driver. If the driver is too old for this command, chooses a random id.
     pub(crate) fn request_session_id(&mut self, client: &Client, stream_id: i32) -> Result<i64> {
         if client.counters.control_protocol_version() < CONTROL_PROTOCOL_VERSION {
             let correlation_id = client.proxy.next_correlation_id();
@@ -206,7 +206,7 @@ impl Conductor {
     fn close_unanswered_subscription(&mut self, client: &Arc<Client>, registration_id: i64) {
         if let Some(core) = self.subscriptions.remove(&registration_id) {
             core.close(&CloseCause::default());
-            // Dropped later: the handlers may own handles, and dropping those locks the conductor.
+            // Dropped later: the handlers may own handles, and dropping a handle locks the conductor.
             client.dispatcher.push(move || drop(core));
         }
     }
@@ -250,7 +250,7 @@ impl Conductor {
     }
 }
 
-/// Returns a random number: the standard library seeds each of its hash states with one.
+/// Returns a random number. The source is the standard library, which seeds each hash state with a random number.
 fn random_session_id() -> i32 {
     RandomState::new().build_hasher().finish() as i32
 }

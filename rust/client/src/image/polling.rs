@@ -239,7 +239,7 @@ impl Image {
     }
 }
 
-/// A poll in progress. Publishes the position that it has read up to when it ends, also by a panic.
+/// A poll in progress. At its end, even after a panic, it publishes the position up to which it has read.
 pub(crate) struct Reading<'a> {
     image: &'a Image,
     pub(crate) cursor: Cursor<'a, SharedBuffer>,

@@ -56,7 +56,7 @@ impl Publication {
             .offer_with(self.core.base.limit()?, message, reserved_value)
     }
 
-    /// Appends messages from index `first` on, as many as fit now. Resume after the last one that was appended.
+    /// Appends messages from index `first` on, as many as fit now. Resume after the last appended message.
     ///
     /// # Errors
     /// As [`offer`](Self::offer); not even the first message was appended.

@@ -81,7 +81,7 @@ impl ExclusivePublication {
             .offer_with_reserved_value(message, reserved_value)?)
     }
 
-    /// Appends messages from index `first` on, as many as fit now. Resume after the last one that was appended.
+    /// Appends messages from index `first` on, as many as fit now. Resume after the last appended message.
     ///
     /// # Errors
     /// As [`offer`](Self::offer); not even the first message was appended.

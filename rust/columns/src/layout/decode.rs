@@ -58,7 +58,7 @@ impl RecordDecoder {
         assert!(
             records.len().is_multiple_of(self.record_length)
                 && i32::try_from(records.len()).is_ok(),
-            "whole records of {} bytes, and no 2 GiB of them",
+            "the bytes must be whole records of {} bytes, less than 2 GiB in all",
             self.record_length
         );
         let mut columns = self.empty_columns(records.len() / self.record_length);

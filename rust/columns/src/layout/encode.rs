@@ -30,8 +30,8 @@ impl RecordLayout {
     /// Checks that columns of this schema can become records: each field needs a column with its name and type. Other
     /// columns are ignored.
     ///
-    /// The type is that of [`columns`](Self::columns). Large strings and binaries are also accepted, and timestamps
-    /// with any time zone.
+    /// [`columns`](Self::columns) returns the type. Large strings and binaries are also accepted, and timestamps with
+    /// any time zone.
     ///
     /// # Errors
     /// [`RecordEncodeError::Missing`] or [`RecordEncodeError::Type`].

@@ -41,7 +41,7 @@ pub(super) struct MalformedPolicy {
 impl MalformedPolicy {
     /// Drops `count` messages or records, or returns an error for the first of them, according to the mode.
     ///
-    /// `position` is the end of the first one's message.
+    /// `position` is the end of the first dropped message, or of the message with the first dropped record.
     #[cold]
     pub(super) fn judge(
         &mut self,

@@ -1,4 +1,4 @@
-//! [`Projection`]: the columns of rows, exactly those of a given schema.
+//! [`Projection`]: the columns of rows, exactly as in a given schema.
 
 use arrow_schema::{DataType, SchemaRef};
 

@@ -44,7 +44,7 @@ pub enum Reserved<'a> {
     Zero,
     /// One value for each message.
     Column(&'a [i64]),
-    /// Keys, beginning with that of message `first`.
+    /// Keys of the messages from `first` on.
     Keys {
         /// Keys of the partition.
         key: MessageKey,

@@ -12,14 +12,14 @@ pub struct AgentCpus {
 }
 
 impl AgentCpus {
-    /// Returns the CPUs that the configuration sets.
+    /// Returns the CPU of each agent according to the configuration.
     ///
-    /// With the cpuset affinity, agents without a CPU in the configuration share the CPUs that the process may use,
-    /// `allowed`.
+    /// If `cpuset_affinity` is set, each agent without a configured CPU gets one of `allowed`, the CPUs that the
+    /// process may use.
     ///
     /// # Errors
-    /// There are fewer CPUs than agents. The driver does not start then, because it could not honour the requested
-    /// affinity.
+    /// There are fewer CPUs than agents, and `cpuset_warnings_as_errors` is set. Without that setting, agents share
+    /// CPUs.
     pub fn choose(context: &Context, allowed: &[usize]) -> Result<Self, ConfigurationError> {
         let configured = [
             context.conductor_cpu_affinity,

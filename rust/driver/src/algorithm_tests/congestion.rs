@@ -144,8 +144,8 @@ fn cubic_grows_along_the_curve_and_passes_a_loss_again_after_k() {
     assert_eq!(image.grows(100 * SECOND), 93);
 }
 
-/// Window sizes in datagrams with the time at which an image reached them, in microseconds since its creation or last
-/// loss.
+/// Window sizes in datagrams, each with the time at which the image reached it. The time is in microseconds since the
+/// image's creation or last loss.
 type Growth = &'static [(i32, i64)];
 
 /// 04-165: captured from a C driver 1.53 with this window and MTU. The window was read every half millisecond.

@@ -1,9 +1,9 @@
 //! The conductor: executes the clients' commands, owns the resources that they add, and frees resources that are no
 //! longer used.
 //!
-//! Its state is divided into owners: [`Clients`], [`Endpoints`], [`Publications`], [`Subscriptions`] and [`Images`]. An
-//! owner gets the other owners that it uses as arguments. [`Conductor`] has the duty cycle and the operations that need
-//! several owners.
+//! Its state is divided into owners: [`Clients`], [`Endpoints`], [`Publications`], [`Subscriptions`] and [`Images`]. If
+//! an owner's method uses other owners, they are its arguments. [`Conductor`] has the duty cycle and the operations
+//! that need several owners.
 //!
 //! The conductor is a plain state machine. The caller passes the time and the memory, the native resource agent creates
 //! the files, and a seed determines the random ids. The same conductor therefore runs in a driver and in the simulator.
@@ -220,7 +220,7 @@ impl Conductor {
     /// Ends the conductor and removes all logs.
     ///
     /// Counters are not freed. Clients regard the driver as active until its heartbeat shows the end. If a client did
-    /// not find its heartbeat counter, it would conclude that the driver has timed it out.
+    /// not find its heartbeat counter, it would conclude that it has timed out.
     pub fn close(&mut self) {
         self.pending.clear();
         self.images.clear();

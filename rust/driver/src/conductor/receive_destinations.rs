@@ -1,7 +1,7 @@
 //! Executes the commands that add and remove destinations of subscriptions with manual control.
 //!
 //! A UDP destination is an additional socket of the subscription's endpoint. An IPC or spy destination is an additional
-//! subscription with the registration id of the original one.
+//! subscription with the registration id of the original subscription.
 
 use std::sync::Arc;
 

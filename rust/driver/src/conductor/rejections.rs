@@ -7,8 +7,8 @@ use crate::sender::PublicationErrorReport;
 
 /// Number of rejections with different texts that get their own entry in the error log. All others share one entry.
 ///
-/// The text comes from the receiver, so the network decides how many different texts there are. 64 of the longest use
-/// less than a tenth of the default error log.
+/// The text comes from the receiver, so the network decides how many different texts there are. 64 entries with the
+/// longest text use less than a tenth of the default error log.
 pub const MAX_NOTED_REJECTIONS: usize = 64;
 
 /// The rejections with their own entry.

@@ -13,8 +13,8 @@ use crate::stream::StreamSession;
 impl Conductor {
     /// Checks that the `response-correlation-id` of a publication names an existing image, or an existing subscription.
     ///
-    /// If the publication carries responses, the id must be that of an image that requested them. If it carries
-    /// requests, the id is that of the subscription that receives the responses.
+    /// If the publication carries responses, the id must name an image that requested them. If it carries requests, the
+    /// id must name the subscription that receives the responses.
     pub(super) fn check_response_channel(
         &self,
         params: &PublicationParams,

@@ -141,7 +141,7 @@ impl Subscriptions {
             .collect()
     }
 
-    /// Removes and returns the oldest IPC or spy destination with this channel of a subscription.
+    /// Removes and returns a subscription's oldest IPC or spy destination with this channel.
     pub fn remove_local_destination(
         &mut self,
         registration_id: i64,

@@ -201,7 +201,7 @@ settings! {
     nak_multicast_max_backoff_ns: i64 = 10 * MS, "AERON_NAK_MULTICAST_MAX_BACKOFF" Duration(US, MAX);
     /// Delay of a unicast NAK.
     nak_unicast_delay_ns: i64 = US, "AERON_NAK_UNICAST_DELAY" Duration(US, MAX);
-    /// Number of delays after which a NAK is repeated.
+    /// Interval between repeated unicast NAKs for the same gap, as a multiple of the NAK's delay.
     nak_unicast_retry_delay_ratio: i64 = 100, "AERON_NAK_UNICAST_RETRY_DELAY_RATIO" Integer(1, MAX);
     /// Flow control of unicast publications.
     unicast_flow_control_supplier: String = "unicast_max".into(), "AERON_UNICAST_FLOWCONTROL_SUPPLIER" Text;
@@ -221,7 +221,7 @@ settings! {
     cubic_measure_rtt: bool = false, "AERON_CUBICCONGESTIONCONTROL_MEASURERTT" Boolean;
     /// Round trip that cubic congestion control assumes before the first measurement.
     cubic_initial_rtt_ns: i64 = 100 * US, "AERON_CUBICCONGESTIONCONTROL_INITIALRTT" Duration(0, MAX);
-    /// Whether the window of cubic congestion control grows at least as fast as that of TCP.
+    /// Whether the window of cubic congestion control grows at least as fast as the window of TCP.
     cubic_tcp_mode: bool = false, "AERON_CUBICCONGESTIONCONTROL_TCPMODE" Boolean;
 
     /// Name resolver: `default`, `driver` or `csv_table`.

@@ -1,7 +1,7 @@
 //! [`Cubic`]: a window that shrinks on loss and then grows along a cubic curve (Ha, Rhee and Xu, 2008; RFC 9438).
 //!
-//! The names are those of the paper. *cwnd* is the window in datagrams, and *w_max* is its value at the last loss. *K*
-//! is the time that the curve needs to return to *w_max*, *C* is its steepness, and *B* is the fraction by which a loss
+//! The names are from the paper. *cwnd* is the window in datagrams, and *w_max* is its value at the last loss. *K* is
+//! the time that the curve needs to return to *w_max*, *C* is its steepness, and *B* is the fraction by which a loss
 //! reduces the window.
 
 use aeron_memory::SharedBuffer;
@@ -23,7 +23,7 @@ pub struct CubicConfig {
     pub mtu_length: i32,
     /// Time between two steps of growth. Also the assumed round trip until the first measurement.
     pub initial_rtt_ns: i64,
-    /// Whether the window is at least as large as the window of standard TCP until it has grown back to *w_max*.
+    /// Whether the window of standard TCP is a lower limit, until the window has grown back to *w_max*.
     pub is_tcp_mode: bool,
 }
 

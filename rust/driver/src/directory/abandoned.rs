@@ -32,7 +32,7 @@ pub struct LeftDirectory {
     pub is_removed_next: bool,
 }
 
-/// Removes this user's directories `<default>-...` whose embedded driver was killed. Returns the removed ones.
+/// Removes this user's directories `<default>-...` whose embedded driver was killed. Returns the removed directories.
 ///
 /// Such a directory has a lock file of this implementation, and its lock is free. A directory that cannot be removed is
 /// skipped: the next driver tries again.

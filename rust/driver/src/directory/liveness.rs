@@ -134,8 +134,8 @@ fn shows_life(context: &Context, cnc: &CncFile) -> bool {
 
 fn is_process_alive(pid: i64) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    // The signal also fails for a process of another user, which does exist. Only "no such process" proves that it does
-    // not.
+    // The signal also fails for an existing process of another user. Only "no such process" proves that there is no
+    // process.
     pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 

@@ -38,7 +38,7 @@ impl Marker {
         })
     }
 
-    /// Writes the text into an empty lock file, or over that of an earlier driver.
+    /// Writes the text into an empty lock file, or replaces the text of an earlier driver.
     ///
     /// In between the file is empty; it never contains half a text. Another driver may read it at any time, and this
     /// process may be killed at any time.

@@ -23,7 +23,7 @@ pub struct GroupConfig {
 
 /// Sends as far as all receivers of the group have room.
 ///
-/// If the group is empty and no receiver is required, the limit is that of any receiver.
+/// If the group is empty and no receiver is required, any receiver can raise the limit.
 #[derive(Debug)]
 pub struct MinFlowControl {
     config: GroupConfig,
@@ -42,7 +42,7 @@ struct TrackedReceiver {
     is_leaving: bool,
 }
 
-/// Keeps the limit at its value when a SETUP was sent to a receiver that wants to join.
+/// After a SETUP was sent to a receiver that wants to join, holds the limit at the value that it had at that time.
 ///
 /// Otherwise the sender might send data before the new receiver joins, and the receiver would miss this data.
 #[derive(Clone, Copy, Debug)]
@@ -129,8 +129,8 @@ impl FlowControl for MinFlowControl {
         let is_known = is_in_group && self.refresh(status, now_ns);
         let mut limit = self.pinned_limit(now_ns).min(self.slowest_limit());
         if is_in_group && !is_known && !status.is_end_of_stream {
-            // A receiver that is a whole window before the limit of the others would stop them for data that the
-            // receiver can no longer get.
+            // A receiver may be more than a whole window before the limit of the others. If it joined, it would hold
+            // them back for data that it can no longer get.
             let nearest = limit.saturating_sub(status.window_length.into());
             if self.receivers.is_empty() || status.limit() >= nearest {
                 problem = problem.or(self.admit(status, now_ns));

@@ -2,8 +2,9 @@
 //!
 //! Each network publication has one strategy. The sender passes every status message, SETUP and error frame to the
 //! strategy, which returns the *sender limit*: the position up to which the publication may be sent. [`MaxFlowControl`]
-//! follows the fastest receiver. [`MinFlowControl`] follows the slowest receiver, of all or of those with a tag.
-//! [`FlowControlSpec`] chooses a strategy from the channel and the configuration. The sender passes the time `now_ns`.
+//! follows the fastest receiver. [`MinFlowControl`] follows the slowest of all receivers, or the slowest receiver with
+//! a tag. [`FlowControlSpec`] chooses a strategy from the channel and the configuration. The sender passes the time
+//! `now_ns`.
 //!
 //! A strategy remembers at most [`MAX_RECEIVERS_PER_PUBLICATION`] receivers, whatever status messages arrive.
 

@@ -282,7 +282,7 @@ fn has_prefix(address: IpAddr, other: IpAddr, prefix_length: u8) -> bool {
 }
 
 impl Interface {
-    /// Returns the choice of any interface by the operating system.
+    /// Returns the value for any interface: the operating system chooses one.
     pub fn any(family: Family) -> Self {
         Self {
             index: 0,

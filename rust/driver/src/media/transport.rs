@@ -111,7 +111,7 @@ pub trait Socket: Send {
     /// Sends one datagram. Returns whether it was accepted.
     ///
     /// # Errors
-    /// The same as those of [`send_gso_batches`](Self::send_gso_batches).
+    /// The same errors as for [`send_gso_batches`](Self::send_gso_batches).
     fn send(&mut self, to: Option<SocketAddr>, datagram: &[u8]) -> io::Result<bool>;
 
     /// Receives one batch of up to `limit` messages (1 to [`MAX_RECEIVE_VECTOR`]). Returns the number of bytes.
@@ -119,7 +119,7 @@ pub trait Socket: Send {
     /// Each message is a datagram or a train of them; trains are split before they reach the handler.
     ///
     /// # Errors
-    /// The error of the system, except that there is nothing to receive.
+    /// The error of the system. If there is nothing to receive, that is no error.
     fn receive(
         &mut self,
         limit: usize,

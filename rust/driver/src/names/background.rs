@@ -14,7 +14,7 @@ use crate::media::address::Family;
 
 /// Time that the first call for a name waits for the result. The hosts file and a nearby name server are faster.
 const PATIENCE: Duration = Duration::from_millis(2);
-/// Maximum number of threads. Further names wait until one of them has finished.
+/// Maximum number of threads. Further names wait until a thread has finished.
 const MAX_LOOKUPS: usize = 32;
 
 /// Wraps a resolver whose calls block.

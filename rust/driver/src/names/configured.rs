@@ -45,7 +45,7 @@ pub enum NameSupplier {
 }
 
 impl NameSupplier {
-    /// Returns the supplier with this name: a short name, or that of the C driver's function.
+    /// Returns the supplier with this name: a short name, or the name of the C driver's function.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "default" | "aeron_default_name_resolver_supplier" => Some(Self::System),
@@ -84,7 +84,7 @@ pub fn open_gossip_socket(
         send_buffer_length: context.socket_sndbuf,
         receive_buffer_length: context.socket_rcvbuf,
         receive_timestamps: false,
-        // The MTU of other drivers may be longer than that of this driver.
+        // Other drivers may have a longer MTU than this driver.
         side: SocketSide::Receiver,
     };
     network.open(&spec).map(Some).map_err(|error| {

@@ -22,7 +22,8 @@ pub struct NameRow {
     pub re_resolution_host: String,
 }
 
-/// Looks a name up in the table first. Another resolver then resolves the host of the row, or a name without a row.
+/// If the table has a row for a name, another resolver resolves the host in the row. Otherwise that resolver resolves
+/// the name itself.
 pub struct CsvTableNames {
     rows: Vec<(NameRow, AtomicCounter<SharedBuffer>)>,
     names: Box<dyn NameResolver>,

@@ -176,8 +176,8 @@ impl IpcPublication {
 
     /// Ends the wait for pages if the last publisher is about to leave. Returns whether a subscriber was waiting.
     ///
-    /// A subscriber waits so that publishers have no back pressure for lack of pages. Without publishers, waiting is
-    /// useless.
+    /// A subscriber waits until publishers can append without back pressure from missing pages. Without publishers, the
+    /// wait is useless.
     pub fn end_waiting(&mut self) -> bool {
         self.is_ending = self.state == IpcPublicationState::Active && self.reference_count == 1;
         self.is_ending && self.take_awaited()

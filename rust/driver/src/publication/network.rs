@@ -275,7 +275,8 @@ impl NetworkPublication {
 
     /// Ends the wait for pages if the last publisher is about to leave. Returns whether a spy was waiting.
     ///
-    /// The wait exists so that publishers do not get back pressure for lack of pages. Without publishers it is useless.
+    /// A spy waits until publishers can append without back pressure from missing pages. Without publishers, the wait
+    /// is useless.
     pub fn end_waiting(&mut self) -> bool {
         self.is_ending = self.state == NetworkPublicationState::Active && self.reference_count == 1;
         self.is_ending && self.take_awaited()

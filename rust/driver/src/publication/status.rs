@@ -67,7 +67,7 @@ impl PublicationStatus {
     ///
     /// Lingering is useless then.
     ///
-    /// It becomes false again if a receiver returns.
+    /// The value becomes false again if a receiver returns.
     pub fn has_received_unicast_eos(&self) -> bool {
         self.has_received_unicast_eos.load(Ordering::Acquire)
     }

@@ -9,8 +9,8 @@ use super::destination::ACTIVITY_TIMEOUT_NS;
 pub struct SourceConnection {
     /// Key of the destination in the receiver.
     pub destination: usize,
-    /// Source address of the first frame. Control frames are sent to this address even if later frames come from
-    /// another.
+    /// Source address of the first frame. Control frames are sent to this address, even if later frames come from
+    /// another address.
     pub source: Option<SocketAddr>,
     end_of_stream_position: Option<i64>,
     time_of_last_activity_ns: i64,

@@ -82,8 +82,8 @@ pub struct NativeResourceAgent {
     errors: ErrorRecorder,
 }
 
-/// All images together get at most this part of the space that would be free without them. The reason is that any peer
-/// on the network can make the driver create images.
+/// Divisor for the space of images. All images together get at most half of the space that would be free without them,
+/// because any peer on the network can make the driver create images.
 const IMAGE_SPACE_DIVISOR: u64 = 2;
 
 /// Maximum number of image logs that are created at the same time. There are several, so that a short one does not wait
@@ -352,7 +352,8 @@ impl NativeResourceAgent {
                 Ok(memory)
             }
             Err(error) => {
-                // No client knows the log yet. The error to report is that of the allocation, not of the removal.
+                // No client knows the log yet. The error of the allocation is reported, and not the error of the
+                // removal.
                 let _ = self.storage.remove(log);
                 Err(self.describe(&error, "failed to create log", log))
             }

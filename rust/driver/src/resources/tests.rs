@@ -331,7 +331,7 @@ fn bytes_that_are_promised_to_a_log_are_not_granted_to_another() {
     check_that_the_second_log_finds_no_room(1 << 20, 7 << 20);
 }
 
-/// Checks that, with 12 MiB of space, the second of two logs that each request 8 MiB is refused.
+/// Two logs request 8 MiB each, and there are 12 MiB of space. Checks that the second log is refused.
 fn check_that_the_second_log_finds_no_room(granted: usize, promised: usize) {
     let mut fixture = Fixture::new();
     for log in [1, 2] {

@@ -32,12 +32,11 @@ pub enum Destinations {
 /// The only destination of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// The name, as written in the channel, that is resolved again if no status message arrives. `None` if the address
-    /// never changes.
+    /// The name in the channel. It is resolved again if no status message arrives. `None` if the address never changes.
     pub name: Option<Arc<str>>,
     /// The current address.
     pub address: SocketAddr,
-    /// Whether the address is that of a multicast group.
+    /// Whether the address is a multicast group.
     pub is_multicast: bool,
     /// Whether the socket is connected to the address.
     pub is_connected: bool,
@@ -121,7 +120,7 @@ impl SendEndpoint {
     /// Sends GSO batches to the audience. Returns how many count as sent.
     ///
     /// A response publication sends to `response_address`. With several destinations, all batches count as sent unless
-    /// a socket fails, even if some destinations were sent fewer.
+    /// a socket fails, even if a destination got only some of them.
     pub(super) fn send_gso_batches(
         &mut self,
         response_address: Option<SocketAddr>,
@@ -319,7 +318,7 @@ impl SendEndpoint {
         Ok(())
     }
 
-    /// Calls `re_resolve` for each name from whose address no message has arrived for too long.
+    /// Calls `re_resolve` for each name whose address has sent no message for too long.
     pub(super) fn check_re_resolution(
         &mut self,
         now_ns: i64,

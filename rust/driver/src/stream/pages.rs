@@ -23,8 +23,8 @@ const PAGE_LENGTH: i64 = 4096;
 /// Pages are requested in steps of this many bytes, or of a term if that is shorter.
 const STEP: i64 = 1024 * 1024;
 /// Number of messages of the maximum length for which there is room after a limit. One thread can append one such
-/// message after its check of the limit. Two leave room for a thousand threads with messages of a thousandth of that
-/// length.
+/// message after its check of the limit. Room for two such messages is also room for a thousand threads with messages
+/// of a thousandth of that length.
 const PUBLISHERS_AT_ONCE: i64 = 2;
 /// Number of terms in a log. Positions wrap around over them; one round is a lap.
 const LAP: i64 = PARTITION_COUNT as i64;

@@ -67,8 +67,8 @@ fn a_draining_publication_takes_subscribers_until_it_is_drained() {
     assert_eq!(driver.add_subscription("aeron:ipc", STREAM).1.len(), 0);
 }
 
-/// A subscription is added while its pages are being allocated, and the last publisher closes. The subscriber still
-/// gets its image, as with the C driver, which links subscriptions in the same command.
+/// A subscription is added while the pages of the publication are being allocated. Then the last publisher closes. The
+/// subscriber still gets its image, as with the C driver, which links subscriptions in the same command.
 #[test]
 fn a_subscriber_that_waits_for_pages_when_the_last_publisher_leaves_gets_its_image() {
     for is_closed_by_client in [false, true] {

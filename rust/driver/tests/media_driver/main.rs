@@ -339,7 +339,7 @@ fn a_killed_drivers_directory_is_taken_over_at_once_and_its_errors_are_saved() {
     );
 }
 
-/// Creates a directory like that of a driver of another implementation, without our lock file.
+/// Creates the directory of a driver of another implementation, without our lock file.
 ///
 /// That driver has the process id `pid` and has just written its heartbeat.
 fn leave_foreign_driver(place: &Place, pid: i64) -> CncFile {
@@ -389,7 +389,7 @@ fn a_driver_without_our_lock_is_dead_if_its_process_has_ended_and_its_heartbeat_
     drop(place.launch());
 }
 
-/// Its process may be in another pid namespace, where this test cannot see it.
+/// The driver's process may be in another pid namespace, where this process cannot see it.
 #[test]
 fn a_driver_with_an_advancing_heartbeat_is_alive_with_any_pid_and_is_never_deleted() {
     for dir_delete_on_start in [false, true] {

@@ -226,7 +226,7 @@ layout! {
         pub pseudo_index: I32 = 16,
         /// Maximum number of subscriptions.
         pub subscription_count: I32 = 20,
-        /// 0: any stream, 1: only that of the request.
+        /// 0: any stream, 1: only the stream of the request.
         pub apply_stream_id: I32 = 24,
         /// Stream.
         pub stream_id: I32 = 28,

@@ -137,8 +137,7 @@ pub fn heartbeat_label(client_id: i64) -> String {
     format!("client-heartbeat: id={client_id}")
 }
 
-/// Returns the text that a client appends to the label of its heartbeat; `version` and `commit` are those of the
-/// client.
+/// Returns the text that a client appends to the label of its heartbeat; `version` and `commit` describe the client.
 pub fn heartbeat_label_suffix(client_name: &str, version: &str, commit: &str) -> String {
     format!(" name={client_name} version={version} commit={commit}")
 }

@@ -190,7 +190,8 @@ fn metadata_of<W: Words>(memory: &W) -> LogMetadata<W> {
 }
 
 /// Returns the tails and the active term count of a publication that starts at `position`. The tail of each inactive
-/// partition has a term id three below that of the partition's next term, because rotation expects this value.
+/// partition has a term id that is 3 less than the id of the partition's next term, because rotation expects this
+/// value.
 fn tails_at(positions: Positions, position: i64) -> ([RawTail; PARTITION_COUNT], i32) {
     let count = (position >> positions.bits_to_shift()).min(i64::from(i32::MAX)) as i32;
     let term_id = positions.initial_term_id().wrapping_add(count);

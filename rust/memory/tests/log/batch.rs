@@ -78,7 +78,7 @@ proptest! {
         }
     }
 
-    /// Fixed-length messages have the same result as the equal byte strings as separate messages.
+    /// A batch of fixed-length messages has the same result as offering the messages one by one.
     #[test]
     fn records_are_the_messages_that_they_cut_out(
         length in 0usize..1500,
@@ -177,7 +177,7 @@ fn a_batch_that_fits_in_part_returns_the_number_of_appended_messages() {
     let position = TERM as i64 + 128;
     assert_eq!((appended.messages, appended.position), (2, position));
 
-    // No message fits: the error is that for a single message.
+    // No message fits: the batch returns the same error as a single message.
     let mut appender = ExclusiveAppender::new(log_at(TERM as i64 - 32)).unwrap();
     let refused = appender.offer_batch(NO_LIMIT, &messages[..], 0);
     assert_eq!(refused, Err(AppendError::AdminAction));

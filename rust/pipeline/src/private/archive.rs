@@ -220,8 +220,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok(())
     }
 
-    /// Returns a log line if the file system has too little space for the rest of the bound and the open segments. Call
-    /// it after a recording has started.
+    /// Returns a log line if the file system has too little space for the bytes that may still be retained and for the
+    /// open segments. Call it after a recording has started.
     pub fn space_warning(&self) -> Option<String> {
         let segments: i64 = self
             .recordings

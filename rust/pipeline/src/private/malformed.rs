@@ -59,8 +59,8 @@ impl MalformedNote {
     }
 }
 
-/// Removes all notes and returns the sum of those for which `counts` returns `true`. Pieces of the other notes are read
-/// again.
+/// Removes all notes, and returns the sum of the notes for which `counts` returns `true`. The pieces of the other notes
+/// are read again.
 ///
 /// # Errors
 /// The directory cannot be listed.
@@ -76,7 +76,7 @@ pub fn take_notes<S: Storage>(
         if counts(&note) {
             sum = sum.saturating_add(note.count);
         }
-        // A note that cannot be removed is before all positions that are counted later.
+        // A note that cannot be removed does no harm: later calls count only later positions.
         let _ = storage.remove(&name);
     }
     Ok(sum)

@@ -55,7 +55,7 @@ pub struct RecorderSettings {
     /// Whether a gap in a session, and the end of the media driver, are errors. If `false`, they are counted and the
     /// recorder continues, with another driver if necessary.
     pub fail_on_data_loss: bool,
-    /// Whether rows have an arrival time. If so, and the arrival times of a logged batch are lost, this is data loss.
+    /// Whether rows have an arrival time. If so, the loss of the arrival times of a planned batch counts as data loss.
     pub needs_timestamp: bool,
 }
 
@@ -113,7 +113,7 @@ impl StreamRecorder {
             .map_err(|error| {
                 LiveError::new(
                     LiveCode::Archive,
-                    format!("no thread for the receiver: {error}"),
+                    format!("no thread for the recorder: {error}"),
                 )
             })?;
         Ok(Self {
@@ -186,8 +186,8 @@ impl StreamRecorder {
         self.shared.add_line(line);
     }
 
-    /// Counts the records that workers dropped as malformed in the batches from `from` to `to`; from the first batch if
-    /// `from` is `None`.
+    /// Counts the records that workers dropped as malformed in the batches after `from` and up to `to`. If `from` is
+    /// `None`, counts from the first batch.
     pub(crate) fn count_malformed(&self, from: Option<&Offset>, to: &Offset) {
         let position = |offset: &Offset, note: &MalformedNote| offset.position(note.recording_id);
         let counted = take_notes(&self.storage(), |note| {

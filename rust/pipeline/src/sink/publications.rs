@@ -1,7 +1,7 @@
 //! [`SharedPublications`]: clients and publications that outlive the tasks that use them.
 //!
-//! A worker process runs one task after another. All its tasks, and those of other workers on the machine, publish into
-//! the same session of a channel and stream. A thread closes clients and publications that no task has used for
+//! A worker process runs one task after another. All its tasks, and the tasks of other workers on the machine, publish
+//! into the same session of a channel and stream. A thread closes clients and publications that no task has used for
 //! some time. The thread ends when none is open.
 
 use std::collections::HashMap;

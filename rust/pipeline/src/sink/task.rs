@@ -119,8 +119,8 @@ impl SinkTask {
         }
     }
 
-    /// Publishes the rows that wait in messages that are not full. With `drain`, waits until all subscribers that the
-    /// local driver has counters of have read the task's messages. Returns what the task published.
+    /// Publishes the rows that wait in messages that are not full. With `drain`, waits for the subscribers of which the
+    /// local driver has counters, until all of them have read the task's messages. Returns what the task published.
     ///
     /// # Errors
     /// The same as [`write`](Self::write).

@@ -81,7 +81,7 @@ fn a_message_longer_than_the_limit_does_not_block_its_recording_and_no_other_rec
     other.session_id += 1;
     let other = archive.start_recording(&other, NOW_US).unwrap();
 
-    // The first message must be committed before the recording of the long one may continue.
+    // The first message must be committed before the recording of the long message may continue.
     let position = poll(&archive, &mut writer, &stream, 0);
     assert!(archive.retained_bytes() <= BOUND + MAX_BLOCK_LENGTH as u64);
     assert_eq!(writer.block_limit(archive.has_room()), 0);

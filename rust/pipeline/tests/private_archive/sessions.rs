@@ -1,5 +1,5 @@
-//! Tests of sessions that return. The new image joins below, at, between or above the head and the stop position of the
-//! earlier recording.
+//! Tests of sessions that return. The earlier recording has a head and a stop position. The new image joins at one of
+//! them, or below, between or above them.
 
 use aeron_archive::catalog::{Catalog, RecordingState};
 use aeron_archive::memory_storage::{MemoryStorage, StorageFault};

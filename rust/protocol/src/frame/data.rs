@@ -123,8 +123,8 @@ impl DataHeader {
 /// frame must begin at the end of the previous one, be complete (except padding, which ends a datagram), and lie within
 /// the term.
 ///
-/// Does not check session, stream, term and version of the frames after the first: these fields are assumed to equal
-/// those of the first frame.
+/// Does not check session, stream, term and version of the frames after the first: these fields are assumed to have the
+/// same values as in the first frame.
 ///
 /// # Errors
 /// [`FrameError`] with the reason. After an error, no part of the datagram may be used, not even as a heartbeat.
@@ -218,7 +218,8 @@ fn covered_length(
     Ok(covered)
 }
 
-/// Returns the length of a frame, at least that of its header. `available` bytes remain from the start of the frame.
+/// Returns the length of a frame, at least the length of its header. `available` bytes remain from the start of the
+/// frame.
 fn checked_frame_length(head: &DataHeaderLayout, available: usize) -> Result<usize, FrameError> {
     let frame_length = head.header.frame_length.get();
     usize::try_from(frame_length)

@@ -12,7 +12,7 @@ fixed_frame! {
     /// Properties of a stream, and the sender's position, at which a receiver joins.
     pub struct Setup(SetupLayout) {
         flags {
-            /// Whether the publisher expects a response stream for this one.
+            /// Whether the publisher expects a response stream for this stream.
             wants_response = 0x80,
             /// Whether the stream is sent to several receivers: by multicast or to several destinations.
             has_group_semantics = 0x40,

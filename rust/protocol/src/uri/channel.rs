@@ -139,7 +139,7 @@ impl ChannelUri {
         self.media
     }
 
-    /// Whether the channel is that of a spy subscription.
+    /// Whether the channel belongs to a spy subscription.
     #[must_use]
     pub const fn is_spy(&self) -> bool {
         self.is_spy

@@ -36,7 +36,7 @@ impl ChannelUri {
         Ok(destination)
     }
 
-    /// Replaces the port of the endpoint by that of `resolved_endpoint`, if the endpoint's port is 0.
+    /// Replaces the port of the endpoint by the port of `resolved_endpoint`, if the endpoint's port is 0.
     ///
     /// # Errors
     /// Code 11 if the port of `resolved_endpoint` is missing or also 0.

@@ -186,8 +186,8 @@ impl PublicationParams {
         })
     }
 
-    /// Checks whether an existing publication may be shared: all values that the new channel sets must equal those of
-    /// the publication.
+    /// Checks whether an existing publication may be shared: all values that the new channel sets must equal the values
+    /// of the publication.
     ///
     /// # Errors
     /// Code 11 with the first parameter that differs and both values.

@@ -136,7 +136,8 @@ fn another_schema_is_an_error_that_names_it_07_09() {
 }
 
 /// 07-10: Aeron sends no response to a request with an undefined enum value. `docs/spec/07-archive.md` recommends a
-/// response if the ids of the request can be read. They can, even if the rest of the request is refused.
+/// response if the ids of the request can be read. Here the ids can be read, even if the rest of the request is
+/// refused.
 #[test]
 fn an_undefined_number_is_an_error_and_the_ids_can_be_read() {
     let mut count = 0;

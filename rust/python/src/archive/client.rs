@@ -289,7 +289,7 @@ macro_rules! archive_methods {
 
                 #[doc = concat!("Starts `", stringify!($name), "` without waiting for the archive.")]
                 #[doc = ""]
-                #[doc = "Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:"]
+                #[doc = "Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:"]
                 #[doc = ""]
                 $(#[doc = $doc])+
                 $(

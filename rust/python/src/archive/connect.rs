@@ -406,8 +406,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///     control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
 ///     control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
 ///     response_channel: Channel on which the archive publishes its responses. Default:
-///         `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`; or IPC if `control_channel` is IPC, or a free port if it
-///         has a loopback address. There is no default for an archive on another host.
+///         `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`. Without that variable, IPC if `control_channel` is IPC, or a
+///         free local port if `control_channel` has a loopback address. There is no default for an archive
+///         on another host.
 ///     response_stream_id: Stream id of the responses. Default:
 ///         `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, or `20`.
 ///     credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
@@ -459,8 +460,9 @@ pub fn connect_archive(
 ///     control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
 ///     control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
 ///     response_channel: Channel on which the archive publishes its responses. Default:
-///         `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`; or IPC if `control_channel` is IPC, or a free port if it
-///         has a loopback address. There is no default for an archive on another host.
+///         `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`. Without that variable, IPC if `control_channel` is IPC, or a
+///         free local port if `control_channel` has a loopback address. There is no default for an archive
+///         on another host.
 ///     response_stream_id: Stream id of the responses. Default:
 ///         `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, or `20`.
 ///     credentials: Bytes for the archive's authenticator, or a function that returns them. The function is

@@ -65,8 +65,9 @@ const MAX_EVENTS: usize = 1024;
 ///     control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
 ///     control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
 ///     response_channel: Channel on which the archive publishes its responses. Default:
-///         `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`; or IPC if `control_channel` is IPC, or a free port if it
-///         has a loopback address. There is no default for an archive on another host.
+///         `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`. Without that variable, IPC if `control_channel` is IPC, or a
+///         free local port if `control_channel` has a loopback address. There is no default for an archive
+///         on another host.
 ///     response_stream_id: Stream id of the responses. Default:
 ///         `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, or `20`.
 ///     credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
@@ -513,8 +514,8 @@ impl PyPersistentSubscription {
     ///
     /// Args:
     ///     limit: Maximum number of messages in a batch.
-    ///     max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch. More
-    ///         than 1 MiB has the effect of 1 MiB.
+    ///     max_bytes: Payload length, in bytes, at which a batch is full. The last message may end beyond it.
+    ///         Values above 1 MiB count as 1 MiB.
     ///
     /// Returns:
     ///     The batch.
@@ -532,15 +533,15 @@ impl PyPersistentSubscription {
         self.next_batch(py, batch_limits(limit, max_bytes)?, None)
     }
 
-    /// Iterates over batches of messages as they arrive, for `for`.
+    /// Iterates over batches of messages as they arrive, for use in a `for` loop.
     ///
     /// The iterator ends if the subscription is closed, or nothing arrives for `timeout` seconds.
     ///
     /// Args:
     ///     limit: Maximum number of messages in a batch.
     ///     timeout: Seconds to wait for a next batch. `None` waits without a limit.
-    ///     max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch. More
-    ///         than 1 MiB has the effect of 1 MiB.
+    ///     max_bytes: Payload length, in bytes, at which a batch is full. The last message may end beyond it.
+    ///         Values above 1 MiB count as 1 MiB.
     ///
     /// Returns:
     ///     An iterator of batches that are not empty.
@@ -561,14 +562,15 @@ impl PyPersistentSubscription {
         })
     }
 
-    /// Iterates over batches of messages as they arrive, for `async for`, until the subscription is closed.
+    /// Iterates over batches of messages as they arrive, for use in an `async for` loop.
     ///
-    /// A cancelled wait loses no message and does not end the iterator.
+    /// The iterator ends when the subscription is closed. A cancelled wait loses no message and does not end
+    /// the iterator.
     ///
     /// Args:
     ///     limit: Maximum number of messages in a batch.
-    ///     max_bytes: Payload of a batch, in bytes, after which no further message is added to the batch. More
-    ///         than 1 MiB has the effect of 1 MiB.
+    ///     max_bytes: Payload length, in bytes, at which a batch is full. The last message may end beyond it.
+    ///         Values above 1 MiB count as 1 MiB.
     ///
     /// Returns:
     ///     An asynchronous iterator of batches that are not empty.

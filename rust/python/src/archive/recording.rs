@@ -83,7 +83,7 @@ snapshot! {
         signal: String,
         /// Id of the recording; -1 if a replication ended before it had a recording.
         recording_id: i64,
-        /// Id of the archive's subscription; -1 if the signal belongs to none.
+        /// Id of the archive's subscription; -1 if the signal belongs to no subscription.
         subscription_id: i64,
         /// Position of the recording, in bytes; -1 with `DELETE` and `REPLICATE_END`.
         position: i64,

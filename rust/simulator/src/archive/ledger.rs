@@ -264,10 +264,10 @@ impl Tape {
         self.count += 1;
     }
 
-    /// Registers that a client knows the data up to a position to be recorded.
+    /// Registers that a client knows: the data up to a position is recorded.
     ///
     /// # Errors
-    /// Less than that was published, or a higher position was reported before.
+    /// The position is beyond the end of the published data.
     pub fn acknowledge(&mut self, position: i64) -> Result<(), Finding> {
         let id = self.recording_id;
         if position > self.published {

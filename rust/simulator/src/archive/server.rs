@@ -172,9 +172,9 @@ impl ArchiveServer {
 
     /// Cuts the power of the archive's machine. The machine starts again at the given time.
     ///
-    /// If the process was killed before, all changes survive that it did not force to the disk, or none does. Otherwise
-    /// a sector could be missing amid the frames of its last block, which was not acknowledged. No start of an archive
-    /// detects such a sector.
+    /// If the process was killed before, some changes were not forced to the disk. Either all of these changes survive
+    /// or none. If only some survived, a sector between frames of the last block could be missing. That block was not
+    /// acknowledged, and no start of an archive detects the missing sector.
     pub fn lose_power(&mut self, starts_from_ns: i64, graveyard: &mut Graveyard) {
         let was_killed = self.has_crashed && !self.is_running();
         self.bury(graveyard);
@@ -287,7 +287,7 @@ impl ArchiveServer {
     }
 
     /// Decides whether a failed start is allowed: because the driver still has the previous archive's resources, or
-    /// because the driver or disk fails. Without indexes, also because of a frame torn in a crash.
+    /// because the driver or disk fails. Without indexes, a frame that a crash has torn also allows the failure.
     fn judge(&mut self, error: &ArchiveStartError) -> Result<usize, Finding> {
         let text = error.to_string();
         let is_torn = text.contains("straddling page boundary");
@@ -353,7 +353,7 @@ impl ArchiveServer {
             aeron_directory: String::new(),
         };
         let errors = Arc::clone(&self.errors);
-        // The schedule causes disk failures: the archive then runs without its mark file.
+        // If the schedule makes the disk fail here, the archive runs without its mark file.
         let taken =
             MarkFile::take_with_error_buffer(&self.disk, &owner, ERROR_BUFFER_LENGTH, now_ms);
         let mut mark_file = taken.ok();

@@ -36,8 +36,8 @@ pub struct SubscriberPlan {
     pub is_waited_for: bool,
     /// Destinations to add to a subscription with manual control.
     pub destinations: Vec<String>,
-    /// Pause after each poll in nanoseconds; the next poll then reads all data. 0 polls in each turn. With a pause, the
-    /// window of its publisher grows in large steps.
+    /// Pause after each poll in nanoseconds; the next poll then reads all data. With 0, the subscriber polls in each
+    /// turn. With a pause, the window of its publisher grows in large steps.
     pub rest_ns: i64,
 }
 

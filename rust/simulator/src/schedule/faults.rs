@@ -63,8 +63,9 @@ pub enum Event {
     Stall(usize, usize, i64),
     /// A publisher of a stream claims a message and never finishes it.
     AbandonClaim(usize),
-    /// A publisher revokes its stream, and starts another one after this time. Before the next timer tick of its
-    /// driver, the new publication would share the revoked one.
+    /// A publisher revokes its stream, and starts another one after this time. The time is longer than the timer
+    /// interval of the driver: before the next tick, the new publication would share the log of the revoked
+    /// publication.
     Revoke(usize, i64),
     /// A subscriber rejects its images.
     Reject(usize, usize),

@@ -243,8 +243,8 @@ impl Draft {
             }
             _ => format!("endpoint={}", self.address(host, 0)),
         };
-        // The parameters of the first subscription of an endpoint or stream apply to all. A receiver whose window is
-        // smaller than that of the others by more than a window never becomes part of the group.
+        // The parameters of the first subscription of an endpoint or stream apply to all. If the windows of two
+        // receivers differ by more than the smaller window, the receiver with the smaller window never joins the group.
         let shared =
             |parameter: &&String| parameter.starts_with("gtag") || parameter.starts_with("rcv-wnd");
         let shared: String = self

@@ -56,7 +56,7 @@ impl ArchiveCall<Option<RecordingDescriptor>> {
 
 impl ArchiveCall<Vec<RecordingSubscription>> {
     /// Lists up to `subscription_count` subscriptions whose channel contains `channel_fragment`. `pseudo_index` is the
-    /// first index among all subscriptions. If `stream_id` is set, lists only those of that stream.
+    /// first index among all subscriptions. If `stream_id` is set, lists only the subscriptions of that stream.
     pub fn list_recording_subscriptions(
         pseudo_index: i32,
         subscription_count: i32,

@@ -68,7 +68,7 @@ impl ArchiveCall<()> {
         )
     }
 
-    /// Stops all replays of a recording; [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) stops those of all
+    /// Stops all replays of a recording; [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) stops the replays of all
     /// recordings.
     pub fn stop_all_replays(recording_id: i64) -> Self {
         Self::with_response(

@@ -55,8 +55,8 @@ impl AeronArchive {
     /// Lists up to `subscription_count` recording subscriptions of the archive whose channel contains
     /// `channel_fragment`.
     ///
-    /// `pseudo_index` is the first index among all subscriptions. If `stream_id` is set, lists only those of that
-    /// stream.
+    /// `pseudo_index` is the first index among all subscriptions. If `stream_id` is set, lists only the subscriptions
+    /// of that stream.
     ///
     /// # Errors
     /// See [`AeronArchive`].

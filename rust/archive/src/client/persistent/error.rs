@@ -13,7 +13,7 @@ pub enum FailureReason {
     Generic,
     /// The archive does not have the recording.
     RecordingNotFound,
-    /// The stream id of the recording is not that of the live stream.
+    /// The recording and the live stream have different stream ids.
     StreamIdMismatch,
     /// The recording does not contain the position at which the replay would begin.
     InvalidStartPosition,
@@ -42,7 +42,7 @@ pub enum PersistentSubscriptionError {
         /// Recording id.
         recording_id: i64,
     },
-    /// The stream id of the recording is not that of the live stream.
+    /// The recording and the live stream have different stream ids.
     #[error(
         "Requested live stream with ID: {live_stream_id} does not match stream ID: {recorded_stream_id} for recording: {recording_id}"
     )]

@@ -83,8 +83,8 @@ pub struct PersistentSubscription {
 
 /// Making and closing.
 impl PersistentSubscription {
-    /// Creates a subscription that uses an existing Aeron client, and does not close it. Adds the counters, for which
-    /// it waits. Sends nothing to the archive before the first poll.
+    /// Creates a subscription that uses an existing Aeron client. Closing the subscription does not close the client.
+    /// Waits until the counters are added. Sends nothing to the archive before the first poll.
     ///
     /// # Errors
     /// [`ArchiveClientError::Configuration`](super::ArchiveClientError::Configuration),
@@ -111,8 +111,8 @@ impl PersistentSubscription {
         })
     }
 
-    /// As [`new`](Self::new), but with its own Aeron client. Its conductor runs in [`poll`](Self::poll), and it is
-    /// closed with the subscription.
+    /// As [`new`](Self::new), but with its own Aeron client. The client's conductor runs in [`poll`](Self::poll), and
+    /// the client is closed with the subscription.
     ///
     /// # Errors
     /// As [`new`](Self::new); the client cannot be connected.
@@ -174,8 +174,8 @@ impl PersistentSubscription {
     /// Returns a work count, which is 0 if there was nothing to do. It is not the number of messages.
     ///
     /// The handler returns `()`, an [`Action`], or a `Result` of either; an error consumes the message and ends the
-    /// poll. After [`Action::Abort`] the next poll delivers the message again. The position in a header is that of the
-    /// recording. The session id is that of the stream in which the message began. A subscription that has failed or is
+    /// poll. After [`Action::Abort`] the next poll delivers the message again. The position in a header counts in the
+    /// recording. The session id belongs to the stream in which the message began. A subscription that has failed or is
     /// closed does nothing.
     ///
     /// # Errors

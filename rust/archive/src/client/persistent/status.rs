@@ -161,7 +161,7 @@ impl PersistentSubscriptionStatus {
         self.shared.failure.get()
     }
 
-    /// Returns the position of the live stream minus that of the replay when the live image was found, in bytes.
+    /// Returns how far the live stream was ahead of the replay when the live image was found, in bytes.
     ///
     /// Returns [`NO_JOIN_DIFFERENCE`] until there is a live image.
     #[must_use]

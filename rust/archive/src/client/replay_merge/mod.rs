@@ -255,8 +255,8 @@ impl ReplayMerge {
         Ok(usize::from(is_next))
     }
 
-    /// Fails if the archive has sent an error that no request was waiting for, for example that of a replay that ended
-    /// early.
+    /// Fails if the archive has sent an error that no request was waiting for, for example the error of a replay that
+    /// ended early.
     fn poll_responses(&mut self, now_ns: i64) -> MergeResult<()> {
         if now_ns.wrapping_sub(self.next_response_poll_ns) < 0 {
             return Ok(());

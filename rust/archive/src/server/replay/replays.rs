@@ -25,7 +25,8 @@ use crate::stream::{RecordedStream, StreamDescription};
 pub(in crate::server) struct ReplaySettings {
     /// Maximum number of replays at the same time.
     pub max_concurrent_replays: usize,
-    /// Time limit for the first segment file and a subscriber of a replay, and validity of a token, in nanoseconds.
+    /// Time until which a replay must have a segment file and a subscriber, and for which a token is valid, in
+    /// nanoseconds.
     pub connect_timeout_ns: i64,
     /// Linger of a publication if the request does not set one, in nanoseconds.
     pub linger_timeout_ns: i64,

@@ -21,7 +21,7 @@ pub(super) struct SegmentReads<S: Storage> {
 /// Measures the time of reads.
 struct ReadMeter {
     clock: Arc<dyn NanoClock>,
-    /// Called with the bytes of a read and its nanoseconds.
+    /// Called with the length of a read in bytes and its duration in nanoseconds.
     on_read: Box<dyn FnMut(usize, i64) + Send>,
 }
 
@@ -34,7 +34,7 @@ impl<S: Storage> SegmentReads<S> {
         }
     }
 
-    /// Calls `on_read` with the bytes of each read and the nanoseconds that it took.
+    /// Calls `on_read` for each read, with its length in bytes and its duration in nanoseconds.
     pub fn measure(
         &mut self,
         clock: Arc<dyn NanoClock>,
@@ -60,7 +60,7 @@ impl<S: Storage> SegmentReads<S> {
         window::open(segment, &self.storage, stream, base)
     }
 
-    /// Fills `bytes` from `position` on, which are all in one segment.
+    /// Reads the bytes from `position` on into `bytes`. The range must be in one segment.
     ///
     /// # Errors
     /// As [`open`](Self::open); `UnexpectedEof` if the file ends before the last byte.
@@ -77,7 +77,7 @@ impl<S: Storage> SegmentReads<S> {
             .read_exact_at(bytes, offset)
     }
 
-    /// Reads `length` bytes from `position` on, which are all in one segment, into `term` at offset `at`.
+    /// Reads `length` bytes from `position` on into `term` at offset `at`. The range must be in one segment.
     ///
     /// Does not write the first word but returns it. Readers of the term do not see the bytes until the caller writes
     /// that word.

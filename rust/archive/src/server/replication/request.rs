@@ -36,7 +36,7 @@ pub(in crate::server) struct ReplicationRequest {
     pub encoded_credentials: Vec<u8>,
     /// Longest read of a segment file at the source, in bytes.
     pub file_io_max_length: i32,
-    /// Session id of the replay; `None` for that of the source recording.
+    /// Session id of the replay; `None` for the session id of the source recording.
     pub session_id: Option<i32>,
 }
 

@@ -202,8 +202,8 @@ mod tests {
 
     const SESSION: i64 = 7;
     const KEY: [u8; 16] = [0xA5; 16];
-    // The example in passlib's documentation. Its parameters are expensive, but it would not be faster if the test
-    // computed a hash with cheaper parameters.
+    // The example in passlib's documentation. Its parameters are expensive. A test that first computed a hash with
+    // cheaper parameters would not be faster.
     const PASSWORD: &[u8] = b"password";
     const SECRET: &str =
         "$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E";

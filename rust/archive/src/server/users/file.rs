@@ -17,7 +17,7 @@ const SHARED_PERMISSIONS: u32 = 0o077;
 const KEY_LENGTHS: std::ops::RangeInclusive<usize> = 16..=64;
 /// Maximum memory for the check of one password, in bytes.
 const MAX_SCRYPT_MEMORY: u64 = 256 * 1024 * 1024;
-/// Maximum number of lanes for the check of one password, computed one after the other.
+/// Maximum number of lanes (scrypt's `p`) for the check of one password. They are computed one after the other.
 const MAX_SCRYPT_LANES: u32 = 16;
 
 /// The users of an archive, by their names.

@@ -29,7 +29,7 @@ use crate::stream::StreamSession;
 pub struct ReceiveEndpointRecord {
     pub id: ReceiveEndpointId,
     pub channel: Arc<UdpChannel>,
-    /// Parameters of the endpoint's images: those of the first subscription.
+    /// Parameters of the endpoint's images, taken from the first subscription.
     pub params: SubscriptionParams,
     state: EndpointState,
     status: AtomicCounter<SharedBuffer>,
@@ -284,9 +284,10 @@ impl Endpoints {
         Ok(id)
     }
 
-    /// Opens the only socket of an endpoint without manual control, and the counters of both.
+    /// Opens the only socket of an endpoint without manual control. Allocates the counters of the endpoint and the
+    /// socket.
     ///
-    /// The first counter is the endpoint's status.
+    /// The returned counter is the endpoint's status.
     fn open_first_destination(
         &mut self,
         channel: &UdpChannel,
@@ -321,8 +322,7 @@ impl Endpoints {
 
     /// Opens another socket of an endpoint, with its counter, and passes it to the receiver.
     ///
-    /// `registration_id` is that of the subscription, because clients look up the addresses of a subscription by its
-    /// id.
+    /// `registration_id` is the id of the subscription, because clients look up a subscription's addresses by this id.
     pub fn open_destination(
         &mut self,
         id: ReceiveEndpointId,
@@ -508,7 +508,8 @@ impl Endpoints {
         }
     }
 
-    /// Deletes an endpoint whose sockets the receiver has closed. The next such channel opens a new endpoint.
+    /// Deletes an endpoint whose sockets the receiver has closed. The next subscription to the channel opens a new
+    /// endpoint.
     pub fn on_receive_released(&mut self, id: ReceiveEndpointId, outlets: &mut ConductorOutlets) {
         let Some(index) = self.receive.iter().position(|endpoint| endpoint.id == id) else {
             return;

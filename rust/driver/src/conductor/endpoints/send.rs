@@ -63,7 +63,7 @@ struct SendEndpointCounters {
     ids: Vec<i32>,
 }
 
-/// Checks the socket buffer lengths that a publication's channel sets against those of the endpoint.
+/// Checks that the socket buffer lengths in a publication's channel are equal to the lengths of the endpoint.
 ///
 /// The endpoint has the lengths of its first channel, or else the lengths of the configuration. Lengths that the
 /// channel does not set cannot conflict.

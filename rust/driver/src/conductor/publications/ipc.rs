@@ -35,10 +35,10 @@ impl Publications {
             .map_err(|error| DriverError::bad_channel(error, channel))
     }
 
-    /// Returns the index of the existing publication that a request shares; `None` if a new one is needed.
+    /// Returns the index of the publication that a request shares; `None` if a new publication is needed.
     ///
     /// # Errors
-    /// The parameters do not match those of the publication, or the session id of a new publication is in use.
+    /// The parameters differ from the publication's parameters, or the session id of a new publication is in use.
     pub fn find_ipc(&self, plan: &IpcPlan) -> Result<Option<usize>, DriverError> {
         let IpcPlan { request, params } = plan;
         if !request.is_exclusive

@@ -67,10 +67,10 @@ impl Publications {
         }
     }
 
-    /// Returns the index of the existing publication of an endpoint that a plan shares; `None` if a new one is needed.
+    /// Returns the index of the publication that a plan shares at an endpoint; `None` if a new publication is needed.
     ///
     /// # Errors
-    /// The parameters do not match those of the publication, or the session id of a new one is in use.
+    /// The parameters differ from the publication's parameters, or the session id of a new publication is in use.
     pub fn find_network(
         &self,
         endpoint: SendEndpointId,

@@ -10,9 +10,9 @@ const VARIABLE: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS";
 pub struct LossArguments {
     /// Probability of a loss, 0 to 1; with more than 1, everything is lost.
     rate: f64,
-    /// Seed of each socket's random numbers; without it they differ in each run.
+    /// Seed of each socket's random numbers; without a seed, the numbers differ in each run.
     seed: Option<u64>,
-    /// Bit `1 << type` is set for each frame type that is lost. The type is that of the datagram's first frame.
+    /// Bit `1 << type` is set for each frame type that is lost. The first frame of the datagram decides the type.
     mask: u64,
 }
 

@@ -35,7 +35,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Returns the kind with this name: a short name, or that of the C driver's function.
+    /// Returns the kind with this name: a short name, or the name of the C driver's function.
     fn from_name(name: &str) -> Option<Self> {
         match name {
             "loss" | "aeron_udp_channel_interceptor_loss_load" => Some(Self::Loss),

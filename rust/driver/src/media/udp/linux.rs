@@ -214,7 +214,7 @@ fn empty_message() -> msghdr {
 
 /// Returns the address and length of a batch's bytes.
 fn piece_of(batch: &GsoBatch<'_>) -> iovec {
-    // SAFETY: `GsoBatch::new` checked that the batch lies inside its memory, and nothing changes either afterwards.
+    // SAFETY: `GsoBatch::new` checked that the batch lies inside its memory, and neither of the two can change.
     let start = unsafe { batch.memory().as_ptr().add(batch.offset()) };
     iovec {
         iov_base: start.cast(),

@@ -82,5 +82,5 @@ pub fn enable_timestamps(_socket: &UdpSocket) -> io::Result<()> {
     ))
 }
 
-/// Does nothing: only on Linux does a socket receive groups that it did not join.
+/// Does nothing: on these systems, a socket receives only groups that it joined.
 pub fn receive_joined_groups_only(_socket: &UdpSocket, _address: &SocketAddr) {}

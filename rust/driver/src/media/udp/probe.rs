@@ -15,7 +15,8 @@ const PROBE_DATAGRAM_LENGTH: usize = 64;
 const PROBE_LENGTH: usize = 160;
 const PROBE_ARRIVES: [usize; 3] = [64, 64, 32];
 
-/// Datagrams over loopback arrive at once. If the machine is so busy that they do not, the driver runs without offload.
+/// Datagrams over loopback arrive at once. On a very busy machine they may arrive too late. Then the driver runs
+/// without offload.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Work on datagrams that the kernel does.

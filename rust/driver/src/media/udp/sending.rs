@@ -57,7 +57,7 @@ impl GsoSender {
     /// Sends `batches` with as few calls as possible. Returns how many of them were accepted completely.
     ///
     /// # Errors
-    /// The error of the system, if no batch was accepted; except if the socket just cannot accept one now.
+    /// The error of the system, if no batch was accepted. If the socket cannot accept a batch now, that is no error.
     pub fn send(
         &mut self,
         call: &impl SendCall,
@@ -348,10 +348,10 @@ mod tests {
     }
 
     proptest! {
-        /// A publication repeats from the first batch that was not accepted.
+        /// After a refusal, the test sends again from the first batch that was not accepted, as a publication does.
         ///
-        /// The first copies of the datagrams always form the stream. A datagram is repeated only together with its
-        /// whole batch.
+        /// Without repeated copies, the sent datagrams are the complete stream in order. A datagram is repeated only
+        /// together with its whole batch.
         #[test]
         fn no_refusal_of_the_kernel_loses_a_datagram(
             counts in prop::collection::vec(1usize..24, 1..10),

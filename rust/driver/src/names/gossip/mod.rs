@@ -93,7 +93,7 @@ pub struct BootstrapNeighbor {
     pub name: String,
     /// The address, once the name is resolved.
     pub address: Option<SocketAddr>,
-    /// Counter: 1 while the address is that of a neighbour, else 0.
+    /// Counter: 1 while the address belongs to a neighbour, else 0.
     pub counter: AtomicCounter<SharedBuffer>,
 }
 

@@ -13,8 +13,8 @@ use super::name_key::NameKey;
 
 /// Maximum number of neighbors, because each is sent all names.
 pub const MAX_NEIGHBORS: usize = 1024;
-/// Maximum number of bytes sent to an address for each byte that arrived from it. An entry by which another driver
-/// named the address counts in the same way.
+/// Maximum number of bytes sent to an address for each byte that arrived from it. If another driver has named the
+/// address, the bytes of its entry also count as arrived.
 pub const MAX_BYTES_PER_BYTE: usize = 10;
 
 /// The known neighbors.

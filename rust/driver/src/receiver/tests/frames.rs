@@ -49,7 +49,7 @@ pub fn header_at(position: i64) -> DataHeader {
     }
 }
 
-/// Returns a datagram with one message. `length` is that of the frame with its header, a multiple of 32.
+/// Returns a datagram with one message. `length` is the length of the frame with its header, a multiple of 32.
 pub fn data(position: i64, length: usize) -> Vec<u8> {
     data_of(header_at(position), length)
 }

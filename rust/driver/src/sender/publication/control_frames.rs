@@ -21,7 +21,7 @@ impl SenderPublication {
         self.stream.log.term_length()
     }
 
-    /// Returns whether the position of a status message is near the sender's, or the message has no position.
+    /// Returns whether the position of a status message is near the sender position, or the message has no position.
     pub(in crate::sender) fn is_in_range(&self, message: &StatusMessage<'_>) -> bool {
         let distance = self.position_of(message) - self.stream.sender_position;
         message.wants_setup || distance.unsigned_abs() <= self.term_length() as u64 / 2
@@ -213,7 +213,7 @@ impl SenderPublication {
     }
 
     fn position_of(&self, message: &StatusMessage<'_>) -> i64 {
-        // Offsets are checked before. A negative one would only give a position that is out of range.
+        // Offsets are checked before this call. A negative offset would only lead to a position that is out of range.
         let term_begin = self
             .stream
             .log

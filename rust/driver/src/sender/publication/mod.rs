@@ -421,8 +421,8 @@ impl SenderPublication {
         }
     }
 
-    /// Runs when nothing was sent: removes receivers that have timed out, and moves the sender position with the spies
-    /// if they replace receivers.
+    /// Runs when nothing was sent: removes receivers that have timed out. If there are only spies, and they count like
+    /// receivers, moves the sender position with the spies.
     fn on_idle(&mut self, context: &SenderContext) {
         let mut limit = self.sender_limit;
         if self.status.has_spies_that_count() && !self.status.has_receivers() {

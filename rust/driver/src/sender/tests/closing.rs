@@ -187,7 +187,8 @@ fn a_removed_endpoint_gives_its_address_back() {
     let id = rig.unicast().id;
     rig.command(SenderCommand::RemoveEndpoint(id));
     assert_eq!(rig.events(), [SenderEvent::EndpointReleased(id)]);
-    // A new endpoint reuses its slot. It must not get control frames for the old one.
+    // A new endpoint reuses the slot of the removed endpoint. The new endpoint must not get control frames for the
+    // removed one.
     let endpoint = rig.unicast();
     let publication = rig.publication(endpoint);
     rig.connect(&publication);

@@ -195,7 +195,7 @@ fn a_socket_error_holds_the_position_back_for_all_destinations() {
     rig.cycle();
     assert_eq!(publication.position(), 0);
     assert!(rig.count(SystemCounter::ShortSends) > 0);
-    // If the socket only cannot accept more data now, the data is lost for this destination only.
+    // If the socket cannot accept more data now, that is no error: only this destination loses the data.
     rig.network.fail_sends(None);
     rig.network.set_room(Some(0));
     let before = rig.count(SystemCounter::ShortSends);

@@ -6,9 +6,9 @@
 use super::AppendError;
 use crate::log::frame::Framing;
 
-/// A run ends with the message with which it has at least this length in bytes. The value is so large that the two
-/// atomic operations of a run cost little for each message. It is so small that the subscriber finds the bytes in the
-/// cache of the publisher's core.
+/// Target length of a run, in bytes: a run ends with the first message that makes it at least this long. The value is
+/// so large that the two atomic operations of a run cost little for each message. It is so small that the subscriber
+/// finds the bytes in the cache of the publisher's core.
 pub(super) const TARGET_RUN_LENGTH: usize = 16 * 1024;
 /// Maximum length in bytes of a run of several messages, which is also limited by the maximum message length. If a
 /// publisher dies inside a run, the whole run is lost.

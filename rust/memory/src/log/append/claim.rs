@@ -84,7 +84,7 @@ impl<'a, W: Words> Claim<'a, W> {
         self.term().copy_in(self.payload_offset() + offset, bytes);
     }
 
-    /// Sets the flags of the frame. The initial flags are those of an unfragmented message.
+    /// Sets the flags of the frame. At first the flags say that the message is not fragmented.
     pub fn set_flags(&self, flags: u8) {
         self.term()
             .store_u8_relaxed(self.offset + field::FLAGS, flags);

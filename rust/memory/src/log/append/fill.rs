@@ -53,7 +53,7 @@ impl<'a, W> BlockSpace<'a, W> {
         self.offset
     }
 
-    /// Returns the length of the space in bytes, at least that of a header.
+    /// Returns the length of the space in bytes, at least the length of a header.
     pub fn length(&self) -> usize {
         self.length
     }

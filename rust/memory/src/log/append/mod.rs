@@ -86,7 +86,7 @@ pub enum InvalidBlock {
         expected: i32,
     },
     /// The lengths of the frames do not add up to the length of the block.
-    #[error("its frames do not fill it exactly: the one at {0} has a wrong length")]
+    #[error("its frames do not fill the block exactly: the frame at {0} has a wrong length")]
     Frames(usize),
 }
 
@@ -104,8 +104,8 @@ impl AppendError {
     }
 }
 
-/// Reason why an append stopped, as one byte: the result of the rare paths. A larger result would be returned through
-/// memory. The compiler would then also keep the result of the common path in memory.
+/// Reason why an append stopped: the result of the rare paths, in one byte. If it were larger, it would be returned
+/// through memory, and so would the result of the common path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AppendStop {
     NotConnected,

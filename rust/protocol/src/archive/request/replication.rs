@@ -26,7 +26,7 @@ session_request! {
         /// Maximum length of a read from a segment file at the source in bytes; [`NULL_LENGTH`] for the setting of the
         /// source.
         pub file_io_max_length: i32 = NULL_LENGTH since 7,
-        /// Session id of the replay at the source; [`NULL_SESSION_ID`] for that of the source recording.
+        /// Session id of the replay at the source; [`NULL_SESSION_ID`] for the session id of the source recording.
         pub replication_session_id: i32 = NULL_SESSION_ID since 8,
         data {
             /// Channel of the source archive's control requests.

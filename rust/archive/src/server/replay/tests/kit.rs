@@ -322,8 +322,8 @@ impl TestPublication {
 }
 
 impl TestStream {
-    /// Adds the last `length` appended bytes to the received ones. Copies the first `copied` of them and adds zeros for
-    /// the rest. Cleans the term as a driver does.
+    /// Adds the last `length` appended bytes to the received bytes. Copies the first `copied` of them and adds zeros
+    /// for the rest. Cleans the term as a driver does.
     fn receive(&mut self, length: usize, copied: usize, end: i64) {
         let begin = end - length as i64;
         let log = self.appender.log();
