@@ -12,6 +12,7 @@ type Contents = (
     Vec<NamedReader>,
     Vec<RetentionPolicy>,
     Vec<(i64, RecordingInfo)>,
+    Vec<(i64, std::ops::Range<i64>)>,
 );
 
 fn open(storage: &MemoryStorage) -> Extensions<MemoryStorage> {
@@ -25,6 +26,10 @@ fn contents(extensions: &Extensions<MemoryStorage>) -> Contents {
         extensions
             .infos()
             .map(|(id, info)| (id, info.clone()))
+            .collect(),
+        extensions
+            .deletions()
+            .map(|(id, range)| (id, range.clone()))
             .collect(),
     )
 }
@@ -91,7 +96,14 @@ fn any_change() -> impl Strategy<Value = ExtensionChange> {
             },
         },
     );
-    prop_oneof![readers, removals, policies, infos]
+    let deletions = (id(), 0..3_i64, 0..3_i64).prop_map(|(recording_id, from, to)| {
+        let range = from..to;
+        ExtensionChange::Deleting {
+            recording_id,
+            range,
+        }
+    });
+    prop_oneof![readers, removals, policies, infos, deletions]
 }
 
 proptest! {

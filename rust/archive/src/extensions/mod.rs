@@ -1,8 +1,8 @@
 //! [`Extensions`]: what this project stores for an archive beside Aeron's own files: named readers, retention policies,
 //! and names, metadata and links of recordings.
 //!
-//! All of it is in one file, `archive-extensions.dat`, which is created with the first change. Aeron's archive and tools
-//! ignore the file. Recordings do not depend on it: without the file, no retention policy applies, and nothing is
+//! All of it is in one file, `archive-extensions.dat`, which is created with the first change. Aeron's archive and
+//! tools ignore the file. Recordings do not depend on it: without the file, no retention policy applies, and nothing is
 //! deleted.
 
 mod file;
@@ -16,6 +16,7 @@ pub use state::{
 };
 
 use std::io;
+use std::ops::Range;
 
 use file::ExtensionFile;
 use state::ExtensionState;
@@ -129,6 +130,16 @@ impl<S: Storage> Extensions<S> {
             .get(&recording_id)
             .cloned()
             .unwrap_or_default()
+    }
+
+    /// Returns the range whose segments retention deletes, or did not delete completely before a kill.
+    pub fn deletion(&self, recording_id: i64) -> Option<&Range<i64>> {
+        self.state.deletions.get(&recording_id)
+    }
+
+    /// Returns the recordings of which retention deletes segments.
+    pub fn deletions(&self) -> impl Iterator<Item = (i64, &Range<i64>)> {
+        self.state.deletions.iter().map(|(id, range)| (*id, range))
     }
 
     /// Removes everything that belongs to a recording that was deleted.

@@ -1,6 +1,7 @@
 //! [`ExtensionState`]: readers, policies and infos in memory, and [`ExtensionChange`], a change of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// A reader of a recording that stores its position in the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +88,13 @@ pub enum ExtensionChange {
         /// The new values.
         info: RecordingInfo,
     },
+    /// Retention begins to delete the segments in a range of positions, or has deleted them if the range is empty.
+    Deleting {
+        /// The recording.
+        recording_id: i64,
+        /// Bases of the segments.
+        range: Range<i64>,
+    },
 }
 
 /// Readers, policies and infos.
@@ -95,6 +103,8 @@ pub(super) struct ExtensionState {
     pub(super) readers: BTreeMap<(i64, String), NamedReader>,
     pub(super) policies: BTreeMap<RetentionScope, RetentionPolicy>,
     pub(super) infos: BTreeMap<i64, RecordingInfo>,
+    /// Ranges whose segments retention deletes.
+    pub(super) deletions: BTreeMap<i64, Range<i64>>,
 }
 
 impl RetentionPolicy {
@@ -133,6 +143,18 @@ impl ExtensionState {
             ExtensionChange::Info { recording_id, info } => {
                 self.infos.insert(recording_id, info);
             }
+            ExtensionChange::Deleting {
+                recording_id,
+                range,
+            } if range.is_empty() => {
+                self.deletions.remove(&recording_id);
+            }
+            ExtensionChange::Deleting {
+                recording_id,
+                range,
+            } => {
+                self.deletions.insert(recording_id, range);
+            }
         }
     }
 
@@ -144,7 +166,16 @@ impl ExtensionState {
             recording_id: *id,
             info: info.clone(),
         });
-        readers.chain(policies).chain(infos).collect()
+        let deletions = self.deletions.iter();
+        let deletions = deletions.map(|(id, range)| ExtensionChange::Deleting {
+            recording_id: *id,
+            range: range.clone(),
+        });
+        readers
+            .chain(policies)
+            .chain(infos)
+            .chain(deletions)
+            .collect()
     }
 
     /// Returns changes that remove everything that belongs to a recording. Links to the recording stay: they show where
@@ -169,6 +200,12 @@ impl ExtensionState {
             let info = RecordingInfo::default();
             changes.push(ExtensionChange::Info { recording_id, info });
         }
+        if self.deletions.contains_key(&recording_id) {
+            changes.push(ExtensionChange::Deleting {
+                recording_id,
+                range: 0..0,
+            });
+        }
         changes
     }
 
@@ -182,6 +219,7 @@ impl ExtensionState {
         let ids: BTreeSet<i64> = readers
             .chain(policies)
             .chain(self.infos.keys().copied())
+            .chain(self.deletions.keys().copied())
             .collect();
         ids.into_iter()
     }
