@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Literal, Self, final
 
 from aeron._stubs.client import Aeron
+from aeron._stubs.extensions import NamedReader, RecordingInfo, RetentionOutcome, RetentionPolicy
 from aeron._stubs.operations import PendingOperation
 from aeron._stubs.persistent import PersistentSubscription
 from aeron._stubs.publication import ExclusivePublication, Publication
@@ -1418,6 +1419,80 @@ class AeronArchive:
             ArchiveDisconnectedError: If the archive ended the session.
             ArchiveClosedError: If the client of the archive is closed.
         """
+    def commit_reader(
+        self,
+        recording_id: int,
+        name: str,
+        position: int,
+        *,
+        max_age_ms: int | None = None,
+        max_lag_bytes: int | None = None,
+    ) -> int:
+        """x"""
+    def async_commit_reader(
+        self,
+        recording_id: int,
+        name: str,
+        position: int,
+        *,
+        max_age_ms: int | None = None,
+        max_lag_bytes: int | None = None,
+    ) -> PendingOperation[int]:
+        """x"""
+    def remove_reader(self, recording_id: int, name: str) -> bool:
+        """x"""
+    def async_remove_reader(self, recording_id: int, name: str) -> PendingOperation[bool]:
+        """x"""
+    def list_readers(self, *, recording_id: int | None = None, name: str | None = None) -> list[NamedReader]:
+        """x"""
+    def async_list_readers(
+        self, *, recording_id: int | None = None, name: str | None = None
+    ) -> PendingOperation[list[NamedReader]]:
+        """x"""
+    def set_recording_name(self, recording_id: int, name: str) -> None:
+        """x"""
+    def async_set_recording_name(self, recording_id: int, name: str) -> PendingOperation[None]:
+        """x"""
+    def set_recording_metadata(self, recording_id: int, metadata: bytes) -> None:
+        """x"""
+    def async_set_recording_metadata(self, recording_id: int, metadata: bytes) -> PendingOperation[None]:
+        """x"""
+    def list_recording_info(self, *, recording_id: int | None = None, name: str | None = None) -> list[RecordingInfo]:
+        """x"""
+    def async_list_recording_info(
+        self, *, recording_id: int | None = None, name: str | None = None
+    ) -> PendingOperation[list[RecordingInfo]]:
+        """x"""
+    def set_retention(
+        self,
+        *,
+        recording_id: int | None = None,
+        stream_id: int | None = None,
+        channel: Channel | None = None,
+        max_bytes: int | None = None,
+        max_age_ms: int | None = None,
+    ) -> bool:
+        """x"""
+    def async_set_retention(
+        self,
+        *,
+        recording_id: int | None = None,
+        stream_id: int | None = None,
+        channel: Channel | None = None,
+        max_bytes: int | None = None,
+        max_age_ms: int | None = None,
+    ) -> PendingOperation[bool]:
+        """x"""
+    def list_retention(self) -> list[RetentionPolicy]:
+        """x"""
+    def async_list_retention(self) -> PendingOperation[list[RetentionPolicy]]:
+        """x"""
+    def apply_retention(self, *, recording_id: int | None = None, dry_run: bool = False) -> list[RetentionOutcome]:
+        """x"""
+    def async_apply_retention(
+        self, *, recording_id: int | None = None, dry_run: bool = False
+    ) -> PendingOperation[list[RetentionOutcome]]:
+        """x"""
     def persistent_subscription(
         self,
         *,

@@ -1,4 +1,4 @@
-//! Deletion of old data: pure functions from policies, recordings and their readers to the deletions. No file is read or changed here.
+//! Deletion of old data: pure functions from policies, recordings and their readers to the deletions. No file is read
 //! or changed here.
 //!
 //! 1. [`policy_of`] chooses the policy of a recording.
