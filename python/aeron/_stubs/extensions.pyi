@@ -6,7 +6,10 @@ _Holder: TypeAlias = Literal["READER", "REPLAY", "CHANGE"]
 
 @final
 class NamedReader:
-    """x"""
+    """A reader of a recording that stores its position in the archive.
+
+    Immutable; pickled and compared by its values.
+    """
     def __new__(
         cls,
         recording_id: int,
@@ -22,26 +25,26 @@ class NamedReader:
     def __ne__(self, other: object, /) -> bool: ...
     @property
     def recording_id(self) -> int:
-        """x"""
+        """Id of the recording."""
     @property
     def name(self) -> str:
-        """x"""
+        """Name, unique for the recording."""
     @property
     def position(self) -> int:
-        """x"""
+        """Position up to which the reader has processed the recording, in bytes."""
     @property
     def committed_timestamp_ms(self) -> int:
-        """x"""
+        """Time of the last commit, in milliseconds since the epoch."""
     @property
     def max_age_ms(self) -> int | None:
-        """x"""
+        """Milliseconds without a commit after which the reader expires; `None` if there is no limit."""
     @property
     def max_lag_bytes(self) -> int | None:
-        """x"""
+        """Bytes recorded after the position above which the reader expires; `None` if there is no limit."""
 
 @final
 class RetentionPolicy:
-    """x"""
+    """Limits for one recording, or for all recordings that match. Immutable; pickled and compared by its values."""
     def __new__(
         cls,
         recording_id: int | None,
@@ -56,23 +59,26 @@ class RetentionPolicy:
     def __ne__(self, other: object, /) -> bool: ...
     @property
     def recording_id(self) -> int | None:
-        """x"""
+        """Id of the recording; `None` if the policy is for all recordings that match."""
     @property
     def stream_id(self) -> int | None:
-        """x"""
+        """Stream id of the recordings; `None` if all streams match."""
     @property
     def channel(self) -> str | None:
-        """x"""
+        """Text that the original channel of the recordings contains; `None` if all channels match."""
     @property
     def max_bytes(self) -> int | None:
-        """x"""
+        """Maximum number of bytes of all recordings of the policy together; `None` if there is no limit."""
     @property
     def max_age_ms(self) -> int | None:
-        """x"""
+        """Maximum age of the data in milliseconds; `None` if there is no limit."""
 
 @final
 class RetentionOutcome:
-    """x"""
+    """A part of a recording that retention has deleted, or would delete.
+
+    Immutable; pickled and compared by its values. Positions are in bytes.
+    """
     def __new__(
         cls,
         recording_id: int,
@@ -89,29 +95,31 @@ class RetentionOutcome:
     def __ne__(self, other: object, /) -> bool: ...
     @property
     def recording_id(self) -> int:
-        """x"""
+        """Id of the recording."""
     @property
     def start_position(self) -> int:
-        """x"""
+        """Start position before the deletion."""
     @property
     def new_start_position(self) -> int:
-        """x"""
+        """Start position after the deletion; the stop position if the whole recording is deleted."""
     @property
     def allowed_position(self) -> int:
-        """x"""
+        """Start position that the policy alone would cause, without readers and replays."""
     @property
     def is_purge(self) -> bool:
-        """x"""
+        """Whether the whole recording is deleted."""
     @property
     def held_by(self) -> _Holder | None:
-        """x"""
+        """The holder of data that the policy would delete: `READER`, `REPLAY`, or `CHANGE` if a deletion, a migration, a
+        start or an extension of the recording is in progress; `None` if nothing keeps data.
+        """
     @property
     def reader(self) -> str | None:
-        """x"""
+        """Name of the reader that keeps data; `None` in other cases."""
 
 @final
 class RecordingInfo:
-    """x"""
+    """Name, metadata and link of a recording. Immutable; pickled and compared by its values."""
     def __new__(
         cls,
         recording_id: int,
@@ -127,19 +135,19 @@ class RecordingInfo:
     def __ne__(self, other: object, /) -> bool: ...
     @property
     def recording_id(self) -> int:
-        """x"""
+        """Id of the recording."""
     @property
     def name(self) -> str:
-        """x"""
+        """Name, unique in the archive; empty if the recording has none."""
     @property
     def metadata(self) -> bytes:
-        """x"""
+        """Metadata; empty if the recording has none."""
     @property
     def predecessor_id(self) -> int | None:
-        """x"""
+        """Id of the earlier recording of the same stream that this recording continues; `None` if there is none."""
     @property
     def gap_from(self) -> int | None:
-        """x"""
+        """Position at which the earlier recording ends, in bytes; `None` if there is none."""
     @property
     def gap_to(self) -> int | None:
-        """x"""
+        """Position at which this recording begins, in bytes; `None` if it is of another session."""

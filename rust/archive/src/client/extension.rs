@@ -5,7 +5,7 @@ use aeron_protocol::archive::extension::ExtensionResponse;
 
 use super::descriptor::text;
 use crate::extensions::{
-    NamedReader, RecordingInfo, RecordingLink, RetentionPolicy, RetentionScope,
+    NamedReader, RecordingLabels, RecordingLink, RetentionPolicy, RetentionScope,
 };
 use crate::retention::RetentionOutcome;
 
@@ -28,7 +28,7 @@ pub struct ListedInfo {
     /// The recording.
     pub recording_id: i64,
     /// Name, metadata and link.
-    pub info: RecordingInfo,
+    pub info: RecordingLabels,
 }
 
 /// Descriptors of one kind, and the index of the next one in the archive's list.
@@ -83,7 +83,7 @@ impl From<&ExtensionResponse<'_>> for ExtensionDescriptor {
             }),
             ExtensionResponse::RecordingInfo(info) => Self::Info(ListedInfo {
                 recording_id: info.recording_id,
-                info: RecordingInfo {
+                info: RecordingLabels {
                     name: text(info.name),
                     metadata: info.metadata.to_vec(),
                     link: set(info.predecessor_id).map(|predecessor_id| RecordingLink {

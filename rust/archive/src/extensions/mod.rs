@@ -12,7 +12,7 @@ mod state;
 pub use file::{DamagedExtensions, EXTENSIONS_FILE_NAME};
 pub use record::decode_records;
 pub use state::{
-    ExtensionChange, NamedReader, RecordingInfo, RecordingLink, RetentionPolicy, RetentionScope,
+    ExtensionChange, NamedReader, RecordingLabels, RecordingLink, RetentionPolicy, RetentionScope,
 };
 
 use std::io;
@@ -119,12 +119,12 @@ impl<S: Storage> Extensions<S> {
     }
 
     /// Returns the recordings that have a name, metadata or a link, by id.
-    pub fn infos(&self) -> impl Iterator<Item = (i64, &RecordingInfo)> {
+    pub fn infos(&self) -> impl Iterator<Item = (i64, &RecordingLabels)> {
         self.state.infos.iter().map(|(id, info)| (*id, info))
     }
 
     /// Returns name, metadata and link of a recording; empty if it has none.
-    pub fn info(&self, recording_id: i64) -> RecordingInfo {
+    pub fn info(&self, recording_id: i64) -> RecordingLabels {
         self.state
             .infos
             .get(&recording_id)

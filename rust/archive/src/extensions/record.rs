@@ -12,7 +12,7 @@ use aeron_protocol::archive::extension::{
 use aeron_protocol::archive::{NULL_VALUE, RetentionHolder};
 
 use super::state::{
-    ExtensionChange, NamedReader, RecordingInfo, RecordingLink, RetentionPolicy, RetentionScope,
+    ExtensionChange, NamedReader, RecordingLabels, RecordingLink, RetentionPolicy, RetentionScope,
 };
 
 /// Length of the header of the file in bytes.
@@ -206,7 +206,7 @@ fn change_of(message: &[u8]) -> Option<ExtensionChange> {
         })),
         ExtensionResponse::RecordingInfo(info) => Some(ExtensionChange::Info {
             recording_id: info.recording_id,
-            info: RecordingInfo {
+            info: RecordingLabels {
                 name: text(info.name)?,
                 metadata: info.metadata.to_vec(),
                 link: limit(info.predecessor_id).map(|predecessor_id| RecordingLink {
@@ -260,7 +260,7 @@ impl RetentionPolicy {
     }
 }
 
-impl RecordingInfo {
+impl RecordingLabels {
     /// Returns the values as a message.
     pub(crate) fn message(
         &self,

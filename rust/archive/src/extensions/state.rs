@@ -47,7 +47,7 @@ pub struct RetentionPolicy {
 
 /// Name, metadata and link of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecordingInfo {
+pub struct RecordingLabels {
     /// Name, unique in the archive; may be empty.
     pub name: String,
     /// Any bytes; may be empty.
@@ -86,7 +86,7 @@ pub enum ExtensionChange {
         /// The recording.
         recording_id: i64,
         /// The new values.
-        info: RecordingInfo,
+        info: RecordingLabels,
     },
     /// Retention begins to delete the segments in a range of positions, or has deleted them if the range is empty.
     Deleting {
@@ -102,7 +102,7 @@ pub enum ExtensionChange {
 pub(super) struct ExtensionState {
     pub(super) readers: BTreeMap<(i64, String), NamedReader>,
     pub(super) policies: BTreeMap<RetentionScope, RetentionPolicy>,
-    pub(super) infos: BTreeMap<i64, RecordingInfo>,
+    pub(super) infos: BTreeMap<i64, RecordingLabels>,
     /// Ranges whose segments retention deletes.
     pub(super) deletions: BTreeMap<i64, Range<i64>>,
 }
@@ -114,7 +114,7 @@ impl RetentionPolicy {
     }
 }
 
-impl RecordingInfo {
+impl RecordingLabels {
     /// Returns whether the recording has neither name nor metadata nor link.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -197,7 +197,7 @@ impl ExtensionState {
             }));
         }
         if self.infos.contains_key(&recording_id) {
-            let info = RecordingInfo::default();
+            let info = RecordingLabels::default();
             changes.push(ExtensionChange::Info { recording_id, info });
         }
         if self.deletions.contains_key(&recording_id) {

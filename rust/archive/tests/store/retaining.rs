@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aeron_agent::CachedEpochClock;
 use aeron_archive::extensions::{
-    ExtensionChange, NamedReader, RecordingInfo, RetentionPolicy, RetentionScope,
+    ExtensionChange, NamedReader, RecordingLabels, RetentionPolicy, RetentionScope,
 };
 use aeron_archive::index::ArrivalClock;
 use aeron_archive::memory_storage::MemoryStorage;
@@ -70,9 +70,9 @@ fn prepared() -> (MemoryStorage, Store) {
         stream_id: None,
         channel_fragment: String::new(),
     };
-    let info = RecordingInfo {
+    let info = RecordingLabels {
         name: "old".into(),
-        ..RecordingInfo::default()
+        ..RecordingLabels::default()
     };
     store
         .extensions_mut()
