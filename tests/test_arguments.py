@@ -87,7 +87,13 @@ NEEDED = {
     "subscription": "Subscription",
 }
 """For parameters that take an object: its class, by which the test finds a valid one in the fixture `objects`."""
-VALID_BY_TYPE: dict[str, Any] = {"int": 1, "str": "a text", "bytes": b"", "LogFrame": aeron.LogFrame(0, 0, "")}
+VALID_BY_TYPE: dict[str, Any] = {
+    "bool": True,
+    "int": 1,
+    "str": "a text",
+    "bytes": b"",
+    "LogFrame": aeron.LogFrame(0, 0, ""),
+}
 
 
 def stub() -> list[ast.stmt]:

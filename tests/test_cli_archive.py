@@ -39,7 +39,7 @@ class Scene:
 
     def run(self, command: str, *arguments: object) -> str:
         """Runs a command on the running archive and returns its output. The command must end with status 0."""
-        result = run("archive", command, "--dir", self.driver.dir, *arguments)
+        result = run("archive", *command.split(), "--dir", self.driver.dir, *arguments)
         assert result.exit_code == 0, result.output
         return result.stdout
 
@@ -373,3 +373,73 @@ def test_commands_that_delete_files_ask_first(torn: Path, command: str) -> None:
     assert sorted(path.name for path in torn.iterdir()) == before
     assert run("archive", command, torn, input="y\n").exit_code == 0
     assert sorted(path.name for path in torn.iterdir()) != before
+
+
+# ---- readers, names, retention ---------------------------------------------------------------------------------------
+
+
+def test_readers_are_listed_and_removed(scene: Scene) -> None:
+    recording_id = scene.recording.recording_id
+    scene.archive.commit_reader(recording_id, "bars", 1024, max_age_ms=60_000)
+    [listed] = json.loads(scene.run("reader list", "--recording", recording_id, "--json"))
+    assert (listed["name"], listed["position"], listed["max_lag_bytes"]) == ("bars", 1024, None)
+    lines = scene.run("reader list").splitlines()
+    assert lines[0].split() == ["recording", "name", "position", "committed", "max", "age", "max", "lag"]
+    assert lines[1].split()[:3] == [str(recording_id), "bars", "1,024"]
+    assert scene.run("reader remove", recording_id, "bars", "-y").endswith("removed the reader bars\n")
+    again = run("archive", "reader", "remove", "--dir", scene.driver.dir, recording_id, "bars", "-y")
+    assert (again.exit_code, "has no reader bars" in again.stderr) == (1, True)
+
+
+def test_recordings_are_named(scene: Scene) -> None:
+    recording_id = scene.recording.recording_id
+    scene.archive.set_recording_metadata(recording_id, b"\xff\x00")
+    assert "has the name trades" in scene.run("name set", recording_id, "trades")
+    [info] = json.loads(scene.run("name list", "--name", "trades", "--json"))
+    assert (info["recording_id"], info["metadata"]) == (recording_id, "/wA=")
+    assert scene.run("name list").splitlines()[1].split() == [str(recording_id), "trades", "2"]
+    scene.run("name set", recording_id, "")
+    scene.archive.set_recording_metadata(recording_id, b"")
+    assert json.loads(scene.run("name list", "--json")) == []
+
+
+def test_retention_is_set_listed_applied_and_removed(scene: Scene) -> None:
+    recording = scene.record(2003, 200)
+    id = recording.recording_id
+    scene.archive.commit_reader(id, "bars", 0)
+    arguments = ("--recording", id, "--max-bytes", "64k", "--max-age", "7d")
+    assert "replaced" not in scene.run("retention set", *arguments, "-y")
+    [policy] = json.loads(scene.run("retention list", "--json"))
+    assert (policy["recording_id"], policy["max_bytes"], policy["max_age_ms"]) == (id, 65536, 7 * 86_400_000)
+    assert scene.run("retention list").splitlines()[1].split() == [str(id), "65,536", "604,800,000", "ms"]
+    [outcome] = json.loads(scene.run("retention apply", "--dry-run", "--json"))
+    assert (outcome["held_by"], outcome["reader"], outcome["new_start_position"]) == ("READER", "bars", 0)
+    assert scene.run("retention apply", "--recording", id).splitlines()[1].split()[-3:] == [
+        "nothing",
+        "READER",
+        "bars",
+    ]
+    result = json.loads(scene.run("retention set", "--recording", id, "--remove", "--json"))
+    assert result["replaced"] is True
+    assert scene.run("retention set", "--recording", id, "--remove") == "there was no such policy\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((), "give --max-bytes or --max-age, or only --remove"),
+        (("--remove", "--max-bytes", "1k"), "give --max-bytes or --max-age, or only --remove"),
+        (("--recording", "1", "--stream", "2", "--max-age", "1d"), "--recording is for one recording"),
+        (("--max-age", "1w"), "'1w' is not a number with one of the units"),
+        (("--max-bytes", "x"), "'x'"),
+    ],
+)
+def test_a_wrong_policy_is_a_usage_error(arguments: tuple[str, ...], text: str) -> None:
+    result = run("archive", "retention", "set", *arguments)
+    assert (result.exit_code, text in result.stderr) == (1, True), result.stderr
+
+
+def test_retention_asks_before_it_may_delete(scene: Scene) -> None:
+    result = run("archive", "retention", "set", "--dir", scene.driver.dir, "--max-age", "1d", input="n\n")
+    assert "recordings of all streams, all channels: at most 86,400,000 ms old" in result.stderr
+    assert scene.archive.list_retention() == []

@@ -28,14 +28,18 @@ SNAPSHOTS: dict[str, Callable[[], Any]] = {
     "LogFrame": lambda: aeron.LogFrame(64, 100, "a header"),
     "LossObservation": lambda: aeron.LossObservation(1, 2, 3, 4, 5, 6, "aeron:ipc", "a source"),
     "MultiGapLoss": lambda: aeron.MultiGapLoss(1, 2, 3, 4),
+    "NamedReader": lambda: aeron.NamedReader(1, "bars", 64, 2, 1000, None),
     "NotSent": lambda: aeron.BACK_PRESSURED,
     "PublicationErrorFrame": lambda: aeron.PublicationErrorFrame(1, 2, 3, 4, 5, 6, 13, "too old", None),
     "RandomLoss": lambda: aeron.RandomLoss(0.5, seed=1),
     "Recording": lambda: aeron.Recording(
         1, 0, None, 2, None, 3, 4, "aeron:ipc", "aeron:ipc?alias=a", "aeron:ipc", 5, 65536, 131072, 1408
     ),
+    "RecordingInfo": lambda: aeron.RecordingInfo(1, "trades", b"metadata", 0, 64, None),
     "RecordingSignal": lambda: aeron.RecordingSignal("START", 1, 2, 3, 4),
     "RecordingSubscription": lambda: aeron.RecordingSubscription(1, 2, "aeron:ipc"),
+    "RetentionOutcome": lambda: aeron.RetentionOutcome(1, 0, 64, 128, False, "READER", "bars"),
+    "RetentionPolicy": lambda: aeron.RetentionPolicy(None, 1001, "aeron:ipc", 1, None),
 }
 """An object of each snapshot class. Snapshots are immutable values."""
 OTHERS = {"Batch", "ChannelUriBuilder", "Recordings"}

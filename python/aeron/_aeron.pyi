@@ -33,6 +33,7 @@ from aeron._stubs.driver_files import (
     read_error_log,
     read_loss_report,
 )
+from aeron._stubs.extensions import NamedReader, RecordingInfo, RetentionOutcome, RetentionPolicy
 from aeron._stubs.handlers import Action, FragmentAssembler, Header
 from aeron._stubs.idle import (
     BackoffIdleStrategy,
@@ -109,6 +110,7 @@ __all__ = [
     "LogFrame",
     "LossObservation",
     "MediaDriver",
+    "NamedReader",
     "NoOpIdleStrategy",
     "PartitionReader",
     "PendingOperation",
@@ -117,10 +119,13 @@ __all__ = [
     "Publication",
     "PublicationErrorFrame",
     "Recording",
+    "RecordingInfo",
     "RecordingSignal",
     "RecordingSignals",
     "RecordingSubscription",
     "ReplayMerge",
+    "RetentionOutcome",
+    "RetentionPolicy",
     "SharedPublications",
     "SinkTask",
     "SleepingIdleStrategy",

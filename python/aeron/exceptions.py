@@ -50,6 +50,7 @@ __all__ = [
     "MaxReplaysError",
     "MessageTooLongError",
     "NotConnectedError",
+    "NotSupportedByArchiveError",
     "NotSupportedError",
     "OperationCancelledError",
     "OperationTimeoutError",
@@ -491,6 +492,13 @@ class ArchiveTimeoutError(ArchiveError, TimeoutError):
     """The archive did not respond within the message timeout.
 
     Check the channels of the archive, or raise ``message_timeout``.
+    """
+
+
+class NotSupportedByArchiveError(ArchiveError, NotImplementedError):
+    """The archive does not have the request, which this project adds to Aeron's protocol.
+
+    Use an archive of this project, of a version that has the request.
     """
 
 

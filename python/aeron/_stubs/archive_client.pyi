@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Literal, Self, final
 
 from aeron._stubs.client import Aeron
+from aeron._stubs.extensions import NamedReader, RecordingInfo, RetentionOutcome, RetentionPolicy
 from aeron._stubs.operations import PendingOperation
 from aeron._stubs.persistent import PersistentSubscription
 from aeron._stubs.publication import ExclusivePublication, Publication
@@ -1413,6 +1414,454 @@ class AeronArchive:
         """Polls the session once. Only a program whose client has no threads must call it.
 
         Raises:
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def commit_reader(
+        self,
+        recording_id: int,
+        name: str,
+        position: int,
+        *,
+        max_age_ms: int | None = None,
+        max_lag_bytes: int | None = None,
+    ) -> int:
+        """Creates a named reader of a recording, or stores its position in the archive.
+
+        Retention never deletes data after the position of a reader, unless the reader expires. Each commit
+        sets both limits again.
+
+        Args:
+            recording_id: Id of the recording.
+            name: Name of the reader, unique for the recording: 1 to 255 bytes of UTF-8.
+            position: Position up to which the reader has processed the recording, in bytes. It may be less than the
+                position that is stored.
+            max_age_ms: Milliseconds without a commit after which the reader expires. `None` sets no limit.
+            max_lag_bytes: Bytes recorded after the position above which the reader expires. `None` sets no limit.
+
+        Returns:
+            The position.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+
+        Example:
+            ```python
+            archive.commit_reader(recording.recording_id, "bars", batch.positions[-1])
+            ```
+        """
+    def async_commit_reader(
+        self,
+        recording_id: int,
+        name: str,
+        position: int,
+        *,
+        max_age_ms: int | None = None,
+        max_lag_bytes: int | None = None,
+    ) -> PendingOperation[int]:
+        """Starts `commit_reader` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
+
+        Creates a named reader of a recording, or stores its position in the archive.
+
+        Retention never deletes data after the position of a reader, unless the reader expires. Each commit
+        sets both limits again.
+
+        Args:
+            recording_id: Id of the recording.
+            name: Name of the reader, unique for the recording: 1 to 255 bytes of UTF-8.
+            position: Position up to which the reader has processed the recording, in bytes. It may be less than the
+                position that is stored.
+            max_age_ms: Milliseconds without a commit after which the reader expires. `None` sets no limit.
+            max_lag_bytes: Bytes recorded after the position above which the reader expires. `None` sets no limit.
+
+        Returns:
+            The position.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+
+        Example:
+            ```python
+            archive.commit_reader(recording.recording_id, "bars", batch.positions[-1])
+            ```
+        """
+    def remove_reader(self, recording_id: int, name: str) -> bool:
+        """Removes a named reader. Retention then no longer keeps data for it.
+
+        Args:
+            recording_id: Id of the recording.
+            name: Name of the reader.
+
+        Returns:
+            `True` if there was a reader to remove.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_remove_reader(self, recording_id: int, name: str) -> PendingOperation[bool]:
+        """Starts `remove_reader` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
+
+        Removes a named reader. Retention then no longer keeps data for it.
+
+        Args:
+            recording_id: Id of the recording.
+            name: Name of the reader.
+
+        Returns:
+            `True` if there was a reader to remove.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def list_readers(self, *, recording_id: int | None = None, name: str | None = None) -> list[NamedReader]:
+        """Lists named readers by recording and name.
+
+        Args:
+            recording_id: Id of the recording. `None` lists the readers of all recordings.
+            name: Name of the readers. `None` lists readers with any name.
+
+        Returns:
+            A list of `NamedReader`.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_list_readers(
+        self, *, recording_id: int | None = None, name: str | None = None
+    ) -> PendingOperation[list[NamedReader]]:
+        """Starts `list_readers` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
+
+        Lists named readers by recording and name.
+
+        Args:
+            recording_id: Id of the recording. `None` lists the readers of all recordings.
+            name: Name of the readers. `None` lists readers with any name.
+
+        Returns:
+            A list of `NamedReader`.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def set_recording_name(self, recording_id: int, name: str) -> None:
+        """Sets the name of a recording. It is stored in the archive.
+
+        Args:
+            recording_id: Id of the recording.
+            name: Name, unique in the archive: at most 255 bytes of UTF-8. An empty name removes it.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_set_recording_name(self, recording_id: int, name: str) -> PendingOperation[None]:
+        """Starts `set_recording_name` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
+
+        Sets the name of a recording. It is stored in the archive.
+
+        Args:
+            recording_id: Id of the recording.
+            name: Name, unique in the archive: at most 255 bytes of UTF-8. An empty name removes it.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+
+        Returns:
+            A `PendingOperation` whose result is `None`.
+        """
+    def set_recording_metadata(self, recording_id: int, metadata: bytes) -> None:
+        """Sets the metadata of a recording: any bytes, which are stored in the archive.
+
+        Args:
+            recording_id: Id of the recording.
+            metadata: At most 16 KiB. Empty metadata remove them.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_set_recording_metadata(self, recording_id: int, metadata: bytes) -> PendingOperation[None]:
+        """Starts `set_recording_metadata` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
+
+        Sets the metadata of a recording: any bytes, which are stored in the archive.
+
+        Args:
+            recording_id: Id of the recording.
+            metadata: At most 16 KiB. Empty metadata remove them.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+
+        Returns:
+            A `PendingOperation` whose result is `None`.
+        """
+    def list_recording_info(self, *, recording_id: int | None = None, name: str | None = None) -> list[RecordingInfo]:
+        """Lists the recordings that have a name, metadata or a link, by recording.
+
+        Args:
+            recording_id: Id of the recording. `None` lists all recordings.
+            name: Name of the recording. `None` lists recordings with any name.
+
+        Returns:
+            A list of `RecordingInfo`.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_list_recording_info(
+        self, *, recording_id: int | None = None, name: str | None = None
+    ) -> PendingOperation[list[RecordingInfo]]:
+        """Starts `list_recording_info` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
+
+        Lists the recordings that have a name, metadata or a link, by recording.
+
+        Args:
+            recording_id: Id of the recording. `None` lists all recordings.
+            name: Name of the recording. `None` lists recordings with any name.
+
+        Returns:
+            A list of `RecordingInfo`.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def set_retention(
+        self,
+        *,
+        recording_id: int | None = None,
+        stream_id: int | None = None,
+        channel: Channel | None = None,
+        max_bytes: int | None = None,
+        max_age_ms: int | None = None,
+    ) -> bool:
+        """Sets a retention policy, with which the archive deletes old data by itself. Without a policy it never does.
+
+        A policy is for one recording, or for all recordings that match `stream_id` and `channel`. A recording
+        has at most one policy: its own, otherwise the most specific match. With neither limit, the call removes
+        the policy.
+
+        Args:
+            recording_id: Id of the recording. `None` stands for all recordings that match.
+            stream_id: Stream id of the recordings. `None` matches all streams.
+            channel: Text that the original channel of the recordings contains. `None` matches all channels.
+            max_bytes: Maximum number of bytes of all recordings of the policy together. Above it, whole segments are
+                deleted, the oldest first. `None` sets no limit.
+            max_age_ms: Maximum age of the data in milliseconds. Whole segments are deleted if all of their data are
+                older, and recordings that stopped before. `None` sets no limit.
+
+        Returns:
+            `True` if a policy was replaced or removed.
+
+        Raises:
+            InvalidArgumentError: If `recording_id` is given together with `stream_id` or `channel`.
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+
+        Example:
+            ```python
+            archive.set_retention(stream_id=1001, max_bytes=10 * 2**30, max_age_ms=7 * 24 * 3_600_000)
+            for outcome in archive.apply_retention(dry_run=True):
+                print(outcome.recording_id, outcome.new_start_position, outcome.held_by)
+            ```
+        """
+    def async_set_retention(
+        self,
+        *,
+        recording_id: int | None = None,
+        stream_id: int | None = None,
+        channel: Channel | None = None,
+        max_bytes: int | None = None,
+        max_age_ms: int | None = None,
+    ) -> PendingOperation[bool]:
+        """Starts `set_retention` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
+
+        Sets a retention policy, with which the archive deletes old data by itself. Without a policy it never does.
+
+        A policy is for one recording, or for all recordings that match `stream_id` and `channel`. A recording
+        has at most one policy: its own, otherwise the most specific match. With neither limit, the call removes
+        the policy.
+
+        Args:
+            recording_id: Id of the recording. `None` stands for all recordings that match.
+            stream_id: Stream id of the recordings. `None` matches all streams.
+            channel: Text that the original channel of the recordings contains. `None` matches all channels.
+            max_bytes: Maximum number of bytes of all recordings of the policy together. Above it, whole segments are
+                deleted, the oldest first. `None` sets no limit.
+            max_age_ms: Maximum age of the data in milliseconds. Whole segments are deleted if all of their data are
+                older, and recordings that stopped before. `None` sets no limit.
+
+        Returns:
+            `True` if a policy was replaced or removed.
+
+        Raises:
+            InvalidArgumentError: If `recording_id` is given together with `stream_id` or `channel`.
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+
+        Example:
+            ```python
+            archive.set_retention(stream_id=1001, max_bytes=10 * 2**30, max_age_ms=7 * 24 * 3_600_000)
+            for outcome in archive.apply_retention(dry_run=True):
+                print(outcome.recording_id, outcome.new_start_position, outcome.held_by)
+            ```
+        """
+    def list_retention(self) -> list[RetentionPolicy]:
+        """Lists the retention policies: those of single recordings first.
+
+        Returns:
+            A list of `RetentionPolicy`.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_list_retention(self) -> PendingOperation[list[RetentionPolicy]]:
+        """Starts `list_retention` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
+
+        Lists the retention policies: those of single recordings first.
+
+        Returns:
+            A list of `RetentionPolicy`.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def apply_retention(self, *, recording_id: int | None = None, dry_run: bool = False) -> list[RetentionOutcome]:
+        """Applies the retention policies now, or reports what they would delete.
+
+        The archive also applies them by itself: when a recording enters a new segment or stops, and every five
+        seconds. Files are deleted after the response, one by one.
+
+        Args:
+            recording_id: Id of the recording. `None` stands for all recordings.
+            dry_run: Whether nothing is deleted.
+
+        Returns:
+            A list of `RetentionOutcome`, one for each recording of which the policies delete something.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_apply_retention(
+        self, *, recording_id: int | None = None, dry_run: bool = False
+    ) -> PendingOperation[list[RetentionOutcome]]:
+        """Starts `apply_retention` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
+
+        Applies the retention policies now, or reports what they would delete.
+
+        The archive also applies them by itself: when a recording enters a new segment or stops, and every five
+        seconds. Files are deleted after the response, one by one.
+
+        Args:
+            recording_id: Id of the recording. `None` stands for all recordings.
+            dry_run: Whether nothing is deleted.
+
+        Returns:
+            A list of `RetentionOutcome`, one for each recording of which the policies delete something.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.

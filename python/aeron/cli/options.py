@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -22,6 +23,8 @@ PONG_CHANNEL, PONG_STREAM_ID = "aeron:udp?endpoint=localhost:20124", 1003
 
 LONGEST_S = 1_000_000
 """The longest time that an option accepts, in seconds: eleven days."""
+
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 STREAM_ID = click.IntRange(-(2**31), 2**31 - 1)
 
@@ -46,6 +49,14 @@ def size(text: str) -> int:
         return aeron.parse_size(text)
     except ValueError as error:
         raise click.BadParameter(f"{text!r}: {error}") from error
+
+
+def age_ms(text: str) -> int:
+    """Parses a time with a suffix ms, s, m, h or d. Returns milliseconds."""
+    found = re.fullmatch(r"(\d{1,15})(ms|s|m|h|d)", text)
+    if found is None:
+        raise click.BadParameter(f"{text!r} is not a number with one of the units ms, s, m, h and d, such as 7d")
+    return int(found[1]) * _UNITS_MS[found[2]]
 
 
 def check_message_length(length: int, publication: aeron.Publication | aeron.ExclusivePublication) -> None:

@@ -6,10 +6,11 @@
 //!
 //! * Files: [`catalog`] (list of recordings), [`segments`] (names of segment files), [`frame`] and [`stream`] (checks
 //!   of the frames in them), [`index`] (arrival times and message counts of a segment), [`mark_file`] and [`ownership`]
-//!   (one process per directory), [`storage`] (file access), [`extensions`] (named readers,
-//!   retention policies, metadata).
+//!   (one process per directory), [`storage`] (file access), [`extensions`] (named readers, retention policies,
+//!   metadata).
 //! * Operations on one recording: [`recorder`] (writing), [`reader`] (reading), [`purge`] (deleting), [`recovery`] (end
 //!   after a crash).
+//! * Deletion of old data: [`retention`].
 //! * Operations on a directory: [`store`] (catalog and segment files together), [`tool`] (`ArchiveTool`).
 //! * Processes: [`server`] (the archive), [`client`] (`AeronArchive` and what is built on it).
 //!
@@ -32,6 +33,7 @@ pub mod purge;
 pub mod reader;
 pub mod recorder;
 pub mod recovery;
+pub mod retention;
 pub mod segments;
 pub mod server;
 pub mod storage;

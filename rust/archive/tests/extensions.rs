@@ -2,7 +2,7 @@
 
 use aeron_archive::extensions::{
     DamagedExtensions, EXTENSIONS_FILE_NAME, ExtensionChange, Extensions, NamedReader,
-    RecordingInfo, RecordingLink, RetentionPolicy, RetentionScope, decode_records,
+    RecordingLabels, RecordingLink, RetentionPolicy, RetentionScope, decode_records,
 };
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
@@ -11,7 +11,8 @@ use proptest::prelude::*;
 type Contents = (
     Vec<NamedReader>,
     Vec<RetentionPolicy>,
-    Vec<(i64, RecordingInfo)>,
+    Vec<(i64, RecordingLabels)>,
+    Vec<(i64, std::ops::Range<i64>)>,
 );
 
 fn open(storage: &MemoryStorage) -> Extensions<MemoryStorage> {
@@ -25,6 +26,10 @@ fn contents(extensions: &Extensions<MemoryStorage>) -> Contents {
         extensions
             .infos()
             .map(|(id, info)| (id, info.clone()))
+            .collect(),
+        extensions
+            .deletions()
+            .map(|(id, range)| (id, range.clone()))
             .collect(),
     )
 }
@@ -84,14 +89,21 @@ fn any_change() -> impl Strategy<Value = ExtensionChange> {
     let infos = (id(), "[n-p]{0,2}", metadata, prop::option::of(link)).prop_map(
         |(recording_id, name, metadata, link)| ExtensionChange::Info {
             recording_id,
-            info: RecordingInfo {
+            info: RecordingLabels {
                 name,
                 metadata,
                 link,
             },
         },
     );
-    prop_oneof![readers, removals, policies, infos]
+    let deletions = (id(), 0..3_i64, 0..3_i64).prop_map(|(recording_id, from, to)| {
+        let range = from..to;
+        ExtensionChange::Deleting {
+            recording_id,
+            range,
+        }
+    });
+    prop_oneof![readers, removals, policies, infos, deletions]
 }
 
 proptest! {
@@ -199,7 +211,7 @@ fn a_deleted_recording_loses_readers_policy_and_info_and_others_keep_their_links
             max_age_ms: None,
         })
     };
-    let info = |link| RecordingInfo {
+    let info = |link| RecordingLabels {
         name: String::new(),
         metadata: vec![1],
         link,
@@ -253,9 +265,9 @@ fn a_change_that_a_full_disk_refuses_has_no_effect_and_the_next_one_is_stored() 
     let mut extensions = open(&storage);
     extensions.apply(vec![reader(1, "a", 32)]).unwrap();
     // The page of the first change has room for a part of this change.
-    let long = RecordingInfo {
+    let long = RecordingLabels {
         metadata: vec![7; 16_000],
-        ..RecordingInfo::default()
+        ..RecordingLabels::default()
     };
     let long = || ExtensionChange::Info {
         recording_id: 1,

@@ -29,6 +29,11 @@ _COMMANDS = {
     "follow": LazyCommand("aeron.cli.archive.replay", "follow", "Print messages while they are recorded."),
     "replicate": LazyCommand("aeron.cli.archive.replicate", "replicate", "Copy a recording from another archive."),
     "purge": LazyCommand("aeron.cli.archive.purge", "purge", "Have a running archive delete a recording."),
+    "retention": LazyCommand(
+        "aeron.cli.archive.retention", "command", "Policies by which a running archive deletes old data."
+    ),
+    "reader": LazyCommand("aeron.cli.archive.reader", "command", "Named readers in a running archive."),
+    "name": LazyCommand("aeron.cli.archive.name", "command", "Names of recordings in a running archive."),
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import click
 
@@ -18,6 +17,7 @@ from aeron.cli.archive.files import (
     print_json,
     recording_argument,
 )
+from aeron.cli.table import aligned
 from aeron.cli.text import printable
 from aeron.cli.timestamps import local_time
 
@@ -35,7 +35,8 @@ def list_command(*, directory: str, as_json: bool) -> None:
     if as_json:
         print_json([entry_as_json(entry) for entry in entries])
         return
-    click.echo("\n".join(_table([entry.recording for entry in entries])))
+    rows = [_cells(entry.recording) for entry in entries]
+    click.echo("\n".join(aligned(_COLUMNS, rows, texts=_TEXTS)))
 
 
 @click.command("describe")
@@ -180,18 +181,6 @@ def mark_as_json(mark: _ArchiveMark) -> dict[str, object]:
 def _archive_as_json(mark: _ArchiveMark, capacity: int, entries: list[_CatalogEntry]) -> dict[str, object]:
     recordings = [entry_as_json(entry) for entry in entries]
     return {"mark_file": mark_as_json(mark), "catalog_capacity": capacity, "recordings": recordings}
-
-
-def _table(recordings: list[aeron.Recording]) -> Iterator[str]:
-    """Yields lines with aligned columns. A table of rich would take a millisecond for each line."""
-    rows = [_COLUMNS, *map(_cells, recordings)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [
-            cell.ljust(width) if name in _TEXTS else cell.rjust(width)
-            for cell, width, name in zip(row, widths, _COLUMNS, strict=True)
-        ]
-        yield "  ".join(cells).rstrip()
 
 
 def _cells(recording: aeron.Recording) -> tuple[str, ...]:

@@ -1,31 +1,13 @@
 //! Descriptors of the requests that this project adds to Aeron's protocol.
 
+use aeron_protocol::archive::NULL_VALUE;
 use aeron_protocol::archive::extension::ExtensionResponse;
-use aeron_protocol::archive::{NULL_VALUE, RetentionHolder};
 
 use super::descriptor::text;
 use crate::extensions::{
-    NamedReader, RecordingInfo, RecordingLink, RetentionPolicy, RetentionScope,
+    NamedReader, RecordingLabels, RecordingLink, RetentionPolicy, RetentionScope,
 };
-
-/// A part of a recording that retention deletes, or would delete.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RetentionOutcome {
-    /// The recording.
-    pub recording_id: i64,
-    /// Start position before the deletion.
-    pub start_position: i64,
-    /// Start position after the deletion; the stop position if the whole recording is deleted.
-    pub new_start_position: i64,
-    /// Start position that the policy alone would cause, without readers and replays.
-    pub allowed_position: i64,
-    /// Whether the whole recording is deleted.
-    pub is_purge: bool,
-    /// The cause if `new_start_position` is less than `allowed_position`.
-    pub held_by: RetentionHolder,
-    /// Name of the reader that holds the data; empty in other cases.
-    pub reader: String,
-}
+use crate::retention::RetentionOutcome;
 
 /// A position that was found by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +28,7 @@ pub struct ListedInfo {
     /// The recording.
     pub recording_id: i64,
     /// Name, metadata and link.
-    pub info: RecordingInfo,
+    pub info: RecordingLabels,
 }
 
 /// Descriptors of one kind, and the index of the next one in the archive's list.
@@ -101,7 +83,7 @@ impl From<&ExtensionResponse<'_>> for ExtensionDescriptor {
             }),
             ExtensionResponse::RecordingInfo(info) => Self::Info(ListedInfo {
                 recording_id: info.recording_id,
-                info: RecordingInfo {
+                info: RecordingLabels {
                     name: text(info.name),
                     metadata: info.metadata.to_vec(),
                     link: set(info.predecessor_id).map(|predecessor_id| RecordingLink {

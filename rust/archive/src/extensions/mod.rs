@@ -12,10 +12,11 @@ mod state;
 pub use file::{DamagedExtensions, EXTENSIONS_FILE_NAME};
 pub use record::decode_records;
 pub use state::{
-    ExtensionChange, NamedReader, RecordingInfo, RecordingLink, RetentionPolicy, RetentionScope,
+    ExtensionChange, NamedReader, RecordingLabels, RecordingLink, RetentionPolicy, RetentionScope,
 };
 
 use std::io;
+use std::ops::Range;
 
 use file::ExtensionFile;
 use state::ExtensionState;
@@ -118,17 +119,27 @@ impl<S: Storage> Extensions<S> {
     }
 
     /// Returns the recordings that have a name, metadata or a link, by id.
-    pub fn infos(&self) -> impl Iterator<Item = (i64, &RecordingInfo)> {
+    pub fn infos(&self) -> impl Iterator<Item = (i64, &RecordingLabels)> {
         self.state.infos.iter().map(|(id, info)| (*id, info))
     }
 
     /// Returns name, metadata and link of a recording; empty if it has none.
-    pub fn info(&self, recording_id: i64) -> RecordingInfo {
+    pub fn info(&self, recording_id: i64) -> RecordingLabels {
         self.state
             .infos
             .get(&recording_id)
             .cloned()
             .unwrap_or_default()
+    }
+
+    /// Returns the range whose segments retention deletes, or did not delete completely before a kill.
+    pub fn deletion(&self, recording_id: i64) -> Option<&Range<i64>> {
+        self.state.deletions.get(&recording_id)
+    }
+
+    /// Returns the recordings of which retention deletes segments.
+    pub fn deletions(&self) -> impl Iterator<Item = (i64, &Range<i64>)> {
+        self.state.deletions.iter().map(|(id, range)| (*id, range))
     }
 
     /// Removes everything that belongs to a recording that was deleted.

@@ -5,14 +5,14 @@
 
 use aeron_layout::private_archive::{ExtensionFileLayout, ExtensionRecordLayout};
 use aeron_layout::{Layout, U32};
-use aeron_protocol::archive::NULL_VALUE;
 use aeron_protocol::archive::extension::{
     ExtensionRequest, ExtensionResponse, ReaderDescriptor, RecordingInfo as RecordingInfoMessage,
-    RemoveReaderRequest, RetentionDescriptor,
+    RemoveReaderRequest, RetentionDescriptor, RetentionStep,
 };
+use aeron_protocol::archive::{NULL_VALUE, RetentionHolder};
 
 use super::state::{
-    ExtensionChange, NamedReader, RecordingInfo, RecordingLink, RetentionPolicy, RetentionScope,
+    ExtensionChange, NamedReader, RecordingLabels, RecordingLink, RetentionPolicy, RetentionScope,
 };
 
 /// Length of the header of the file in bytes.
@@ -154,6 +154,20 @@ fn message_of(change: &ExtensionChange) -> Vec<u8> {
         ExtensionChange::Info { recording_id, info } => response(
             &ExtensionResponse::RecordingInfo(info.message(0, 0, *recording_id)),
         ),
+        ExtensionChange::Deleting {
+            recording_id,
+            range,
+        } => response(&ExtensionResponse::RetentionStep(RetentionStep {
+            control_session_id,
+            correlation_id,
+            recording_id: *recording_id,
+            start_position: range.start,
+            new_start_position: range.end,
+            allowed_position: range.end,
+            is_purge: false,
+            held_by: RetentionHolder::Nothing,
+            reader: &[],
+        })),
     }
 }
 
@@ -192,7 +206,7 @@ fn change_of(message: &[u8]) -> Option<ExtensionChange> {
         })),
         ExtensionResponse::RecordingInfo(info) => Some(ExtensionChange::Info {
             recording_id: info.recording_id,
-            info: RecordingInfo {
+            info: RecordingLabels {
                 name: text(info.name)?,
                 metadata: info.metadata.to_vec(),
                 link: limit(info.predecessor_id).map(|predecessor_id| RecordingLink {
@@ -202,7 +216,11 @@ fn change_of(message: &[u8]) -> Option<ExtensionChange> {
                 }),
             },
         }),
-        ExtensionResponse::RetentionStep(_) | ExtensionResponse::TimePosition(_) => None,
+        ExtensionResponse::RetentionStep(step) => Some(ExtensionChange::Deleting {
+            recording_id: step.recording_id,
+            range: step.start_position..step.new_start_position,
+        }),
+        ExtensionResponse::TimePosition(_) => None,
     }
 }
 
@@ -242,7 +260,7 @@ impl RetentionPolicy {
     }
 }
 
-impl RecordingInfo {
+impl RecordingLabels {
     /// Returns the values as a message.
     pub(crate) fn message(
         &self,

@@ -1,6 +1,7 @@
 //! [`ExtensionState`]: readers, policies and infos in memory, and [`ExtensionChange`], a change of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// A reader of a recording that stores its position in the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub struct RetentionPolicy {
 
 /// Name, metadata and link of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecordingInfo {
+pub struct RecordingLabels {
     /// Name, unique in the archive; may be empty.
     pub name: String,
     /// Any bytes; may be empty.
@@ -85,7 +86,14 @@ pub enum ExtensionChange {
         /// The recording.
         recording_id: i64,
         /// The new values.
-        info: RecordingInfo,
+        info: RecordingLabels,
+    },
+    /// Retention begins to delete the segments in a range of positions, or has deleted them if the range is empty.
+    Deleting {
+        /// The recording.
+        recording_id: i64,
+        /// Bases of the segments.
+        range: Range<i64>,
     },
 }
 
@@ -94,7 +102,9 @@ pub enum ExtensionChange {
 pub(super) struct ExtensionState {
     pub(super) readers: BTreeMap<(i64, String), NamedReader>,
     pub(super) policies: BTreeMap<RetentionScope, RetentionPolicy>,
-    pub(super) infos: BTreeMap<i64, RecordingInfo>,
+    pub(super) infos: BTreeMap<i64, RecordingLabels>,
+    /// Ranges whose segments retention deletes.
+    pub(super) deletions: BTreeMap<i64, Range<i64>>,
 }
 
 impl RetentionPolicy {
@@ -104,7 +114,7 @@ impl RetentionPolicy {
     }
 }
 
-impl RecordingInfo {
+impl RecordingLabels {
     /// Returns whether the recording has neither name nor metadata nor link.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -133,6 +143,18 @@ impl ExtensionState {
             ExtensionChange::Info { recording_id, info } => {
                 self.infos.insert(recording_id, info);
             }
+            ExtensionChange::Deleting {
+                recording_id,
+                range,
+            } if range.is_empty() => {
+                self.deletions.remove(&recording_id);
+            }
+            ExtensionChange::Deleting {
+                recording_id,
+                range,
+            } => {
+                self.deletions.insert(recording_id, range);
+            }
         }
     }
 
@@ -144,7 +166,16 @@ impl ExtensionState {
             recording_id: *id,
             info: info.clone(),
         });
-        readers.chain(policies).chain(infos).collect()
+        let deletions = self.deletions.iter();
+        let deletions = deletions.map(|(id, range)| ExtensionChange::Deleting {
+            recording_id: *id,
+            range: range.clone(),
+        });
+        readers
+            .chain(policies)
+            .chain(infos)
+            .chain(deletions)
+            .collect()
     }
 
     /// Returns changes that remove everything that belongs to a recording. Links to the recording stay: they show where
@@ -166,8 +197,14 @@ impl ExtensionState {
             }));
         }
         if self.infos.contains_key(&recording_id) {
-            let info = RecordingInfo::default();
+            let info = RecordingLabels::default();
             changes.push(ExtensionChange::Info { recording_id, info });
+        }
+        if self.deletions.contains_key(&recording_id) {
+            changes.push(ExtensionChange::Deleting {
+                recording_id,
+                range: 0..0,
+            });
         }
         changes
     }
@@ -182,6 +219,7 @@ impl ExtensionState {
         let ids: BTreeSet<i64> = readers
             .chain(policies)
             .chain(self.infos.keys().copied())
+            .chain(self.deletions.keys().copied())
             .collect();
         ids.into_iter()
     }

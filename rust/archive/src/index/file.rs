@@ -189,7 +189,7 @@ impl<F: StorageFile> IndexFile<F> {
     }
 
     /// Returns the last valid entry that ends at `limit` or before, with its index.
-    pub(super) fn last_entry(&self, limit: i64) -> io::Result<Option<(u64, IndexEntry)>> {
+    pub(crate) fn last_entry(&self, limit: i64) -> io::Result<Option<(u64, IndexEntry)>> {
         let mut bytes = vec![0; ENTRIES_PER_READ * ENTRY_LENGTH];
         let mut end = self.entry_count.min(self.most_entries(limit));
         while end > 0 {

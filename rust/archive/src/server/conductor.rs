@@ -15,6 +15,7 @@ use super::recording::{RecordingRequest, Recordings};
 use super::replay::Replays;
 use super::replaying::HeldReplays;
 use super::replication::Replications;
+use super::retention::Retention;
 use super::sessions::ControlSessions;
 use super::{ArchiveError, ErrorReports};
 use crate::catalog::RecordingDescriptor;
@@ -32,6 +33,7 @@ pub(super) struct ArchiveConductor<S: Storage + Clone> {
     pub(super) held_replays: HeldReplays,
     pub(super) replications: Replications,
     pub(super) deletions: Deletions,
+    pub(super) retention: Retention<S>,
     pub(super) sessions: ControlSessions,
     pub(super) streams: ControlStreams,
     pub(super) outbox: Outbox,
@@ -58,16 +60,19 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     ///
     /// # Errors
     /// See [`Recordings::start`].
-    pub fn start_recording(&mut self, request: &RecordingRequest<'_>) -> Result<(), ArchiveError> {
+    pub fn start_recording_now(
+        &mut self,
+        request: &RecordingRequest<'_>,
+    ) -> Result<(), ArchiveError> {
         self.recordings.start(&self.aeron, &self.store, request)
     }
 
     /// Subscribes to a stream and extends a recording by its image. Responds as
-    /// [`start_recording`](Self::start_recording).
+    /// [`start_recording_now`](Self::start_recording_now).
     ///
     /// # Errors
     /// See [`Recordings::extend`].
-    pub fn extend_recording(
+    pub fn extend_recording_now(
         &mut self,
         recording_id: i64,
         request: &RecordingRequest<'_>,
@@ -224,15 +229,23 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let mut work = self.aeron.do_work();
         // Runs before the requests. Otherwise a client could request the stop position after the response to its stop
         // request, but before the position is stored.
-        work +=
-            self.recordings
-                .do_work(&self.aeron, &mut self.store, self.now_ms, &mut self.outbox);
+        let is_waiting_for_room = self.recordings.has_arrivals() && self.is_making_room();
+        work += self.recordings.do_work(
+            &self.aeron,
+            &mut self.store,
+            self.now_ms,
+            is_waiting_for_room,
+            &mut self.outbox,
+        );
+        if self.recordings.take_new_segment() {
+            self.retention.trigger();
+        }
         for error in self.recordings.take_index_errors() {
             self.report(&error);
         }
         work += self.poll_requests();
         work += self.begin_held_replays() + self.run_replications();
-        work += self.poll_replays() + self.delete_files();
+        work += self.poll_replays() + self.run_retention() + self.delete_files();
         work += self.sessions.deliver(&mut self.outbox, self.now_ns);
         work += self.run_sessions();
         self.reports.heartbeat(self.now_ms);

@@ -29,6 +29,7 @@ use super::replay::{ReplaySettings, Replayer, Replays};
 use super::replaying::HeldReplays;
 use super::replication::Replications;
 use super::reports::ErrorReports;
+use super::retention::{Retention, RetentionLog};
 use super::sessions::ControlSessions;
 use super::startup::ArchiveStartError;
 use crate::index::ArrivalClock;
@@ -272,6 +273,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             held_replays: HeldReplays::default(),
             replications: Replications::new(replication_settings(context, archive_id)),
             deletions: Deletions::default(),
+            retention: Retention::new(RetentionLog::new(store.storage().clone()), now_ms),
             sessions,
             outbox: Outbox::default(),
             reports,

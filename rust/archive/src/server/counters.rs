@@ -20,6 +20,10 @@ mod type_id {
     pub const TOTAL_READ_TIME: i32 = 110;
     pub const RECORDING_SESSIONS: i32 = 111;
     pub const REPLAY_SESSIONS: i32 = 112;
+    // Of this project, far above the ids that Aeron uses.
+    pub const RETENTION_FREED_BYTES: i32 = 20_101;
+    pub const RETENTION_FREED_SEGMENTS: i32 = 20_102;
+    pub const RETENTION_EXPIRED_READERS: i32 = 20_103;
 }
 
 /// Counters of an archive. The driver frees these counters when the client of the archive is closed.
@@ -42,6 +46,19 @@ pub(super) struct ArchiveCounters {
     pub writes: TransferCounters,
     /// Reads of the replayer.
     pub reads: TransferCounters,
+    /// Deletions by retention.
+    pub retention: RetentionCounters,
+}
+
+/// Counters for what retention has deleted since the archive started.
+#[derive(Clone)]
+pub(super) struct RetentionCounters {
+    /// Bytes of recordings.
+    pub freed_bytes: Counter,
+    /// Segments.
+    pub freed_segments: Counter,
+    /// Named readers that have expired.
+    pub expired_readers: Counter,
 }
 
 /// Counters for the duration of an agent's duty cycles.
@@ -117,7 +134,10 @@ impl ArchiveCounters {
                 ),
             );
         }
-        for (type_id, label) in SESSION_AND_TRANSFER_COUNTERS {
+        for (type_id, label) in SESSION_AND_TRANSFER_COUNTERS
+            .into_iter()
+            .chain(RETENTION_COUNTERS)
+        {
             want(type_id, label.to_owned());
         }
         let operations = wanted
@@ -163,6 +183,22 @@ const SESSION_AND_TRANSFER_COUNTERS: [(i32, &str); 9] = [
     ),
 ];
 
+/// The counters that this project adds.
+const RETENTION_COUNTERS: [(i32, &str); 3] = [
+    (
+        type_id::RETENTION_FREED_BYTES,
+        "archive-retention freed bytes",
+    ),
+    (
+        type_id::RETENTION_FREED_SEGMENTS,
+        "archive-retention freed segments",
+    ),
+    (
+        type_id::RETENTION_EXPIRED_READERS,
+        "archive-retention expired readers",
+    ),
+];
+
 impl PendingCounters {
     /// Returns the counters, once the driver has added all of them. Does not wait.
     ///
@@ -197,6 +233,7 @@ impl PendingCounters {
             total_bytes: next(),
             total_time_ns: next(),
         };
+        let (writes, reads) = (transfers(), transfers());
         Ok(Some(ArchiveCounters {
             errors,
             conductor_cycles,
@@ -205,8 +242,13 @@ impl PendingCounters {
             control_sessions,
             recording_sessions,
             replay_sessions,
-            writes: transfers(),
-            reads: transfers(),
+            writes,
+            reads,
+            retention: RetentionCounters {
+                freed_bytes: next(),
+                freed_segments: next(),
+                expired_readers: next(),
+            },
         }))
     }
 }

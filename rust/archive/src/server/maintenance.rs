@@ -18,7 +18,8 @@ pub(super) struct Deletions {
 
 #[derive(Debug)]
 struct DeletionRequest {
-    requester: RequestIds,
+    /// The client that is told of the end; `None` if retention deletes.
+    requester: Option<RequestIds>,
     operation: DeleteOperation,
 }
 
@@ -36,14 +37,29 @@ impl Deletions {
             announce(requester, operation.recording_id(), outbox);
         } else {
             self.running.push(DeletionRequest {
-                requester,
+                requester: Some(requester),
                 operation,
             });
         }
     }
 
-    /// Deletes a file of the first operation whose recording `may_delete` accepts. Returns the work count, and the
-    /// error if that fails.
+    /// Adds an operation that no client has requested.
+    pub(super) fn begin_unrequested(&mut self, operation: DeleteOperation) {
+        if !operation.is_done() {
+            self.running.push(DeletionRequest {
+                requester: None,
+                operation,
+            });
+        }
+    }
+
+    /// Returns whether no file is to be deleted.
+    pub(super) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// Deletes a file of the first operation whose recording `may_delete` accepts. Returns the work count, and the error
+    /// if that fails.
     fn do_work<S: Storage + Clone>(
         &mut self,
         store: &mut ArchiveStore<S>,
@@ -59,11 +75,13 @@ impl Deletions {
             operation,
         } = &mut self.running[at];
         let error = operation.step(store).err().map(ArchiveError::from);
-        if let Some(error) = &error {
-            outbox.refuse(*requester, error.clone());
+        if let (Some(error), Some(requester)) = (&error, *requester) {
+            outbox.refuse(requester, error.clone());
         }
         if operation.is_done() {
-            announce(*requester, operation.recording_id(), outbox);
+            if let Some(requester) = *requester {
+                announce(requester, operation.recording_id(), outbox);
+            }
             self.running.remove(at);
         }
         (1, error)
@@ -88,6 +106,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     ) -> Result<(), ArchiveError> {
         let operation = self.store.truncate(recording_id, position)?;
         self.stop_replays_of(recording_id);
+        self.retention.restart();
         self.delete(requester, operation);
         Ok(())
     }
@@ -159,6 +178,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// # Errors
     /// See [`ArchiveStore::attach_segments`].
     pub fn attach_segments(&mut self, recording_id: i64) -> Result<i64, ArchiveError> {
+        self.retention.restart();
         Ok(self.store.attach_segments(recording_id)? as i64)
     }
 
@@ -172,6 +192,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         source_recording_id: i64,
         destination_recording_id: i64,
     ) -> Result<(), ArchiveError> {
+        self.retention.restart();
         let migration = self
             .store
             .migrate_segments(source_recording_id, destination_recording_id)?;
@@ -202,7 +223,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             .begin(requester, operation.count(), operation, &mut self.outbox);
     }
 
-    fn activity(&self, recording_id: i64) -> RecordingActivity {
+    pub(super) fn activity(&self, recording_id: i64) -> RecordingActivity {
         RecordingActivity {
             recorded_position: self.recordings.position(recording_id),
             lowest_replay_position: self.replays.lowest_replay_position(recording_id),

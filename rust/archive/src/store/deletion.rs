@@ -65,7 +65,9 @@ impl DeleteOperation {
         }
         store.deleting.remove(&self.recording_id);
         // The archive sends the signal next. If the machine loses power after the signal, the files must not come back.
-        deleted.and(store.sync_directory()).map(|()| false)
+        deleted.and(store.sync_directory())?;
+        store.on_deleted(self.recording_id);
+        Ok(false)
     }
 }
 

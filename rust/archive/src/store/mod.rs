@@ -15,6 +15,7 @@ mod options;
 mod recording;
 mod removal;
 mod replica;
+mod retention;
 
 pub use deletion::DeleteOperation;
 pub(crate) use deletion::{remove_segment, remove_segment_files};

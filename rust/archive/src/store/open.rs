@@ -116,6 +116,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             arrivals: ArrivalClock::new(Arc::new(SystemEpochClock)),
         };
         store.finish_migrations(&names)?;
+        store.finish_deletions(&names)?;
         // A missing index stays missing until the recording is extended. Creating the indexes of a hundred thousand
         // recordings would take half a minute on a disk, and no recording needs its index before that.
         let indexed = match ends.is_empty() {

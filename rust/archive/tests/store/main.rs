@@ -10,6 +10,7 @@ mod migrating;
 mod opening;
 mod purging;
 mod recording;
+mod retaining;
 #[path = "../recordings/stream.rs"]
 #[allow(
     dead_code,

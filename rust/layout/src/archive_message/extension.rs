@@ -159,7 +159,7 @@ layout! {
         pub allowed_position: I64 = 40,
         /// Whether the whole recording is deleted.
         pub is_purge: I32 = 48,
-        /// Number of the cause that keeps data which the policy would delete.
+        /// The holder of data that the policy would delete.
         pub held_by: I32 = 52,
     }
 

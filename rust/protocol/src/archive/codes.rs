@@ -121,7 +121,7 @@ codes! {
         Until = 1,
     }
 
-    /// The cause that keeps data which a retention policy would delete.
+    /// The holder of data that a retention policy would delete.
     pub enum RetentionHolder {
         /// Nothing.
         Nothing = 0,
@@ -129,7 +129,7 @@ codes! {
         Reader = 1,
         /// An active replay reads the data.
         Replay = 2,
-        /// Another deletion of the recording is in progress.
-        Deletion = 3,
+        /// A deletion, a migration, a start, an extension or a replication into the recording is in progress.
+        Change = 3,
     }
 }

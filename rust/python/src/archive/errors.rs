@@ -24,6 +24,7 @@ pub fn from_archive(error: &ArchiveClientError) -> PyErr {
         }
         ArchiveClientError::Disconnected => raise("ArchiveDisconnectedError", message),
         ArchiveClientError::Closed => raise("ArchiveClosedError", message),
+        ArchiveClientError::NotSupported { .. } => raise("NotSupportedByArchiveError", message),
         ArchiveClientError::ReentrantCall => raise("ReentrantCallError", message),
         ArchiveClientError::OperationCancelled => raise("OperationCancelledError", message),
         ArchiveClientError::InvalidChannel { .. } | ArchiveClientError::InvalidArgument(_) => {

@@ -4,6 +4,7 @@ mod client;
 mod columns;
 mod connect;
 mod errors;
+mod extensions;
 mod files;
 mod link;
 mod operation;
@@ -27,6 +28,10 @@ pub use self::server::embedded_defaults;
 /// Adds the classes, functions and constants of the archive to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::PyAeronArchive>()?;
+    module.add_class::<extensions::PyNamedReader>()?;
+    module.add_class::<extensions::PyRecordingInfo>()?;
+    module.add_class::<extensions::PyRetentionOutcome>()?;
+    module.add_class::<extensions::PyRetentionPolicy>()?;
     module.add_class::<persistent::PyPersistentBatches>()?;
     module.add_class::<persistent::PyPersistentSubscription>()?;
     module.add_class::<recording::PyRecording>()?;

@@ -6,7 +6,8 @@ use aeron_protocol::archive::extension::MAX_LISTED;
 
 use super::super::extension::{ExtensionDescriptor, ExtensionPage, ListedInfo};
 use super::{ArchiveCall, extension_request, nothing, page_of, value};
-use crate::extensions::NamedReader;
+use crate::extensions::{NamedReader, RetentionPolicy, RetentionScope};
+use crate::retention::RetentionOutcome;
 
 impl ArchiveCall<i64> {
     /// Requests the capabilities of the archive, as bits. Aeron's archive does not respond.
@@ -48,6 +49,31 @@ impl ArchiveCall<i64> {
             extension_request!(RemoveReader(RemoveReaderRequest {
                 recording_id,
                 name: name.as_bytes(),
+            })),
+            value,
+        )
+    }
+
+    /// Sets a retention policy. A policy without limits removes the policy of its scope. The result is 1 if a policy
+    /// was replaced or removed, otherwise 0.
+    pub fn set_retention(policy: &RetentionPolicy) -> Self {
+        let policy = policy.clone();
+        let (recording_id, stream_id, channel) = match policy.scope {
+            RetentionScope::Recording(recording_id) => (recording_id, None, String::new()),
+            RetentionScope::Matching {
+                stream_id,
+                channel_fragment,
+            } => (NULL_VALUE, stream_id, channel_fragment),
+        };
+        Self::with_response(
+            "set retention",
+            extension_request!(SetRetention(SetRetentionRequest {
+                recording_id,
+                max_bytes: policy.max_bytes.unwrap_or(NULL_VALUE),
+                max_age_ms: policy.max_age_ms.unwrap_or(NULL_VALUE),
+                apply_stream_id: stream_id.is_some(),
+                stream_id: stream_id.unwrap_or(0),
+                channel: channel.as_bytes(),
             })),
             value,
         )
@@ -97,6 +123,48 @@ impl ArchiveCall<ExtensionPage<NamedReader>> {
             |outcome| {
                 page_of(outcome, |descriptor| match descriptor {
                     ExtensionDescriptor::Reader(reader) => Some(reader),
+                    _ => None,
+                })
+            },
+        )
+    }
+}
+
+impl ArchiveCall<ExtensionPage<RetentionPolicy>> {
+    /// Lists retention policies from an index on: those of recordings first.
+    pub fn list_retention(from_index: i32) -> Self {
+        Self::page(
+            "list retention",
+            extension_request!(ListRetention(ListRetentionRequest {
+                recording_id: NULL_VALUE,
+                from_index,
+                count: MAX_LISTED,
+                name: &[],
+            })),
+            |outcome| {
+                page_of(outcome, |descriptor| match descriptor {
+                    ExtensionDescriptor::Retention(policy) => Some(policy),
+                    _ => None,
+                })
+            },
+        )
+    }
+}
+
+impl ArchiveCall<ExtensionPage<RetentionOutcome>> {
+    /// Applies the retention policies to one recording or to all, or reports what they would delete. The page has all
+    /// recordings of which the policies delete something.
+    pub fn apply_retention(recording_id: Option<i64>, dry_run: bool) -> Self {
+        Self::page(
+            "apply retention",
+            extension_request!(ApplyRetention(ApplyRetentionRequest {
+                recording_id: recording_id.unwrap_or(NULL_VALUE),
+                dry_run,
+                reserved: 0,
+            })),
+            |outcome| {
+                page_of(outcome, |descriptor| match descriptor {
+                    ExtensionDescriptor::RetentionOutcome(outcome) => Some(outcome),
                     _ => None,
                 })
             },

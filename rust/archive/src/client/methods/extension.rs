@@ -9,7 +9,8 @@ use super::super::aeron_archive::AeronArchive;
 use super::super::call::ArchiveCall;
 use super::super::extension::ListedInfo;
 use super::super::operation::{ArchiveOperation, CheckedCall, CheckedListing};
-use crate::extensions::NamedReader;
+use crate::extensions::{NamedReader, RetentionPolicy};
+use crate::retention::RetentionOutcome;
 
 /// Named readers.
 impl AeronArchive {
@@ -54,6 +55,42 @@ impl AeronArchive {
         let name = name.to_owned();
         let page = move |from| ArchiveCall::list_readers(recording_id, &name, from);
         ArchiveOperation::new(self, CheckedListing::new(Capabilities::READERS, page))
+    }
+}
+
+/// Retention.
+impl AeronArchive {
+    /// Sets a retention policy: limits for a recording, or for all recordings with a stream and a part of the channel.
+    /// A policy without limits removes the policy of its scope. The operation returns 1 if a policy was replaced or
+    /// removed, otherwise 0.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`]. The archive refuses an unknown recording and a negative limit.
+    pub fn set_retention(&self, policy: &RetentionPolicy) -> ArchiveOperation<i64> {
+        self.checked(Capabilities::RETENTION, ArchiveCall::set_retention(policy))
+    }
+
+    /// Lists the retention policies: those of recordings first.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn list_retention(&self) -> ArchiveOperation<Vec<RetentionPolicy>> {
+        let page = ArchiveCall::list_retention;
+        ArchiveOperation::new(self, CheckedListing::new(Capabilities::RETENTION, page))
+    }
+
+    /// Applies the retention policies to one recording or to all, or reports what they would delete (`dry_run`).
+    /// Returns all recordings of which the policies delete something, also if readers or replays hold all of it.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn apply_retention(
+        &self,
+        recording_id: Option<i64>,
+        dry_run: bool,
+    ) -> ArchiveOperation<Vec<RetentionOutcome>> {
+        let page = move |_| ArchiveCall::apply_retention(recording_id, dry_run);
+        ArchiveOperation::new(self, CheckedListing::new(Capabilities::RETENTION, page))
     }
 }
 

@@ -8,7 +8,7 @@ use aeron_protocol::archive::{NULL_VALUE, RequestIds};
 
 use super::page::encoded;
 use super::{DescriptorPage, name_of, not_stored};
-use crate::extensions::{ExtensionChange, RecordingInfo};
+use crate::extensions::{ExtensionChange, RecordingLabels};
 use crate::server::ArchiveError;
 use crate::server::conductor::ArchiveConductor;
 use crate::storage::Storage;
@@ -24,7 +24,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         request: &SetRecordingNameRequest<'_>,
     ) -> Result<i64, ArchiveError> {
         let name = name_of("name", request.name)?;
-        let is_taken = |(id, info): &(i64, &RecordingInfo)| {
+        let is_taken = |(id, info): &(i64, &RecordingLabels)| {
             *id != request.recording_id && !name.is_empty() && info.name == name
         };
         if let Some((other, _)) = self.store.extensions().infos().find(is_taken) {
@@ -63,7 +63,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         request: &ListRecordingInfoRequest<'_>,
     ) -> Result<DescriptorPage, ArchiveError> {
         let name = name_of("name", request.name)?;
-        let is_listed = |(id, info): &(i64, &RecordingInfo)| {
+        let is_listed = |(id, info): &(i64, &RecordingLabels)| {
             (request.recording_id == NULL_VALUE || request.recording_id == *id)
                 && (name.is_empty() || name == info.name)
         };
@@ -77,7 +77,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     fn change_info(
         &mut self,
         recording_id: i64,
-        change: impl FnOnce(&mut RecordingInfo),
+        change: impl FnOnce(&mut RecordingLabels),
     ) -> Result<i64, ArchiveError> {
         self.store.recording(recording_id)?;
         let mut info = self.store.extensions().info(recording_id);

@@ -4,8 +4,10 @@
 mod info;
 mod page;
 mod readers;
+mod retention;
 
 pub(super) use page::DescriptorPage;
+pub(super) use retention::outcomes_page;
 
 use aeron_protocol::archive::extension::{Capabilities, ExtensionRequest, MAX_NAME_LENGTH};
 use aeron_protocol::archive::{ArchiveDecodeError, RequestIds};
@@ -18,7 +20,9 @@ use crate::storage::Storage;
 use crate::store::StoreError;
 
 /// The requests that this archive serves.
-const CAPABILITIES: Capabilities = Capabilities::READERS.and(Capabilities::RECORDING_INFO);
+const CAPABILITIES: Capabilities = Capabilities::READERS
+    .and(Capabilities::RETENTION)
+    .and(Capabilities::RECORDING_INFO);
 
 /// How the response to an accepted request is sent.
 pub(super) enum ExtensionResult {
@@ -26,6 +30,8 @@ pub(super) enum ExtensionResult {
     Value(i64),
     /// As descriptors, and a result after them.
     Page(DescriptorPage),
+    /// Later, by the operation that the request has begun.
+    Later,
 }
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
@@ -36,6 +42,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             Ok(ExtensionResult::Page(page)) => {
                 self.list(ids, Listing::descriptors(ids.correlation_id, page));
             }
+            Ok(ExtensionResult::Later) => {}
             Err(error) => self.outbox.refuse(ids, error),
         }
     }
@@ -60,11 +67,15 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                     .list_recording_info(ids, request)
                     .map(ExtensionResult::Page);
             }
-            Request::SetRetention(_)
-            | Request::ListRetention(_)
-            | Request::ApplyRetention(_)
-            | Request::FindPosition(_)
-            | Request::ReplayAtRate(_) => {
+            Request::SetRetention(request) => self.set_retention(request)?,
+            Request::ListRetention(request) => {
+                return self.list_retention(ids, request).map(ExtensionResult::Page);
+            }
+            Request::ApplyRetention(request) => {
+                self.apply_retention(ids, request)?;
+                return Ok(ExtensionResult::Later);
+            }
+            Request::FindPosition(_) | Request::ReplayAtRate(_) => {
                 return Err(ArchiveError::generic(format!(
                     "template id {} is not served",
                     request.template_id()
@@ -88,23 +99,28 @@ pub(super) fn decode_extension(
 
 /// Returns a name as text.
 fn name_of(field: &str, bytes: &[u8]) -> Result<String, ArchiveError> {
+    text_of(field, bytes, MAX_NAME_LENGTH)
+}
+
+/// Returns bytes as text without control characters.
+fn text_of(field: &str, bytes: &[u8], max_length: usize) -> Result<String, ArchiveError> {
     let length = bytes.len();
-    if length > MAX_NAME_LENGTH {
+    if length > max_length {
         return Err(ArchiveError::generic(format!(
-            "{field} of {length} bytes is longer than {MAX_NAME_LENGTH} bytes: choose a shorter name"
+            "{field} of {length} bytes is longer than {max_length} bytes: choose a shorter one"
         )));
     }
-    let name = std::str::from_utf8(bytes)
+    let text = std::str::from_utf8(bytes)
         .map_err(|error| ArchiveError::generic(format!("{field} is not text: {error}")))?;
-    if name.chars().any(char::is_control) {
+    if text.chars().any(char::is_control) {
         return Err(ArchiveError::generic(format!(
-            "{field} {name:?} contains a control character: choose a name of printable characters"
+            "{field} {text:?} contains a control character: use printable characters"
         )));
     }
-    Ok(name.to_owned())
+    Ok(text.to_owned())
 }
 
 /// Returns the error for a change of the file of extensions that failed.
-fn not_stored(source: std::io::Error) -> ArchiveError {
+pub(super) fn not_stored(source: std::io::Error) -> ArchiveError {
     StoreError::storage(crate::extensions::EXTENSIONS_FILE_NAME, "write it", source).into()
 }

@@ -50,6 +50,14 @@ impl DescriptorPage {
         Ok(page)
     }
 
+    /// Creates the page of a whole list.
+    pub fn whole(messages: impl Iterator<Item = Vec<u8>>) -> Self {
+        Self {
+            messages: messages.collect(),
+            next_index: NULL_VALUE,
+        }
+    }
+
     /// Returns the next message that was not sent.
     pub fn next(&self) -> Option<&[u8]> {
         self.messages.front().map(Vec::as_slice)

@@ -25,6 +25,8 @@ pub(in crate::server) enum RecorderCommand<S: Storage> {
 pub(in crate::server) enum RecorderEvent {
     /// A recording ended; its files are closed.
     Ended(EndedRecording),
+    /// A recording has entered a new segment.
+    NewSegment,
     /// A recording goes on without an index.
     IndexLost {
         /// Recording id.
@@ -87,6 +89,9 @@ impl<S: Storage> Recorder<S> {
                 SessionProgress::Recorded(bytes) => {
                     let session = &mut self.sessions[at];
                     session.report_progress(&mut self.recording_events);
+                    if session.take_new_segment() {
+                        let _ = self.events.send(RecorderEvent::NewSegment);
+                    }
                     if let Some(error) = session.take_index_error() {
                         let recording_id = session.recording_id();
                         let event = RecorderEvent::IndexLost {

@@ -70,6 +70,8 @@ pub(in crate::server) struct Recordings<S: Storage> {
     unnoted: UnnotedStops,
     /// Reasons why recordings go on without an index, until they are taken.
     index_errors: Vec<String>,
+    /// Whether a recording has entered a new segment or has stopped, so that retention may delete something.
+    has_new_segment: bool,
     recorder: Sender<RecorderCommand<S>>,
     events: Receiver<RecorderEvent>,
 }
@@ -116,6 +118,7 @@ impl<S: Storage + Clone> Recordings<S> {
             active: BTreeMap::new(),
             unnoted: UnnotedStops::default(),
             index_errors: Vec::new(),
+            has_new_segment: false,
             recorder,
             events,
         }
@@ -135,6 +138,11 @@ impl<S: Storage + Clone> Recordings<S> {
     pub fn is_starting(&self, recording_id: i64) -> bool {
         let is_it = |starting: &Starting<S>| starting.active.recording_id == recording_id;
         self.starting.iter().any(is_it)
+    }
+
+    /// Returns whether a subscription waits for an image that extends the recording.
+    pub fn is_to_be_extended(&self, recording_id: i64) -> bool {
+        !self.active.contains_key(&recording_id) && self.subscriptions.extend(recording_id)
     }
 
     /// Returns the counter of an active recording; its value is the recorded position.
@@ -225,6 +233,16 @@ impl<S: Storage + Clone> Recordings<S> {
         }
     }
 
+    /// Returns whether images have arrived that are not recorded yet.
+    pub fn has_arrivals(&mut self) -> bool {
+        self.arrivals.has_any()
+    }
+
+    /// Returns whether a recording has entered a new segment or has stopped since the last call.
+    pub fn take_new_segment(&mut self) -> bool {
+        std::mem::take(&mut self.has_new_segment)
+    }
+
     /// Stops the recordings of a subscription, if there is one with this number.
     pub fn stop_by_number(&mut self, number: u64) {
         self.stop_subscription(number);
@@ -277,20 +295,24 @@ impl<S: Storage + Clone> Recordings<S> {
         was_subscribed
     }
 
-    /// Processes the replies of the driver and the events of the recorder. Returns the work count.
+    /// Processes the replies of the driver and the events of the recorder. Returns the work count. If
+    /// `is_waiting_for_room`, new images are not recorded yet.
     pub fn do_work(
         &mut self,
         aeron: &Aeron,
         store: &mut ArchiveStore<S>,
         now_ms: i64,
+        is_waiting_for_room: bool,
         outbox: &mut Outbox,
     ) -> usize {
         let mut work = self.subscriptions.poll(|requester, reply| {
             outbox.respond(requester, crate::server::control::Response::of(reply));
         });
-        for (number, image) in self.arrivals.take() {
-            work += 1;
-            self.begin(aeron, store, number, image, now_ms, outbox);
+        if !is_waiting_for_room {
+            for (number, image) in self.arrivals.take() {
+                work += 1;
+                self.begin(aeron, store, number, image, now_ms, outbox);
+            }
         }
         work += self.unnoted.note(store, now_ms);
         work + self.poll_starting(store, now_ms, outbox) + self.take_events(store, now_ms, outbox)
@@ -517,6 +539,7 @@ impl<S: Storage + Clone> Recordings<S> {
             work += 1;
             match event {
                 RecorderEvent::Ended(ended) => self.end(store, ended, now_ms, outbox),
+                RecorderEvent::NewSegment => self.has_new_segment = true,
                 RecorderEvent::IndexLost {
                     recording_id,
                     error,
@@ -543,6 +566,7 @@ impl<S: Storage + Clone> Recordings<S> {
         let Some(active) = self.active.remove(&recording_id) else {
             return;
         };
+        self.has_new_segment = true;
         let parts = active.parts;
         let stopped = store.stop_recording(recording_id, position, now_ms);
         if stopped.is_err() {

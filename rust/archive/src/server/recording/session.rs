@@ -17,6 +17,8 @@ pub(in crate::server) struct RecordingSession<S: Storage> {
     description: RecordedImage,
     /// Position in the last progress event.
     told_position: i64,
+    /// Base of the segment in the last duty cycle.
+    segment_base: i64,
 }
 
 /// The outcome of one duty cycle of a recording.
@@ -60,6 +62,7 @@ impl<S: Storage> RecordingSession<S> {
                 source_identity: image.source_identity().to_owned(),
             },
             told_position: join_position,
+            segment_base: recorder.segment_base(),
             block_limit: block_limit
                 .min(BLOCK_LENGTH)
                 .min(image.term_buffer_length()),
@@ -90,6 +93,12 @@ impl<S: Storage> RecordingSession<S> {
     /// Writes the last index entry. If that fails, the recorder of an extension computes it from the segment.
     pub(super) fn finish_index(&mut self) {
         let _ = self.recorder.finish_index();
+    }
+
+    /// Returns whether the recording has entered a new segment since the last call.
+    pub(super) fn take_new_segment(&mut self) -> bool {
+        let base = self.recorder.segment_base();
+        std::mem::replace(&mut self.segment_base, base) != base
     }
 
     /// Returns why the recording goes on without an index, once.

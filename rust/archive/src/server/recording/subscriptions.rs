@@ -167,6 +167,14 @@ impl RecordingSubscriptions {
             .find(|entry| entry.registration_id() == Some(id))
     }
 
+    /// Returns whether images of a subscription extend this recording.
+    pub fn extend(&self, recording_id: i64) -> bool {
+        let purpose = RecordingPurpose::Extend { recording_id };
+        self.subscriptions
+            .iter()
+            .any(|entry| entry.purpose == purpose)
+    }
+
     /// Removes a subscription: no further images are recorded. When the last of its recordings drops the subscription,
     /// the subscription is closed.
     pub fn remove(&mut self, number: u64) -> Option<ServedSubscription> {
@@ -197,12 +205,18 @@ impl RecordingSubscriptions {
 pub(in crate::server) struct ImageArrivals {
     sender: Sender<(u64, Image)>,
     receiver: Receiver<(u64, Image)>,
+    /// Images that were received from the channel, and not taken yet.
+    received: Vec<(u64, Image)>,
 }
 
 impl ImageArrivals {
     pub fn new() -> Self {
         let (sender, receiver) = channel();
-        Self { sender, receiver }
+        Self {
+            sender,
+            receiver,
+            received: Vec::new(),
+        }
     }
 
     fn handlers(&self, number: u64) -> SubscriptionHandlers {
@@ -217,8 +231,19 @@ impl ImageArrivals {
     }
 
     /// Removes and returns the images that have arrived, in order.
-    pub fn take(&self) -> Vec<(u64, Image)> {
-        self.receiver.try_iter().collect()
+    pub fn take(&mut self) -> Vec<(u64, Image)> {
+        self.receive();
+        std::mem::take(&mut self.received)
+    }
+
+    /// Returns whether images have arrived.
+    pub fn has_any(&mut self) -> bool {
+        self.receive();
+        !self.received.is_empty()
+    }
+
+    fn receive(&mut self) {
+        self.received.extend(self.receiver.try_iter());
     }
 
     /// Adds an image again, for the next [`take`](Self::take).

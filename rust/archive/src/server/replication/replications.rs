@@ -65,6 +65,13 @@ impl Replications {
         Ok(())
     }
 
+    /// Returns whether a replication copies into the recording, or is about to.
+    pub fn is_destination(&self, recording_id: i64) -> bool {
+        self.sessions
+            .iter()
+            .any(|session| session.is_destination(recording_id))
+    }
+
     /// Ends a replication at its current position.
     ///
     /// # Errors

@@ -197,6 +197,12 @@ impl ReplicationSession {
         self.id
     }
 
+    /// Returns whether the session copies into this recording, or is about to.
+    pub fn is_destination(&self, recording_id: i64) -> bool {
+        let copy = self.recording.as_ref().map(|copied| copied.destination_id);
+        copy.or(self.request.destination_recording_id) == Some(recording_id)
+    }
+
     /// Runs one duty cycle. Returns the work count, or `None` once the replication has ended; then [`end`](Self::end)
     /// is called.
     pub fn do_work<S: Storage + Clone>(

@@ -23,6 +23,9 @@ pub const MAX_LISTED: i32 = 1_000;
 /// Maximum length of the name of a reader or a recording, in bytes of UTF-8.
 pub const MAX_NAME_LENGTH: usize = 255;
 
+/// Maximum length of the part of a channel in a retention policy, in bytes.
+pub const MAX_CHANNEL_FRAGMENT_LENGTH: usize = 1_024;
+
 /// Maximum length of the metadata of a recording, in bytes.
 pub const MAX_METADATA_LENGTH: usize = 16 * 1024;
 

@@ -1,0 +1,153 @@
+"""Named readers, retention policies, and names and metadata of recordings."""
+
+from typing import Literal, Self, TypeAlias, final
+
+_Holder: TypeAlias = Literal["READER", "REPLAY", "CHANGE"]
+
+@final
+class NamedReader:
+    """A reader of a recording that stores its position in the archive.
+
+    Immutable; pickled and compared by its values.
+    """
+    def __new__(
+        cls,
+        recording_id: int,
+        name: str,
+        position: int,
+        committed_timestamp_ms: int,
+        max_age_ms: int | None,
+        max_lag_bytes: int | None,
+    ) -> Self: ...
+    def __getnewargs__(self) -> tuple[int, str, int, int, int | None, int | None]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def recording_id(self) -> int:
+        """Id of the recording."""
+    @property
+    def name(self) -> str:
+        """Name, unique for the recording."""
+    @property
+    def position(self) -> int:
+        """Position up to which the reader has processed the recording, in bytes."""
+    @property
+    def committed_timestamp_ms(self) -> int:
+        """Time of the last commit, in milliseconds since the epoch."""
+    @property
+    def max_age_ms(self) -> int | None:
+        """Milliseconds without a commit after which the reader expires; `None` if there is no limit."""
+    @property
+    def max_lag_bytes(self) -> int | None:
+        """Bytes recorded after the position above which the reader expires; `None` if there is no limit."""
+
+@final
+class RetentionPolicy:
+    """Limits for one recording, or for all recordings that match. Immutable; pickled and compared by its values."""
+    def __new__(
+        cls,
+        recording_id: int | None,
+        stream_id: int | None,
+        channel: str | None,
+        max_bytes: int | None,
+        max_age_ms: int | None,
+    ) -> Self: ...
+    def __getnewargs__(self) -> tuple[int | None, int | None, str | None, int | None, int | None]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def recording_id(self) -> int | None:
+        """Id of the recording; `None` if the policy is for all recordings that match."""
+    @property
+    def stream_id(self) -> int | None:
+        """Stream id of the recordings; `None` if all streams match."""
+    @property
+    def channel(self) -> str | None:
+        """Text that the original channel of the recordings contains; `None` if all channels match."""
+    @property
+    def max_bytes(self) -> int | None:
+        """Maximum number of bytes of all recordings of the policy together; `None` if there is no limit."""
+    @property
+    def max_age_ms(self) -> int | None:
+        """Maximum age of the data in milliseconds; `None` if there is no limit."""
+
+@final
+class RetentionOutcome:
+    """A part of a recording that retention has deleted, or would delete.
+
+    Immutable; pickled and compared by its values. Positions are in bytes.
+    """
+    def __new__(
+        cls,
+        recording_id: int,
+        start_position: int,
+        new_start_position: int,
+        allowed_position: int,
+        is_purge: bool,
+        held_by: _Holder | None,
+        reader: str | None,
+    ) -> Self: ...
+    def __getnewargs__(self) -> tuple[int, int, int, int, bool, _Holder | None, str | None]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def recording_id(self) -> int:
+        """Id of the recording."""
+    @property
+    def start_position(self) -> int:
+        """Start position before the deletion."""
+    @property
+    def new_start_position(self) -> int:
+        """Start position after the deletion; the stop position if the whole recording is deleted."""
+    @property
+    def allowed_position(self) -> int:
+        """Start position that the policy alone would cause, without readers and replays."""
+    @property
+    def is_purge(self) -> bool:
+        """Whether the whole recording is deleted."""
+    @property
+    def held_by(self) -> _Holder | None:
+        """The holder of data that the policy would delete: `READER`, `REPLAY`, or `CHANGE` if a deletion, a migration, a
+        start or an extension of the recording is in progress; `None` if nothing keeps data.
+        """
+    @property
+    def reader(self) -> str | None:
+        """Name of the reader that keeps data; `None` in other cases."""
+
+@final
+class RecordingInfo:
+    """Name, metadata and link of a recording. Immutable; pickled and compared by its values."""
+    def __new__(
+        cls,
+        recording_id: int,
+        name: str,
+        metadata: bytes,
+        predecessor_id: int | None,
+        gap_from: int | None,
+        gap_to: int | None,
+    ) -> Self: ...
+    def __getnewargs__(self) -> tuple[int, str, bytes, int | None, int | None, int | None]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def recording_id(self) -> int:
+        """Id of the recording."""
+    @property
+    def name(self) -> str:
+        """Name, unique in the archive; empty if the recording has none."""
+    @property
+    def metadata(self) -> bytes:
+        """Metadata; empty if the recording has none."""
+    @property
+    def predecessor_id(self) -> int | None:
+        """Id of the earlier recording of the same stream that this recording continues; `None` if there is none."""
+    @property
+    def gap_from(self) -> int | None:
+        """Position at which the earlier recording ends, in bytes; `None` if there is none."""
+    @property
+    def gap_to(self) -> int | None:
+        """Position at which this recording begins, in bytes; `None` if it is of another session."""

@@ -1,0 +1,113 @@
+//! Leaves out of a removal what is still needed.
+
+use super::{RecordingExtent, Removal, RetentionHolder};
+
+/// What still needs a part of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holders<'a> {
+    /// Name and position of each reader that has not expired.
+    pub readers: Vec<(&'a str, i64)>,
+    /// The lowest position that a replay may still read.
+    pub lowest_replay_position: Option<i64>,
+    /// Whether a deletion, a migration or a start of the recording is in progress.
+    pub is_changing: bool,
+    /// Whether the recording waits for an image that extends it. Then it is not deleted as a whole.
+    pub is_to_be_extended: bool,
+}
+
+/// A part of a recording that retention deletes, or would delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetentionOutcome {
+    /// The recording.
+    pub recording_id: i64,
+    /// Start position before the deletion.
+    pub start_position: i64,
+    /// Start position after the deletion; the stop position if the whole recording is deleted.
+    pub new_start_position: i64,
+    /// Start position that the policy alone would cause, without readers and replays.
+    pub allowed_position: i64,
+    /// Whether the whole recording is deleted.
+    pub is_purge: bool,
+    /// What keeps data that the policy would delete.
+    pub held_by: RetentionHolder,
+    /// Name of the reader that holds the data; empty in other cases.
+    pub reader: String,
+}
+
+impl RetentionOutcome {
+    /// Returns whether nothing is deleted.
+    pub fn is_nothing(&self) -> bool {
+        !self.is_purge && self.new_start_position <= self.start_position
+    }
+}
+
+/// A holder, and the highest start position that it allows.
+struct Hold<'a> {
+    new_start: i64,
+    by: RetentionHolder,
+    reader: &'a str,
+}
+
+/// Leaves out of a removal what the holders need. `extent` is that of the recording of the removal.
+pub fn outcome(
+    extent: &RecordingExtent,
+    removal: &Removal,
+    holders: &Holders<'_>,
+) -> RetentionOutcome {
+    let hold = holds(extent, holders)
+        .into_iter()
+        .filter(|hold| removal.is_purge || hold.new_start < removal.new_start_position)
+        .min_by_key(|hold| hold.new_start);
+    let new_start = hold.as_ref().map_or(removal.new_start_position, |hold| {
+        hold.new_start.min(removal.new_start_position)
+    });
+    let is_purge = removal.is_purge && hold.is_none();
+    // The first frame may be after the begin of the first segment.
+    let new_start_position = match is_purge {
+        true => new_start,
+        false => new_start.max(extent.start_position),
+    };
+    RetentionOutcome {
+        recording_id: extent.recording_id,
+        start_position: extent.start_position,
+        new_start_position,
+        allowed_position: removal.new_start_position,
+        is_purge,
+        held_by: hold
+            .as_ref()
+            .map_or(RetentionHolder::Nothing, |hold| hold.by),
+        reader: hold.map_or_else(String::new, |hold| hold.reader.to_owned()),
+    }
+}
+
+/// Returns what each holder leaves to be deleted.
+fn holds<'a>(extent: &RecordingExtent, holders: &Holders<'a>) -> Vec<Hold<'a>> {
+    let change = |new_start| Hold {
+        new_start,
+        by: RetentionHolder::Change,
+        reader: "",
+    };
+    let changing = holders.is_changing.then(|| change(extent.first_base));
+    let extended = holders
+        .is_to_be_extended
+        .then(|| change(extent.last_base()));
+    let changes = changing.into_iter().chain(extended);
+    let unread =
+        |position: i64| position < extent.end_position || extent.stop_timestamp_ms.is_none();
+    let readers = holders
+        .readers
+        .iter()
+        .filter(|(_, position)| unread(*position));
+    let readers = readers.map(|(name, position)| Hold {
+        new_start: extent.base_of(*position),
+        by: RetentionHolder::Reader,
+        reader: name,
+    });
+    // A recording is never deleted during a replay, even if the replay has read all of it.
+    let replay = holders.lowest_replay_position.map(|position| Hold {
+        new_start: extent.base_of(position),
+        by: RetentionHolder::Replay,
+        reader: "",
+    });
+    changes.chain(readers).chain(replay).collect()
+}

@@ -1,0 +1,215 @@
+//! Retention of the archive: [rounds](Round) that apply the policies, when they begin, and the room that they make for
+//! new recordings. What may be deleted is computed by [`crate::retention`].
+//!
+//! A round begins when a recording enters a new segment or stops, when policies change, when a client requests it, and
+//! otherwise every five seconds. It works in small steps, one in each duty cycle of the conductor. Nothing happens
+//! without policies and without readers that can expire.
+
+mod log;
+mod room;
+mod round;
+
+pub(super) use log::RetentionLog;
+pub(super) use room::HeldRecordings;
+
+use std::collections::VecDeque;
+
+use aeron_protocol::archive::RequestIds;
+
+use room::Room;
+use round::Round;
+
+use super::ArchiveError;
+use super::conductor::ArchiveConductor;
+use super::extension::{not_stored, outcomes_page};
+use super::listing::Listing;
+use crate::extensions::{ExtensionChange, NamedReader};
+use crate::retention::{Holders, RetentionOutcome, expiry_of};
+use crate::storage::Storage;
+
+/// Longest time between two rounds, in nanoseconds.
+const ROUND_INTERVAL_NS: i64 = 5_000_000_000;
+/// Maximum number of requests that wait for their rounds.
+const MAX_REQUESTS: usize = 64;
+
+/// A request to apply the policies, or to report what they would delete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ApplyRequest {
+    /// Session and correlation id of the request.
+    pub requester: RequestIds,
+    /// Recording whose outcome is reported, and which may be changed; `None` for all.
+    pub recording_id: Option<i64>,
+    /// Whether nothing is deleted.
+    pub dry_run: bool,
+}
+
+/// State of retention. The conductor runs it.
+pub(super) struct Retention<S> {
+    log: RetentionLog<S>,
+    requests: VecDeque<ApplyRequest>,
+    round: Option<Round>,
+    /// Whether a round without a request is to begin.
+    is_due: bool,
+    next_round_ns: i64,
+    room: Room,
+    held: HeldRecordings,
+    /// Time at which the archive started.
+    running_since_ms: i64,
+}
+
+impl<S: Storage> Retention<S> {
+    /// Creates the state of an archive that starts. Changes are noted in `log`.
+    pub fn new(log: RetentionLog<S>, now_ms: i64) -> Self {
+        Self {
+            log,
+            requests: VecDeque::new(),
+            round: None,
+            is_due: true,
+            next_round_ns: i64::MIN,
+            room: Room::default(),
+            held: HeldRecordings::default(),
+            running_since_ms: now_ms,
+        }
+    }
+
+    /// Requests a round, because recordings have grown or have stopped.
+    pub fn trigger(&mut self) {
+        self.is_due = true;
+    }
+
+    /// Begins the running round again: policies, or the files of a recording, have changed in a way that its results do
+    /// not take into account.
+    pub fn restart(&mut self) {
+        self.is_due = true;
+        if let Some(round) = &mut self.round {
+            round.restart();
+        }
+    }
+
+    /// Adds a request. The response is sent at the end of its round.
+    ///
+    /// # Errors
+    /// Too many requests are waiting.
+    pub fn request(&mut self, request: ApplyRequest) -> Result<(), ArchiveError> {
+        if self.requests.len() >= MAX_REQUESTS {
+            return Err(ArchiveError::generic(format!(
+                "max requests to apply retention reached {MAX_REQUESTS}: wait for their responses"
+            )));
+        }
+        self.requests.push_back(request);
+        Ok(())
+    }
+
+    /// Returns the round to be continued in this duty cycle.
+    fn take_round(&mut self, now_ns: i64, has_work: bool) -> Option<Round> {
+        if self.round.is_some() {
+            return self.round.take();
+        }
+        if let Some(request) = self.requests.pop_front() {
+            return Some(Round::new(Some(request), false));
+        }
+        if !self.is_due && now_ns < self.next_round_ns {
+            return None;
+        }
+        self.is_due = false;
+        self.next_round_ns = now_ns.saturating_add(ROUND_INTERVAL_NS);
+        has_work.then(|| Round::new(None, self.room.is_requested()))
+    }
+}
+
+impl<S: Storage + Clone> ArchiveConductor<S> {
+    /// Continues the round in progress, or begins one if it is time. Then starts the recordings that waited for room.
+    /// Returns the work count.
+    pub(super) fn run_retention(&mut self) -> usize {
+        let mut work = 0;
+        let extensions = self.store.extensions();
+        let has_work = extensions.policy_count() > 0 || extensions.reader_count() > 0;
+        if let Some(mut round) = self.retention.take_round(self.now_ns, has_work) {
+            work += 1;
+            match round.step(self) {
+                true => self.end_round(round),
+                false => self.retention.round = Some(round),
+            }
+        }
+        work + self.start_held_recordings()
+    }
+
+    fn end_round(&mut self, round: Round) {
+        if round.is_for_room() {
+            self.retention.room.on_round_ended();
+        }
+        if let Some((requester, outcomes)) = round.into_response() {
+            let page = outcomes_page(requester, &outcomes);
+            self.list(
+                requester,
+                Listing::descriptors(requester.correlation_id, page),
+            );
+        }
+    }
+
+    /// Computes what still needs a part of a recording. Expired readers need nothing.
+    fn holders(&self, recording_id: i64, end_position: i64) -> Holders<'_> {
+        let since_ms = self.retention.running_since_ms;
+        let is_valid = |reader: &&NamedReader| {
+            expiry_of(reader, end_position, since_ms, self.now_ms).is_none()
+        };
+        let readers = self.store.extensions().readers_of(recording_id);
+        Holders {
+            readers: readers
+                .filter(is_valid)
+                .map(|reader| (reader.name.as_str(), reader.position))
+                .collect(),
+            lowest_replay_position: self.replays.lowest_replay_position(recording_id),
+            is_changing: self.store.is_changing(recording_id)
+                || self.recordings.is_starting(recording_id),
+            is_to_be_extended: self.recordings.is_to_be_extended(recording_id)
+                || self.replications.is_destination(recording_id),
+        }
+    }
+
+    /// Removes the readers of a recording that have expired.
+    fn expire_readers(&mut self, recording_id: i64, end_position: i64) {
+        let since_ms = self.retention.running_since_ms;
+        let readers = self.store.extensions().readers_of(recording_id);
+        let expired: Vec<_> = readers
+            .filter_map(|reader| {
+                let expiry = expiry_of(reader, end_position, since_ms, self.now_ms)?;
+                Some((reader.clone(), expiry))
+            })
+            .collect();
+        for (reader, expiry) in expired {
+            let name = reader.name.clone();
+            let removal = ExtensionChange::ReaderRemoved { recording_id, name };
+            match self.store.extensions_mut().apply(vec![removal]) {
+                Ok(()) => {
+                    self.counters.retention.expired_readers.fetch_add(1);
+                    self.retention.log.on_expired(self.now_ms, &reader, &expiry);
+                }
+                // The reader holds nothing. The next round tries again.
+                Err(error) => self.report(&not_stored(error).message),
+            }
+        }
+    }
+
+    /// Deletes what a round has decided. Files are deleted in later duty cycles.
+    fn remove(&mut self, outcome: &RetentionOutcome, first_base: i64) {
+        let id = outcome.recording_id;
+        let activity = self.activity(id);
+        let segment_length = match self.store.recording(id) {
+            Ok(recording) => i64::from(recording.segment_length),
+            Err(_) => return,
+        };
+        match self.store.remove(outcome, &activity) {
+            Ok(operation) => {
+                let bytes = outcome.new_start_position - first_base;
+                let counters = &self.counters.retention;
+                counters.freed_bytes.fetch_add(bytes);
+                let segments = (bytes + segment_length - 1) / segment_length;
+                counters.freed_segments.fetch_add(segments);
+                self.retention.log.on_freed(self.now_ms, outcome, bytes);
+                self.deletions.begin_unrequested(operation);
+            }
+            Err(error) => self.report(&format!("retention of recording {id}: {error}")),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! [`Round`]: one application of the retention policies to all recordings, in small steps.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use aeron_protocol::archive::RequestIds;
+
+use super::ApplyRequest;
+use crate::extensions::{RetentionPolicy, RetentionScope};
+use crate::retention::{
+    RecordingExtent, Removal, RetentionOutcome, excess_bytes, needs_segment_time, outcome, removals,
+};
+use crate::server::conductor::ArchiveConductor;
+use crate::storage::Storage;
+
+/// Maximum number of recordings that one step assigns to policies or reports.
+const RECORDINGS_PER_STEP: usize = 16;
+/// Maximum number of files that one step reads.
+const READS_PER_STEP: usize = 16;
+
+/// One application of the policies.
+pub(super) struct Round {
+    request: Option<ApplyRequest>,
+    /// Whether the round makes room for recordings that wait.
+    is_for_room: bool,
+    /// Id from which on recordings are not assigned to policies yet; `None` if all are.
+    next_recording_id: Option<i64>,
+    groups: BTreeMap<RetentionScope, PolicyGroup>,
+    removals: VecDeque<PlannedRemoval>,
+    outcomes: Vec<RetentionOutcome>,
+}
+
+/// The recordings of a policy.
+struct PolicyGroup {
+    policy: RetentionPolicy,
+    extents: Vec<RecordingExtent>,
+    /// Number of recordings whose segments have the times that are needed.
+    timed: usize,
+    /// Bytes above the limit of the policy, once all recordings are assigned.
+    excess_bytes: Option<i64>,
+}
+
+/// A removal, and the extent for which it was computed.
+struct PlannedRemoval {
+    extent: RecordingExtent,
+    removal: Removal,
+}
+
+impl Round {
+    pub fn new(request: Option<ApplyRequest>, is_for_room: bool) -> Self {
+        Self {
+            request,
+            is_for_room,
+            next_recording_id: Some(0),
+            groups: BTreeMap::new(),
+            removals: VecDeque::new(),
+            outcomes: Vec::new(),
+        }
+    }
+
+    pub fn is_for_room(&self) -> bool {
+        self.is_for_room
+    }
+
+    /// Begins again. What was deleted stays in the response.
+    pub fn restart(&mut self) {
+        self.next_recording_id = Some(0);
+        self.groups.clear();
+        self.removals.clear();
+        if self.is_dry_run() {
+            self.outcomes.clear();
+        }
+    }
+
+    /// Does one step. Returns whether the round is over.
+    pub fn step<S: Storage + Clone>(&mut self, archive: &mut ArchiveConductor<S>) -> bool {
+        if let Some(from) = self.next_recording_id {
+            self.assign(from, archive);
+        } else if !self.groups.is_empty() {
+            self.evaluate(archive);
+        } else if !self.removals.is_empty() {
+            self.execute(archive);
+        } else {
+            return true;
+        }
+        false
+    }
+
+    /// Returns the request and what its response reports, by recording id; `None` if nobody has requested the round.
+    pub fn into_response(mut self) -> Option<(RequestIds, Vec<RetentionOutcome>)> {
+        let request = self.request?;
+        self.outcomes.sort_by_key(|outcome| outcome.recording_id);
+        Some((request.requester, self.outcomes))
+    }
+
+    fn is_dry_run(&self) -> bool {
+        self.request.is_some_and(|request| request.dry_run)
+    }
+
+    /// Assigns the next recordings to policies, and removes their expired readers.
+    fn assign<S: Storage + Clone>(&mut self, from: i64, archive: &mut ArchiveConductor<S>) {
+        let ids = archive.store.recordings_from(from);
+        let ids: Vec<i64> = ids
+            .take(RECORDINGS_PER_STEP)
+            .map(|recording| recording.recording_id)
+            .collect();
+        self.next_recording_id = match ids.len() {
+            RECORDINGS_PER_STEP => ids.last().map(|id| id.saturating_add(1)),
+            _ => None,
+        };
+        for id in ids {
+            let Ok(extent) = archive.store.extent(id, archive.recordings.position(id)) else {
+                continue;
+            };
+            if !self.is_dry_run() {
+                archive.expire_readers(id, extent.end_position);
+            }
+            let Ok(Some(policy)) = archive.store.retention_policy(id) else {
+                continue;
+            };
+            let new_group = || PolicyGroup {
+                policy: policy.clone(),
+                extents: Vec::new(),
+                timed: 0,
+                excess_bytes: None,
+            };
+            let group = self
+                .groups
+                .entry(policy.scope.clone())
+                .or_insert_with(new_group);
+            group.extents.push(extent);
+        }
+    }
+
+    /// Reads times of segments for the first policy. If it has all that it needs, computes what it removes.
+    fn evaluate<S: Storage + Clone>(&mut self, archive: &mut ArchiveConductor<S>) {
+        let Some(mut entry) = self.groups.first_entry() else {
+            return;
+        };
+        let now_ms = archive.now_ms;
+        if entry.get_mut().read_times(archive) {
+            let PolicyGroup {
+                policy, extents, ..
+            } = entry.remove();
+            let removals = removals(&policy, &extents, now_ms);
+            self.plan(extents, removals);
+        }
+    }
+
+    fn plan(&mut self, extents: Vec<RecordingExtent>, removals: Vec<Removal>) {
+        let only = self.request.and_then(|request| request.recording_id);
+        let mut extents = extents.into_iter();
+        for removal in removals {
+            let id = removal.recording_id;
+            let Some(extent) = extents.find(|extent| extent.recording_id == id) else {
+                return;
+            };
+            if only.is_none_or(|only| only == id) {
+                self.removals.push_back(PlannedRemoval { extent, removal });
+            }
+        }
+    }
+
+    /// Executes one removal, or reports several.
+    fn execute<S: Storage + Clone>(&mut self, archive: &mut ArchiveConductor<S>) {
+        let count = match self.is_dry_run() {
+            true => RECORDINGS_PER_STEP,
+            false => 1,
+        };
+        for planned in self
+            .removals
+            .drain(..count.min(self.removals.len()))
+            .collect::<Vec<_>>()
+        {
+            let id = planned.removal.recording_id;
+            let recorded = archive.recordings.position(id);
+            let Ok(extent) = archive.store.extent(id, recorded) else {
+                continue;
+            };
+            // A client has changed the recording since. The next round sees the change.
+            if !extent.is_still(&planned.extent) {
+                continue;
+            }
+            let outcome = {
+                let holders = archive.holders(id, extent.end_position);
+                outcome(&extent, &planned.removal, &holders)
+            };
+            if !self.is_dry_run() && !outcome.is_nothing() {
+                archive.remove(&outcome, extent.first_base);
+            }
+            if self.request.is_some() {
+                self.outcomes.push(outcome);
+            }
+        }
+    }
+}
+
+impl PolicyGroup {
+    /// Reads the times of some segments. Returns whether no further time is needed.
+    fn read_times<S: Storage + Clone>(&mut self, archive: &mut ArchiveConductor<S>) -> bool {
+        let excess = *self
+            .excess_bytes
+            .get_or_insert_with(|| excess_bytes(&self.policy, &self.extents));
+        let mut reads = 0;
+        while let Some(extent) = self.extents.get_mut(self.timed) {
+            if !needs_segment_time(&self.policy, extent, excess, archive.now_ms) {
+                self.timed += 1;
+                continue;
+            }
+            if reads == READS_PER_STEP {
+                return false;
+            }
+            reads += 1;
+            let base = extent.segment_base(extent.segment_times_ms.len());
+            match archive.store.segment_time_ms(extent, base) {
+                Ok(time_ms) => extent.segment_times_ms.push(time_ms),
+                Err(error) => {
+                    archive.report(&error.to_string());
+                    // Without the time, this segment and later ones are not deleted.
+                    self.timed += 1;
+                }
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,159 @@
+//! What the store knows and does for retention: extents of recordings, times of segments, and the deletion.
+
+use std::io;
+use std::ops::Range;
+use std::time::UNIX_EPOCH;
+
+use super::deletion::{remove_segment, segment_files_where};
+use super::{ArchiveStore, DeleteOperation, RecordingActivity, StoreError};
+use crate::extensions::{ExtensionChange, RetentionPolicy};
+use crate::index::IndexFile;
+use crate::retention::{RecordingExtent, RetentionOutcome, policy_of};
+use crate::segments::segment_name;
+use crate::storage::{Access, Storage, StorageFile};
+
+/// Time of a segment without a file, in milliseconds since the epoch: it has no data that could be younger.
+const NO_DATA_MS: i64 = i64::MIN;
+
+impl<S: Storage + Clone> ArchiveStore<S> {
+    /// Returns the retention policy of a recording.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRecording`].
+    pub fn retention_policy(
+        &self,
+        recording_id: i64,
+    ) -> Result<Option<&RetentionPolicy>, StoreError> {
+        let recording = self.recording(recording_id)?;
+        Ok(policy_of(self.extensions().policies(), recording))
+    }
+
+    /// Returns the extent of a recording, without times of segments. An active recording has a recorded position.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRecording`].
+    pub fn extent(
+        &self,
+        recording_id: i64,
+        recorded_position: Option<i64>,
+    ) -> Result<RecordingExtent, StoreError> {
+        let recording = self.recording(recording_id)?;
+        Ok(RecordingExtent::new(recording, recorded_position))
+    }
+
+    /// Returns a time in milliseconds since the epoch at or after the arrival of each message in a segment. The segment
+    /// is before the segment with the end of the recording.
+    ///
+    /// It is the arrival time of the segment's last entry in the index. If the index does not have it, it is the
+    /// time at which the segment file was modified.
+    ///
+    /// # Errors
+    /// The file system returns an error.
+    pub fn segment_time_ms(&self, extent: &RecordingExtent, base: i64) -> Result<i64, StoreError> {
+        let failed = |source| {
+            let name = segment_name(extent.recording_id, base);
+            StoreError::storage(&name, "read its time", source)
+        };
+        match self.last_arrival_us(extent, base).map_err(failed)? {
+            Some(arrival_us) => Ok(arrival_us.div_euclid(1_000) + 1),
+            None => self.modified_ms(extent.recording_id, base).map_err(failed),
+        }
+    }
+
+    /// Returns whether files of the recording are being deleted or migrated.
+    pub fn is_changing(&self, recording_id: i64) -> bool {
+        self.check_not_deleting(recording_id).is_err()
+    }
+
+    /// Deletes what retention has decided: segments at the start of a recording, or the whole recording.
+    ///
+    /// If the process is killed before all files are deleted, the next start deletes the others.
+    ///
+    /// # Errors
+    /// See [`purge_segments`](Self::purge_segments) and [`purge_recording`](Self::purge_recording). Nothing changed
+    /// then.
+    pub fn remove(
+        &mut self,
+        outcome: &RetentionOutcome,
+        activity: &RecordingActivity,
+    ) -> Result<DeleteOperation, StoreError> {
+        let (id, new_start) = (outcome.recording_id, outcome.new_start_position);
+        if outcome.is_purge {
+            return self.purge_recording(id, activity);
+        }
+        let first = self.recording(id)?.first_segment_base();
+        // After a kill, files before the start position could also be detached segments, which must stay. On a full
+        // disk the note may be missing: to free space is more important than to delete all files after a kill.
+        self.note_deletion(id, first..new_start);
+        let operation = self.purge_segments(id, new_start, activity);
+        if operation.is_err() {
+            self.note_deletion(id, 0..0);
+        }
+        operation
+    }
+
+    /// Deletes the segments that a killed process has left of deletions by retention.
+    pub(super) fn finish_deletions(&mut self, names: &[String]) -> Result<(), StoreError> {
+        let deletions: Vec<_> = self
+            .extensions
+            .deletions()
+            .map(|(id, range)| (id, range.clone()))
+            .collect();
+        for (id, range) in deletions {
+            // The process may have been killed before the catalog changed.
+            let first = self.recording(id).map_or(0, |it| it.first_segment_base());
+            let files = segment_files_where(names, |file| file == id);
+            for file in files {
+                if range.contains(&file.base) && file.base < first {
+                    remove_segment(&self.storage, file.name)?;
+                }
+            }
+            self.sync_directory()?;
+            self.note_deletion(id, 0..0);
+        }
+        Ok(())
+    }
+
+    /// Notes that no file of a deletion is left.
+    pub(super) fn on_deleted(&mut self, recording_id: i64) {
+        if self.extensions.deletion(recording_id).is_some() {
+            self.note_deletion(recording_id, 0..0);
+        }
+    }
+
+    fn note_deletion(&mut self, recording_id: i64, range: Range<i64>) {
+        let change = ExtensionChange::Deleting {
+            recording_id,
+            range,
+        };
+        let _ = self.extensions.apply(vec![change]);
+    }
+
+    /// Returns the arrival time of the last bytes of a segment in microseconds since the epoch, if the index has it.
+    fn last_arrival_us(&self, extent: &RecordingExtent, base: i64) -> io::Result<Option<i64>> {
+        let id = extent.recording_id;
+        let Some(index) = IndexFile::open(&self.storage, id, base, Access::Read)? else {
+            return Ok(None);
+        };
+        let end = base + extent.segment_length;
+        let last = index.last_entry(end)?.map(|(_, entry)| entry);
+        // If the entry at the end is missing, later bytes have no time.
+        Ok(last
+            .filter(|entry| entry.end_position == end)
+            .and_then(|entry| entry.arrival_us))
+    }
+
+    fn modified_ms(&self, recording_id: i64, base: i64) -> io::Result<i64> {
+        let name = segment_name(recording_id, base);
+        let file = match self.storage.open(&name, Access::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(NO_DATA_MS),
+            opened => opened?,
+        };
+        let since_epoch = file.modified()?.duration_since(UNIX_EPOCH);
+        Ok(since_epoch.map_or(0, |time| {
+            i64::try_from(time.as_millis())
+                .unwrap_or(i64::MAX)
+                .saturating_add(1)
+        }))
+    }
+}

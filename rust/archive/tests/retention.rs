@@ -1,0 +1,470 @@
+//! What retention may delete: the choice of a policy, the evaluation against a simple model, holders and expiry.
+
+use aeron_archive::catalog::RecordingDescriptor;
+use aeron_archive::extensions::{NamedReader, RetentionPolicy, RetentionScope};
+use aeron_archive::retention::{
+    Holders, ReaderExpiry, RecordingExtent, Removal, RetentionHolder, RetentionOutcome,
+    excess_bytes, expiry_of, needs_segment_time, outcome, policy_of, removals,
+};
+use proptest::prelude::*;
+
+const SEGMENT: i64 = 1_024;
+const NOW_MS: i64 = 10_000;
+
+fn policy(max_bytes: Option<i64>, max_age_ms: Option<i64>) -> RetentionPolicy {
+    RetentionPolicy {
+        scope: matching(None, ""),
+        max_bytes,
+        max_age_ms,
+    }
+}
+
+fn matching(stream_id: Option<i32>, channel_fragment: &str) -> RetentionScope {
+    RetentionScope::Matching {
+        stream_id,
+        channel_fragment: channel_fragment.to_owned(),
+    }
+}
+
+/// Returns an active recording with these times of its segments, and 32 bytes in another segment.
+fn active(recording_id: i64, times_ms: &[i64]) -> RecordingExtent {
+    RecordingExtent {
+        recording_id,
+        start_position: 0,
+        first_base: 0,
+        end_position: times_ms.len() as i64 * SEGMENT + 32,
+        segment_length: SEGMENT,
+        start_timestamp_ms: 0,
+        stop_timestamp_ms: None,
+        segment_times_ms: times_ms.to_vec(),
+    }
+}
+
+fn stopped(recording_id: i64, times_ms: &[i64], stop_ms: i64) -> RecordingExtent {
+    RecordingExtent {
+        stop_timestamp_ms: Some(stop_ms),
+        ..active(recording_id, times_ms)
+    }
+}
+
+fn from(recording_id: i64, segments: i64) -> Removal {
+    Removal {
+        recording_id,
+        new_start_position: segments * SEGMENT,
+        is_purge: false,
+    }
+}
+
+fn whole(extent: &RecordingExtent) -> Removal {
+    Removal {
+        recording_id: extent.recording_id,
+        new_start_position: extent.end_position,
+        is_purge: true,
+    }
+}
+
+#[test]
+fn age_deletes_segments_whose_newest_byte_is_older_and_stops_at_the_first_younger_one() {
+    let policy = policy(None, Some(1_000));
+    let extents = [
+        active(1, &[8_998, 8_999, 9_000, 100]),
+        active(2, &[9_000]),
+        stopped(3, &[1, 2], 9_000),
+        stopped(4, &[1, 9_500], 8_999),
+    ];
+    assert_eq!(
+        removals(&policy, &extents, NOW_MS),
+        [from(1, 2), from(3, 2), whole(&extents[3])]
+    );
+}
+
+#[test]
+fn bytes_are_those_of_all_recordings_of_the_policy_and_the_oldest_go_first() {
+    let extents = [active(1, &[5, 6, 9]), active(2, &[4, 7, 8])];
+    let total = 6 * SEGMENT + 64;
+    let of = |max_bytes| removals(&policy(Some(max_bytes), None), &extents, NOW_MS);
+    assert_eq!(of(total), []);
+    assert_eq!(of(total - 1), [from(2, 1)]);
+    assert_eq!(of(total - SEGMENT), [from(2, 1)]);
+    assert_eq!(of(total - 2 * SEGMENT), [from(1, 1), from(2, 1)]);
+    assert_eq!(of(total - 3 * SEGMENT), [from(1, 2), from(2, 1)]);
+    assert_eq!(of(0), [from(1, 3), from(2, 3)]);
+}
+
+#[test]
+fn the_last_segment_of_a_stopped_recording_is_deleted_with_it_but_never_the_last_of_the_policy() {
+    let extents = [stopped(1, &[1], 3), stopped(2, &[2], 4)];
+    let of = |max_bytes| removals(&policy(Some(max_bytes), None), &extents, NOW_MS);
+    assert_eq!(of(SEGMENT), [from(1, 1), from(2, 1)]);
+    assert_eq!(of(32), [whole(&extents[0]), from(2, 1)]);
+    assert_eq!(of(0), [whole(&extents[0]), from(2, 1)]);
+}
+
+#[test]
+fn a_segment_without_a_time_is_not_deleted() {
+    let mut extent = active(1, &[1, 2, 3]);
+    extent.segment_times_ms.truncate(1);
+    for policy in [policy(Some(0), None), policy(None, Some(1))] {
+        assert_eq!(removals(&policy, &[extent.clone()], NOW_MS), [from(1, 1)]);
+    }
+}
+
+#[test]
+fn a_recording_that_began_within_the_age_needs_no_times_of_segments() {
+    let policy = policy(None, Some(1_000));
+    let mut extent = active(1, &[9_500]);
+    extent.segment_times_ms.clear();
+    extent.start_timestamp_ms = 9_400;
+    assert!(!needs_segment_time(&policy, &extent, 0, NOW_MS));
+    extent.start_timestamp_ms = 1;
+    assert!(needs_segment_time(&policy, &extent, 0, NOW_MS));
+}
+
+#[test]
+fn a_recording_has_the_policy_with_the_most_specific_match() {
+    let policies: Vec<RetentionPolicy> = [
+        RetentionScope::Recording(7),
+        matching(None, ""),
+        matching(None, "aeron:udp?endpoint=a"),
+        matching(None, "aeron:udp?endpoint=b"),
+        matching(Some(10), ""),
+        matching(Some(10), "udp"),
+        matching(Some(10), "ipc"),
+    ]
+    .into_iter()
+    .map(|scope| RetentionPolicy {
+        scope,
+        ..policy(Some(1), None)
+    })
+    .collect();
+    let of = |recording_id, stream_id, channel: &str| {
+        let recording = recording(recording_id, stream_id, channel);
+        let chosen = policy_of(&policies, &recording)?;
+        policies.iter().position(|policy| policy == chosen)
+    };
+    assert_eq!(of(7, 10, "aeron:udp?endpoint=a:1"), Some(0));
+    assert_eq!(of(8, 11, "aeron:ipc"), Some(1));
+    assert_eq!(of(8, 11, "aeron:udp?endpoint=a:1"), Some(2));
+    assert_eq!(of(8, 10, "aeron:udp?endpoint=a:1"), Some(5));
+    assert_eq!(of(8, 10, "aeron:ipc"), Some(6));
+    assert_eq!(of(8, 10, "aeron-spy:x"), Some(4));
+    assert_eq!(policy_of(&policies[..1], &recording(8, 10, "")), None);
+    let equal = [matching(None, "aeron"), matching(None, "ipc:a")].map(|scope| RetentionPolicy {
+        scope,
+        ..policy(Some(1), None)
+    });
+    assert_eq!(
+        policy_of(&equal, &recording(1, 1, "aeron:ipc:a")),
+        Some(&equal[0])
+    );
+}
+
+fn recording(recording_id: i64, stream_id: i32, channel: &str) -> RecordingDescriptor {
+    RecordingDescriptor {
+        control_session_id: 0,
+        correlation_id: 0,
+        recording_id,
+        start_timestamp_ms: 0,
+        stop_timestamp_ms: -1,
+        start_position: 0,
+        stop_position: -1,
+        initial_term_id: 0,
+        segment_length: 64 * 1024,
+        term_length: 64 * 1024,
+        mtu_length: 1_408,
+        session_id: 1,
+        stream_id,
+        stripped_channel: channel.into(),
+        original_channel: channel.into(),
+        source_identity: "".into(),
+    }
+}
+
+#[test]
+fn readers_and_replays_keep_the_segment_of_their_position_and_the_lowest_of_them_counts() {
+    let extent = active(1, &[1, 2, 3]);
+    let of = |holders: &Holders<'_>| outcome(&extent, &from(1, 3), holders);
+    let free = RetentionOutcome {
+        recording_id: 1,
+        start_position: 0,
+        new_start_position: 3 * SEGMENT,
+        allowed_position: 3 * SEGMENT,
+        is_purge: false,
+        held_by: RetentionHolder::Nothing,
+        reader: String::new(),
+    };
+    assert_eq!(of(&Holders::default()), free);
+    let at_end = Holders {
+        readers: vec![("bars", extent.end_position)],
+        lowest_replay_position: Some(3 * SEGMENT),
+        is_to_be_extended: true,
+        ..Holders::default()
+    };
+    assert_eq!(of(&at_end), free);
+    let reading = Holders {
+        readers: vec![("bars", 2 * SEGMENT - 32), ("other", 2 * SEGMENT)],
+        ..at_end.clone()
+    };
+    let held = RetentionOutcome {
+        new_start_position: SEGMENT,
+        held_by: RetentionHolder::Reader,
+        reader: "bars".into(),
+        ..free.clone()
+    };
+    assert_eq!(of(&reading), held);
+    let replaying = Holders {
+        lowest_replay_position: Some(0),
+        ..reading.clone()
+    };
+    let held = RetentionOutcome {
+        new_start_position: 0,
+        held_by: RetentionHolder::Replay,
+        ..free.clone()
+    };
+    assert_eq!(of(&replaying), held);
+    assert!(held.is_nothing());
+    let changing = Holders {
+        is_changing: true,
+        ..reading
+    };
+    assert_eq!(of(&changing).held_by, RetentionHolder::Change);
+    assert!(of(&changing).is_nothing());
+}
+
+#[test]
+fn a_recording_is_only_deleted_as_a_whole_if_nobody_reads_replays_or_extends_it() {
+    let extent = stopped(1, &[1, 2], 3);
+    let of = |holders: &Holders<'_>| {
+        let outcome = outcome(&extent, &whole(&extent), holders);
+        (
+            outcome.is_purge,
+            outcome.new_start_position,
+            outcome.held_by,
+        )
+    };
+    let committed = Holders {
+        readers: vec![("bars", extent.end_position)],
+        ..Holders::default()
+    };
+    assert_eq!(
+        of(&committed),
+        (true, extent.end_position, RetentionHolder::Nothing)
+    );
+    let replayed = Holders {
+        lowest_replay_position: Some(extent.end_position),
+        ..Holders::default()
+    };
+    assert_eq!(of(&replayed), (false, 2 * SEGMENT, RetentionHolder::Replay));
+    let reading = Holders {
+        readers: vec![("bars", extent.end_position - 32)],
+        ..Holders::default()
+    };
+    assert_eq!(of(&reading), (false, 2 * SEGMENT, RetentionHolder::Reader));
+    let extended = Holders {
+        is_to_be_extended: true,
+        ..Holders::default()
+    };
+    assert_eq!(of(&extended), (false, 2 * SEGMENT, RetentionHolder::Change));
+}
+
+#[test]
+fn a_recording_that_begins_within_a_segment_is_not_moved_back() {
+    let mut extent = active(1, &[1, 2]);
+    extent.start_position = 512;
+    let holders = Holders {
+        readers: vec![("bars", 600)],
+        ..Holders::default()
+    };
+    let outcome = outcome(&extent, &from(1, 1), &holders);
+    assert_eq!(outcome.new_start_position, 512);
+    assert!(outcome.is_nothing());
+}
+
+#[test]
+fn a_reader_expires_only_by_its_own_limits_and_not_by_time_before_the_archive_started() {
+    let reader = |max_age_ms, max_lag| NamedReader {
+        recording_id: 1,
+        name: "bars".into(),
+        position: 100,
+        committed_ms: 1_000,
+        max_age_ms,
+        max_lag,
+    };
+    let of = |reader: NamedReader, end, since_ms| expiry_of(&reader, end, since_ms, NOW_MS);
+    assert_eq!(of(reader(None, None), i64::MAX, 0), None);
+    assert_eq!(of(reader(Some(9_000), Some(100)), 200, 0), None);
+    let (age_ms, max_age_ms) = (9_000, 8_999);
+    let expiry = Some(ReaderExpiry::Age { age_ms, max_age_ms });
+    assert_eq!(of(reader(Some(8_999), None), 100, 0), expiry);
+    assert_eq!(of(reader(Some(8_999), None), 100, 1_001), None);
+    let (lag, max_lag) = (101, 100);
+    let expiry = Some(ReaderExpiry::Lag { lag, max_lag });
+    assert_eq!(of(reader(None, Some(100)), 201, 0), expiry);
+}
+
+/// The part of a recording that is deleted at once.
+#[derive(Clone, Copy)]
+struct Unit {
+    bytes: i64,
+    time_ms: i64,
+    is_last: bool,
+}
+
+/// Computes the removals in the simplest way: one unit after the other, each time from all recordings.
+fn model(policy: &RetentionPolicy, extents: &[RecordingExtent]) -> Vec<Removal> {
+    let old = |time_ms: i64| {
+        policy
+            .max_age_ms
+            .is_some_and(|age_ms| NOW_MS - time_ms > age_ms)
+    };
+    let units = |extent: &RecordingExtent| {
+        let mut left = extent.end_position - extent.first_base;
+        let mut units = Vec::new();
+        for time_ms in &extent.segment_times_ms {
+            units.push(Unit {
+                bytes: SEGMENT,
+                time_ms: *time_ms,
+                is_last: false,
+            });
+            left -= SEGMENT;
+        }
+        units.push(Unit {
+            bytes: left,
+            time_ms: extent.stop_timestamp_ms.unwrap_or(i64::MAX),
+            is_last: true,
+        });
+        units
+    };
+    let mut left: Vec<Vec<Unit>> = extents.iter().map(units).collect();
+    for (extent, units) in extents.iter().zip(&mut left) {
+        if extent.stop_timestamp_ms.is_some_and(old) {
+            units.clear();
+        }
+        while units
+            .first()
+            .is_some_and(|unit| !unit.is_last && old(unit.time_ms))
+        {
+            units.remove(0);
+        }
+    }
+    while let Some(max_bytes) = policy.max_bytes {
+        let total: i64 = left.iter().flatten().map(|unit| unit.bytes).sum();
+        let may_go = |unit: &Unit| unit.time_ms != i64::MAX && unit.bytes > 0 && unit.bytes < total;
+        let oldest = (0..left.len())
+            .filter_map(|at| Some((left[at].first().copied().filter(may_go)?.time_ms, at)))
+            .min();
+        match oldest {
+            Some((_, at)) if total > max_bytes => drop(left[at].remove(0)),
+            _ => break,
+        }
+    }
+    let removal = |(extent, left): (&RecordingExtent, &Vec<Unit>)| {
+        let removed = units(extent).len() - left.len();
+        match left.is_empty() {
+            true => Some(whole(extent)),
+            false => (removed > 0).then(|| Removal {
+                recording_id: extent.recording_id,
+                new_start_position: extent.first_base + removed as i64 * SEGMENT,
+                is_purge: false,
+            }),
+        }
+    };
+    extents.iter().zip(&left).filter_map(removal).collect()
+}
+
+prop_compose! {
+    fn extents()(
+        recordings in prop::collection::vec(
+            (0..4_i64, 0..SEGMENT, prop::collection::vec(1..NOW_MS, 0..5), 0..=32_i64, prop::option::of(1..NOW_MS)),
+            0..6,
+        ),
+    ) -> Vec<RecordingExtent> {
+        recordings.into_iter().enumerate().map(|(id, (first, start, times_ms, frames, stop_ms))| {
+            let first_base = first * SEGMENT;
+            let sealed = times_ms.len() as i64;
+            // Without a whole segment, the recording may be empty.
+            let tail = match sealed { 0 => frames * 32, _ => frames.max(1) * 32 };
+            RecordingExtent {
+                recording_id: id as i64,
+                start_position: first_base + start.min(sealed * SEGMENT + tail) / 32 * 32,
+                first_base,
+                end_position: first_base + sealed * SEGMENT + tail,
+                segment_length: SEGMENT,
+                start_timestamp_ms: 0,
+                stop_timestamp_ms: stop_ms,
+                segment_times_ms: times_ms,
+            }
+        }).collect()
+    }
+}
+
+prop_compose! {
+    fn policies()(
+        max_bytes in prop::option::of(0..20 * SEGMENT),
+        max_age_ms in prop::option::of(0..NOW_MS),
+    ) -> RetentionPolicy {
+        policy(max_bytes, max_age_ms)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn the_evaluation_is_that_of_the_model(policy in policies(), extents in extents()) {
+        prop_assert_eq!(removals(&policy, &extents, NOW_MS), model(&policy, &extents));
+    }
+
+    #[test]
+    fn the_times_that_are_read_are_all_that_is_needed(policy in policies(), extents in extents()) {
+        let mut read = extents.clone();
+        let excess = excess_bytes(&policy, &extents);
+        for (extent, all) in read.iter_mut().zip(&extents) {
+            extent.segment_times_ms.clear();
+            while needs_segment_time(&policy, extent, excess, NOW_MS) {
+                let number = extent.segment_times_ms.len();
+                extent.segment_times_ms.push(all.segment_times_ms[number]);
+            }
+        }
+        prop_assert_eq!(removals(&policy, &read, NOW_MS), removals(&policy, &extents, NOW_MS));
+    }
+
+    #[test]
+    fn nothing_that_a_holder_needs_and_no_last_segment_is_deleted(
+        policy in policies(),
+        extents in extents(),
+        positions in prop::collection::vec(0..10 * SEGMENT, 0..3),
+        replay in prop::option::of(0..10 * SEGMENT),
+        is_changing in prop::bool::weighted(0.1),
+        is_to_be_extended in any::<bool>(),
+    ) {
+        let holders = Holders {
+            readers: positions.iter().map(|position| ("reader", *position)).collect(),
+            lowest_replay_position: replay,
+            is_changing,
+            is_to_be_extended,
+        };
+        for removal in removals(&policy, &extents, NOW_MS) {
+            let extent = extents.iter().find(|it| it.recording_id == removal.recording_id).unwrap();
+            let outcome = outcome(extent, &removal, &holders);
+            let (start, new_start) = (extent.start_position, outcome.new_start_position);
+            prop_assert!(new_start <= outcome.allowed_position.max(start));
+            prop_assert!(!is_changing || outcome.is_nothing());
+            let is_all = new_start >= outcome.allowed_position && outcome.is_purge == removal.is_purge;
+            prop_assert_eq!(outcome.held_by == RetentionHolder::Nothing, is_all);
+            if outcome.is_purge {
+                prop_assert!(extent.stop_timestamp_ms.is_some() && replay.is_none() && !is_to_be_extended);
+                prop_assert!(positions.iter().all(|position| *position >= extent.end_position));
+                continue;
+            }
+            if !outcome.is_nothing() {
+                prop_assert_eq!((new_start - extent.first_base) % SEGMENT, 0);
+                prop_assert!(new_start < extent.end_position);
+                let in_recording = |position: &i64| (start..=extent.end_position).contains(position);
+                for position in positions.iter().chain(&replay).filter(|it| in_recording(it)) {
+                    prop_assert!(new_start <= *position, "{new_start} > {position}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Methods for names and metadata of recordings.
+
+use std::sync::Arc;
+
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+
+use super::super::extensions::PyRecordingInfo;
+use super::super::link::Link;
+use super::PyAeronArchive;
+use super::methods::archive_methods;
+use crate::argument;
+use crate::operations::PyPendingOperation;
+use crate::snapshot::Octets;
+archive_methods! {
+    /// Sets the name of a recording. It is stored in the archive.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     name: Name, unique in the archive: at most 255 bytes of UTF-8. An empty name removes it.
+    ///
+    /// Raises:
+    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+    ///         have this request.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    set_recording_name, async_set_recording_name (recording_id, name) -> None [slf, recording_id: i64, name: String] {
+        let begin = |link: &Arc<Link>| Ok(link.archive.set_recording_name(recording_id, &name));
+        Self::pending(slf, "set recording name", begin, |py, _, _, ()| Ok(py.None()))
+    }
+
+    /// Sets the metadata of a recording: any bytes, which are stored in the archive.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     metadata: At most 16 KiB. Empty metadata remove them.
+    ///
+    /// Raises:
+    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+    ///         have this request.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    set_recording_metadata, async_set_recording_metadata (recording_id, metadata) -> None
+    [slf, recording_id: i64, metadata: Octets] {
+        let begin = |link: &Arc<Link>| Ok(link.archive.set_recording_metadata(recording_id, &metadata.0));
+        Self::pending(slf, "set recording metadata", begin, |py, _, _, ()| Ok(py.None()))
+    }
+
+    /// Lists the recordings that have a name, metadata or a link, by recording.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording. `None` lists all recordings.
+    ///     name: Name of the recording. `None` lists recordings with any name.
+    ///
+    /// Returns:
+    ///     A list of `RecordingInfo`.
+    ///
+    /// Raises:
+    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+    ///         have this request.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    list_recording_info, async_list_recording_info (*, recording_id = None, name = None)
+    [slf, recording_id: Option<i64>, name: Option<String>] {
+        let begin = |link: &Arc<Link>| {
+            Ok(link.archive.list_recording_info(recording_id, name.as_deref().unwrap_or_default()))
+        };
+        Self::pending(slf, "list recording info", begin, |py, _, _, infos: Vec<_>| {
+            let infos = infos.into_iter().map(PyRecordingInfo::from);
+            infos.collect::<Vec<_>>().into_py_any(py)
+        })
+    }
+}

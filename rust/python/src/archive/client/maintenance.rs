@@ -1,0 +1,161 @@
+//! Methods that remove, move or attach parts of recordings, or change a channel.
+
+use aeron_archive::client::ArchiveCall;
+use pyo3::prelude::*;
+
+use super::PyAeronArchive;
+use super::methods::archive_methods;
+use crate::argument;
+use crate::channel::Channel;
+use crate::operations::PyPendingOperation;
+
+archive_methods! {
+    /// Truncates a recording that is not active.
+    ///
+    /// The archive sends the signal `DELETE` after it has deleted the files.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     position: New stop position, in bytes. A frame must begin there.
+    ///
+    /// Returns:
+    ///     The number of files to delete.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    truncate_recording, async_truncate_recording (recording_id, position) [slf, recording_id: i64, position: i64] {
+        Self::request(slf, ArchiveCall::truncate_recording(recording_id, position))
+    }
+
+    /// Deletes a recording that is neither active nor being replayed.
+    ///
+    /// The archive sends the signal `DELETE` after it has deleted the files.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     The number of files to delete.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    purge_recording, async_purge_recording (recording_id) [slf, recording_id: i64] {
+        Self::request(slf, ArchiveCall::purge_recording(recording_id))
+    }
+
+    /// Moves the start of a recording to the start of a segment, and keeps the files before the new start.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     new_start_position: New start position, in bytes. A segment must begin there.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    detach_segments, async_detach_segments (recording_id, new_start_position) -> None
+    [slf, recording_id: i64, new_start_position: i64] {
+        Self::request(slf, ArchiveCall::detach_segments(recording_id, new_start_position))
+    }
+
+    /// Deletes the files before the start of a recording.
+    ///
+    /// The archive sends the signal `DELETE` after it has deleted the files.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     The number of files to delete.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    delete_detached_segments, async_delete_detached_segments (recording_id) [slf, recording_id: i64] {
+        Self::request(slf, ArchiveCall::delete_detached_segments(recording_id))
+    }
+
+    /// Moves the start of a recording to the start of a segment, and deletes the files before the new start.
+    ///
+    /// The archive sends the signal `DELETE` after it has deleted the files.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     new_start_position: New start position, in bytes. A segment must begin there.
+    ///
+    /// Returns:
+    ///     The number of files to delete.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    purge_segments, async_purge_segments (recording_id, new_start_position)
+    [slf, recording_id: i64, new_start_position: i64] {
+        Self::request(slf, ArchiveCall::purge_segments(recording_id, new_start_position))
+    }
+
+    /// Moves the start of a recording back over the detached files before it.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     The number of attached files.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    attach_segments, async_attach_segments (recording_id) [slf, recording_id: i64] {
+        Self::request(slf, ArchiveCall::attach_segments(recording_id))
+    }
+
+    /// Moves all segments of one recording to an adjacent recording of the same stream.
+    ///
+    /// Two recordings are adjacent if one begins where the other ends, at the start of a segment. The first
+    /// recording is empty afterwards.
+    ///
+    /// Args:
+    ///     src_recording_id: Id of the recording that loses its segments.
+    ///     dst_recording_id: Id of the recording that gets the segments.
+    ///
+    /// Returns:
+    ///     The number of moved segments.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    migrate_segments, async_migrate_segments (src_recording_id, dst_recording_id)
+    [slf, src_recording_id: i64, dst_recording_id: i64] {
+        Self::request(slf, ArchiveCall::migrate_segments(src_recording_id, dst_recording_id))
+    }
+
+    /// Replaces the channel of a recording.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     channel: The new channel.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    update_channel, async_update_channel (recording_id, channel) -> None [slf, recording_id: i64, channel: Channel] {
+        Self::request(slf, ArchiveCall::update_channel(recording_id, &channel.0))
+    }
+}

@@ -1,0 +1,49 @@
+//! [`archive_methods`]: defines methods of `AeronArchive` that send a request.
+
+/// Defines methods in pairs: a method that waits, and a method with the prefix `async_` that does not. Methods without
+/// a result have `-> None`.
+macro_rules! archive_methods {
+    (
+        $(
+            $(#[doc = $doc:literal])+
+            $name:ident, $async_name:ident $signature:tt $(-> $nothing:ident)? $(as $text:literal)? [$slf:ident $(, $arg:ident: $type:ty)* $(,)?] $body:block
+        )*
+        $(---
+        $($own:tt)*)?
+    ) => {
+        #[pymethods]
+        impl PyAeronArchive {
+            $(
+                $(#[doc = $doc])+
+                #[allow(clippy::too_many_arguments, reason = "they are the fields of the request")]
+                #[pyo3(signature = $signature $(, text_signature = $text)?)]
+                fn $name(
+                    slf: &Bound<'_, Self>,
+                    $(#[pyo3(from_py_with = argument::$arg)] $arg: $type,)*
+                ) -> PyResult<Py<PyAny>> {
+                    Self::$async_name(slf, $($arg),*)?.wait(slf.py(), None)
+                }
+
+                #[doc = concat!("Starts `", stringify!($name), "` without waiting for the archive.")]
+                #[doc = ""]
+                #[doc = "Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:"]
+                #[doc = ""]
+                $(#[doc = $doc])+
+                $(
+                    #[doc = ""]
+                    #[doc = "Returns:"]
+                    #[doc = concat!("    A `PendingOperation` whose result is `", stringify!($nothing), "`.")]
+                )?
+                #[allow(clippy::too_many_arguments, reason = "they are the fields of the request")]
+                #[pyo3(signature = $signature $(, text_signature = $text)?)]
+                fn $async_name(
+                    $slf: &Bound<'_, Self>,
+                    $(#[pyo3(from_py_with = argument::$arg)] $arg: $type,)*
+                ) -> PyResult<PyPendingOperation> $body
+            )*
+
+            $($($own)*)?
+        }
+    };
+}
+pub(super) use archive_methods;

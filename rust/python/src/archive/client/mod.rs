@@ -1,0 +1,270 @@
+//! [`PyAeronArchive`]: a client of an archive. Each group of its methods has its own file.
+
+mod info;
+mod maintenance;
+mod methods;
+mod query;
+mod readers;
+mod recording;
+mod replay;
+mod replication;
+mod retention;
+
+pub use replay::{REPLAY_CHANNEL, REPLAY_STREAM_ID};
+
+use std::sync::Arc;
+
+use aeron_archive::client::{AeronArchive, ArchiveCall, ArchiveSessionState, Result};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+
+use super::connect::Credentials;
+use super::errors::from_archive;
+use super::link::Link;
+use super::operation::{ArchiveTask, ConvertOf, Task};
+use super::signals::PyRecordingSignals;
+use crate::argument;
+use crate::client::PyAeron;
+use crate::errors::raise;
+use crate::events::EventHandler;
+use crate::fork::OfProcess;
+use crate::operations::{Owned, PyPendingOperation};
+use crate::waiting::WaitPolicy;
+
+/// A client of an archive, which `connect_archive` returns. Thread-safe.
+///
+/// A method that sends a request waits for the response, up to the message timeout. The method with the
+/// prefix `async_` returns a `PendingOperation` instead, for `await` or `result(timeout)`. If the archive
+/// refuses a request, the method raises an `ArchiveError` with a `code` and a `correlation_id`.
+///
+/// A thread of the client keeps the session alive while the program makes no calls. A client without threads
+/// (`use_conductor_agent_invoker`, or a driver in mode `INVOKER`) has no such thread. Then call `poll` every
+/// few seconds.
+///
+/// A context manager that closes the session. Recordings, replays and replications of the archive continue.
+///
+/// Example:
+///     ```python
+///     archive = aeron.connect_archive(client)
+///     publication = archive.add_recorded_publication("aeron:ipc", 1001)
+///     for recording in archive.list_recordings():
+///         print(recording.recording_id, recording.stop_position)
+///     ```
+#[pyclass(frozen, weakref, module = "aeron", name = "AeronArchive")]
+pub struct PyAeronArchive {
+    link: OfProcess<Arc<Link>>,
+    client: Py<PyAeron>,
+    /// The handlers of the program. `__traverse__` shows them to the garbage collector.
+    handlers: Vec<EventHandler>,
+    credentials: Arc<Credentials>,
+    has_signal_handler: bool,
+    max_idle_park_ns: u64,
+}
+
+impl Drop for PyAeronArchive {
+    fn drop(&mut self) {
+        // If the program did not close the client, this makes sure that native code no longer calls its handlers.
+        self.handlers.iter().for_each(EventHandler::clear);
+    }
+}
+
+impl PyAeronArchive {
+    pub fn new(
+        link: Arc<Link>,
+        client: &Bound<'_, PyAeron>,
+        handlers: Vec<EventHandler>,
+        credentials: Arc<Credentials>,
+        has_signal_handler: bool,
+    ) -> Self {
+        Self {
+            link: OfProcess::new(link),
+            client: client.clone().unbind(),
+            handlers,
+            credentials,
+            has_signal_handler,
+            max_idle_park_ns: client.get().max_idle_park_ns(),
+        }
+    }
+
+    /// Returns the link, which keeps the session open.
+    pub fn link(&self) -> PyResult<&Arc<Link>> {
+        self.link.get()
+    }
+
+    fn get(&self) -> PyResult<&AeronArchive> {
+        self.link.get().map(|link| &link.archive)
+    }
+
+    /// Starts an operation of the archive. `convert` creates the Python object of the result.
+    fn pending<T: Send + 'static, K: Task<T> + 'static>(
+        slf: &Bound<'_, Self>,
+        what: &str,
+        begin: impl FnOnce(&Arc<Link>) -> Result<K> + Send,
+        convert: impl FnOnce(Python<'_>, &Owned, &Arc<Link>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> PyResult<PyPendingOperation> {
+        let this = slf.get();
+        let link = this.link.get()?;
+        let task = slf.py().detach(|| begin(link));
+        let task = task.map_err(|error| from_archive(&error))?;
+        let operation = Box::new(ArchiveTask::new(task, link, ConvertOf::new(convert)));
+        let park_ns = this.max_idle_park_ns;
+        let what = what.to_owned();
+        let operation = PyPendingOperation::of_kind(what, operation, park_ns, Vec::new());
+        Ok(operation.of(this.client.bind(slf.py())))
+    }
+
+    /// Sends a request whose result is a plain value.
+    fn request<T>(slf: &Bound<'_, Self>, call: ArchiveCall<T>) -> PyResult<PyPendingOperation>
+    where
+        T: Clone + Send + 'static + for<'py> IntoPyObject<'py>,
+    {
+        let name = call.name();
+        let begin = |link: &Arc<Link>| link.archive.begin(call);
+        Self::pending(slf, name, begin, |py, _, _, value: T| value.into_py_any(py))
+    }
+}
+
+#[pymethods]
+impl PyAeronArchive {
+    /// Iterates over signals of recordings as they arrive.
+    ///
+    /// The client keeps up to 1024 signals. If more arrive, the oldest signal is lost.
+    ///
+    /// The iterator ends if no signal arrives for `timeout` seconds, or the client is closed.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait for each signal. `None` waits without a limit.
+    ///
+    /// Returns:
+    ///     An iterator of `RecordingSignal`.
+    ///
+    /// Raises:
+    ///     InvalidArgumentError: If the client has a signal handler (`on_signal`).
+    #[pyo3(signature = (timeout = None))]
+    fn signals(
+        &self,
+        #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
+    ) -> PyResult<PyRecordingSignals> {
+        if self.has_signal_handler {
+            let reason = "on_signal takes the signals: connect without it to iterate over them";
+            return Err(raise("InvalidArgumentError", reason));
+        }
+        let patience = WaitPolicy::new(timeout, self.max_idle_park_ns)?;
+        Ok(PyRecordingSignals::new(self.link.get()?, patience))
+    }
+
+    /// Polls the session once. Only a program whose client has no threads must call it.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    fn poll(&self, py: Python<'_>) -> PyResult<()> {
+        let archive = self.get()?;
+        let polled = py.detach(|| archive.poll());
+        polled.map(drop).map_err(|error| from_archive(&error))
+    }
+
+    /// Polls the session once, and returns an error for which no call waits, such as an error of a replay.
+    ///
+    /// Returns:
+    ///     The error, or `None` if there is no such error.
+    ///
+    /// Raises:
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    fn poll_for_error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let archive = self.get()?;
+        let polled = py.detach(|| archive.poll_for_error_response());
+        let error = polled.map_err(|error| from_archive(&error))?;
+        Ok(error.map(|error| from_archive(&error).into_value(py).into_any()))
+    }
+
+    /// Id of the archive; -1 if the archive is too old to report it.
+    #[getter]
+    fn archive_id(&self) -> PyResult<i64> {
+        Ok(self.get()?.archive_id())
+    }
+
+    /// Correlation id of the last request; -1 before the first request.
+    #[getter]
+    fn last_correlation_id(&self, py: Python<'_>) -> PyResult<i64> {
+        let archive = self.get()?;
+        let id = py.detach(|| archive.last_correlation_id());
+        id.map_err(|error| from_archive(&error))
+    }
+
+    /// Id of the control session.
+    #[getter]
+    fn control_session_id(&self) -> PyResult<i64> {
+        Ok(self.get()?.control_session_id())
+    }
+
+    /// The Aeron client that the archive's client uses.
+    #[getter]
+    fn client(&self, py: Python<'_>) -> Py<PyAeron> {
+        self.client.clone_ref(py)
+    }
+
+    /// State of the session: `CONNECTED`, `DISCONNECTED` if the archive has ended the session, or `CLOSED`.
+    #[getter]
+    fn state(&self, py: Python<'_>) -> PyResult<&'static str> {
+        let archive = self.get()?;
+        let state = py.detach(|| archive.state());
+        Ok(match state.map_err(|error| from_archive(&error))? {
+            ArchiveSessionState::Connected => "CONNECTED",
+            ArchiveSessionState::Disconnected => "DISCONNECTED",
+            ArchiveSessionState::Closed => "CLOSED",
+        })
+    }
+
+    /// Whether the client was closed.
+    #[getter]
+    fn is_closed(&self, py: Python<'_>) -> PyResult<bool> {
+        let link = self.link.get()?;
+        Ok(py.detach(|| link.is_closed()))
+    }
+
+    /// Closes the session. Idempotent.
+    ///
+    /// Outstanding requests fail. Recordings, replays and replications of the archive continue.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let link = self.link.get()?;
+        py.detach(|| link.close());
+        self.handlers.iter().for_each(EventHandler::clear);
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _type: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __traverse__(
+        &self,
+        visit: pyo3::PyVisit<'_>,
+    ) -> std::result::Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.client)?;
+        self.handlers
+            .iter()
+            .try_for_each(|handler| handler.visit(&visit))
+    }
+
+    fn __repr__(&self) -> String {
+        let archive = &self.link.anywhere().archive;
+        format!(
+            "<AeronArchive of archive {}, control session {}>",
+            archive.archive_id(),
+            archive.control_session_id()
+        )
+    }
+}

@@ -1,0 +1,258 @@
+//! Methods that list recordings and return their positions.
+
+use std::sync::Arc;
+
+use aeron_archive::catalog::RecordingDescriptor;
+use aeron_archive::client::{AeronArchive, ArchiveCall};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+
+use super::super::link::Link;
+use super::super::recording::{PyRecording, PyRecordingSubscription};
+use super::PyAeronArchive;
+use super::methods::archive_methods;
+use crate::argument;
+use crate::channel::Channel;
+use crate::operations::{Owned, PyPendingOperation};
+
+/// The filter of a listing of recordings.
+struct RecordingFilter {
+    channel: Option<String>,
+    stream_id: Option<i32>,
+    limit: usize,
+}
+
+impl RecordingFilter {
+    /// Creates the call that lists the recordings. The archive itself can only filter by channel and stream together.
+    fn call(&self, from_recording_id: i64) -> ArchiveCall<Vec<RecordingDescriptor>> {
+        let limit = i32::try_from(self.limit).unwrap_or(i32::MAX);
+        match (&self.channel, self.stream_id) {
+            (Some(channel), Some(stream_id)) => {
+                ArchiveCall::list_recordings_for_uri(from_recording_id, limit, channel, stream_id)
+            }
+            (None, None) => ArchiveCall::list_recordings(from_recording_id, limit),
+            _ => ArchiveCall::list_recordings(from_recording_id, i32::MAX),
+        }
+    }
+
+    fn matches(&self, recording: &RecordingDescriptor) -> bool {
+        self.stream_id.is_none_or(|id| id == recording.stream_id)
+            && self
+                .channel
+                .as_ref()
+                .is_none_or(|channel| recording.stripped_channel.contains(channel.as_str()))
+    }
+
+    /// Creates the Python object for the listed recordings.
+    fn recordings(self, py: Python<'_>, listed: Vec<RecordingDescriptor>) -> PyResult<Py<PyAny>> {
+        let wanted = listed
+            .into_iter()
+            .filter(|recording| self.matches(recording));
+        let recordings: Vec<PyRecording> = wanted.take(self.limit).map(PyRecording::from).collect();
+        let class = py.import("aeron.recordings")?.getattr("Recordings")?;
+        Ok(class.call1((recordings,))?.unbind())
+    }
+}
+
+archive_methods! {
+    /// Lists recordings in the order of their ids.
+    ///
+    /// Args:
+    ///     channel: Text that the stripped channel of a recording contains. `None` lists all channels.
+    ///     stream_id: Stream id of the recordings. `None` lists all streams.
+    ///     from_recording_id: Lowest recording id to list.
+    ///     limit: Maximum number of results. `None` stands for no limit.
+    ///
+    /// Returns:
+    ///     `Recordings`, a tuple with `to_arrow()`.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    list_recordings, async_list_recordings (*, channel = None, stream_id = None, from_recording_id = 0, limit = None)
+    [slf, channel: Option<Channel>, stream_id: Option<i32>, from_recording_id: i64, limit: Option<usize>] {
+        let wanted = RecordingFilter {
+            channel: channel.map(|channel| channel.0),
+            stream_id,
+            limit: limit.unwrap_or(usize::MAX),
+        };
+        let call = wanted.call(from_recording_id);
+        let begin = |link: &Arc<Link>| link.archive.begin(call);
+        Self::pending(slf, "list recordings", begin, |py, _, _, listed| wanted.recordings(py, listed))
+    }
+
+    /// Looks up one recording by its id.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     The recording, or `None` if the archive does not have it.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    list_recording, async_list_recording (recording_id) [slf, recording_id: i64] {
+        let begin = |link: &Arc<Link>| link.archive.begin(ArchiveCall::list_recording(recording_id));
+        Self::pending(slf, "list recording", begin, optional_recording)
+    }
+
+    /// Lists the subscriptions with which the archive records.
+    ///
+    /// Args:
+    ///     channel: Text that the channel of a subscription contains. `None` lists all channels.
+    ///     stream_id: Stream id of the subscriptions. `None` lists all streams.
+    ///     from_index: Index of the first subscription.
+    ///     limit: Maximum number of results. `None` stands for no limit.
+    ///
+    /// Returns:
+    ///     A list of `RecordingSubscription`.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    list_recording_subscriptions, async_list_recording_subscriptions (
+        *, channel = None, stream_id = None, from_index = 0, limit = None
+    )
+    [slf, channel: Option<Channel>, stream_id: Option<i32>, from_index: i32, limit: Option<usize>] {
+        let channel = channel.map_or_else(String::new, |channel| channel.0);
+        let limit = limit.map_or(i32::MAX, |limit| i32::try_from(limit).unwrap_or(i32::MAX));
+        let call = ArchiveCall::list_recording_subscriptions(from_index, limit, &channel, stream_id);
+        let begin = |link: &Arc<Link>| link.archive.begin(call);
+        Self::pending(slf, "list recording subscriptions", begin, |py, _, _, listed: Vec<_>| {
+            let listed = listed.into_iter().map(PyRecordingSubscription::from);
+            listed.collect::<Vec<_>>().into_py_any(py)
+        })
+    }
+
+    /// Finds the newest recording of a session and stream.
+    ///
+    /// Args:
+    ///     channel: Text that the stripped channel of the recording contains.
+    ///     stream_id: Stream id.
+    ///     session_id: Session id of the publisher.
+    ///     min_recording_id: Lowest recording id to consider.
+    ///
+    /// Returns:
+    ///     The recording id, or `None` if there is no such recording.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    find_last_matching_recording, async_find_last_matching_recording (channel, stream_id, session_id, *, min_recording_id = 0)
+    [slf, channel: Channel, stream_id: i32, session_id: i32, min_recording_id: i64] {
+        let call = ArchiveCall::find_last_matching_recording(min_recording_id, &channel.0, stream_id, session_id);
+        Self::request(slf, call)
+    }
+
+    /// Returns the position of the first byte of a recording.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     The position, in bytes.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    get_start_position, async_get_start_position (recording_id) [slf, recording_id: i64] {
+        Self::request(slf, ArchiveCall::start_position(recording_id))
+    }
+
+    /// Returns the recorded position of an active recording.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     The position in bytes; `None` if the recording is not active.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    get_recording_position, async_get_recording_position (recording_id) [slf, recording_id: i64] {
+        Self::request(slf, ArchiveCall::recording_position(recording_id))
+    }
+
+    /// Returns the position at which a recording ended.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     The position in bytes; `None` if the recording is active.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    get_stop_position, async_get_stop_position (recording_id) [slf, recording_id: i64] {
+        Self::request(slf, ArchiveCall::stop_position(recording_id))
+    }
+
+    /// Returns the recorded position of an active recording, or the stop position of any other recording.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     The position, in bytes.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    get_max_recorded_position, async_get_max_recorded_position (recording_id) [slf, recording_id: i64] {
+        Self::request(slf, ArchiveCall::max_recorded_position(recording_id))
+    }
+    ---
+
+    /// Returns the position of the first byte of the segment file that contains a position.
+    ///
+    /// Args:
+    ///     start_position: Start position of the recording, in bytes.
+    ///     position: Position in the segment file, in bytes.
+    ///     term_buffer_length: Length of a term, in bytes.
+    ///     segment_file_length: Length of a segment file, in bytes.
+    ///
+    /// Returns:
+    ///     The position of the segment file's first byte, in bytes.
+    #[staticmethod]
+    fn segment_file_base_position(
+        #[pyo3(from_py_with = argument::start_position)] start_position: i64,
+        #[pyo3(from_py_with = argument::position)] position: i64,
+        #[pyo3(from_py_with = argument::term_buffer_length)] term_buffer_length: i32,
+        #[pyo3(from_py_with = argument::segment_file_length)] segment_file_length: i32,
+    ) -> i64 {
+        AeronArchive::segment_file_base_position(
+            start_position,
+            position,
+            term_buffer_length,
+            segment_file_length,
+        )
+    }
+}
+
+fn optional_recording(
+    py: Python<'_>,
+    _: &Owned,
+    _: &Arc<Link>,
+    found: Option<RecordingDescriptor>,
+) -> PyResult<Py<PyAny>> {
+    found.map(PyRecording::from).into_py_any(py)
+}

@@ -1,0 +1,99 @@
+//! Methods for named readers.
+
+use std::sync::Arc;
+
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+
+use super::super::extensions::PyNamedReader;
+use super::super::link::Link;
+use super::PyAeronArchive;
+use super::methods::archive_methods;
+use crate::argument;
+use crate::operations::PyPendingOperation;
+
+archive_methods! {
+    /// Creates a named reader of a recording, or stores its position in the archive.
+    ///
+    /// Retention never deletes data after the position of a reader, unless the reader expires. Each commit
+    /// sets both limits again.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     name: Name of the reader, unique for the recording: 1 to 255 bytes of UTF-8.
+    ///     position: Position up to which the reader has processed the recording, in bytes. It may be less than the
+    ///         position that is stored.
+    ///     max_age_ms: Milliseconds without a commit after which the reader expires. `None` sets no limit.
+    ///     max_lag_bytes: Bytes recorded after the position above which the reader expires. `None` sets no limit.
+    ///
+    /// Returns:
+    ///     The position.
+    ///
+    /// Raises:
+    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+    ///         have this request.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    ///
+    /// Example:
+    ///     ```python
+    ///     archive.commit_reader(recording.recording_id, "bars", batch.positions[-1])
+    ///     ```
+    commit_reader, async_commit_reader (recording_id, name, position, *, max_age_ms = None, max_lag_bytes = None)
+    [slf, recording_id: i64, name: String, position: i64, max_age_ms: Option<i64>, max_lag_bytes: Option<i64>] {
+        let begin = |link: &Arc<Link>| {
+            Ok(link.archive.commit_reader(recording_id, &name, position, max_age_ms, max_lag_bytes))
+        };
+        Self::pending(slf, "commit reader", begin, |py, _, _, position: i64| position.into_py_any(py))
+    }
+
+    /// Removes a named reader. Retention then no longer keeps data for it.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     name: Name of the reader.
+    ///
+    /// Returns:
+    ///     `True` if there was a reader to remove.
+    ///
+    /// Raises:
+    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+    ///         have this request.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    remove_reader, async_remove_reader (recording_id, name) [slf, recording_id: i64, name: String] {
+        let begin = |link: &Arc<Link>| Ok(link.archive.remove_reader(recording_id, &name));
+        Self::pending(slf, "remove reader", begin, |py, _, _, count: i64| (count > 0).into_py_any(py))
+    }
+
+    /// Lists named readers by recording and name.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording. `None` lists the readers of all recordings.
+    ///     name: Name of the readers. `None` lists readers with any name.
+    ///
+    /// Returns:
+    ///     A list of `NamedReader`.
+    ///
+    /// Raises:
+    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+    ///         have this request.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    list_readers, async_list_readers (*, recording_id = None, name = None)
+    [slf, recording_id: Option<i64>, name: Option<String>] {
+        let begin = |link: &Arc<Link>| {
+            Ok(link.archive.list_readers(recording_id, name.as_deref().unwrap_or_default()))
+        };
+        Self::pending(slf, "list readers", begin, |py, _, _, readers: Vec<_>| {
+            let readers = readers.into_iter().map(PyNamedReader::from);
+            readers.collect::<Vec<_>>().into_py_any(py)
+        })
+    }
+}

@@ -1,0 +1,336 @@
+//! Methods that record streams.
+
+use std::sync::Arc;
+
+use aeron_archive::client::{AeronArchive, ArchiveCall};
+use aeron_protocol::archive::SourceLocation;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::super::errors::from_archive;
+use super::super::link::Link;
+use super::super::recorded::{PublicationStream, WaitRecorded};
+use super::super::recording::PyRecording;
+use super::PyAeronArchive;
+use super::methods::archive_methods;
+use crate::argument::{self, Argument, wrong_type};
+use crate::channel::Channel;
+use crate::errors::raise;
+use crate::operations::PyPendingOperation;
+use crate::publication::{PyExclusivePublication, PyPublication};
+
+/// The source of a stream to record: `LOCAL` or `REMOTE`.
+struct Source(SourceLocation);
+
+impl Argument for Source {
+    fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        let text = value.cast::<PyString>().ok();
+        match text
+            .map(|text| text.to_string_lossy().to_uppercase())
+            .as_deref()
+        {
+            Some("LOCAL") => Ok(Self(SourceLocation::Local)),
+            Some("REMOTE") => Ok(Self(SourceLocation::Remote)),
+            _ => Err(wrong_type(value, name, "\"LOCAL\" or \"REMOTE\"")),
+        }
+    }
+}
+
+const LOCAL: Source = Source(SourceLocation::Local);
+
+/// The recording to stop: the id of the archive's subscription, or a channel and stream id.
+enum RecordingToStop {
+    Subscription(i64),
+    Stream(String, i32),
+}
+
+impl RecordingToStop {
+    fn read(recorded: &Bound<'_, PyAny>, stream_id: Option<i32>) -> PyResult<Self> {
+        if let Some(stream) = session_of(recorded)? {
+            let channel = AeronArchive::session_channel(&stream.channel, stream.session_id);
+            let channel = channel.map_err(|error| from_archive(&error))?;
+            return Ok(Self::Stream(channel, stream.stream_id));
+        }
+        if let Ok(subscription_id) = recorded.extract() {
+            return Ok(Self::Subscription(subscription_id));
+        }
+        let channel = Channel::convert(recorded, "recorded").map_err(|_| {
+            let kind =
+                "a recorded publication, the id of a subscription of the archive, or a channel";
+            wrong_type(recorded, "recorded", kind)
+        })?;
+        match stream_id {
+            Some(stream_id) => Ok(Self::Stream(channel.0, stream_id)),
+            None => Err(raise(
+                "InvalidArgumentError",
+                "stream_id is not given: it belongs to a channel",
+            )),
+        }
+    }
+}
+
+/// The stream of a publication.
+struct PublishedStream {
+    channel: String,
+    stream_id: i32,
+    session_id: i32,
+}
+
+/// Returns the stream of a publication of either kind; `None` for any other object.
+fn session_of(publication: &Bound<'_, PyAny>) -> PyResult<Option<PublishedStream>> {
+    if !publication.is_instance_of::<PyPublication>()
+        && !publication.is_instance_of::<PyExclusivePublication>()
+    {
+        return Ok(None);
+    }
+    Ok(Some(PublishedStream {
+        channel: publication.getattr("channel")?.extract()?,
+        stream_id: publication.getattr("stream_id")?.extract()?,
+        session_id: publication.getattr("session_id")?.extract()?,
+    }))
+}
+
+archive_methods! {
+    /// Adds a publication, and records it from the first byte on.
+    ///
+    /// Args:
+    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+    ///     stream_id: Stream id.
+    ///
+    /// Returns:
+    ///     The publication.
+    ///
+    /// Raises:
+    ///     InvalidArgumentError: If the client already has the publication.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    add_recorded_publication, async_add_recorded_publication (channel, stream_id)
+    [slf, channel: Channel, stream_id: i32] {
+        let begin = |link: &Arc<Link>| link.archive.async_add_recorded_publication(&channel.0, stream_id);
+        Self::pending(slf, "add recorded publication", begin, |py, owned, _, publication| {
+            PyPublication::new(publication, owned.client(py)?).into_py_any(py)
+        })
+    }
+
+    /// Adds an exclusive publication, and records it from the first byte on.
+    ///
+    /// Args:
+    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+    ///     stream_id: Stream id.
+    ///
+    /// Returns:
+    ///     The publication.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    add_recorded_exclusive_publication, async_add_recorded_exclusive_publication (channel, stream_id)
+    [slf, channel: Channel, stream_id: i32] {
+        let begin = |link: &Arc<Link>| {
+            link.archive.async_add_recorded_exclusive_publication(&channel.0, stream_id)
+        };
+        Self::pending(slf, "add recorded exclusive publication", begin, |py, owned, _, publication| {
+            PyExclusivePublication::new(publication, owned.client(py)?).into_py_any(py)
+        })
+    }
+
+    /// Starts to record a channel and stream. Each image of the stream becomes a recording.
+    ///
+    /// Args:
+    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+    ///     stream_id: Stream id.
+    ///     source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
+    ///     auto_stop: Whether the archive closes the subscription when the first recording of it ends.
+    ///
+    /// Returns:
+    ///     The id of the archive's subscription. `stop_recording` accepts it.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    start_recording, async_start_recording (channel, stream_id, *, source = LOCAL, auto_stop = false)
+    as "($self, channel, stream_id, *, source='LOCAL', auto_stop=False)"
+    [slf, channel: Channel, stream_id: i32, source: Source, auto_stop: bool] {
+        Self::request(slf, ArchiveCall::start_recording(&channel.0, stream_id, source.0, auto_stop))
+    }
+
+    /// Extends a recording with a stream that begins where the recording ends.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
+    ///     stream_id: Stream id.
+    ///     source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
+    ///     auto_stop: Whether the archive closes the subscription when the first recording of it ends.
+    ///
+    /// Returns:
+    ///     The id of the archive's subscription. `stop_recording` accepts it.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    extend_recording, async_extend_recording (recording_id, channel, stream_id, *, source = LOCAL, auto_stop = false)
+    as "($self, recording_id, channel, stream_id, *, source='LOCAL', auto_stop=False)"
+    [slf, recording_id: i64, channel: Channel, stream_id: i32, source: Source, auto_stop: bool] {
+        let call = ArchiveCall::extend_recording(recording_id, &channel.0, stream_id, source.0, auto_stop);
+        Self::request(slf, call)
+    }
+
+    /// Stops the recording of a stream.
+    ///
+    /// Args:
+    ///     recorded: A recorded publication, the id of the archive's subscription, or the channel of the request.
+    ///     stream_id: Stream id. Required if `recorded` is a channel.
+    ///
+    /// Raises:
+    ///     InvalidArgumentError: If `recorded` is a channel and `stream_id` is missing.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    stop_recording, async_stop_recording (recorded, stream_id = None) -> None
+    [slf, recorded: Py<PyAny>, stream_id: Option<i32>] {
+        match RecordingToStop::read(recorded.bind(slf.py()), stream_id)? {
+            RecordingToStop::Subscription(id) => {
+                Self::request(slf, ArchiveCall::<()>::stop_recording_subscription(id))
+            }
+            RecordingToStop::Stream(channel, stream_id) => {
+                Self::request(slf, ArchiveCall::<()>::stop_recording(&channel, stream_id))
+            }
+        }
+    }
+
+    /// Stops the recording of a stream, if there is one.
+    ///
+    /// Args:
+    ///     recorded: A recorded publication, the id of the archive's subscription, or the channel of the request.
+    ///     stream_id: Stream id. Required if `recorded` is a channel.
+    ///
+    /// Returns:
+    ///     `True` if there was a recording to stop.
+    ///
+    /// Raises:
+    ///     InvalidArgumentError: If `recorded` is a channel and `stream_id` is missing.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    try_stop_recording, async_try_stop_recording (recorded, stream_id = None)
+    [slf, recorded: Py<PyAny>, stream_id: Option<i32>] {
+        match RecordingToStop::read(recorded.bind(slf.py()), stream_id)? {
+            RecordingToStop::Subscription(id) => {
+                Self::request(slf, ArchiveCall::<bool>::try_stop_recording_subscription(id))
+            }
+            RecordingToStop::Stream(channel, stream_id) => {
+                Self::request(slf, ArchiveCall::<bool>::try_stop_recording(&channel, stream_id))
+            }
+        }
+    }
+
+    /// Stops one recording, if the recording is active.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///
+    /// Returns:
+    ///     `True` if the recording was active.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    try_stop_recording_by_identity, async_try_stop_recording_by_identity (recording_id)
+    [slf, recording_id: i64] {
+        Self::request(slf, ArchiveCall::try_stop_recording_by_identity(recording_id))
+    }
+    ---
+
+    /// Waits until the archive has recorded a publication up to a position.
+    ///
+    /// The archive has then written the data to the recording's files. Whether the data survives a power failure
+    /// depends on the archive's setting `file_sync_level`.
+    ///
+    /// Args:
+    ///     publication: A recorded publication of this client.
+    ///     position: Position in bytes, such as `publication.position`.
+    ///     timeout: Seconds to wait. `None` waits without a limit.
+    ///
+    /// Returns:
+    ///     The `Recording`.
+    ///
+    /// Raises:
+    ///     ArchiveTimeoutError: If the archive has not recorded the position within `timeout`, or does not respond
+    ///         within the message timeout.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    #[pyo3(signature = (publication, position, timeout = None))]
+    fn wait_recorded(
+        slf: &Bound<'_, Self>,
+        publication: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = argument::position)] position: i64,
+        #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
+        let operation = Self::async_wait_recorded(slf, publication, position)?;
+        let outcome = operation.wait(slf.py(), timeout);
+        outcome.map_err(|error| match is_timeout(slf.py(), &error) {
+            true => raise(
+                "ArchiveTimeoutError",
+                format!(
+                    "the stream is not recorded up to {position} after {} s: wait longer, or see whether its recording has stopped",
+                    timeout.unwrap_or_default()
+                ),
+            ),
+            false => error,
+        })
+    }
+
+    /// Starts `wait_recorded` without waiting for the archive.
+    ///
+    /// Args:
+    ///     publication: A recorded publication of this client.
+    ///     position: Position in bytes, such as `publication.position`.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is the `Recording`.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    fn async_wait_recorded(
+        slf: &Bound<'_, Self>,
+        publication: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = argument::position)] position: i64,
+    ) -> PyResult<PyPendingOperation> {
+        let Some(stream) = session_of(publication)? else {
+            return Err(wrong_type(publication, "publication", "a publication"));
+        };
+        let stream = PublicationStream {
+            session_id: stream.session_id,
+            stream_id: stream.stream_id,
+        };
+        let what = format!("recording session {} up to {position}", stream.session_id);
+        let begin = |link: &Arc<Link>| Ok(WaitRecorded::new(link, stream, position));
+        Self::pending(slf, &what, begin, |py, _, _, descriptor| {
+            PyRecording::from(descriptor).into_py_any(py)
+        })
+    }
+}
+
+/// Whether the error says that an operation was not over within the timeout.
+fn is_timeout(py: Python<'_>, error: &PyErr) -> bool {
+    let name = error.get_type(py).name();
+    name.is_ok_and(|name| name == "OperationTimeoutError")
+}

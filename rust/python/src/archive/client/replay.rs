@@ -1,0 +1,219 @@
+//! Methods that replay recordings.
+
+use std::sync::Arc;
+
+use aeron_archive::client::{
+    ArchiveCall, ArchiveOperation, NULL_COUNTER_ID, ReplayParams, Result, StartedReplay,
+};
+use aeron_protocol::archive::{NULL_LENGTH, NULL_VALUE, REPLAY_ALL_AND_FOLLOW};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::super::link::Link;
+use super::super::persistent::PyPersistentSubscription;
+use super::super::persistent_options::Options;
+use super::super::replay::Replay;
+use super::PyAeronArchive;
+use super::methods::archive_methods;
+use crate::argument;
+use crate::channel::Channel;
+use crate::errors::raise;
+use crate::operations::{Owned, PyPendingOperation};
+use crate::subscription::PySubscription;
+
+/// Default channel of replays. It fits an archive on the client's driver.
+pub const REPLAY_CHANNEL: &str = "aeron:ipc";
+/// Default stream id of all replays. Each replay has its own session id.
+pub const REPLAY_STREAM_ID: i32 = 100;
+
+archive_methods! {
+    /// Replays a recording to a new subscription.
+    ///
+    /// An iteration over the subscription's batches ends at the end of the replay. If the replay ends too early,
+    /// the iteration raises `ArchiveError`. Closing the subscription stops the replay.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     channel: Channel of the replay. Its port may be 0. For an archive on another host, the channel must
+    ///         have an address of this machine.
+    ///     stream_id: Stream id of the replay.
+    ///     position: Position of the first message, in bytes. `None` stands for the start of the recording.
+    ///     length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
+    ///         recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+    ///     bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
+    ///     file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
+    ///         setting.
+    ///
+    /// Returns:
+    ///     The `Subscription`.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    ///
+    /// Example:
+    ///     ```python
+    ///     for batch in archive.replay(recording_id).batches():
+    ///         print(len(batch))
+    ///     ```
+    replay, async_replay (
+        recording_id, channel = Channel(REPLAY_CHANNEL.into()), stream_id = REPLAY_STREAM_ID, *, position = None,
+        length = REPLAY_ALL_AND_FOLLOW, bounding_limit_counter_id = None, file_io_max_length = None
+    )
+    as "($self, recording_id, channel='aeron:ipc', stream_id=100, *, position=None, length=-1, bounding_limit_counter_id=None, file_io_max_length=None)"
+    [
+        slf, recording_id: i64, channel: Channel, stream_id: i32, position: Option<i64>, length: i64,
+        bounding_limit_counter_id: Option<i32>, file_io_max_length: Option<i32>,
+    ] {
+        let params = replay_params(position, length, bounding_limit_counter_id, file_io_max_length);
+        let begin = |link: &Arc<Link>| -> Result<ArchiveOperation<StartedReplay>> {
+            link.archive.async_replay_with_id(recording_id, &channel.0, stream_id, &params)
+        };
+        Self::pending(slf, "replay", begin, replay_subscription)
+    }
+
+    /// Replays a recording to a channel and stream. The program adds the subscription itself.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     channel: Channel of the replay.
+    ///     stream_id: Stream id of the replay.
+    ///     position: Position of the first message, in bytes. `None` stands for the start of the recording.
+    ///     length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
+    ///         recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+    ///     bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
+    ///     file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
+    ///         setting.
+    ///
+    /// Returns:
+    ///     The id of the replay. Its low 32 bits are the session id of the replayed stream.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    start_replay, async_start_replay (
+        recording_id, channel, stream_id, *, position = None, length = REPLAY_ALL_AND_FOLLOW,
+        bounding_limit_counter_id = None, file_io_max_length = None
+    )
+    as "($self, recording_id, channel, stream_id, *, position=None, length=-1, bounding_limit_counter_id=None, file_io_max_length=None)"
+    [
+        slf, recording_id: i64, channel: Channel, stream_id: i32, position: Option<i64>, length: i64,
+        bounding_limit_counter_id: Option<i32>, file_io_max_length: Option<i32>,
+    ] {
+        let params = replay_params(position, length, bounding_limit_counter_id, file_io_max_length);
+        let begin = |link: &Arc<Link>| {
+            link.archive.async_start_replay(recording_id, &channel.0, stream_id, &params)
+        };
+        Self::pending(slf, "start replay", begin, |py, _, _, id: i64| id.into_py_any(py))
+    }
+
+    /// Stops a replay. An unknown id is not an error.
+    ///
+    /// Args:
+    ///     replay_session_id: Id of the replay, which `start_replay` returned.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    stop_replay, async_stop_replay (replay_session_id) -> None [slf, replay_session_id: i64] {
+        Self::request(slf, ArchiveCall::stop_replay(replay_session_id))
+    }
+
+    /// Stops all replays of a recording, also those of other clients.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording. `None` stops the replays of all recordings.
+    ///
+    /// Raises:
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    stop_all_replays, async_stop_all_replays (recording_id = None) -> None [slf, recording_id: Option<i64>] {
+        Self::request(slf, ArchiveCall::stop_all_replays(recording_id.unwrap_or(NULL_VALUE)))
+    }
+    ---
+
+    /// Adds a `PersistentSubscription` that replays a recording of this archive, and then joins its live stream.
+    ///
+    /// The subscription has its own session with the archive, with the settings of this client. If the
+    /// credentials are a function, each connection of the subscription calls it.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording.
+    ///     live_channel: Channel of the live stream: IPC, unicast, multicast, `control-mode=dynamic` or a spy.
+    ///     live_stream_id: Stream id of the live stream, which must be the stream id of the recording.
+    ///     replay_channel: Channel of replays, with an address of this machine. Its port may be 0, and it may
+    ///         have `control-mode=response`.
+    ///     replay_stream_id: Stream id of replays.
+    ///     start_position: Position of the first message in bytes, `FROM_START`, or `FROM_LIVE`. With
+    ///         `FROM_LIVE` the subscription begins with the live stream.
+    ///     on_live_joined: Called without arguments in a poll, when the subscription has joined the live stream.
+    ///     on_live_left: Called without arguments in a poll, when the subscription has lost the live stream.
+    ///     on_error: Called in a poll as `on_error(error)` with each `PersistentSubscriptionError`. If
+    ///         `has_failed` is then `True`, the error has ended the subscription.
+    ///
+    /// Returns:
+    ///     The subscription.
+    ///
+    /// Raises:
+    ///     ConfigurationError: If a setting is missing or contradicts another one.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    #[pyo3(
+        signature = (**settings),
+        text_signature = "($self, *, recording_id, live_channel, live_stream_id, replay_channel='aeron:ipc', replay_stream_id=100, start_position=-2, on_live_joined=None, on_live_left=None, on_error=None)"
+    )]
+    fn persistent_subscription(
+        &self,
+        py: Python<'_>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyPersistentSubscription> {
+        let (options, others) = Options::read(py, settings)?;
+        if let Some((name, _)) = others.iter().next() {
+            let reason = format!(
+                "persistent_subscription has no setting {name}; help(aeron.PersistentSubscription) lists all"
+            );
+            return Err(raise("ArgumentTypeError", reason));
+        }
+        let mut context = self.get()?.context().clone();
+        let credentials = self.credentials.for_another(py)?;
+        if let Some(credentials) = &credentials {
+            context.credentials = Arc::clone(&credentials.supplier) as _;
+        }
+        let credentials = credentials.unwrap_or_default();
+        PyPersistentSubscription::open(self.client.bind(py), options, context, credentials)
+    }
+}
+
+fn replay_subscription(
+    py: Python<'_>,
+    owned: &Owned,
+    link: &Arc<Link>,
+    started: StartedReplay,
+) -> PyResult<Py<PyAny>> {
+    let replay = Replay::new(link, &started);
+    let client = owned.client(py)?;
+    PySubscription::of_replay(started.subscription, client, replay)?.into_py_any(py)
+}
+
+fn replay_params(
+    position: Option<i64>,
+    length: i64,
+    bounding_limit_counter_id: Option<i32>,
+    file_io_max_length: Option<i32>,
+) -> ReplayParams {
+    ReplayParams {
+        position: position.unwrap_or(NULL_VALUE),
+        length,
+        bounding_limit_counter_id: bounding_limit_counter_id.unwrap_or(NULL_COUNTER_ID),
+        file_io_max_length: file_io_max_length.unwrap_or(NULL_LENGTH),
+        ..ReplayParams::default()
+    }
+}

@@ -1,0 +1,131 @@
+//! Methods for retention policies.
+
+use std::sync::Arc;
+
+use aeron_archive::extensions::{RetentionPolicy, RetentionScope};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+
+use super::super::extensions::{PyRetentionOutcome, PyRetentionPolicy};
+use super::super::link::Link;
+use super::PyAeronArchive;
+use super::methods::archive_methods;
+use crate::argument;
+use crate::channel::Channel;
+use crate::errors::raise;
+use crate::operations::PyPendingOperation;
+archive_methods! {
+    /// Sets a retention policy, with which the archive deletes old data by itself. Without a policy it never does.
+    ///
+    /// A policy is for one recording, or for all recordings that match `stream_id` and `channel`. A recording
+    /// has at most one policy: its own, otherwise the most specific match. With neither limit, the call removes
+    /// the policy.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording. `None` stands for all recordings that match.
+    ///     stream_id: Stream id of the recordings. `None` matches all streams.
+    ///     channel: Text that the original channel of the recordings contains. `None` matches all channels.
+    ///     max_bytes: Maximum number of bytes of all recordings of the policy together. Above it, whole segments are
+    ///         deleted, the oldest first. `None` sets no limit.
+    ///     max_age_ms: Maximum age of the data in milliseconds. Whole segments are deleted if all of their data are
+    ///         older, and recordings that stopped before. `None` sets no limit.
+    ///
+    /// Returns:
+    ///     `True` if a policy was replaced or removed.
+    ///
+    /// Raises:
+    ///     InvalidArgumentError: If `recording_id` is given together with `stream_id` or `channel`.
+    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+    ///         have this request.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    ///
+    /// Example:
+    ///     ```python
+    ///     archive.set_retention(stream_id=1001, max_bytes=10 * 2**30, max_age_ms=7 * 24 * 3_600_000)
+    ///     for outcome in archive.apply_retention(dry_run=True):
+    ///         print(outcome.recording_id, outcome.new_start_position, outcome.held_by)
+    ///     ```
+    set_retention, async_set_retention (
+        *, recording_id = None, stream_id = None, channel = None, max_bytes = None, max_age_ms = None
+    )
+    [
+        slf, recording_id: Option<i64>, stream_id: Option<i32>, channel: Option<Channel>,
+        max_bytes: Option<i64>, max_age_ms: Option<i64>,
+    ] {
+        let scope = scope(recording_id, stream_id, channel)?;
+        let policy = RetentionPolicy { scope, max_bytes, max_age_ms };
+        let begin = |link: &Arc<Link>| Ok(link.archive.set_retention(&policy));
+        Self::pending(slf, "set retention", begin, |py, _, _, count: i64| (count > 0).into_py_any(py))
+    }
+
+    /// Lists the retention policies: those of single recordings first.
+    ///
+    /// Returns:
+    ///     A list of `RetentionPolicy`.
+    ///
+    /// Raises:
+    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+    ///         have this request.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    list_retention, async_list_retention () [slf] {
+        let begin = |link: &Arc<Link>| Ok(link.archive.list_retention());
+        Self::pending(slf, "list retention", begin, |py, _, _, policies: Vec<_>| {
+            let policies = policies.into_iter().map(PyRetentionPolicy::from);
+            policies.collect::<Vec<_>>().into_py_any(py)
+        })
+    }
+
+    /// Applies the retention policies now, or reports what they would delete.
+    ///
+    /// The archive also applies them by itself: when a recording enters a new segment or stops, and every five
+    /// seconds. Files are deleted after the response, one by one.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording. `None` stands for all recordings.
+    ///     dry_run: Whether nothing is deleted.
+    ///
+    /// Returns:
+    ///     A list of `RetentionOutcome`, one for each recording of which the policies delete something.
+    ///
+    /// Raises:
+    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+    ///         have this request.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    apply_retention, async_apply_retention (*, recording_id = None, dry_run = false)
+    [slf, recording_id: Option<i64>, dry_run: bool] {
+        let begin = |link: &Arc<Link>| Ok(link.archive.apply_retention(recording_id, dry_run));
+        Self::pending(slf, "apply retention", begin, |py, _, _, outcomes: Vec<_>| {
+            let outcomes = outcomes.into_iter().map(PyRetentionOutcome::from);
+            outcomes.collect::<Vec<_>>().into_py_any(py)
+        })
+    }
+}
+
+fn scope(
+    recording_id: Option<i64>,
+    stream_id: Option<i32>,
+    channel: Option<Channel>,
+) -> PyResult<RetentionScope> {
+    match recording_id {
+        None => Ok(RetentionScope::Matching {
+            stream_id,
+            channel_fragment: channel.map_or_else(String::new, |channel| channel.0),
+        }),
+        Some(recording_id) if stream_id.is_none() && channel.is_none() => {
+            Ok(RetentionScope::Recording(recording_id))
+        }
+        Some(_) => Err(raise(
+            "InvalidArgumentError",
+            "recording_id is given together with stream_id or channel: a policy is for one recording, or for all that match",
+        )),
+    }
+}

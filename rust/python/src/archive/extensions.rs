@@ -1,0 +1,196 @@
+//! Objects that describe named readers, retention policies, and names and metadata of recordings.
+
+use aeron_archive::client::ListedInfo;
+use aeron_archive::extensions::{NamedReader, RetentionPolicy, RetentionScope};
+use aeron_archive::retention::RetentionOutcome;
+use aeron_protocol::archive::RetentionHolder;
+use pyo3::prelude::*;
+
+use crate::snapshot::{Octets, snapshot};
+
+snapshot! {
+    /// A reader of a recording that stores its position in the archive.
+    ///
+    /// Immutable; pickled and compared by its values.
+    PyNamedReader("NamedReader") {
+        /// Id of the recording.
+        recording_id: i64,
+        /// Name, unique for the recording.
+        name: String,
+        /// Position up to which the reader has processed the recording, in bytes.
+        position: i64,
+        /// Time of the last commit, in milliseconds since the epoch.
+        committed_timestamp_ms: i64,
+        /// Milliseconds without a commit after which the reader expires; `None` if there is no limit.
+        max_age_ms: Option<i64>,
+        /// Bytes recorded after the position above which the reader expires; `None` if there is no limit.
+        max_lag_bytes: Option<i64>,
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "NamedReader(recording_id={}, name={:?}, position={})",
+            self.recording_id, self.name, self.position,
+        )
+    }
+}
+
+snapshot! {
+    /// Limits for one recording, or for all recordings that match. Immutable; pickled and compared by its values.
+    PyRetentionPolicy("RetentionPolicy") {
+        /// Id of the recording; `None` if the policy is for all recordings that match.
+        recording_id: Option<i64>,
+        /// Stream id of the recordings; `None` if all streams match.
+        stream_id: Option<i32>,
+        /// Text that the original channel of the recordings contains; `None` if all channels match.
+        channel: Option<String>,
+        /// Maximum number of bytes of all recordings of the policy together; `None` if there is no limit.
+        max_bytes: Option<i64>,
+        /// Maximum age of the data in milliseconds; `None` if there is no limit.
+        max_age_ms: Option<i64>,
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "RetentionPolicy(recording_id={}, stream_id={}, channel={}, max_bytes={}, max_age_ms={})",
+            shown(self.recording_id),
+            shown(self.stream_id),
+            self.channel.as_ref().map_or_else(|| "None".to_owned(), |channel| format!("{channel:?}")),
+            shown(self.max_bytes),
+            shown(self.max_age_ms),
+        )
+    }
+}
+
+snapshot! {
+    /// A part of a recording that retention has deleted, or would delete.
+    ///
+    /// Immutable; pickled and compared by its values. Positions are in bytes.
+    PyRetentionOutcome("RetentionOutcome") {
+        /// Id of the recording.
+        recording_id: i64,
+        /// Start position before the deletion.
+        start_position: i64,
+        /// Start position after the deletion; the stop position if the whole recording is deleted.
+        new_start_position: i64,
+        /// Start position that the policy alone would cause, without readers and replays.
+        allowed_position: i64,
+        /// Whether the whole recording is deleted.
+        is_purge: bool,
+        /// The holder of data that the policy would delete: `READER`, `REPLAY`, or `CHANGE` if a deletion, a migration, a
+        /// start or an extension of the recording is in progress; `None` if nothing keeps data.
+        held_by: Option<String>,
+        /// Name of the reader that keeps data; `None` in other cases.
+        reader: Option<String>,
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "RetentionOutcome(recording_id={}, start_position={}, new_start_position={}, is_purge={}, held_by={})",
+            self.recording_id,
+            self.start_position,
+            self.new_start_position,
+            if self.is_purge { "True" } else { "False" },
+            self.held_by.as_ref().map_or_else(|| "None".to_owned(), |held_by| format!("{held_by:?}")),
+        )
+    }
+}
+
+snapshot! {
+    /// Name, metadata and link of a recording. Immutable; pickled and compared by its values.
+    PyRecordingInfo("RecordingInfo") {
+        /// Id of the recording.
+        recording_id: i64,
+        /// Name, unique in the archive; empty if the recording has none.
+        name: String,
+        /// Metadata; empty if the recording has none.
+        metadata: Octets,
+        /// Id of the earlier recording of the same stream that this recording continues; `None` if there is none.
+        predecessor_id: Option<i64>,
+        /// Position at which the earlier recording ends, in bytes; `None` if there is none.
+        gap_from: Option<i64>,
+        /// Position at which this recording begins, in bytes; `None` if it is of another session.
+        gap_to: Option<i64>,
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "RecordingInfo(recording_id={}, name={:?}, metadata of {} bytes)",
+            self.recording_id, self.name, self.metadata.0.len(),
+        )
+    }
+}
+
+impl From<NamedReader> for PyNamedReader {
+    fn from(reader: NamedReader) -> Self {
+        Self {
+            recording_id: reader.recording_id,
+            name: reader.name,
+            position: reader.position,
+            committed_timestamp_ms: reader.committed_ms,
+            max_age_ms: reader.max_age_ms,
+            max_lag_bytes: reader.max_lag,
+        }
+    }
+}
+
+impl From<RetentionPolicy> for PyRetentionPolicy {
+    fn from(policy: RetentionPolicy) -> Self {
+        let (recording_id, stream_id, channel) = match policy.scope {
+            RetentionScope::Recording(recording_id) => (Some(recording_id), None, None),
+            RetentionScope::Matching {
+                stream_id,
+                channel_fragment,
+            } => {
+                let channel = (!channel_fragment.is_empty()).then_some(channel_fragment);
+                (None, stream_id, channel)
+            }
+        };
+        Self {
+            recording_id,
+            stream_id,
+            channel,
+            max_bytes: policy.max_bytes,
+            max_age_ms: policy.max_age_ms,
+        }
+    }
+}
+
+impl From<RetentionOutcome> for PyRetentionOutcome {
+    fn from(outcome: RetentionOutcome) -> Self {
+        let held_by = match outcome.held_by {
+            RetentionHolder::Nothing => None,
+            RetentionHolder::Reader => Some("READER"),
+            RetentionHolder::Replay => Some("REPLAY"),
+            RetentionHolder::Change => Some("CHANGE"),
+        };
+        Self {
+            recording_id: outcome.recording_id,
+            start_position: outcome.start_position,
+            new_start_position: outcome.new_start_position,
+            allowed_position: outcome.allowed_position,
+            is_purge: outcome.is_purge,
+            held_by: held_by.map(str::to_owned),
+            reader: (outcome.held_by == RetentionHolder::Reader).then_some(outcome.reader),
+        }
+    }
+}
+
+impl From<ListedInfo> for PyRecordingInfo {
+    fn from(listed: ListedInfo) -> Self {
+        let link = listed.info.link;
+        Self {
+            recording_id: listed.recording_id,
+            name: listed.info.name,
+            metadata: Octets(listed.info.metadata),
+            predecessor_id: link.map(|link| link.predecessor_id),
+            gap_from: link.map(|link| link.gap_from),
+            gap_to: link.and_then(|link| link.gap_to),
+        }
+    }
+}
+
+/// Returns a number as Python shows it.
+fn shown<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "None".to_owned(), |value| value.to_string())
+}

@@ -1,0 +1,95 @@
+"""Requests that this project adds to Aeron's protocol, with the real archive and its tools."""
+
+import time
+
+import pytest
+
+import aeron
+from interop.archive_tool import ArchiveTool
+from interop.archives import Archive
+from interop.conftest import _started
+
+_CHANNEL = "aeron:ipc?term-length=64k"
+_STREAM = 10
+_SEGMENT = 64 * 1024
+
+_CALLS = {
+    "commit_reader": lambda archive: archive.commit_reader(0, "bars", 0),
+    "list_readers": lambda archive: archive.list_readers(),
+    "set_recording_name": lambda archive: archive.set_recording_name(0, "trades"),
+    "list_recording_info": lambda archive: archive.list_recording_info(),
+    "set_retention": lambda archive: archive.set_retention(max_bytes=0),
+    "list_retention": lambda archive: archive.list_retention(),
+    "apply_retention": lambda archive: archive.apply_retention(),
+}
+
+
+@pytest.fixture(scope="module")
+def real_archive(drivers, tmp_path_factory):
+    """A client of the real archive."""
+    directory = tmp_path_factory.mktemp("archive")
+    driver = drivers("ours")
+    settings = {"aeron.archive.id": 301}
+    archive = _started(lambda: Archive("java", driver, directory / "files", directory / "errors", _STREAM, settings))
+    with aeron.connect(driver.directory) as client, connected(client) as connection:
+        yield connection
+    archive.remove()
+
+
+def connected(client):
+    """Connects to the archive, which may still be starting."""
+    for _ in range(30):
+        try:
+            return aeron.connect_archive(client, message_timeout=5)
+        except aeron.ArchiveTimeoutError as error:
+            failure = error
+    raise failure
+
+
+@pytest.mark.parametrize("call", _CALLS.values(), ids=_CALLS)
+def test_the_real_archive_supports_none_of_our_requests_and_the_session_goes_on(real_archive, call):
+    begin = time.monotonic()
+    with pytest.raises(aeron.NotSupportedByArchiveError, match="not supported by the archive"):
+        call(real_archive)
+    assert 0.8 < time.monotonic() - begin < 2.5
+    assert real_archive.state == "CONNECTED"
+    assert real_archive.list_recording(0) is None
+
+
+def test_the_real_tool_and_archive_take_a_directory_with_our_files(drivers, tmp_path):
+    directory = tmp_path / "archive"
+    settings = {"segment_file_length": _SEGMENT, "low_storage_space_threshold": 0, "archive_id": 302}
+    with (
+        aeron.MediaDriver() as own,
+        aeron.connect(own) as client,
+        aeron.Archive(directory, driver=own, **settings),
+        aeron.connect_archive(client) as archive,
+    ):
+        archive.set_retention(stream_id=7, max_bytes=2 * _SEGMENT)
+        publication = archive.add_recorded_exclusive_publication(_CHANNEL, 7)
+        for number in range(5 * 64):
+            position = publication.publish(bytes([number % 256]) * 992, timeout=5)
+        recording = archive.wait_recorded(publication, position, timeout=5)
+        archive.commit_reader(recording.recording_id, "bars", position)
+        archive.set_recording_metadata(recording.recording_id, b"metadata")
+        archive.stop_recording(publication)
+        while archive.get_start_position(recording.recording_id) < 3 * _SEGMENT:
+            archive.apply_retention()
+        start = archive.get_start_position(recording.recording_id)
+    assert {"archive-extensions.dat", "archive-retention.log"} <= {path.name for path in directory.iterdir()}
+    tool = ArchiveTool(directory)
+    tool.show()
+    assert not tool.verify()
+    assert tool.positions() == {recording.recording_id: (start, position)}
+    before = (directory / "archive-extensions.dat").read_bytes()
+
+    driver = drivers("ours")
+    archive = _started(
+        lambda: Archive("java", driver, directory, tmp_path / "errors", _STREAM, {"aeron.archive.id": 303})
+    )
+    with aeron.connect(driver.directory) as client, connected(client) as connection:
+        with connection.replay(recording.recording_id, length=aeron.REPLAY_ALL_AND_STOP) as replay:
+            count = sum(len(batch) for batch in replay.batches(timeout=10))
+        assert count == (position - start) // 1024
+    archive.stop()
+    assert (directory / "archive-extensions.dat").read_bytes() == before

@@ -1,0 +1,336 @@
+"""Named readers, names and metadata of recordings, and retention of an archive in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import eventually
+
+import aeron
+
+CHANNEL = "aeron:ipc?term-length=64k"
+SEGMENT = 64 * 1024
+SETTINGS = {"segment_file_length": SEGMENT, "low_storage_space_threshold": 0}
+MESSAGE = bytes(992)
+"""A message whose frame has 1024 bytes: a segment has 64 of them."""
+
+FREED_BYTES, FREED_SEGMENTS, EXPIRED_READERS = 20_101, 20_102, 20_103
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "archive"
+
+
+@pytest.fixture
+def server(driver: aeron.MediaDriver, directory: Path) -> Iterator[aeron.Archive]:
+    with aeron.Archive(directory, driver=driver, **SETTINGS) as server:
+        yield server
+
+
+@pytest.fixture
+def archive(server: aeron.Archive, client: aeron.Aeron) -> Iterator[aeron.AeronArchive]:
+    with aeron.connect_archive(client) as archive:
+        yield archive
+
+
+class Stream:
+    """A recorded publication."""
+
+    def __init__(self, archive: aeron.AeronArchive, stream_id: int) -> None:
+        self.archive = archive
+        self.publication = archive.add_recorded_exclusive_publication(CHANNEL, stream_id)
+        self.recording_id = self.record(1).recording_id
+
+    def record(self, count: int) -> aeron.Recording:
+        for _ in range(count):
+            position = self.publication.publish(MESSAGE, timeout=5)
+        return self.archive.wait_recorded(self.publication, position, timeout=5)
+
+    def stop(self) -> int:
+        self.archive.stop_recording(self.publication)
+        self.publication.close()
+        eventually(lambda: self.archive.get_stop_position(self.recording_id) is not None)
+        return self.recording_id
+
+    @property
+    def start(self) -> int:
+        return self.archive.get_start_position(self.recording_id)
+
+
+def segments(directory: Path, recording_id: int) -> list[int]:
+    names = [path.stem for path in directory.glob(f"{recording_id}-*.rec")]
+    return sorted(int(name.partition("-")[2]) for name in names)
+
+
+def counter(client: aeron.Aeron, type_id: int) -> int:
+    [found] = [each for each in client.counters_reader if each.type_id == type_id]
+    return found.value
+
+
+# ---- retention -------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_policy_nothing_is_deleted(
+    archive: aeron.AeronArchive, client: aeron.Aeron, directory: Path, stream_id: int
+) -> None:
+    stream = Stream(archive, stream_id)
+    stream.record(5 * 64)
+    assert archive.apply_retention() == []
+    assert stream.start == 0
+    assert segments(directory, stream.recording_id) == [number * SEGMENT for number in range(6)]
+    assert not (directory / "archive-retention.log").exists()
+    assert counter(client, FREED_BYTES) == 0
+
+
+def test_the_archive_deletes_the_oldest_segments_at_each_new_one_and_counts_and_logs_them(
+    archive: aeron.AeronArchive, client: aeron.Aeron, directory: Path, stream_id: int
+) -> None:
+    assert archive.set_retention(stream_id=stream_id, max_bytes=3 * SEGMENT) is False
+    stream = Stream(archive, stream_id)
+    stream.record(6 * 64)
+    eventually(lambda: segments(directory, stream.recording_id) == [4 * SEGMENT, 5 * SEGMENT, 6 * SEGMENT])
+    assert stream.start == 4 * SEGMENT
+    assert counter(client, FREED_BYTES) == 4 * SEGMENT
+    assert counter(client, FREED_SEGMENTS) == 4
+    log = (directory / "archive-retention.log").read_text()
+    assert f"recording {stream.recording_id}: freed " in log
+    assert not [path for path in directory.glob("*.idx") if int(path.stem.partition("-")[2]) < stream.start]
+
+
+def test_a_policy_applies_to_the_recordings_of_its_stream_and_channel_together_and_the_oldest_go_first(
+    archive: aeron.AeronArchive, directory: Path, stream_id: int
+) -> None:
+    first = Stream(archive, stream_id)
+    first.record(2 * 64)
+    old = first.stop()
+    other = Stream(archive, stream_id + 1)
+    other.record(64)
+    second = Stream(archive, stream_id)
+    second.record(2 * 64)
+    archive.set_retention(stream_id=stream_id, channel="ipc", max_bytes=3 * SEGMENT)
+    eventually(lambda: archive.list_recording(old) is None or archive.get_start_position(old) > 0)
+    eventually(lambda: len(segments(directory, old) + segments(directory, second.recording_id)) <= 4)
+    assert second.start == 0
+    assert other.start == 0
+    # The oldest recording is deleted as a whole when its last segment is the oldest of all.
+    second.record(2 * 64)
+    eventually(lambda: archive.list_recording(old) is None)
+    eventually(lambda: segments(directory, old) == [])
+    eventually(lambda: archive.get_max_recorded_position(second.recording_id) - second.start <= 3 * SEGMENT)
+
+
+def test_a_dry_run_reports_and_deletes_nothing(archive: aeron.AeronArchive, directory: Path, stream_id: int) -> None:
+    stream = Stream(archive, stream_id)
+    stream.record(3 * 64)
+    id = stream.recording_id
+    archive.commit_reader(id, "bars", SEGMENT + 1024)
+    archive.set_retention(recording_id=id, max_age_ms=300)
+    assert archive.apply_retention(dry_run=True) == []
+    time.sleep(0.4)
+    expected = [aeron.RetentionOutcome(id, 0, SEGMENT, 3 * SEGMENT, False, "READER", "bars")]
+    assert archive.apply_retention(dry_run=True) == expected
+    assert segments(directory, id) == [number * SEGMENT for number in range(4)]
+    assert archive.apply_retention(recording_id=id) == expected
+    assert stream.start == SEGMENT
+
+
+def test_retention_never_deletes_what_a_replay_reads(
+    archive: aeron.AeronArchive, directory: Path, stream_id: int
+) -> None:
+    stream = Stream(archive, stream_id)
+    stream.record(3 * 64)
+    id = stream.recording_id
+    with archive.replay(id, length=aeron.REPLAY_ALL_AND_FOLLOW) as replay:
+        # The replay waits for its subscriber in one of the first segments.
+        eventually(lambda: replay.is_connected)
+        archive.set_retention(recording_id=id, max_bytes=0)
+        [outcome] = archive.apply_retention()
+        assert (outcome.held_by, outcome.allowed_position) == ("REPLAY", 3 * SEGMENT)
+        assert stream.start < 3 * SEGMENT
+        batches = replay.batches(timeout=5)
+        count = 0
+        while count < 3 * 64 + 1:
+            count += len(next(batches))
+    eventually(lambda: archive.apply_retention() == [] and stream.start == 3 * SEGMENT)
+
+
+def test_retention_never_deletes_what_a_reader_has_not_committed(
+    archive: aeron.AeronArchive, directory: Path, stream_id: int
+) -> None:
+    stream = Stream(archive, stream_id)
+    archive.commit_reader(stream.recording_id, "bars", 1024)
+    archive.set_retention(stream_id=stream_id, max_bytes=0)
+    stream.record(4 * 64)
+    [outcome] = archive.apply_retention()
+    assert (outcome.held_by, outcome.reader, outcome.new_start_position) == ("READER", "bars", 0)
+    assert stream.start == 0
+    archive.commit_reader(stream.recording_id, "bars", 2 * SEGMENT + 1024)
+    archive.apply_retention()
+    assert stream.start == 2 * SEGMENT
+    assert archive.remove_reader(stream.recording_id, "bars") is True
+    archive.apply_retention()
+    assert stream.start == 4 * SEGMENT
+    eventually(lambda: segments(directory, stream.recording_id) == [4 * SEGMENT])
+
+
+def test_a_reader_expires_by_its_own_limits_only_and_its_end_is_counted_and_logged(
+    archive: aeron.AeronArchive, client: aeron.Aeron, directory: Path, stream_id: int
+) -> None:
+    stream = Stream(archive, stream_id)
+    archive.commit_reader(stream.recording_id, "slow", 0, max_lag_bytes=SEGMENT)
+    archive.commit_reader(stream.recording_id, "absent", 0, max_age_ms=100)
+    archive.commit_reader(stream.recording_id, "patient", 0)
+    time.sleep(0.15)
+    stream.record(2 * 64)
+    archive.apply_retention()
+    assert [reader.name for reader in archive.list_readers()] == ["patient"]
+    assert counter(client, EXPIRED_READERS) == 2
+    log = (directory / "archive-retention.log").read_text()
+    assert 'reader "slow" at position 0 expired: lag ' in log
+    assert 'reader "absent" at position 0 expired: no commit for ' in log
+
+
+def test_data_older_than_the_age_are_deleted_and_old_recordings_as_a_whole(
+    archive: aeron.AeronArchive, directory: Path, stream_id: int
+) -> None:
+    stopped = Stream(archive, stream_id)
+    stopped.record(64)
+    old = stopped.stop()
+    stream = Stream(archive, stream_id)
+    stream.record(2 * 64)
+    archive.set_retention(stream_id=stream_id, max_age_ms=60_000)
+    assert archive.apply_retention() == []
+    archive.set_retention(stream_id=stream_id, max_age_ms=10)
+    time.sleep(0.05)
+    archive.apply_retention()
+    eventually(lambda: archive.list_recording(old) is None)
+    eventually(lambda: stream.start == 2 * SEGMENT)
+    eventually(lambda: segments(directory, old) == [] and segments(directory, stream.recording_id) == [2 * SEGMENT])
+
+
+def test_policies_are_listed_replaced_and_removed(archive: aeron.AeronArchive, stream_id: int) -> None:
+    recording_id = Stream(archive, stream_id).stop()
+    assert archive.set_retention(recording_id=recording_id, max_age_ms=5_000_000) is False
+    assert archive.set_retention(stream_id=7, channel="aeron:udp", max_bytes=1) is False
+    assert archive.set_retention(stream_id=7, channel="aeron:udp", max_bytes=2) is True
+    assert archive.set_retention(max_bytes=2**60) is False
+    policies = archive.list_retention()
+    assert policies[0] == aeron.RetentionPolicy(recording_id, None, None, None, 5_000_000)
+    assert set(policies[1:]) == {
+        aeron.RetentionPolicy(None, 7, "aeron:udp", 2, None),
+        aeron.RetentionPolicy(None, None, None, 2**60, None),
+    }
+    assert archive.set_retention(stream_id=7, channel="aeron:udp") is True
+    assert archive.set_retention(stream_id=7, channel="aeron:udp") is False
+    assert len(archive.list_retention()) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda it: it.set_retention(recording_id=99, max_bytes=1), aeron.UnknownRecordingError, "99"),
+        (lambda it: it.set_retention(max_bytes=-2), aeron.ArchiveError, "maxBytes=-2 is negative"),
+        (lambda it: it.set_retention(channel="x" * 2000, max_bytes=1), aeron.ArchiveError, "longer than 1024 bytes"),
+        (lambda it: it.set_retention(recording_id=1, stream_id=2), aeron.InvalidArgumentError, "together"),
+        (lambda it: it.apply_retention(recording_id=99), aeron.UnknownRecordingError, "99"),
+        (lambda it: it.commit_reader(99, "a", 0), aeron.UnknownRecordingError, "99"),
+        (lambda it: it.set_recording_name(99, "a"), aeron.UnknownRecordingError, "99"),
+        (lambda it: it.set_recording_metadata(99, "text"), aeron.ArgumentTypeError, "metadata='text' is not bytes"),
+    ],
+)
+def test_a_wrong_request_is_refused(
+    archive: aeron.AeronArchive, call: Callable[[Any], object], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        call(archive)
+
+
+# ---- readers, names, metadata ----------------------------------------------------------------------------------------
+
+
+def test_readers_names_and_metadata_survive_a_restart_of_the_archive(
+    driver: aeron.MediaDriver, client: aeron.Aeron, directory: Path, stream_id: int
+) -> None:
+    with aeron.Archive(directory, driver=driver, **SETTINGS), aeron.connect_archive(client) as archive:
+        id = Stream(archive, stream_id).stop()
+        before = time.time_ns() // 1_000_000
+        assert archive.commit_reader(id, "bars", 1024, max_age_ms=60_000, max_lag_bytes=2**40) == 1024
+        archive.set_recording_name(id, "trades")
+        archive.set_recording_metadata(id, b"\x00binary")
+        archive.set_retention(max_bytes=2**40)
+        with pytest.raises(aeron.InvalidPositionError, match="is not from 0 to 1024"):
+            archive.commit_reader(id, "bars", 4096)
+    with aeron.Archive(directory, driver=driver, **SETTINGS), aeron.connect_archive(client) as archive:
+        [reader] = archive.list_readers(recording_id=id, name="bars")
+        assert reader == aeron.NamedReader(id, "bars", 1024, reader.committed_timestamp_ms, 60_000, 2**40)
+        assert reader.committed_timestamp_ms >= before
+        assert archive.list_readers(name="other") == []
+        info = aeron.RecordingInfo(id, "trades", b"\x00binary", None, None, None)
+        assert archive.list_recording_info() == [info]
+        assert archive.list_recording_info(name="trades") == [info]
+        assert len(archive.list_retention()) == 1
+        archive.purge_recording(id)
+        assert archive.list_readers() == []
+        assert archive.list_recording_info() == []
+
+
+def test_each_call_has_a_form_for_coroutines(archive: aeron.AeronArchive, stream_id: int) -> None:
+    id = Stream(archive, stream_id).stop()
+
+    async def run() -> None:
+        assert await archive.async_commit_reader(id, "bars", 1024) == 1024
+        assert [reader.name for reader in await archive.async_list_readers()] == ["bars"]
+        assert await archive.async_remove_reader(id, "bars") is True
+        assert await archive.async_remove_reader(id, "bars") is False
+        await archive.async_set_recording_name(id, "trades")
+        await archive.async_set_recording_metadata(id, b"x")
+        assert len(await archive.async_list_recording_info(recording_id=id)) == 1
+        assert await archive.async_set_retention(max_bytes=2**40) is False
+        assert len(await archive.async_list_retention()) == 1
+        assert await archive.async_apply_retention(dry_run=True) == []
+
+    asyncio.run(run())
+
+
+def test_a_user_with_the_role_read_commits_readers_but_sets_no_retention(
+    driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path, directory: Path, stream_id: int
+) -> None:
+    users = tmp_path / "users.toml"
+    users.touch(mode=0o600)
+    entries = [("reader", "read"), ("writer", "record"), ("root", "admin")]
+    users.write_text("".join(user(name, role) for name, role in entries))
+    with aeron.Archive(directory, driver=driver, users_file=users, **SETTINGS):
+        as_user = lambda name: aeron.connect_archive(client, credentials=f"{name}:secret".encode())  # noqa: E731
+        with as_user("root") as archive:
+            id = Stream(archive, stream_id).stop()
+            archive.set_retention(max_bytes=2**40)
+        with as_user("reader") as archive:
+            assert archive.commit_reader(id, "bars", 1024) == 1024
+            assert len(archive.list_readers()) == 1
+            assert len(archive.list_retention()) == 1
+        for name in ("reader", "writer"):
+            with as_user(name) as archive:
+                for call in (
+                    lambda it: it.set_retention(max_bytes=0),
+                    lambda it: it.set_retention(recording_id=id, max_bytes=0),
+                    lambda it: it.apply_retention(),
+                ):
+                    with pytest.raises(aeron.UnauthorisedActionError):
+                        call(archive)
+
+
+def user(name: str, role: str) -> str:
+    """Returns the entry of a user in a users file. The user's secret is `secret`."""
+    salt = bytes(16)
+    key = hashlib.scrypt(b"secret", salt=salt, n=2**12, r=8, p=1, dklen=32)
+    encoded = "$".join(base64.b64encode(part).decode().rstrip("=") for part in (salt, key))
+    return f'[[user]]\nname = "{name}"\nrole = "{role}"\nsecret = {json.dumps(f"$scrypt$ln=12,r=8,p=1${encoded}")}\n'
