@@ -145,7 +145,9 @@ if TYPE_CHECKING:  # for type checkers: at run time __getattr__ loads these name
     from aeron.agent import Agent, AgentInvoker, AgentRunner, CompositeAgent, DynamicCompositeAgent
     from aeron.aio import AsyncBatches
     from aeron.barrier import ShutdownSignalBarrier
+    from aeron.export import RecordingExport
     from aeron.loss import FixedLoss, FrameType, MultiGapLoss, RandomLoss
+    from aeron.recorded_batches import RecordedBatches, read_recording
     from aeron.recordings import Recordings
     from aeron.status import ChannelStatus
     from aeron.types import (
@@ -155,6 +157,7 @@ if TYPE_CHECKING:  # for type checkers: at run time __getattr__ loads these name
         Channel,
         CounterHandler,
         Credentials,
+        ExportFormat,
         FragmentHandler,
         ImageHandler,
         Message,
@@ -232,6 +235,7 @@ __all__ = [
     "EmptyRecordingError",
     "ErrorObservation",
     "ExclusivePublication",
+    "ExportFormat",
     "FixedLoss",
     "ForkedError",
     "FragmentAssembler",
@@ -277,7 +281,9 @@ __all__ = [
     "PublicationErrorFrame",
     "PublicationRevokedError",
     "RandomLoss",
+    "RecordedBatches",
     "Recording",
+    "RecordingExport",
     "RecordingSignal",
     "RecordingSignals",
     "RecordingSubscription",
@@ -318,6 +324,7 @@ __all__ = [
     "parse_size",
     "read_error_log",
     "read_loss_report",
+    "read_recording",
     "request_driver_termination",
 ]
 
@@ -335,6 +342,7 @@ _LAZY = {
     "CounterHandler": "types",
     "Credentials": "types",
     "DynamicCompositeAgent": "agent",
+    "ExportFormat": "types",
     "FixedLoss": "loss",
     "FragmentHandler": "types",
     "FrameType": "loss",
@@ -344,10 +352,13 @@ _LAZY = {
     "MultiGapLoss": "loss",
     "Offsets": "types",
     "RandomLoss": "loss",
+    "RecordedBatches": "recorded_batches",
+    "RecordingExport": "export",
     "Recordings": "recordings",
     "ShutdownSignalBarrier": "barrier",
     "SourceLocation": "types",
     "ViewHandler": "types",
+    "read_recording": "recorded_batches",
 }
 """Names that are loaded at their first use, with their modules. These modules import more of the standard library."""
 

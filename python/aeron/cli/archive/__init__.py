@@ -24,6 +24,7 @@ _COMMANDS = {
     "delete-orphans": LazyCommand(
         "aeron.cli.archive.removal", "delete_orphans", "Delete segment files outside of recordings."
     ),
+    "export": LazyCommand("aeron.cli.archive.export", "export", "Write a recording to Parquet or Arrow files."),
     "record": LazyCommand("aeron.cli.archive.record", "record", "Have a running archive record a stream."),
     "replay": LazyCommand("aeron.cli.archive.replay", "replay", "Print the messages of a recording."),
     "follow": LazyCommand("aeron.cli.archive.replay", "follow", "Print messages while they are recorded."),

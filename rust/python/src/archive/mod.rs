@@ -10,6 +10,7 @@ mod operation;
 mod persistent;
 mod persistent_options;
 mod recorded;
+mod recorded_rows;
 mod recording;
 mod replay;
 mod replay_merge;
@@ -27,6 +28,7 @@ pub use self::server::embedded_defaults;
 /// Adds the classes, functions and constants of the archive to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::PyAeronArchive>()?;
+    module.add_class::<recorded_rows::PyRecordedRows>()?;
     module.add_class::<persistent::PyPersistentBatches>()?;
     module.add_class::<persistent::PyPersistentSubscription>()?;
     module.add_class::<recording::PyRecording>()?;
