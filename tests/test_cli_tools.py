@@ -19,7 +19,7 @@ import pytest
 from tests.conftest import eventually
 
 import aeron
-from aeron.cli.stat import fit
+from aeron.cli.screen import fit
 from commands import Command, driver_directory, run, running_driver
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d{4}"
@@ -136,8 +136,8 @@ def _read(terminal: int) -> bytes:
 
 def test_a_screen_says_how_many_lines_it_cannot_hold() -> None:
     lines = [str(number) for number in range(10)]
-    assert fit(lines, 10) == lines
-    assert fit(lines, 4) == ["0", "1", "2", "... 7 more: narrow them with NAME=REGEX, or use --once"]
+    assert fit(lines, 10, "use --once") == lines
+    assert fit(lines, 4, "use --once") == ["0", "1", "2", "... 7 more: use --once"]
 
 
 def test_stat_as_json_has_keys_and_ids_too(scene: Scene) -> None:

@@ -20,6 +20,7 @@ PRINTED = {
     "asyncio_service.py": r"b'REQUEST 0'\nb'REQUEST 1'\nb'REQUEST 2'\nthe service ends after 3 requests\n",
     "back_pressure.py": r"NOT_CONNECTED\n.*BACK_PRESSURED after 32 .*\n.*\n1000 messages dropped\n1032 messages",
     "driver_and_processes.py": r"\[10000, 10000\]\n",
+    "export_recording.py": r"5,000 trades, .* 320000\n.* 5,000 trades, .* 640000\n10,000 trades from .*09:00:09.999",
     "fan_out.py": r"\[b'to the first', b'to both'\]\n.*\[b'to both'\], it joined at 64\n",
     "ipc_hello.py": r"received b'hello' up to position 64 of stream 1001\n",
     "loss.py": r"all 2,000 messages .*\nnot reliable: some .*\n.*reliable=true: lost \d.*\n.*reliable=false: lost \d",

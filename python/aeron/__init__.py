@@ -150,7 +150,9 @@ if TYPE_CHECKING:  # for type checkers: at run time __getattr__ loads these name
     from aeron.agent import Agent, AgentInvoker, AgentRunner, CompositeAgent, DynamicCompositeAgent
     from aeron.aio import AsyncBatches
     from aeron.barrier import ShutdownSignalBarrier
+    from aeron.export import RecordingExport
     from aeron.loss import FixedLoss, FrameType, MultiGapLoss, RandomLoss
+    from aeron.recorded_batches import RecordedBatches, read_recording
     from aeron.recordings import Recordings
     from aeron.status import ChannelStatus
     from aeron.types import (
@@ -160,6 +162,7 @@ if TYPE_CHECKING:  # for type checkers: at run time __getattr__ loads these name
         Channel,
         CounterHandler,
         Credentials,
+        ExportFormat,
         FragmentHandler,
         ImageHandler,
         Message,
@@ -237,6 +240,7 @@ __all__ = [
     "EmptyRecordingError",
     "ErrorObservation",
     "ExclusivePublication",
+    "ExportFormat",
     "FixedLoss",
     "ForkedError",
     "FragmentAssembler",
@@ -284,7 +288,9 @@ __all__ = [
     "PublicationErrorFrame",
     "PublicationRevokedError",
     "RandomLoss",
+    "RecordedBatches",
     "Recording",
+    "RecordingExport",
     "RecordingInfo",
     "RecordingSignal",
     "RecordingSignals",
@@ -328,6 +334,7 @@ __all__ = [
     "parse_size",
     "read_error_log",
     "read_loss_report",
+    "read_recording",
     "request_driver_termination",
 ]
 
@@ -345,6 +352,7 @@ _LAZY = {
     "CounterHandler": "types",
     "Credentials": "types",
     "DynamicCompositeAgent": "agent",
+    "ExportFormat": "types",
     "FixedLoss": "loss",
     "FragmentHandler": "types",
     "FrameType": "loss",
@@ -354,10 +362,13 @@ _LAZY = {
     "MultiGapLoss": "loss",
     "Offsets": "types",
     "RandomLoss": "loss",
+    "RecordedBatches": "recorded_batches",
+    "RecordingExport": "export",
     "Recordings": "recordings",
     "ShutdownSignalBarrier": "barrier",
     "SourceLocation": "types",
     "ViewHandler": "types",
+    "read_recording": "recorded_batches",
 }
 """Names that are loaded at their first use, with their modules. These modules import more of the standard library."""
 

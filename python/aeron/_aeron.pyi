@@ -9,6 +9,7 @@ from aeron._stubs.archive_files import (
     _read_archive_mark,
     _RecordedFrame,
     _RecordedFrames,
+    _RecordedRows,
     _Verification,
 )
 from aeron._stubs.archive_server import Archive, _ended_archives, aeronarchive_main
@@ -139,6 +140,7 @@ __all__ = [
     "_Condition",
     "_RecordedFrame",
     "_RecordedFrames",
+    "_RecordedRows",
     "_Timer",
     "_Verification",
     "__version__",

@@ -44,6 +44,7 @@ __all__ = [
     "Channel",
     "CounterHandler",
     "Credentials",
+    "ExportFormat",
     "FragmentHandler",
     "ImageHandler",
     "Message",
@@ -110,6 +111,8 @@ Credentials: TypeAlias = bytes | Callable[[bytes | None], bytes]
 
 The function is first called with ``None``, and again with the archive's challenge if there is one.
 """
+ExportFormat: TypeAlias = Literal["parquet", "arrow"]
+"""The format of exported files: Parquet, or Arrow IPC, which is also known as Feather."""
 SourceLocation: TypeAlias = Literal["LOCAL", "REMOTE"]
 """The source of a stream that an archive records.
 

@@ -1,6 +1,6 @@
-"""Spark Connect: streams, recordings and frames of a session that talks to its server by gRPC.
+"""Spark Connect: streams, recordings and frames of a session that talks to its server by gRPC. And pandas.
 
-`make test-spark-connect` runs this. It installs packages for Connect that other tests must not use.
+`make test-spark-connect` runs this. It installs packages for Connect that other tests must not use; pandas is one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.recorded import recorder
 
 import aeron
 
@@ -30,3 +31,18 @@ def test_a_session_of_connect_reads_and_writes(
     )
     steps = ["discovered", "refused", "streamed", "recorded", "written", "copied"]
     assert (done.returncode, done.stdout.split()) == (0, steps), done.stderr[-5000:]
+
+
+def test_pandas_reads_an_exported_recording(media_driver: aeron.MediaDriver, tmp_path: Path) -> None:
+    import pandas as pd
+
+    directory = tmp_path / "archive"
+    with recorder(media_driver, directory) as recordings:
+        recording = recordings.record(7101, [b"message %d" % number for number in range(100)])
+    for name, load in (("recording.parquet", pd.read_parquet), ("recording.arrow", pd.read_feather)):
+        path = tmp_path / name
+        aeron.read_recording(directory, recording.recording_id).export(path)
+        frame = load(path)
+        assert frame["value"].to_list() == [b"message %d" % number for number in range(100)]
+        assert str(frame["timestamp"].dtype) == "datetime64[us, UTC]"
+        assert frame["position"].iloc[-1] == recording.stop_position

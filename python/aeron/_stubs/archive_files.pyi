@@ -1,11 +1,12 @@
 """The files of an archive, for the command line."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Self, final
 
 from aeron._stubs.driver_files import ErrorObservation
+from aeron._stubs.pipeline import ColumnBatch
 from aeron._stubs.recordings import Recording
 
 @final
@@ -113,6 +114,45 @@ class _RecordedFrames:
     """An iterator over the frames of a recording."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> _RecordedFrame: ...
+
+@final
+class _RecordedRows:
+    """An iterator over record batches with the rows of a recording's messages.
+
+    The messages are those that begin in the range, in the order of their positions. Thread-safe. Batches are decoded
+    without the GIL.
+    """
+    def __new__(
+        cls,
+        directory: str | PathLike[str],
+        recording_id: int,
+        *,
+        from_position: int | None = None,
+        to_position: int | None = None,
+        layout: str | None = None,
+        text: bool = False,
+        columns: Sequence[str] | None = None,
+        drop_malformed: bool = False,
+    ) -> Self: ...
+    @property
+    def recording(self) -> Recording:
+        """The recording, as the catalog describes it."""
+    @property
+    def from_position(self) -> int:
+        """Position at which the range begins."""
+    @property
+    def to_position(self) -> int:
+        """Position at which the range ends."""
+    @property
+    def position(self) -> int:
+        """Position up to which all complete messages were returned."""
+    @property
+    def malformed(self) -> int:
+        """Number of malformed messages and records that were dropped so far."""
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> ColumnBatch: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final
 class _ArchiveFiles:

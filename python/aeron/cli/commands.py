@@ -12,7 +12,7 @@ _NATIVE = [
 ]
 
 _HELPS = {
-    "archive": "Inspect or repair an archive, record, replay.",
+    "archive": "Inspect, repair or export an archive, record, replay.",
     "pub": "Publish messages to a channel and stream.",
     "sub": "Print the messages of a channel and stream.",
     "ping": "Measure round trips to a pong.",

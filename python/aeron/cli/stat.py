@@ -9,13 +9,11 @@ import time
 from collections.abc import Callable, Iterable
 
 import click
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
 
 import aeron
 from aeron.cli.counter_keys import StreamKey, channel_key, stream_key
 from aeron.cli.options import LONGEST_S, directory_option, timeout_option
+from aeron.cli.screen import watch
 from aeron.cli.session import cnc_file
 from aeron.cli.text import printable
 from aeron.cli.timestamps import local_time
@@ -95,25 +93,12 @@ def render(cnc: aeron.CncFile, matches: Filter) -> list[str]:
 
 
 def _watch(cnc: aeron.CncFile, matches: Filter, period_ms: int) -> None:
-    console = Console(highlight=False)
+    def pause() -> bool:
+        time.sleep(period_ms / 1000)
+        return False
+
     with contextlib.suppress(KeyboardInterrupt):
-        if not console.is_terminal:
-            while True:
-                click.echo("\n".join(render(cnc, matches)))
-                time.sleep(period_ms / 1000)
-        with Live(console=console, screen=True, auto_refresh=False) as live:
-            while True:
-                lines = fit(render(cnc, matches), console.height)
-                live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
-                time.sleep(period_ms / 1000)
-
-
-def fit(lines: list[str], height: int) -> list[str]:
-    """Returns the lines that fit a screen of ``height`` lines. The last line gives the number of hidden lines."""
-    if len(lines) <= height:
-        return lines
-    shown = lines[: max(height - 1, 0)]
-    return [*shown, f"... {len(lines) - len(shown)} more: narrow them with NAME=REGEX, or use --once"]
+        watch(lambda: render(cnc, matches), pause, advice="narrow them with NAME=REGEX, or use --once")
 
 
 def _as_json(cnc: aeron.CncFile, matches: Filter) -> dict[str, object]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from aeron.exceptions import InvalidArgumentError
+from aeron.layouts import layout_text
 from aeron.spark.errors import AeronOptionError
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
 __all__ = ["layout"]
-
-_TIMESTAMPS = {"ms": "ts_ms", "us": "ts_us", "ns": "ts_ns"}
 
 
 def layout(dtype: npt.DTypeLike) -> str:
@@ -34,50 +32,11 @@ def layout(dtype: npt.DTypeLike) -> str:
     Raises:
         AeronOptionError: If a field has another type, fields overlap, or a record is longer than 64 KiB.
     """
-    import numpy as np
-
-    record: np.dtype[np.void] = np.dtype(dtype)
-    if record.fields is None or record.names is None:
-        raise AeronOptionError(f"option valueSchema: {record} has no fields; give a structured dtype")
-    parts, packed = [], 0
-    for name in record.names:
-        if not re.fullmatch(r"\w+", name):
-            raise AeronOptionError(
-                f"option valueSchema: field '{name}' has a name with more than letters, digits and '_'; rename it"
-            )
-        field, offset = record.fields[name][:2]
-        place = "" if offset == packed else f"@{offset} "
-        parts.append(f"{place}{name} {_type(name, field)}")
-        packed = offset + field.itemsize
-    end = "" if record.itemsize == packed else f" ={record.itemsize}"
-    return _checked(", ".join(parts) + end)
-
-
-def _checked(text: str) -> str:
     from aeron._pipeline import Layout
 
+    try:
+        text = layout_text(dtype)
+    except InvalidArgumentError as error:
+        raise AeronOptionError(f"option valueSchema: {error}") from None
     Layout(text)
     return text
-
-
-def _type(name: str, field: np.dtype[Any]) -> str:
-    text = None
-    if field.subdtype is None and field.fields is None:
-        text = _scalar_type(field)
-    if text is None:
-        raise AeronOptionError(
-            f"option valueSchema: field '{name}' is {field}; "
-            "a layout has integers, f4, f8, bool, S, V, and datetime64 of ms, us, ns"
-        )
-    return ">" + text if field.newbyteorder("=") != field else text
-
-
-def _scalar_type(field: np.dtype[Any]) -> str | None:
-    import numpy as np
-
-    size = field.itemsize
-    if field.kind == "M":
-        unit, count = np.datetime_data(field)
-        return _TIMESTAMPS.get(unit) if count == 1 else None
-    plain = {"i": f"i{size * 8}", "u": f"u{size * 8}", "b": "bool", "S": f"char[{size}]", "V": f"bytes[{size}]"}
-    return f"f{size * 8}" if field.kind == "f" and size in {4, 8} else plain.get(field.kind)

@@ -8,9 +8,11 @@
 
 mod archive;
 mod cutting;
+mod range;
 
 pub use archive::find_archive;
 pub use cutting::RecordingCutting;
+pub use range::{PositionRange, RecordingRange, plan_range};
 
 use std::fmt::Write as _;
 use std::io;
@@ -64,13 +66,43 @@ pub enum RecordingsError {
     },
     /// The recording is marked invalid in the catalog.
     #[error(
-        "recording {recording_id} in {directory} is marked invalid in the catalog: leave it out by recordingId"
+        "recording {recording_id} in {directory} is marked invalid in the catalog: leave it out by its id, or repair it with `aeron archive verify --repair`"
     )]
     InvalidRecording {
         /// Recording id.
         recording_id: i64,
         /// The archive.
         directory: PathBuf,
+    },
+    /// The range does not lie within the recording.
+    #[error(
+        "{name}={position} is not within {low} to {high} of recording {recording_id} in {directory}"
+    )]
+    Range {
+        /// Name of the bound of the range.
+        name: &'static str,
+        /// The bound.
+        position: i64,
+        /// Recording id.
+        recording_id: i64,
+        /// The archive.
+        directory: PathBuf,
+        /// Lowest valid position.
+        low: i64,
+        /// Highest valid position.
+        high: i64,
+    },
+    /// Another process writes the recording, and nothing shows up to where it is complete.
+    #[error(
+        "recording {recording_id} in {directory} is active, and its recorded position is not known here: its archive has no index, and no counter in {aeron_directory}: set an end position, or wait until the recording has stopped"
+    )]
+    UnknownEnd {
+        /// Recording id.
+        recording_id: i64,
+        /// The archive.
+        directory: PathBuf,
+        /// Directory of the archive's driver.
+        aeron_directory: String,
     },
     /// The options would cut the recordings into too many partitions.
     #[error(
@@ -152,10 +184,7 @@ pub fn plan(
     let directory = find_archive(directory)?;
     let lock = check_unused(&directory, now_ms())?;
     let storage = Directory::new(&directory);
-    let catalog = Catalog::open_read_only(&storage).map_err(|source| RecordingsError::Catalog {
-        directory: directory.clone(),
-        source,
-    })?;
+    let catalog = open_catalog(&storage)?;
     let recorded = selected(&catalog, wanted, &directory)?
         .into_iter()
         .map(|descriptor| recorded(&storage, descriptor, lock.is_some()))
@@ -166,6 +195,13 @@ pub fn plan(
         .into_iter()
         .map(|piece| partition(&location, &recorded[piece.recording], piece.from, piece.to))
         .collect())
+}
+
+fn open_catalog(storage: &Directory) -> Result<Catalog<Directory>, RecordingsError> {
+    Catalog::open_read_only(storage).map_err(|source| RecordingsError::Catalog {
+        directory: storage.path().to_owned(),
+        source,
+    })
 }
 
 fn selected(
@@ -249,13 +285,23 @@ fn recorded(
     descriptor: RecordingDescriptor,
     is_private: bool,
 ) -> Result<SelectedRecording, RecordingsError> {
+    let end = end_of_recording(storage, &descriptor)?;
+    recorded_up_to(storage, descriptor, end, is_private)
+}
+
+fn recorded_up_to(
+    storage: &Directory,
+    descriptor: RecordingDescriptor,
+    end: i64,
+    is_private: bool,
+) -> Result<SelectedRecording, RecordingsError> {
     let stream =
         RecordedStream::new(&(&descriptor).into()).map_err(|source| RecordingsError::Stream {
             directory: storage.path().to_owned(),
             source,
         })?;
     Ok(SelectedRecording {
-        end: end_of_recording(storage, &descriptor)?,
+        end,
         // An archive that writes checksums stores them in the session-id field.
         stream: if is_private {
             stream

@@ -77,6 +77,12 @@ impl<S: Storage + Clone> PartitionRowReader<S> {
         self.rows.malformed()
     }
 
+    /// Returns the position up to which all complete messages were returned: see
+    /// [`RowReader::position`](aeron_columns::read::RowReader::position).
+    pub fn position(&self) -> i64 {
+        self.rows.position()
+    }
+
     /// Returns the next record batch, which has at least one row; `None` after the last one.
     ///
     /// # Errors

@@ -648,3 +648,87 @@ proptest! {
         }
     }
 }
+
+fn names(columns: Option<&[&str]>, format: &ValueFormat) -> Result<Vec<String>, String> {
+    let columns: Option<Vec<String>> =
+        columns.map(|names| names.iter().map(|&name| name.into()).collect());
+    let projection = Projection::of_columns(columns.as_deref(), format);
+    let projection = projection.map_err(|error| error.to_string())?;
+    let fields = projection.schema().fields().iter();
+    Ok(fields.map(|field| field.name().clone()).collect())
+}
+
+#[test]
+fn without_names_there_are_the_columns_of_the_payload_and_those_of_each_message() {
+    let headers = [
+        "stream_id",
+        "session_id",
+        "position",
+        "reserved_value",
+        "timestamp",
+    ];
+    let with = |payload: &[&'static str]| [payload, &headers].concat();
+    assert_eq!(names(None, &ValueFormat::Binary).unwrap(), with(&["value"]));
+    assert_eq!(names(None, &ValueFormat::Text).unwrap(), with(&["value"]));
+    assert_eq!(
+        names(None, &records("Px f64, n i8")).unwrap(),
+        with(&["Px", "n"])
+    );
+    let hiding = names(None, &records("Timestamp ts_ns")).unwrap();
+    assert_eq!(
+        hiding,
+        [
+            "Timestamp",
+            "stream_id",
+            "session_id",
+            "position",
+            "reserved_value"
+        ]
+    );
+}
+
+#[test]
+fn columns_are_found_by_their_names_without_regard_to_case() {
+    let format = records("Px f64, position i8");
+    let columns = ["POSITION", "Record_Index", "px"];
+    assert_eq!(
+        names(Some(&columns), &format).unwrap(),
+        ["position", "record_index", "Px"]
+    );
+    for (columns, text) in [
+        (
+            &["value"][..],
+            "column 'value' does not exist; there are Px, position, stream_id",
+        ),
+        (&["px", "PX"], "column 'Px' is there twice"),
+        (&[], "there is no column: name at least one of Px, position"),
+    ] {
+        let error = names(Some(columns), &format).unwrap_err();
+        assert!(error.starts_with(text), "{error}");
+    }
+}
+
+#[test]
+fn the_position_of_a_reader_follows_its_batches() {
+    let mut recording = Recording::new(TERM_LENGTH);
+    let ends: Vec<i64> = (0..BATCH_ROWS + 1)
+        .map(|_| recording.message(b"x", 0))
+        .collect();
+    recording.fragment(BEGIN, b"without an end", 0);
+    let partition = recording.whole();
+    let mut reader = reader(
+        &recording,
+        &partition,
+        value_and_position(),
+        &ValueFormat::Binary,
+        Mode::FailFast,
+    );
+    assert_eq!(reader.position(), 0);
+    reader.next_batch().unwrap();
+    assert_eq!(reader.position(), ends[BATCH_ROWS - 1]);
+    reader.next_batch().unwrap();
+    for _ in 0..2 {
+        assert!(reader.next_batch().unwrap().is_none());
+        assert_eq!(reader.position(), ends[BATCH_ROWS]);
+    }
+}

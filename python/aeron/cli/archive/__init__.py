@@ -24,9 +24,11 @@ _COMMANDS = {
     "delete-orphans": LazyCommand(
         "aeron.cli.archive.removal", "delete_orphans", "Delete segment files outside of recordings."
     ),
+    "export": LazyCommand("aeron.cli.archive.export", "export", "Write a recording to Parquet or Arrow files."),
     "record": LazyCommand("aeron.cli.archive.record", "record", "Have a running archive record a stream."),
     "replay": LazyCommand("aeron.cli.archive.replay", "replay", "Print the messages of a recording."),
     "follow": LazyCommand("aeron.cli.archive.replay", "follow", "Print messages while they are recorded."),
+    "stat": LazyCommand("aeron.cli.archive.stat", "stat", "Show rate, bytes and age of recordings, live or once."),
     "replicate": LazyCommand("aeron.cli.archive.replicate", "replicate", "Copy a recording from another archive."),
     "purge": LazyCommand("aeron.cli.archive.purge", "purge", "Have a running archive delete a recording."),
     "retention": LazyCommand(

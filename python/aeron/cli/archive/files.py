@@ -28,6 +28,8 @@ _REFRESH_INTERVAL_S = 0.2
 
 RECORDING_ID = click.IntRange(0, 2**63 - 1)
 
+POSITION = click.IntRange(0, 2**63 - 1)
+
 F = TypeVar("F", bound=Callable[..., object])
 
 

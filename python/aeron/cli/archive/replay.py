@@ -9,7 +9,7 @@ from typing import BinaryIO, TypeVar
 import click
 
 import aeron
-from aeron.cli.archive.files import RECORDING_ID, json_option, progress_bar
+from aeron.cli.archive.files import POSITION, RECORDING_ID, json_option, progress_bar
 from aeron.cli.archive.live import ArchiveSession, Target, archive_options, archive_session
 from aeron.cli.options import STREAM_ID, size
 from aeron.cli.text import printable
@@ -19,8 +19,6 @@ F = TypeVar("F", bound=Callable[..., object])
 _BATCH_LIMIT = 4096
 _BATCH_TIMEOUT_S = 0.1
 """Seconds between two checks whether a command that waits for messages must end."""
-
-POSITION = click.IntRange(0, 2**63 - 1)
 
 
 def _replay_options(function: F) -> F:

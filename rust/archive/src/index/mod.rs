@@ -18,6 +18,7 @@ mod proof;
 mod recorder;
 mod repair;
 mod sparse;
+mod written;
 
 pub use entry::{ENTRY_LENGTH, IndexEntry, IndexForm, IndexHeader};
 pub use file::{IndexFile, IndexWriter};
@@ -27,6 +28,7 @@ pub use proof::IndexProof;
 pub use recorder::IndexRecorder;
 pub use repair::{LostArrivals, Repair, Tail, indexed_end, repair};
 pub use sparse::{ArrivalClock, BlockFrames, SparseIndex};
+pub use written::written_end;
 
 pub(crate) use moves::{cut_index, hand_over, remove_index, remove_lonely};
 pub(crate) use repair::repair_last;

@@ -65,6 +65,21 @@ pub struct LostArrivals {
 /// # Errors
 /// The file system returns an error.
 pub fn indexed_end<S: Storage>(storage: &S, stream: &RecordedStream) -> io::Result<Option<i64>> {
+    for base in index_bases(storage, stream)?.into_iter().rev() {
+        let id = stream.recording_id();
+        if let Some(file) = IndexFile::open(storage, id, base, Access::Read)? {
+            let examined = Examined::of(&file, stream, base, base + stream.segment_length())?;
+            return Ok(Some(examined.highest_end));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the bases of the segments that have an index file, in ascending order.
+pub(super) fn index_bases<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+) -> io::Result<Vec<i64>> {
     let first = stream.segment_base(stream.start_position());
     let mut bases: Vec<i64> = storage
         .names()?
@@ -76,14 +91,7 @@ pub fn indexed_end<S: Storage>(storage: &S, stream: &RecordedStream) -> io::Resu
         .filter(|&base| base >= first && stream.segment_base(base) == base)
         .collect();
     bases.sort_unstable();
-    for &base in bases.iter().rev() {
-        let id = stream.recording_id();
-        if let Some(file) = IndexFile::open(storage, id, base, Access::Read)? {
-            let examined = Examined::of(&file, stream, base, base + stream.segment_length())?;
-            return Ok(Some(examined.highest_end));
-        }
-    }
-    Ok(None)
+    Ok(bases)
 }
 
 /// Repairs the index of a recording that ends at `end`, segment by segment.

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use aeron_agent::EpochClock;
 use aeron_archive::checksum::Checksum;
-use aeron_archive::index::{ArrivalClock, IndexEntry, IndexFile, IndexForm};
+use aeron_archive::index::{ArrivalClock, IndexEntry, IndexFile, IndexForm, written_end};
 use aeron_archive::memory_storage::{MemoryStorage, PAGE_LENGTH, StorageFault};
 use aeron_archive::ownership::BootId;
 use aeron_archive::recovery::OnTornFragment;
 use aeron_archive::storage::{Access, Directory, Storage, StorageFile, SyncLevel};
 use aeron_archive::store::{ArchiveStore, RecoveredRecording, StoreOptions};
+use aeron_archive::stream::RecordedStream;
 use aeron_archive::tool::{ArchiveFiles, TornDecision, VerifyOptions};
 
 use proptest::prelude::*;
@@ -831,4 +832,48 @@ proptest! {
         store.extend_recording(0, &continuation(stop)).unwrap();
         prop_assert_eq!(entries(&storage, 0, 0).last().map(|entry| entry.end_position), Some(stop));
     }
+}
+
+/// Returns the end that the index shows for a recording without a stop position.
+fn shown_end(storage: &MemoryStorage, store: &Store, id: i64) -> Option<i64> {
+    let descriptor = store.recording(id).unwrap();
+    let stream = RecordedStream::of_recording(descriptor).unwrap();
+    written_end(storage, descriptor, &stream).unwrap()
+}
+
+#[test]
+fn while_a_recording_is_active_its_index_shows_written_frames_only() {
+    let (storage, mut store, _clock) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    let id = session.stream().recording_id();
+    for _ in 0..400 {
+        record(&mut session, 1);
+        let recorded = session.recorded_position();
+        let shown = shown_end(&storage, &store, id).unwrap();
+        assert!(
+            shown <= recorded && recorded - shown <= 64 * 1024,
+            "{shown} of {recorded}"
+        );
+    }
+    assert!(session.recorded_position() > 2 * SEGMENT_LENGTH);
+}
+
+#[test]
+fn the_index_shows_nothing_after_another_archive_has_continued_the_recording() {
+    let (storage, mut store, _clock) = new_store(indexed());
+    let id = recorded(&mut store, 0, 10);
+    assert!(shown_end(&storage, &store, id).is_some());
+    drop(store);
+    let (mut store, _) = open_with(&storage, foreign()).unwrap();
+    let stop = positions(&store, id).1;
+    let mut session = store.extend_recording(id, &continuation(stop)).unwrap();
+    record(&mut session, 1);
+    assert_eq!(shown_end(&storage, &store, id), None);
+}
+
+#[test]
+fn without_an_index_nothing_is_shown() {
+    let (storage, mut store, _clock) = new_store(foreign());
+    let id = recorded(&mut store, 0, 10);
+    assert_eq!(shown_end(&storage, &store, id), None);
 }

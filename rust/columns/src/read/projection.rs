@@ -1,6 +1,9 @@
 //! [`Projection`]: the columns of rows, exactly as in a given schema.
 
-use arrow_schema::{DataType, SchemaRef};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::layout::{RecordDecoder, RecordLayout, timestamp_type};
 
@@ -43,6 +46,18 @@ pub enum ProjectionError {
         found: DataType,
         /// Required type.
         expected: DataType,
+    },
+    /// The column is named more than once.
+    #[error("column '{name}' is there twice: name each column once")]
+    Twice {
+        /// Name of the column.
+        name: String,
+    },
+    /// There are no columns.
+    #[error("there is no column: name at least one of {existing}")]
+    Empty {
+        /// Names of all columns.
+        existing: String,
     },
 }
 
@@ -92,7 +107,49 @@ const HEADER_COLUMNS: [(&str, ColumnSource); 10] = [
     ("flags", ColumnSource::Flags),
 ];
 
+/// Header columns that are among the default columns.
+const DEFAULT_HEADER_COLUMNS: usize = 5;
+
 impl Projection {
+    /// Creates the projection to the columns with these names, for payloads of `format`. Case in names is ignored.
+    /// Without names, the columns are those of the payload, and then `stream_id`, `session_id`, `position`,
+    /// `reserved_value` and `timestamp`. A field of a record hides a header column of the same name.
+    ///
+    /// # Errors
+    /// A column that does not exist or is named twice, or no column at all.
+    pub fn of_columns(
+        names: Option<&[String]>,
+        format: &ValueFormat,
+    ) -> Result<Self, ProjectionError> {
+        let default;
+        let names = match names {
+            Some(names) => names,
+            None => {
+                default = default_columns(format);
+                &default
+            }
+        };
+        let fields = names.iter().map(|name| field(format, name));
+        let fields = fields.collect::<Result<Vec<_>, _>>()?;
+        if fields.is_empty() {
+            let existing = existing(format).join(", ");
+            return Err(ProjectionError::Empty { existing });
+        }
+        let mut taken = HashSet::new();
+        if let Some(twice) = fields.iter().find(|field| !taken.insert(field.name())) {
+            let name = twice.name().clone();
+            return Err(ProjectionError::Twice { name });
+        }
+        Self::new(Arc::new(Schema::new(fields)), format)
+    }
+
+    /// Returns the projection with this metadata in its schema, and so in each record batch.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: HashMap<String, String>) -> Self {
+        self.schema = Arc::new(self.schema.as_ref().clone().with_metadata(metadata));
+        self
+    }
+
     /// Creates the projection to the columns of `schema`, for payloads of `format`. Case in names is ignored. A field
     /// of a record hides a header column of the same name.
     ///
@@ -181,17 +238,51 @@ fn plain_column(format: &ValueFormat, name: &str) -> Option<(ColumnSource, DataT
     Some((*column, data_type))
 }
 
-fn unknown(name: &str, format: &ValueFormat) -> ProjectionError {
-    let mut existing: Vec<&str> = match format {
-        ValueFormat::Records(layout) => layout.fields().iter().map(|field| field.name()).collect(),
-        _ => vec!["value"],
+/// Returns the column with this name, ignoring case. Its name is that in the layout, or that of the header column.
+fn field(format: &ValueFormat, name: &str) -> Result<Field, ProjectionError> {
+    let lower = name.to_lowercase();
+    if let (Some((number, data_type)), ValueFormat::Records(layout)) =
+        (record_field(format, &lower), format)
+    {
+        return Ok(Field::new(layout.fields()[number].name(), data_type, true));
+    }
+    let column =
+        plain_column(format, &lower).map(|(_, data_type)| Field::new(&lower, data_type, true));
+    column.ok_or_else(|| unknown(name, format))
+}
+
+/// Returns the columns of the payload, and the default header columns.
+fn default_columns(format: &ValueFormat) -> Vec<String> {
+    let mut names: Vec<String> = payload_columns(format).map(str::to_owned).collect();
+    for (name, _) in &HEADER_COLUMNS[..DEFAULT_HEADER_COLUMNS] {
+        if record_field(format, name).is_none() {
+            names.push((*name).to_owned());
+        }
+    }
+    names
+}
+
+fn payload_columns(format: &ValueFormat) -> impl Iterator<Item = &str> {
+    let (fields, value) = match format {
+        ValueFormat::Records(layout) => (layout.fields(), None),
+        _ => (&[][..], Some("value")),
     };
+    fields.iter().map(|field| field.name()).chain(value)
+}
+
+/// Returns the names of all columns.
+fn existing(format: &ValueFormat) -> Vec<&str> {
+    let mut existing: Vec<&str> = payload_columns(format).collect();
     existing.extend(HEADER_COLUMNS.map(|(name, _)| name));
     if matches!(format, ValueFormat::Records(_)) {
         existing.push("record_index");
     }
+    existing
+}
+
+fn unknown(name: &str, format: &ValueFormat) -> ProjectionError {
     ProjectionError::Unknown {
         name: name.to_owned(),
-        existing: existing.join(", "),
+        existing: existing(format).join(", "),
     }
 }

@@ -52,6 +52,15 @@ impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
         self.judge.dropped
     }
 
+    /// Returns the position up to which all complete messages were returned. A reader that begins there continues
+    /// without a gap.
+    ///
+    /// Before the end of the range, some rows of the message that begins there may have been returned: a message with
+    /// more records than a record batch is divided.
+    pub fn position(&self) -> i64 {
+        self.walk.position()
+    }
+
     /// Returns the next record batch, which has at least one row; `None` after the last.
     ///
     /// # Errors

@@ -58,6 +58,14 @@ impl StagedMessages {
         self.taken == self.messages.len()
     }
 
+    /// Returns the position at which the first message begins that was not taken; for lack of such a message, that of
+    /// the open message.
+    pub(super) fn first_begin(&self) -> Option<i64> {
+        let next = self.messages.get(self.taken);
+        let first = next.map(|message| message.beginning).or(self.open);
+        first.map(|beginning| beginning.position)
+    }
+
     /// Returns whether a message is open: it has begun and not ended.
     #[inline]
     pub(super) fn is_open(&self) -> bool {

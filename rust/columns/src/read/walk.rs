@@ -35,12 +35,26 @@ impl<F: Frames> Walk<F> {
         }
     }
 
+    /// Returns the position at which the first message begins that was not taken.
+    ///
+    /// After the last message, this is the end of the range, or the begin of a message without an end.
+    pub(super) fn position(&self) -> i64 {
+        let staged = self.staged.first_begin();
+        staged
+            .unwrap_or_else(|| self.frames.position())
+            .min(self.to)
+    }
+
     /// Removes all staged messages, and stages new ones until there are enough for a record batch, or no more frames.
     pub(super) fn fill(
         &mut self,
         payload: &Payload,
         judge: &mut MalformedPolicy,
     ) -> Result<(), RowReadError<F::Error>> {
+        if self.is_at_end {
+            // A message without an end stays staged: its begin is the position.
+            return Ok(());
+        }
         self.staged.clear();
         while !self.is_at_end && !self.is_full() {
             self.is_at_end = !self.step(payload, judge)?;

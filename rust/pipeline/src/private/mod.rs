@@ -39,7 +39,7 @@ pub use published::Published;
 pub use roots::{ArchiveRoots, SelectedRoot};
 pub use session::{ImageDescription, SessionKey};
 pub use totals::{MAX_GAPS, NEW_TOTALS_FILE, OpenSession, RecordingGap, TOTALS_FILE, Totals};
-pub use visible::{check_unused, end_of_recording, visible};
+pub use visible::{ArchiveOwner, check_unused, end_of_active, end_of_recording, visible};
 pub use writer::RecordingWriter;
 
 /// Name of the lock file of a private archive.

@@ -7,12 +7,16 @@ use std::io;
 use std::path::Path;
 
 use aeron_archive::catalog::RecordingDescriptor;
-use aeron_archive::index::{IndexError, indexed_end};
-use aeron_archive::mark_file;
+use aeron_archive::client::RecordingPositionKey;
+use aeron_archive::index::{IndexError, indexed_end, written_end};
+use aeron_archive::mark_file::{self, Owner};
 use aeron_archive::ownership::OwnershipLock;
 use aeron_archive::recovery;
 use aeron_archive::storage::{Directory, Storage};
 use aeron_archive::stream::RecordedStream;
+use aeron_memory::cnc::{Cnc, Reader};
+use aeron_memory::directory::cnc_file;
+use aeron_memory::mapped::MappedFile;
 
 use super::{LOCK_FILE, LockRecord, PrivateError};
 use crate::machine;
@@ -43,30 +47,55 @@ pub fn visible(location: &ArchiveLocation) -> Result<Directory, PrivateError> {
     })
 }
 
+/// The process that may write an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArchiveOwner {
+    /// No living process owns the archive. A private archive has the lock file of its last owner.
+    Nobody(Option<LockRecord>),
+    /// A living query owns the private archive. Its process id is `None` if the lock file does not show it.
+    Query(Option<i64>),
+    /// The mark file shows a living archive server.
+    Server(Owner),
+}
+
+impl ArchiveOwner {
+    /// Reads the lock file of the archive at `path` if the archive is private, and its mark file otherwise.
+    ///
+    /// # Errors
+    /// The files are damaged, or a file-system operation failed.
+    pub fn of(path: &Path, now_ms: i64) -> Result<Self, PrivateError> {
+        let lock_file = path.join(LOCK_FILE);
+        if lock_file.symlink_metadata().is_ok() {
+            return Ok(match OwnershipLock::look(&lock_file)? {
+                (Some(pid), _) => Self::Query(pid),
+                (None, record) => Self::Nobody(record),
+            });
+        }
+        let archive = Directory::new(path);
+        // An archive server may keep its mark file in another directory.
+        let marked = mark_file::read_link(&archive)?.map_or(archive, Directory::new);
+        Ok(match mark_file::read(&marked)? {
+            Some(mark) if mark.is_active(now_ms) => Self::Server(mark.owner),
+            _ => Self::Nobody(None),
+        })
+    }
+}
+
 /// Reads the lock file of the archive at `path`, if the archive is private. Refuses an archive that is in use.
 ///
 /// # Errors
 /// [`PrivateError::ReadInUse`] if the archive's owner is alive. For a private archive, its lock decides; for any other
 /// archive, its mark file decides. Other errors: the files are damaged, or a file-system operation failed.
 pub fn check_unused(path: &Path, now_ms: i64) -> Result<Option<LockRecord>, PrivateError> {
-    let in_use = |pid: Option<i64>| PrivateError::ReadInUse {
+    let pid = match ArchiveOwner::of(path, now_ms)? {
+        ArchiveOwner::Nobody(lock) => return Ok(lock),
+        ArchiveOwner::Query(pid) => pid,
+        ArchiveOwner::Server(owner) => Some(owner.pid),
+    };
+    Err(PrivateError::ReadInUse {
         path: path.to_owned(),
         owner: pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string()),
-    };
-    let lock_file = path.join(LOCK_FILE);
-    if lock_file.symlink_metadata().is_ok() {
-        return match OwnershipLock::look(&lock_file)? {
-            (Some(pid), _) => Err(in_use(pid)),
-            (None, record) => Ok(record),
-        };
-    }
-    let archive = Directory::new(path);
-    // An archive server may keep its mark file in another directory.
-    let marked = mark_file::read_link(&archive)?.map_or(archive, Directory::new);
-    match mark_file::read(&marked)? {
-        Some(mark) if mark.is_active(now_ms) => Err(in_use(Some(mark.owner.pid))),
-        _ => Ok(None),
-    }
+    })
 }
 
 /// Returns the end of a recording: the stop position of its catalog entry, or else the end that its files show. Changes
@@ -86,6 +115,42 @@ pub fn end_of_recording<S: Storage>(
     let known = indexed.unwrap_or(descriptor.start_position);
     let end = recovery::find_end(storage, &stream, known)?;
     Ok(end.position)
+}
+
+/// Returns the end up to which an active recording can be read while its owner writes it; `None` if no file and no
+/// counter shows it.
+///
+/// # Errors
+/// The files are damaged, or a file-system operation failed.
+pub fn end_of_active<S: Storage>(
+    storage: &S,
+    descriptor: &RecordingDescriptor,
+    owner: &ArchiveOwner,
+) -> Result<Option<i64>, PrivateError> {
+    let stream = RecordedStream::of_recording(descriptor)?;
+    match owner {
+        ArchiveOwner::Nobody(_) => Ok(None),
+        // The index of a private archive has each block before the block is published.
+        ArchiveOwner::Query(_) => indexed_end(storage, &stream).map_err(index_error),
+        ArchiveOwner::Server(server) => match recorded_position(server, descriptor.recording_id) {
+            Some(position) => Ok(Some(position.max(descriptor.start_position))),
+            None => written_end(storage, descriptor, &stream).map_err(index_error),
+        },
+    }
+}
+
+/// Returns the recorded position from the counter that an archive server has in the files of its driver. Returns `None`
+/// if the files cannot be read here or the recording has just stopped.
+fn recorded_position(server: &Owner, recording_id: i64) -> Option<i64> {
+    let path = cnc_file(Path::new(&server.aeron_directory));
+    let file = MappedFile::open_private(&path).ok()?;
+    let cnc = Cnc::open(file.buffer().clone(), Reader::Tool).ok()?;
+    let counters = cnc.counters();
+    let archive_id = Some(server.archive_id);
+    let id = RecordingPositionKey::find_by_recording(counters, recording_id, archive_id)?;
+    let position = counters.value(id)?;
+    // The driver may have given the counter to another recording before the value was read.
+    RecordingPositionKey::is_active(counters, id, recording_id).then_some(position)
 }
 
 fn index_error(source: io::Error) -> PrivateError {

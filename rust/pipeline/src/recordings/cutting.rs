@@ -156,7 +156,7 @@ impl SelectedRecording {
     }
 
     /// Returns the start of the first frame at or after `position`. A term begins with a frame, so the search is short.
-    fn frame_from(&self, storage: &Directory, position: i64) -> Result<i64, ReadError> {
+    pub(super) fn frame_from(&self, storage: &Directory, position: i64) -> Result<i64, ReadError> {
         let start = self.stream.start_position();
         let term = self.stream.positions().term_begin(position).max(start);
         let mut reader = RecordingReader::new(storage.clone(), self.stream, term, self.end)?;

@@ -11,6 +11,7 @@ mod operation;
 mod persistent;
 mod persistent_options;
 mod recorded;
+mod recorded_rows;
 mod recording;
 mod replay;
 mod replay_merge;
@@ -32,6 +33,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<extensions::PyRecordingInfo>()?;
     module.add_class::<extensions::PyRetentionOutcome>()?;
     module.add_class::<extensions::PyRetentionPolicy>()?;
+    module.add_class::<recorded_rows::PyRecordedRows>()?;
     module.add_class::<persistent::PyPersistentBatches>()?;
     module.add_class::<persistent::PyPersistentSubscription>()?;
     module.add_class::<recording::PyRecording>()?;

@@ -1,0 +1,166 @@
+"""``aeron archive export``: writes a recording to Parquet or Arrow files."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, get_args
+
+import click
+
+import aeron
+from aeron.cli.archive.files import (
+    POSITION,
+    RECORDING_ID,
+    Bar,
+    archive_argument,
+    check_directory,
+    explained,
+    json_option,
+    print_json,
+    progress_bar,
+)
+from aeron.cli.options import size
+from aeron.cli.text import printable
+from aeron.export import COMPRESSIONS
+
+if TYPE_CHECKING:
+    from aeron.types import ExportFormat
+
+_COUNT = click.IntRange(min=1)
+
+
+@click.command("export")
+@archive_argument
+@click.argument("recording_id", type=RECORDING_ID)
+@click.argument("output", type=click.Path(path_type=str))
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(get_args(aeron.ExportFormat)),
+    show_default="arrow for .arrow, .feather and .ipc, else parquet",
+    help="Format of the files. Arrow is Arrow IPC, also known as Feather.",
+)
+@click.option("--layout", help="Layout of the records in each message, such as 'ts ts_ns, px f64, sym char[8]'.")
+@click.option("--text", is_flag=True, help="Payloads are UTF-8 text.")
+@click.option(
+    "--columns",
+    metavar="NAME,...",
+    help="Columns and their order.  [default: those of the payload, stream_id, session_id, position, reserved_value, "
+    "timestamp]",
+)
+@click.option("--from", "from_position", type=POSITION, help="Leave out messages before this position.")
+@click.option("--to", "to_position", type=POSITION, help="Leave out messages from this position on.")
+@click.option("--drop-malformed", is_flag=True, help="Leave out messages that do not fit, and count them.")
+@click.option(
+    "--compression",
+    type=click.Choice(COMPRESSIONS["parquet"]),
+    default="zstd",
+    show_default=True,
+    help="Compression of the files. Arrow files have zstd, lz4 or none.",
+)
+@click.option(
+    "--row-group-rows",
+    type=_COUNT,
+    default=1_048_576,
+    show_default=True,
+    help="Most rows of a row group, or of a record batch in Arrow files.",
+)
+@click.option("--max-rows-per-file", type=_COUNT, help="Write a directory of files, each with at most this many rows.")
+@click.option(
+    "--max-bytes-per-file",
+    type=size,
+    help="Write a directory of files. A file ends with the row group at which it has this length. May have the suffix "
+    "k, m or g.",
+)
+@click.option("-f", "--force", is_flag=True, help="Replace an existing output.")
+@json_option
+def export(
+    *,
+    directory: str,
+    recording_id: int,
+    output: str,
+    file_format: ExportFormat | None,
+    layout: str | None,
+    text: bool,
+    columns: str | None,
+    from_position: int | None,
+    to_position: int | None,
+    drop_malformed: bool,
+    compression: str,
+    row_group_rows: int,
+    max_rows_per_file: int | None,
+    max_bytes_per_file: int | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write the recording RECORDING_ID of the archive in DIRECTORY to OUTPUT, as Parquet or Arrow.
+
+    The archive may run: an active recording is exported up to the position that is recorded at this moment. OUTPUT
+    gets its name when it is complete, so an interrupted export leaves no file.
+    """
+    check_directory(directory)
+    with explained(), _with_pyarrow(), aeron.ShutdownSignalBarrier() as stop:
+        batches = aeron.read_recording(
+            directory,
+            recording_id,
+            from_position=from_position,
+            to_position=to_position,
+            layout=layout,
+            text=text,
+            columns=None if columns is None else [name.strip() for name in columns.split(",")],
+            drop_malformed=drop_malformed,
+        )
+        length = batches.to_position - batches.from_position
+        with progress_bar("exporting", length, hidden=as_json) as bar:
+            exported = batches.export(
+                output,
+                format=file_format,
+                compression=compression,
+                row_group_rows=row_group_rows,
+                max_rows_per_file=max_rows_per_file,
+                max_bytes_per_file=max_bytes_per_file,
+                overwrite=force,
+                on_progress=lambda done, _: _report(bar, done, stop),
+            )
+    if as_json:
+        print_json(_as_json(exported))
+    else:
+        click.echo(_line(exported, output))
+
+
+@contextlib.contextmanager
+def _with_pyarrow() -> Iterator[None]:
+    """Explains how to install pyarrow."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise click.ClickException("an export needs pyarrow: pip install 'aeron-py[arrow]'") from error
+
+
+def _report(bar: Bar, done_bytes: int, stop: aeron.ShutdownSignalBarrier) -> None:
+    """Moves the bar, or ends the export after a signal."""
+    if stop.is_signalled:
+        raise click.Abort
+    bar.reach(done_bytes)
+
+
+def _as_json(exported: aeron.RecordingExport) -> dict[str, object]:
+    return {
+        "recording_id": exported.recording_id,
+        "from_position": exported.from_position,
+        "to_position": exported.to_position,
+        "rows": exported.rows,
+        "malformed": exported.malformed,
+        "files": [str(path) for path in exported.files],
+        "file_bytes": exported.file_bytes,
+    }
+
+
+def _line(exported: aeron.RecordingExport, output: str) -> str:
+    dropped = f"; left out {exported.malformed} malformed messages and records" if exported.malformed else ""
+    files = "" if len(exported.files) == 1 else f" in {len(exported.files)} files"
+    return (
+        f"(recordingId={exported.recording_id}) {exported.rows:,} rows from position {exported.from_position} to "
+        f"{exported.to_position}: {printable(output)}, {exported.file_bytes:,} bytes{files}{dropped}"
+    )

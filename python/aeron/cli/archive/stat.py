@@ -1,0 +1,227 @@
+"""``aeron archive stat``: rate, bytes and age of the recordings of a running archive, live, once, or as JSON."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import click
+
+import aeron
+from aeron.cli.archive.files import json_option, print_json
+from aeron.cli.archive.live import ArchiveSession, Target, archive_options, archive_session
+from aeron.cli.options import LONGEST_S, STREAM_ID
+from aeron.cli.screen import watch
+from aeron.cli.text import printable
+from aeron.cli.timestamps import local_time
+
+_COLUMNS = ("id", "bytes/s", "bytes", "position", "age", "stopped", "stream", "session", "channel")
+_LEFT_ALIGNED = frozenset({"stopped", "channel"})
+
+
+@dataclass(frozen=True)
+class RecordingStat:
+    """A recording at one moment.
+
+    ``bytes_per_s`` is the rate since the previous sample; it is ``None`` without such a sample.
+    """
+
+    recording: aeron.Recording
+    position: int
+    bytes_per_s: float | None
+
+    @property
+    def bytes(self) -> int:
+        """Number of bytes from the start position to the recorded position."""
+        return self.position - self.recording.start_position
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The recordings at one moment: active ones by id, then stopped ones, the last one first."""
+
+    time_ms: int
+    stats: list[RecordingStat]
+
+
+class Sampler:
+    """Requests recordings and positions from an archive. Each sample has the rates since the previous one."""
+
+    def __init__(self, session: ArchiveSession, channel: str | None, stream_id: int | None, active: bool) -> None:
+        self._session = session
+        self._channel, self._stream_id, self._active = channel, stream_id, active
+        self._before: dict[int, tuple[int, float]] = {}
+
+    def sample(self) -> Sample:
+        """Returns the recordings that the options select.
+
+        Raises:
+            click.ClickException: the archive has reported an error.
+            aeron.AeronError: the archive refuses a request or does not respond.
+        """
+        archive = self._session.archive
+        recordings = archive.list_recordings(channel=self._channel, stream_id=self._stream_id)
+        positions = list(_positions(archive, recordings))
+        self._session.check()
+        stats = [self._stat(recording, position, now_s) for recording, position, now_s in positions]
+        self._before = {recording.recording_id: (position, now_s) for recording, position, now_s in positions}
+        if self._active:
+            stats = [stat for stat in stats if stat.recording.is_active]
+        return Sample(time.time_ns() // 1_000_000, sorted(stats, key=_order))
+
+    def _stat(self, recording: aeron.Recording, position: int, now_s: float) -> RecordingStat:
+        before = self._before.get(recording.recording_id)
+        if before is None:
+            return RecordingStat(recording, position, None)
+        position_before, before_s = before
+        # A truncation moves the position back.
+        return RecordingStat(recording, position, max(position - position_before, 0) / (now_s - before_s))
+
+
+def _positions(
+    archive: aeron.AeronArchive, recordings: aeron.Recordings
+) -> Iterator[tuple[aeron.Recording, int, float]]:
+    """Yields each recording with its recorded position, and the time of that position in seconds."""
+    requests = {
+        each.recording_id: archive.async_get_max_recorded_position(each.recording_id)
+        for each in recordings
+        if each.stop_position is None
+    }
+    for recording in recordings:
+        position = recording.stop_position
+        if position is None:
+            try:
+                position = requests[recording.recording_id].result()
+            except aeron.UnknownRecordingError:
+                continue  # deleted in the meantime
+        yield recording, position, time.monotonic()
+
+
+def _order(stat: RecordingStat) -> tuple[bool, int, int]:
+    recording = stat.recording
+    return not recording.is_active, -(recording.stop_timestamp_ms or 0), recording.recording_id
+
+
+@click.command("stat")
+@archive_options
+@click.option("-c", "--channel", metavar="TEXT", help="Only recordings with this text in their channel.")
+@click.option("-s", "--stream", "stream_id", type=STREAM_ID, help="Only recordings of this stream id.")
+@click.option("--active", is_flag=True, help="Only active recordings.")
+@click.option("--once", is_flag=True, help="Print the recordings once and end.")
+@json_option
+@click.option(
+    "-u",
+    "--update-period",
+    "period_ms",
+    type=click.IntRange(min=10, max=1000 * LONGEST_S),
+    default=1000,
+    show_default=True,
+    help="Milliseconds between updates, over which rates are measured.",
+)
+def stat(
+    *,
+    target: Target,
+    channel: str | None,
+    stream_id: int | None,
+    active: bool,
+    once: bool,
+    as_json: bool,
+    period_ms: int,
+) -> None:
+    """Show the recordings of a running archive until interrupted: rate, bytes, position and age.
+
+    Active recordings come first, then stopped ones, the last one first. With --once and --json the command measures
+    the rates over one period, and ends.
+    """
+    with archive_session(target) as session:
+        sampler = Sampler(session, channel, stream_id, active)
+
+        def pause() -> bool:
+            return session.stop.wait(period_ms / 1000)
+
+        if not (once or as_json):
+            advice = "narrow them with --active, --channel or --stream, or use --once"
+            watch(lambda: render(session.archive, sampler.sample()), pause, advice=advice)
+            return
+        sampler.sample()
+        if pause():
+            return
+        sample = sampler.sample()
+        if as_json:
+            print_json(_as_json(session.archive, sample))
+        else:
+            click.echo("\n".join(render(session.archive, sample)))
+
+
+def render(archive: aeron.AeronArchive, sample: Sample) -> list[str]:
+    """Returns a header with the sums, and a table with a line for each recording."""
+    stats = sample.stats
+    rate = sum(stat.bytes_per_s or 0 for stat in stats)
+    header = (
+        f"{local_time(sample.time_ms)} - archive {archive.archive_id}: {len(stats)} recordings, "
+        f"{sum(stat.recording.is_active for stat in stats)} active, {sum(stat.bytes for stat in stats):,} bytes, "
+        f"{rate:,.0f} bytes/s"
+    )
+    rows = [_COLUMNS, *(_cells(stat, sample.time_ms) for stat in stats)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [header, "=" * 70, *(_line(row, widths) for row in rows)]
+
+
+def _line(row: tuple[str, ...], widths: list[int]) -> str:
+    cells = [
+        cell.ljust(width) if name in _LEFT_ALIGNED else cell.rjust(width)
+        for cell, width, name in zip(row, widths, _COLUMNS, strict=True)
+    ]
+    return "  ".join(cells).rstrip()
+
+
+def _cells(stat: RecordingStat, now_ms: int) -> tuple[str, ...]:
+    recording = stat.recording
+    stopped_ms = recording.stop_timestamp_ms
+    return (
+        str(recording.recording_id),
+        "-" if stat.bytes_per_s is None else f"{stat.bytes_per_s:,.0f}",
+        f"{stat.bytes:,}",
+        f"{stat.position:,}",
+        duration(now_ms - recording.start_timestamp_ms),
+        "active" if stopped_ms is None else f"{duration(now_ms - stopped_ms)} ago",
+        str(recording.stream_id),
+        str(recording.session_id),
+        printable(recording.original_channel),
+    )
+
+
+def duration(milliseconds: int) -> str:
+    """Returns a time in its two largest units: ``3d 4h``, ``2h 05m``, ``7m 30s``, ``12s``. A negative one is ``0s``."""
+    seconds = max(milliseconds, 0) // 1000
+    for unit, next_unit, length, next_length in (("d", "h", 86400, 3600), ("h", "m", 3600, 60), ("m", "s", 60, 1)):
+        if seconds >= length:
+            return f"{seconds // length}{unit} {seconds % length // next_length:02}{next_unit}"
+    return f"{seconds}s"
+
+
+def _as_json(archive: aeron.AeronArchive, sample: Sample) -> Mapping[str, object]:
+    return {
+        "archive_id": archive.archive_id,
+        "time_ms": sample.time_ms,
+        "recordings": [_stat_as_json(stat, sample.time_ms) for stat in sample.stats],
+    }
+
+
+def _stat_as_json(stat: RecordingStat, now_ms: int) -> dict[str, object]:
+    recording = stat.recording
+    return {
+        "recording_id": recording.recording_id,
+        "is_active": recording.is_active,
+        "bytes_per_s": stat.bytes_per_s,
+        "bytes": stat.bytes,
+        "start_position": recording.start_position,
+        "position": stat.position,
+        "age_ms": max(now_ms - recording.start_timestamp_ms, 0),
+        "start_timestamp_ms": recording.start_timestamp_ms,
+        "stop_timestamp_ms": recording.stop_timestamp_ms,
+        "stream_id": recording.stream_id,
+        "session_id": recording.session_id,
+        "original_channel": recording.original_channel,
+    }

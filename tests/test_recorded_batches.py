@@ -1,0 +1,326 @@
+"""`read_recording`: recordings in the directory of an archive as Arrow record batches."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shutil
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.recorded import MAX_MESSAGE_LENGTH, SEGMENT_LENGTH, Message, Recorder, offer_all, recorder
+
+import aeron
+
+HEADERS = ["stream_id", "session_id", "position", "reserved_value", "timestamp"]
+TRADE = "n i64, price f64"
+TRADE_DTYPE = np.dtype([("n", "<i8"), ("price", "<f8")])
+
+stream_ids = itertools.count(5000)
+
+
+@pytest.fixture(scope="module")
+def recordings(driver: aeron.MediaDriver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorder]:
+    with recorder(driver, tmp_path_factory.mktemp("archive") / "archive") as recordings:
+        yield recordings
+
+
+@pytest.fixture(scope="module")
+def trades(recordings: Recorder) -> aeron.Recording:
+    """A recording of 5,000 messages with one to three trades each, in several segments."""
+    numbers = itertools.count()
+    messages = [b"".join(trade(next(numbers)) for _ in range(1 + index % 3)) for index in range(5000)]
+    return recordings.record(next(stream_ids), messages)
+
+
+def trade(number: int) -> bytes:
+    return struct.pack("<qd", number, number / 4)
+
+
+def read(recordings: Recorder, recording: aeron.Recording, **options: Any) -> aeron.RecordedBatches:
+    return aeron.read_recording(recordings.directory, recording.recording_id, **options)
+
+
+def rows(batches: aeron.RecordedBatches) -> list[tuple[int, int, bytes]]:
+    """Returns position, reserved value and payload of each row."""
+    found: list[tuple[int, int, bytes]] = []
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in ("position", "reserved_value", "value"))
+        found += zip(*columns, strict=True)
+    return found
+
+
+def expected(messages: list[Message]) -> list[tuple[int, int, bytes]]:
+    return [(each.position, each.reserved_value, each.payload) for each in messages]
+
+
+# ---- against the files, as Python reads them -------------------------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    lengths=st.lists(st.integers(0, 64) | st.integers(1300, 1500) | st.integers(0, MAX_MESSAGE_LENGTH), max_size=60),
+    cuts=st.lists(st.floats(0, 1), max_size=5),
+)
+def test_random_messages_are_read_once_in_any_ranges(
+    recordings: Recorder, lengths: list[int], cuts: list[float]
+) -> None:
+    payloads = [bytes([index % 251 + 1]) * length for index, length in enumerate(lengths, start=1)]
+    recording = recordings.record(next(stream_ids), [b"first", *payloads])
+    messages = recordings.messages(recording)
+    assert [each.payload for each in messages] == [b"first", *payloads]
+    stop = recording.stop_position
+    assert stop is not None
+    assert rows(read(recordings, recording)) == expected(messages)
+    bounds = sorted({0, stop, *(int(cut * stop) for cut in cuts)})
+    for first, last in itertools.pairwise(bounds):
+        part = [each for each in messages if first <= each.begin < last]
+        batches = read(recordings, recording, from_position=first, to_position=last)
+        assert rows(batches) == expected(part)
+        assert last <= batches.position == batches.to_position < last + 32
+
+
+def test_all_columns_are_those_of_the_frames(recordings: Recorder) -> None:
+    recording = recordings.record(next(stream_ids), [b"a" * 100, b"b" * 5000, b""])
+    messages = recordings.messages(recording)
+    columns = ["flags", "term_offset", "term_id", "recording_id", "channel", *reversed(HEADERS), "value"]
+    before = time.time()
+    table = pa.table(read(recordings, recording, columns=columns))
+    assert table.column_names == columns
+    assert table["flags"].to_pylist() == [each.flags for each in messages] == [0xC0, 0x80, 0xC0]
+    assert table["term_offset"].to_pylist() == [each.begin for each in messages]
+    assert set(table["term_id"].to_pylist()) == {recording.initial_term_id}
+    assert set(table["recording_id"].to_pylist()) == {recording.recording_id}
+    assert set(table["channel"].to_pylist()) == {recording.original_channel}
+    assert set(table["session_id"].to_pylist()) == {recording.session_id}
+    assert set(table["stream_id"].to_pylist()) == {recording.stream_id}
+    times = [each.timestamp() for each in table["timestamp"].to_pylist()]
+    assert times == sorted(times)
+    assert recording.start_timestamp_ms / 1000 <= times[0] <= times[-1] <= before
+
+
+def test_times_are_null_without_an_index(recordings: Recorder, trades: aeron.Recording, tmp_path: Path) -> None:
+    copy = shutil.copytree(recordings.directory, tmp_path / "copy")
+    for index in copy.glob(f"{trades.recording_id}-*.idx"):
+        index.unlink()
+    (copy / "archive-mark.dat").unlink()
+    table = pa.table(aeron.read_recording(copy, trades.recording_id))
+    assert (table.num_rows, table["timestamp"].null_count) == (5000, 5000)
+
+
+# ---- payloads --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", [TRADE, TRADE_DTYPE, [("n", "<i8"), ("price", "<f8")]])
+def test_records_of_a_layout_are_columns(recordings: Recorder, trades: aeron.Recording, layout: Any) -> None:
+    batches = read(recordings, trades, layout=layout)
+    assert batches.schema.names == ["n", "price", *HEADERS]
+    table = pa.table(batches)
+    count = sum(1 + index % 3 for index in range(5000))
+    assert table["n"].to_pylist() == list(range(count))
+    assert table["price"].to_pylist() == [number / 4 for number in range(count)]
+    positions = [each.position for each in recordings.messages(trades) for _ in range(len(each.payload) // 16)]
+    assert table["position"].to_pylist() == positions
+
+
+def test_columns_may_be_chosen_and_a_field_hides_the_column_of_a_message(recordings: Recorder) -> None:
+    recording = recordings.record(next(stream_ids), [struct.pack("<qq", 7, 8)])
+    chosen = read(recordings, recording, layout="position i64", columns=["RECORD_INDEX", "position", "stream_id"])
+    assert pa.table(chosen).drop("stream_id").to_pydict() == {"record_index": [0, 1], "position": [7, 8]}
+    assert read(recordings, recording, layout="position i64").schema.names == [
+        "position",
+        *(name for name in HEADERS if name != "position"),
+    ]
+
+
+def test_text_is_a_column_of_strings(recordings: Recorder) -> None:
+    recording = recordings.record(next(stream_ids), ["grüße".encode(), b"\xff", b""])
+    batches = read(recordings, recording, text=True, drop_malformed=True)
+    assert pa.table(batches)["value"].to_pylist() == ["grüße", ""]
+    assert batches.malformed == 1
+    with pytest.raises(aeron.InvalidArgumentError, match="not UTF-8 from byte 0 on: correct the layout"):
+        next(read(recordings, recording, text=True))
+
+
+def test_messages_that_do_not_fit_are_an_error_or_left_out_and_counted(recordings: Recorder) -> None:
+    recording = recordings.record(next(stream_ids), [trade(1), b"seven.." * 2, trade(2)])
+    dropped = read(recordings, recording, layout=TRADE, drop_malformed=True)
+    assert pa.table(dropped)["n"].to_pylist() == [1, 2]
+    assert dropped.malformed == 1
+    failing = read(recordings, recording, layout=TRADE)
+    for _ in range(2):  # A second attempt must not look like the end of the recording.
+        with pytest.raises(aeron.InvalidArgumentError, match=r"position 128 .*: its 14 bytes are no records of 16"):
+            list(failing)
+    with pytest.raises(pa.ArrowInvalid, match="its 14 bytes are no records of 16 bytes"):
+        pa.table(read(recordings, recording, layout=TRADE))
+
+
+# ---- Arrow libraries -------------------------------------------------------------------------------------------------
+
+
+def test_other_libraries_read_the_stream_and_share_it_with_the_iterator(
+    recordings: Recorder, trades: aeron.Recording
+) -> None:
+    batches = read(recordings, trades)
+    first = next(batches)
+    rest = pa.RecordBatchReader.from_stream(batches).read_all()
+    assert first.num_rows + rest.num_rows == 5000
+    assert first.schema == rest.schema == batches.schema
+    assert list(batches) == []
+    lazily = read(recordings, trades, layout=TRADE)  # noqa: F841 - DuckDB finds it by its name
+    assert duckdb.sql("SELECT count(*), sum(price), max(position) FROM lazily").fetchall() == [
+        (9999, sum(range(9999)) / 4, trades.stop_position)
+    ]
+
+
+def test_the_schema_names_the_origin(recordings: Recorder, trades: aeron.Recording) -> None:
+    batches = read(recordings, trades, layout=TRADE)
+    expected = {
+        b"aeron.recording_id": str(trades.recording_id).encode(),
+        b"aeron.stream_id": str(trades.stream_id).encode(),
+        b"aeron.session_id": str(trades.session_id).encode(),
+        b"aeron.channel": trades.original_channel.encode(),
+        b"aeron.layout": TRADE.encode(),
+    }
+    assert batches.schema.metadata == next(batches).schema.metadata == expected
+    assert batches.recording == trades
+
+
+def test_a_batch_is_small_however_long_the_recording_is(recordings: Recorder, trades: aeron.Recording) -> None:
+    lengths = [batch.num_rows for batch in read(recordings, trades)]
+    assert lengths == [4096, 904]
+    long = recordings.record(next(stream_ids), [bytes(8000)] * 400)
+    sizes = [batch.nbytes for batch in read(recordings, long)]
+    assert len(sizes) > 2
+    assert max(sizes) < 1.1 * 2**20
+
+
+# ---- recordings that are active or damaged ---------------------------------------------------------------------------
+
+
+def test_an_active_recording_is_read_without_gap_or_repetition_while_it_grows(recordings: Recorder) -> None:
+    payloads = [bytes([number % 256]) * (number * 37 % MAX_MESSAGE_LENGTH) for number in range(3000)]
+    publication = recordings.archive.add_recorded_exclusive_publication(
+        "aeron:ipc?term-length=64k|mtu=1408", next(stream_ids)
+    )
+    recording = recordings.archive.wait_recorded(publication, 0, timeout=10)
+    publisher = threading.Thread(target=offer_all, args=(publication, payloads))
+    publisher.start()
+    found: list[bytes] = []
+    position, reads = 0, 0
+    while len(found) < len(payloads):
+        batches = read(recordings, recording, from_position=position, columns=["value", "position"])
+        for batch in batches:
+            found += batch.column("value").to_pylist()
+        position = batches.position
+        reads += 1
+    publisher.join()
+    assert found == payloads
+    assert position == publication.position
+    assert reads > 1
+    publication.close()
+
+
+def test_a_recording_of_an_archive_whose_driver_is_elsewhere_is_read_up_to_its_index(
+    driver: aeron.MediaDriver, recordings: Recorder, tmp_path: Path
+) -> None:
+    with recordings.archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", next(stream_ids)) as active:
+        position = offer_all(active, [bytes(1000)] * 300)
+        recording = recordings.archive.wait_recorded(active, position, timeout=10)
+        copy = shutil.copytree(recordings.directory, tmp_path / "copy")
+        mark = copy / "archive-mark.dat"
+        content = mark.read_bytes()
+        assert driver.dir.encode() in content
+        mark.write_bytes(content.replace(driver.dir.encode(), driver.dir.upper().encode()))
+        batches = aeron.read_recording(copy, recording.recording_id)
+        assert position - 64 * 1024 <= batches.to_position <= position
+        assert len(rows(batches)) == batches.to_position // 1056
+        for index in copy.glob(f"{recording.recording_id}-*.idx"):
+            index.unlink()
+        with pytest.raises(aeron.ArchiveDirectoryError, match="is active, and its recorded position is not known here"):
+            aeron.read_recording(copy, recording.recording_id)
+        assert len(rows(aeron.read_recording(copy, recording.recording_id, to_position=10560))) == 10
+
+
+def test_damaged_and_missing_segments_are_errors_with_file_and_position(
+    recordings: Recorder, trades: aeron.Recording, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(recordings.directory, tmp_path / "copy")
+    id = trades.recording_id
+    segment = copy / f"{id}-{SEGMENT_LENGTH}.rec"
+    begin = next(each.begin for each in recordings.messages(trades) if each.begin > SEGMENT_LENGTH)
+    with segment.open("r+b") as file:
+        file.seek(begin - SEGMENT_LENGTH + 16)
+        file.write(b"\xff")
+    damaged = aeron.read_recording(copy, id)
+    with pytest.raises(aeron.ArchiveDirectoryError, match=rf"{segment.name}, position {begin}: stream id"):
+        list(damaged)
+    with pytest.raises(OSError, match=rf"{segment.name}, position {begin}: stream id"):
+        pa.table(aeron.read_recording(copy, id))
+    segment.unlink()
+    with pytest.raises(aeron.ArchiveDirectoryError, match=rf"{segment.name}.*No such file"):
+        list(aeron.read_recording(copy, id))
+    # The rest is still readable.
+    after = aeron.read_recording(copy, id, from_position=2 * SEGMENT_LENGTH)
+    assert pa.table(after)["position"].to_pylist()[-1] == trades.stop_position
+
+
+# ---- arguments -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"from_position": -1}, "from_position=-1 is not within 0 to"),
+        ({"to_position": 1 << 40}, "to_position=1099511627776 is not within 0 to"),
+        ({"from_position": 64, "to_position": 32}, "to_position=32 is not within 64 to"),
+        ({"layout": "price f65"}, "layout='price f65': 'price' at offset 0: unknown type 'f65'"),
+        ({"layout": "i4"}, "layout='i4': 'i4' at offset 0: expected 'name type'"),
+        ({"layout": np.dtype([("odd", "f2")])}, "field 'odd' is float16; a layout has"),
+        ({"layout": np.dtype("f8")}, "float64 has no fields; give a structured dtype"),
+        ({"layout": TRADE, "text": True}, "pass layout or text"),
+        ({"columns": ["price"]}, "column 'price' does not exist; there are value, stream_id"),
+        ({"columns": []}, "there is no column"),
+        ({"columns": ["value", "Value"]}, "column 'value' is there twice"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(
+    recordings: Recorder, trades: aeron.Recording, options: dict[str, Any], error: str
+) -> None:
+    with pytest.raises(aeron.InvalidArgumentError) as raised:
+        read(recordings, trades, **options)
+    assert error in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"from_position": "0"}, "from_position='0' is not an integer"),
+        ({"layout": 7}, "7 is not a layout: pass its text"),
+        ({"text": "yes"}, "text='yes' is not True or False"),
+        ({"columns": "value"}, "columns='value' is not a list of str"),
+        ({"drop_malformed": None}, "drop_malformed=None is not True or False"),
+    ],
+)
+def test_a_value_of_another_type_is_a_type_error(
+    recordings: Recorder, trades: aeron.Recording, options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(aeron.ArgumentTypeError, match=re.escape(says)):
+        read(recordings, trades, **options)
+
+
+def test_an_unknown_recording_or_archive_is_refused(recordings: Recorder, tmp_path: Path) -> None:
+    with pytest.raises(aeron.ArchiveDirectoryError, match="no recording 999 in"):
+        aeron.read_recording(recordings.directory, 999)
+    with pytest.raises(aeron.ArchiveDirectoryError, match=r"archive\.catalog"):
+        aeron.read_recording(tmp_path, 0)
