@@ -151,6 +151,7 @@ if TYPE_CHECKING:  # for type checkers: at run time __getattr__ loads these name
     from aeron.aio import AsyncBatches
     from aeron.barrier import ShutdownSignalBarrier
     from aeron.export import RecordingExport
+    from aeron.follow import Follower, RecordingChange
     from aeron.loss import FixedLoss, FrameType, MultiGapLoss, RandomLoss
     from aeron.recorded_batches import RecordedBatches, read_recording
     from aeron.recordings import Recordings
@@ -242,6 +243,7 @@ __all__ = [
     "ExclusivePublication",
     "ExportFormat",
     "FixedLoss",
+    "Follower",
     "ForkedError",
     "FragmentAssembler",
     "FragmentHandler",
@@ -290,6 +292,7 @@ __all__ = [
     "RandomLoss",
     "RecordedBatches",
     "Recording",
+    "RecordingChange",
     "RecordingExport",
     "RecordingInfo",
     "RecordingSignal",
@@ -339,6 +342,8 @@ __all__ = [
 ]
 
 _LAZY = {
+    "Follower": "follow",
+    "RecordingChange": "follow",
     "Agent": "agent",
     "AgentInvoker": "agent",
     "AgentRunner": "agent",

@@ -1,5 +1,6 @@
 //! [`PyAeronArchive`]: a client of an archive. Each group of its methods has its own file.
 
+mod follow;
 mod info;
 mod maintenance;
 mod methods;

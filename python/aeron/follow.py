@@ -1,0 +1,494 @@
+"""`Follower`: a recorded stream that begins in history and becomes live, over several recordings of the stream."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from aeron._aeron import FROM_LIVE, ChannelUriBuilder, Recording
+from aeron.exceptions import InvalidArgumentError, InvalidPositionError, UnknownRecordingError
+
+if TYPE_CHECKING:
+    from aeron._aeron import AeronArchive, Batch, PendingOperation, PersistentSubscription
+    from aeron.exceptions import PersistentSubscriptionError
+    from aeron.types import Channel, FragmentHandler, ViewHandler
+
+__all__ = ["Follower", "RecordingChange"]
+
+# Interval between two looks for a recording that continues the one that has ended, in seconds.
+_LOOK_INTERVAL = 0.25
+# Maximum time for which `close` waits for the last commit, in seconds.
+_LAST_COMMIT_TIMEOUT = 5.0
+
+
+class RecordingChange(NamedTuple):
+    """The step of a `Follower` from a recording that has ended to a later one of the same stream."""
+
+    previous_recording_id: int
+    """Id of the recording that has ended."""
+    stop_position: int
+    """Position at which it ended, in bytes."""
+    recording_id: int
+    """Id of the recording that the follower reads now."""
+    start_position: int
+    """Position at which that recording begins, in bytes."""
+    lost_bytes: int | None
+    """Bytes of the stream that no recording has; `None` if that is unknown, because the publisher has a new session."""
+
+
+class Follower:
+    """Reads a recorded stream from a position in its history, joins the live stream, and follows it without gaps.
+
+    Each message of a recording arrives once and in order, also at the change from the recording to the live stream. If
+    the reader is too slow for the live stream, or the live stream is lost, the follower reads the recording again. The
+    follower uses a `PersistentSubscription`, whose documentation describes channels and failures.
+
+    A follower of a channel and stream also reads the later recordings of that stream, for example those of a restarted
+    publisher: when a recording has ended and is read, it goes on with the next one, and calls `on_change`.
+
+    A *named reader* keeps the position in the archive: a later follower with the same name continues there, and
+    retention of the archive does not delete what the reader has not committed. With ``commit="batch"`` a batch is
+    committed when the next one is requested, so that after a crash the last batch may arrive again. With
+    ``commit="explicit"`` the program calls `commit`.
+
+    A context manager that closes the follower. One thread at a time may read from it. All work is done in the calls:
+    a follower that is not read falls back, and is not lost.
+
+    Args:
+        archive: A client of the archive, which must stay open. The follower does not close it.
+        recording: Id of the recording, or a `Recording`. Otherwise `channel` and `stream_id` select the recordings.
+        channel: Text that the channels of the recordings contain.
+        stream_id: Stream id of the recordings.
+        position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"latest"`` begins with the
+            live stream. A position needs `recording`. Default: the position of the reader if the archive has it,
+            otherwise ``"earliest"``.
+        since: Time at which to begin, instead of `position`: a `datetime` with a time zone, or microseconds since the
+            epoch. No message that arrived at or after this time is skipped.
+        reader: Name of the reader.
+        commit: When the position of the reader is committed: ``"batch"`` or ``"explicit"``.
+        max_age_ms: Milliseconds without a commit after which the reader expires. `None`: never.
+        max_lag_bytes: Bytes recorded after the reader's position above which the reader expires. `None`: never.
+        live_channel: Channel of the live stream. Default: the channel of the recording. For a stream that another host
+            publishes to the archive by unicast there is no live stream to join, so it is read from the recording.
+        replay_channel: Channel of replays, with an address of this machine. Its port may be 0.
+        replay_stream_id: Stream id of replays.
+        on_change: Called as ``on_change(change)`` with a `RecordingChange`.
+        on_live_joined: Called without arguments when the follower has joined the live stream.
+        on_live_left: Called without arguments when the follower has lost the live stream.
+        on_error: Called as ``on_error(error)`` with each `PersistentSubscriptionError`, also those that do not end the
+            follower.
+
+    Raises:
+        InvalidArgumentError: If the arguments contradict each other.
+        UnknownRecordingError: If the archive does not have the recording.
+        ArchiveError: If the archive refuses a request. `NotSupportedByArchiveError` if `reader` or `since` is used with
+            an archive of another project.
+
+    Example:
+        ```python
+        with archive.follow(channel="aeron:ipc", stream_id=1001, reader="bars") as follower:
+            for batch in follower.batches():
+                process(batch)
+        ```
+    """
+
+    def __init__(
+        self,
+        archive: AeronArchive,
+        recording: int | Recording | None = None,
+        *,
+        channel: Channel | None = None,
+        stream_id: int | None = None,
+        position: int | Literal["earliest", "latest"] | None = None,
+        since: datetime | int | None = None,
+        reader: str | None = None,
+        commit: Literal["batch", "explicit"] = "batch",
+        max_age_ms: int | None = None,
+        max_lag_bytes: int | None = None,
+        live_channel: Channel | None = None,
+        replay_channel: Channel = "aeron:ipc",
+        replay_stream_id: int = 100,
+        on_change: Callable[[RecordingChange], object] | None = None,
+        on_live_joined: Callable[[], object] | None = None,
+        on_live_left: Callable[[], object] | None = None,
+        on_error: Callable[[PersistentSubscriptionError], object] | None = None,
+    ) -> None:
+        self._archive = archive
+        self._recording_id = recording.recording_id if isinstance(recording, Recording) else recording
+        self._channel = None if channel is None else str(channel)
+        self._stream_id = stream_id
+        self._live_channel = None if live_channel is None else str(live_channel)
+        self._replay = {"replay_channel": replay_channel, "replay_stream_id": replay_stream_id}
+        self._handlers = {"on_live_joined": on_live_joined, "on_live_left": on_live_left, "on_error": on_error}
+        self._on_change = on_change
+        self._commits = None if reader is None else _Commits(archive, reader, max_age_ms, max_lag_bytes)
+        self._is_explicit = commit == "explicit"
+        self._current: Recording | None = None
+        self._subscription: PersistentSubscription | None = None
+        self._position = 0
+        self._next_look = 0.0
+        self._is_closed = False
+        self._check_arguments(position, since, commit)
+        self._start(position, since)
+
+    def poll(self, handler: FragmentHandler | ViewHandler, fragment_limit: int = 10, *, copy: bool = True) -> int:
+        """Takes one step, and calls a handler with the messages that are available now. Does not wait.
+
+        Args:
+            handler: Called as ``handler(payload, header)``. The position of the follower is after a message when the
+                handler has returned.
+            fragment_limit: Maximum number of fragments.
+            copy: Whether ``payload`` is ``bytes``. ``False`` passes a memoryview, which is valid until the handler
+                returns.
+
+        Returns:
+            The number of messages.
+
+        Raises:
+            PersistentSubscriptionError: If the follower has failed.
+            ArchiveError: If the archive refuses a request.
+        """
+        if (subscription := self._ready()) is None:
+            return 0
+
+        def deliver(payload: Any, header: Any) -> None:
+            handler(payload, header)
+            self._position = header.position
+
+        return subscription.poll(deliver, fragment_limit, copy=copy)
+
+    def poll_batch(self, limit: int = 4096) -> Batch | None:
+        """Takes one step, and returns the messages that are available now. Does not wait.
+
+        Args:
+            limit: Maximum number of messages.
+
+        Returns:
+            A batch, or ``None`` if no message is available.
+
+        Raises:
+            PersistentSubscriptionError: If the follower has failed.
+            ArchiveError: If the archive refuses a request.
+        """
+        if (subscription := self._ready()) is None:
+            return None
+        batch = subscription.poll_batch(limit)
+        return self._taken(batch) if len(batch) else None
+
+    def batches(self, limit: int = 4096, *, timeout: float | None = None) -> Iterator[Batch]:
+        """Iterates over batches of messages as they arrive.
+
+        Args:
+            limit: Maximum number of messages of a batch.
+            timeout: Seconds to wait for a next batch, after which the iterator ends. ``None`` waits without a limit.
+
+        Yields:
+            Batches that are not empty.
+
+        Raises:
+            PersistentSubscriptionError: If the follower has failed.
+            ArchiveError: If the archive refuses a request.
+        """
+        deadline = _deadline(timeout)
+        while not self._is_closed:
+            subscription = self._ready()
+            wait = min(_LOOK_INTERVAL, deadline - time.monotonic())
+            if subscription is None:
+                time.sleep(max(0.0, wait))
+            else:
+                for batch in subscription.batches(limit, timeout=max(0.0, wait)):
+                    yield self._taken(batch)
+                    deadline = _deadline(timeout)
+                    self._commit_processed()
+                    if self._is_closed:
+                        return
+            if time.monotonic() >= deadline:
+                return
+
+    async def batches_async(self, limit: int = 4096) -> AsyncIterator[Batch]:
+        """Iterates over batches of messages as they arrive, for ``async for``, until the follower is closed.
+
+        Args:
+            limit: Maximum number of messages of a batch.
+
+        Yields:
+            Batches that are not empty.
+
+        Raises:
+            PersistentSubscriptionError: If the follower has failed.
+            ArchiveError: If the archive refuses a request.
+        """
+        while not self._is_closed:
+            subscription = self._ready()
+            if subscription is None:
+                await asyncio.sleep(_LOOK_INTERVAL)
+                continue
+            batches = subscription.batches_async(limit)
+            try:
+                # A cancelled wait loses no message.
+                while (batch := await asyncio.wait_for(anext(batches, None), _LOOK_INTERVAL)) is not None:
+                    yield self._taken(batch)
+                    self._commit_processed()
+            except TimeoutError:
+                pass
+
+    def __aiter__(self) -> AsyncIterator[Batch]:
+        """Returns `batches_async`."""
+        return self.batches_async()
+
+    def commit(self, position: int | None = None) -> None:
+        """Commits a position of the named reader, and waits until the archive has stored it.
+
+        Args:
+            position: Position in the recording `recording_id`, in bytes. ``None``: the position after the last message
+                that was delivered.
+
+        Raises:
+            InvalidArgumentError: If the follower has no reader.
+            ArchiveError: If the archive refuses the position.
+        """
+        if self._commits is None or self._current is None:
+            raise InvalidArgumentError("the follower has no reader to commit: pass reader='name' to follow")
+        self._commits.store(self._current.recording_id, self._position if position is None else position)
+        self._commits.wait(None)
+
+    def close(self) -> None:
+        """Stops reading. With ``commit="batch"`` commits the position, if the last batch was processed. Idempotent."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._subscription is not None:
+            self._subscription.close()
+        if self._commits is not None:
+            self._commits.wait(_LAST_COMMIT_TIMEOUT)
+
+    @property
+    def position(self) -> int:
+        """Position after the last message that was delivered, in the recording `recording_id`, in bytes."""
+        return self._position
+
+    @property
+    def recording_id(self) -> int | None:
+        """Id of the recording that is read; ``None`` before the archive has a recording of the stream."""
+        return None if self._current is None else self._current.recording_id
+
+    @property
+    def is_live(self) -> bool:
+        """Whether messages come from the live stream."""
+        return self._subscription is not None and self._subscription.is_live
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the follower was closed."""
+        return self._is_closed
+
+    def __enter__(self) -> Follower:
+        """Returns the follower."""
+        return self
+
+    def __exit__(self, exception_type: object, _error: object, _traceback: object) -> None:
+        """Closes the follower. The batch whose processing raised an exception is not committed."""
+        if exception_type is None and not self._is_explicit:
+            self._commit_processed()
+        self.close()
+
+    def __repr__(self) -> str:
+        """Returns recording and position as text."""
+        return f"Follower(recording_id={self.recording_id}, position={self._position}, is_live={self.is_live})"
+
+    def _check_arguments(self, position: object, since: object, commit: str) -> None:
+        by_stream = self._channel is not None or self._stream_id is not None
+        if (self._recording_id is None) != by_stream:
+            raise InvalidArgumentError("follow needs a recording, or a channel and a stream_id, and not both")
+        if by_stream and (self._channel is None or self._stream_id is None):
+            raise InvalidArgumentError("follow needs both channel and stream_id to select recordings")
+        if position is not None and since is not None:
+            raise InvalidArgumentError("position and since contradict each other: pass one of them")
+        if isinstance(position, str) and position not in ("earliest", "latest"):
+            raise InvalidArgumentError(f"position {position!r} is not 'earliest', 'latest' or a number of bytes")
+        if by_stream and isinstance(position, int):
+            raise InvalidArgumentError(
+                f"position {position} needs a recording: pass its id instead of channel and stream"
+            )
+        if commit not in ("batch", "explicit"):
+            raise InvalidArgumentError(f"commit {commit!r} is not 'batch' or 'explicit'")
+
+    def _start(self, position: int | str | None, since: datetime | int | None) -> None:
+        recordings = self._recordings()
+        if not recordings:
+            # The first recording of the stream is read from its start when it appears.
+            return
+        if position is None and since is None and self._commits is not None:
+            stored = self._commits.stored_in([recording.recording_id for recording in recordings])
+            for recording in reversed(recordings):
+                if (found := stored.get(recording.recording_id)) is not None:
+                    self._open(recording, found)
+                    return
+        if since is not None:
+            recording = next((one for one in recordings if _reaches(one, since)), recordings[-1])
+            self._open(recording, self._archive.find_position(recording.recording_id, since=since).position)
+        elif position == "latest":
+            self._open(recordings[-1], FROM_LIVE if recordings[-1].is_active else None)
+        else:
+            self._open(recordings[0], position if isinstance(position, int) else recordings[0].start_position)
+
+    def _recordings(self) -> list[Recording]:
+        """Returns the recordings to read, the oldest first."""
+        if self._recording_id is None:
+            return list(self._archive.list_recordings(channel=self._channel, stream_id=self._stream_id))
+        recording = self._archive.list_recording(self._recording_id)
+        if recording is None:
+            raise UnknownRecordingError(f"unknown recording id: {self._recording_id}")
+        return [recording]
+
+    def _open(self, recording: Recording, position: int | None) -> None:
+        """Reads a recording from a position on; `None` stands for its end."""
+        if position is None or (recording.stop_position is not None and position > recording.stop_position):
+            position = recording.stop_position
+        assert position is not None
+        if self._subscription is not None:
+            self._subscription.close()
+        self._current = recording
+        self._position = position if position >= 0 else self._archive.get_max_recorded_position(recording.recording_id)
+        self._start_position = position
+        if self._commits is not None:
+            # The reader exists before the first message, so that retention keeps what it has to read.
+            self._commits.store(recording.recording_id, self._position)
+            self._commits.wait(_LAST_COMMIT_TIMEOUT)
+        self._subscription = self._archive.persistent_subscription(
+            recording_id=recording.recording_id,
+            live_channel=_of_session(self._live_channel or recording.stripped_channel, recording.session_id),
+            live_stream_id=recording.stream_id,
+            start_position=position,
+            **self._replay,
+            **self._handlers,
+        )
+
+    def _ready(self) -> PersistentSubscription | None:
+        """Returns the subscription to read from, after a look for a later recording if this one may have ended."""
+        if self._is_closed:
+            return None
+        self._commit_processed()
+        waits = self._subscription is None or self._subscription.state == "AWAIT_LIVE"
+        if waits and time.monotonic() >= self._next_look:
+            self._look()
+            self._next_look = time.monotonic() + _LOOK_INTERVAL
+        return self._subscription
+
+    def _look(self) -> None:
+        if self._current is None:
+            self._start(None, None)
+            return
+        now = self._archive.list_recording(self._current.recording_id)
+        if now is None:
+            # The subscription fails with the reason.
+            return
+        if now.stop_position is None:
+            if now.session_id != self._current.session_id:
+                # A publisher with another session extends the recording: its live stream is another one.
+                self._open(now, self._position if self._position > self._start_position else self._start_position)
+        elif (later := self._successor(now)) is not None:
+            recording, lost_bytes = later
+            change = RecordingChange(
+                now.recording_id, now.stop_position, recording.recording_id, recording.start_position, lost_bytes
+            )
+            self._open(recording, recording.start_position)
+            if self._commits is not None:
+                self._commits.remove(now.recording_id)
+            if self._on_change is not None:
+                self._on_change(change)
+
+    def _successor(self, ended: Recording) -> tuple[Recording, int | None] | None:
+        """Returns the recording that continues one that has ended, and the number of bytes that are lost between."""
+        if self._recording_id is not None:
+            return None
+        later = [recording for recording in self._recordings() if recording.recording_id > ended.recording_id]
+        return (later[0], None) if later else None
+
+    def _taken(self, batch: Batch) -> Batch:
+        self._position = int(batch.positions[-1])
+        return batch
+
+    def _commit_processed(self) -> None:
+        """Commits what was delivered before this call, without waiting."""
+        if self._commits is None or self._is_explicit or self._current is None:
+            return
+        self._commits.store(self._current.recording_id, self._position)
+
+
+# Users import the classes from `aeron`, so reprs and pickles name that module.
+Follower.__module__ = "aeron"
+RecordingChange.__module__ = "aeron"
+
+
+class _Commits:
+    """Stores the position of a named reader in the archive, one request at a time."""
+
+    def __init__(self, archive: AeronArchive, name: str, max_age_ms: int | None, max_lag_bytes: int | None) -> None:
+        self._archive = archive
+        self._name = name
+        self._limits: dict[str, Any] = {"max_age_ms": max_age_ms, "max_lag_bytes": max_lag_bytes}
+        self._wanted: tuple[int, int] | None = None
+        self._sent: tuple[int, int] | None = None
+        self._pending: PendingOperation[int] | None = None
+        self._not_before = 0.0
+
+    def stored_in(self, recording_ids: list[int]) -> dict[int, int]:
+        """Returns the stored positions of the reader by recording."""
+        readers = self._archive.list_readers(name=self._name)
+        return {one.recording_id: one.position for one in readers if one.recording_id in recording_ids}
+
+    def store(self, recording_id: int, position: int) -> None:
+        """Stores a position as soon as the archive has recorded it. Does not wait."""
+        self._wanted = (recording_id, position)
+        self._advance()
+
+    def remove(self, recording_id: int) -> None:
+        """Removes the reader from a recording that it has read."""
+        self._archive.remove_reader(recording_id, self._name)
+
+    def wait(self, timeout: float | None) -> None:
+        """Waits until the position is stored, or the time is over."""
+        deadline = _deadline(timeout)
+        while self._advance() and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+    def _advance(self) -> bool:
+        """Makes progress. Returns whether the position is not stored yet."""
+        if self._pending is not None:
+            if not self._pending.done():
+                return True
+            pending, self._pending = self._pending, None
+            try:
+                pending.result(0)
+            except InvalidPositionError:
+                # The live stream is ahead of the recording. The archive refuses a position that it has not recorded.
+                self._sent = None
+                self._not_before = time.monotonic() + 0.01
+        if self._sent == self._wanted or self._wanted is None:
+            return False
+        if time.monotonic() >= self._not_before:
+            self._sent = self._wanted
+            self._pending = self._archive.async_commit_reader(
+                self._wanted[0], self._name, self._wanted[1], **self._limits
+            )
+        return True
+
+
+def _of_session(channel: str, session_id: int) -> str:
+    """Returns the channel with only the images of a session, unless it names a session itself."""
+    builder = ChannelUriBuilder.parse(channel)
+    return channel if "session-id=" in channel else str(builder.put("session-id", session_id))
+
+
+def _reaches(recording: Recording, since: datetime | int) -> bool:
+    """Returns whether a recording may have messages that arrived at or after a time."""
+    since_ms = since.timestamp() * 1_000 if isinstance(since, datetime) else since / 1_000
+    return recording.stop_timestamp_ms is None or recording.stop_timestamp_ms >= since_ms
+
+
+def _deadline(timeout: float | None) -> float:
+    return float("inf") if timeout is None else time.monotonic() + timeout

@@ -1,0 +1,225 @@
+"""`Follower`: history first, then live, over restarts of publishers and of the follower itself."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import eventually
+from tests.ports import free_port
+
+import aeron
+from aeron.follow import Follower, RecordingChange
+
+IPC = "aeron:ipc"
+
+
+@pytest.fixture
+def archive(driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path) -> Iterator[aeron.AeronArchive]:
+    settings: dict[str, Any] = {"segment_file_length": 128 * 1024, "low_storage_space_threshold": 0}
+    with (
+        aeron.Archive(tmp_path / "archive", driver=driver, **settings),
+        aeron.connect_archive(client) as archive,
+    ):
+        yield archive
+
+
+def publish(archive: aeron.AeronArchive, stream_id: int, first: int, count: int) -> aeron.Publication:
+    """Records a new session of the stream, and publishes the numbers from `first` on."""
+    publication = archive.add_recorded_publication(IPC, stream_id)
+    for number in range(first, first + count):
+        position = publication.publish(b"%d" % number, timeout=5)
+    archive.wait_recorded(publication, position, timeout=5)
+    return publication
+
+
+def read(follower: Follower, count: int, then: Callable[[int], object] = lambda count: None) -> list[int]:
+    """Reads until there are `count` numbers. Calls `then` with the count after each batch."""
+    numbers: list[int] = []
+    for batch in follower.batches(timeout=10):
+        numbers += [int(message) for message in batch.to_list()]
+        then(len(numbers))
+        if len(numbers) >= count:
+            break
+    return numbers
+
+
+def test_a_follower_reads_the_history_and_then_each_new_message(archive: aeron.AeronArchive, stream_id: int) -> None:
+    publication = publish(archive, stream_id, 0, 10)
+    joined = threading.Event()
+    with Follower(archive, channel=IPC, stream_id=stream_id, on_live_joined=joined.set) as follower:
+
+        def offer_when_live(count: int) -> None:
+            if count == 10:
+                eventually(lambda: follower.poll_batch() is None and joined.is_set())
+                publication.publish(b"10", timeout=5)
+
+        assert read(follower, 11, offer_when_live) == list(range(11))
+        assert follower.is_live
+        assert follower.position == publication.position
+    assert follower.is_closed
+
+
+def test_latest_begins_with_the_live_stream_and_a_number_at_that_position(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
+    publication = publish(archive, stream_id, 0, 4)
+    recording = archive.list_recordings(channel=IPC, stream_id=stream_id)[-1]
+    with Follower(archive, recording, position="latest") as follower:
+        eventually(lambda: follower.poll_batch() is None and follower.is_live)
+        publication.publish(b"4", timeout=5)
+        assert read(follower, 1) == [4]
+    with Follower(archive, recording.recording_id, position=2 * 64) as follower:
+        assert read(follower, 3) == [2, 3, 4]
+
+
+def test_a_follower_goes_on_with_the_recording_of_a_restarted_publisher(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
+    publish(archive, stream_id, 0, 5).close()
+    publish(archive, stream_id, 5, 5).close()
+    changes: list[RecordingChange] = []
+    with Follower(archive, channel=IPC, stream_id=stream_id, on_change=changes.append) as follower:
+
+        def restart(count: int) -> None:
+            if count == 10:
+                publish(archive, stream_id, 10, 1)
+
+        assert read(follower, 11, restart) == list(range(11))
+    ids = [recording.recording_id for recording in archive.list_recordings(channel=IPC, stream_id=stream_id)]
+    assert changes == [
+        RecordingChange(ids[0], 5 * 64, ids[1], 0, None),
+        RecordingChange(ids[1], 5 * 64, ids[2], 0, None),
+    ]
+
+
+def test_a_follower_may_begin_before_the_stream(archive: aeron.AeronArchive, stream_id: int) -> None:
+    with Follower(archive, channel=IPC, stream_id=stream_id) as follower:
+        assert follower.recording_id is None
+        assert list(follower.batches(timeout=0)) == []
+        publish(archive, stream_id, 0, 3)
+        assert read(follower, 3) == [0, 1, 2]
+
+
+def test_a_follower_goes_on_if_another_session_extends_the_recording(
+    archive: aeron.AeronArchive, client: aeron.Aeron, stream_id: int
+) -> None:
+    publish(archive, stream_id, 0, 5).close()
+    recording = archive.list_recordings(channel=IPC, stream_id=stream_id)[0]
+    eventually(lambda: archive.get_stop_position(recording.recording_id) is not None)
+    with Follower(archive, recording) as follower:
+        assert read(follower, 5) == list(range(5))
+        stop = follower.position
+        length = recording.term_buffer_length
+        channel = (
+            f"{IPC}?init-term-id={recording.initial_term_id}|term-id={recording.initial_term_id + stop // length}"
+            f"|term-offset={stop % length}|term-length={length}"
+        )
+        with client.add_exclusive_publication(channel, stream_id) as publication:
+            session = f"{IPC}?session-id={publication.session_id}"
+            archive.extend_recording(recording.recording_id, session, stream_id)
+            publication.publish(b"5", timeout=5)
+            assert read(follower, 1) == [5]
+            publication.publish(b"6", timeout=5)
+            assert read(follower, 1) == [6]
+
+
+@pytest.mark.parametrize("medium", ["ipc", "udp", "multicast"])
+def test_fragmented_messages_are_whole_wherever_the_follower_joins(
+    archive: aeron.AeronArchive, stream_id: int, medium: str
+) -> None:
+    channel = {
+        "ipc": "aeron:ipc?term-length=64k",
+        "udp": f"aeron:udp?endpoint=127.0.0.1:{free_port()}|term-length=64k|ssc=true",
+        "multicast": f"aeron:udp?endpoint=239.255.7.9:{free_port()}|interface=127.0.0.1|term-length=64k|ssc=true",
+    }[medium]
+    random_lengths = random.Random(7)
+    messages = [b"%06d" % number * random_lengths.choice([1, 100, 600]) for number in range(1500)]
+    publication = archive.add_recorded_publication(channel, stream_id)
+
+    def send() -> None:
+        for message in messages:
+            publication.publish(message, timeout=20)
+            time.sleep(0.0005)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    eventually(lambda: archive.list_recordings(channel="aeron:", stream_id=stream_id))
+    recording = archive.list_recordings(channel="aeron:", stream_id=stream_id)[0]
+    for _ in range(3):
+        joined = threading.Event()
+        got: list[bytes] = []
+        with Follower(archive, recording, on_live_joined=joined.set) as follower:
+            for batch in follower.batches(timeout=20):
+                got += batch.to_list()
+                if joined.is_set() and len(got) >= 200:
+                    break
+        assert got == messages[: len(got)]
+    sender.join()
+
+
+def test_a_coroutine_follows(archive: aeron.AeronArchive, stream_id: int) -> None:
+    publish(archive, stream_id, 0, 5).close()
+
+    async def run() -> list[int]:
+        numbers: list[int] = []
+        with Follower(archive, channel=IPC, stream_id=stream_id) as follower:
+            async for batch in follower:
+                numbers += [int(message) for message in batch.to_list()]
+                if len(numbers) == 5:
+                    await asyncio.to_thread(publish, archive, stream_id, 5, 1)
+                if len(numbers) == 6:
+                    return numbers
+        return numbers
+
+    assert asyncio.run(asyncio.wait_for(run(), 30)) == list(range(6))
+
+
+def test_a_handler_advances_the_position_after_it_has_returned(archive: aeron.AeronArchive, stream_id: int) -> None:
+    publish(archive, stream_id, 0, 3)
+    seen: list[tuple[bytes, int]] = []
+    with Follower(archive, channel=IPC, stream_id=stream_id) as follower:
+        eventually(
+            lambda: (
+                follower.poll(lambda payload, header: seen.append((payload, follower.position))) < 0 or len(seen) == 3
+            )
+        )
+        assert seen == [(b"0", 0), (b"1", 64), (b"2", 128)]
+        assert follower.position == 192
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({}, "needs a recording, or a channel and a stream_id"),
+        ({"recording": 0, "channel": IPC, "stream_id": 1}, "and not both"),
+        ({"channel": IPC}, "needs both channel and stream_id"),
+        ({"recording": 0, "position": 0, "since": 0}, "position and since contradict each other"),
+        ({"recording": 0, "position": "newest"}, "'newest' is not 'earliest', 'latest' or a number"),
+        ({"channel": IPC, "stream_id": 1, "position": 64}, "position 64 needs a recording"),
+        ({"recording": 0, "commit": "never"}, "commit 'never' is not 'batch' or 'explicit'"),
+    ],
+)
+def test_contradicting_arguments_are_refused(archive: aeron.AeronArchive, arguments: dict[str, Any], text: str) -> None:
+    with pytest.raises(aeron.InvalidArgumentError, match=text):
+        Follower(archive, **arguments)
+
+
+def test_an_unknown_recording_is_refused(archive: aeron.AeronArchive) -> None:
+    with pytest.raises(aeron.UnknownRecordingError, match="unknown recording id: 77"):
+        Follower(archive, 77)
+
+
+def test_a_commit_without_a_reader_is_refused(archive: aeron.AeronArchive, stream_id: int) -> None:
+    publish(archive, stream_id, 0, 1)
+    with (
+        Follower(archive, channel=IPC, stream_id=stream_id) as follower,
+        pytest.raises(aeron.InvalidArgumentError, match="no reader to commit"),
+    ):
+        follower.commit()
