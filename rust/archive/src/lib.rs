@@ -27,6 +27,7 @@ pub mod mark_file;
 #[cfg(any(test, feature = "memory-storage"))]
 pub mod memory_storage;
 pub mod ownership;
+pub mod pause;
 pub mod purge;
 pub mod reader;
 pub mod recorder;

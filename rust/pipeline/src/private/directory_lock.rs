@@ -13,11 +13,11 @@ use std::time::Duration;
 use aeron_agent::clock::EpochClock;
 use aeron_archive::mark_file::{self, ACTIVITY_TIMEOUT_MS, MarkFile, MarkFileState};
 use aeron_archive::ownership::{OwnershipLock, OwnershipLockAttempt};
+use aeron_archive::pause::{self, Point};
 use aeron_archive::storage::Directory;
 
 use super::{LOCK_FILE, LockNonce, LockOwner, LockRecord, PrivateArchiveId, PrivateError};
 use crate::machine;
-use crate::pause::{self, Point};
 
 /// Maximum wait for the lock: the process of a stopped query may still be closing.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -110,7 +110,7 @@ impl DirectoryLock {
         );
         let mut mark = MarkFile::take(&Directory::new(path), &marked, now_ms)?;
         mark.ready(now_ms)?;
-        pause::at(Point::TakenOver);
+        pause::at(Point::TAKEN_OVER);
         let boot_id = machine::boot_id()
             .map_err(|source| PrivateError::io("find the machine of", path, source))?;
         let record = LockRecord {

@@ -6,16 +6,19 @@
 
 use aeron_archive::catalog::NULL_VALUE;
 use aeron_archive::index::{INDEX_EXTENSION, NEW_INDEX_EXTENSION};
+use aeron_archive::pause::{self, Point};
 use aeron_archive::purge::{purge_recording, purge_segments};
 use aeron_archive::storage::Storage;
 use aeron_archive::stream::RecordedStream;
 
 use super::archive::{PrivateArchive, Recording, WriterState};
 use super::{PrivateError, SESSION_RETURN_TIMEOUT_MS};
-use crate::pause::{self, Point};
 
 /// Extensions of the files that are removed with a segment.
 pub(super) const SIDECARS: [&str; 2] = [INDEX_EXTENSION, NEW_INDEX_EXTENSION];
+
+/// The start position of a recording is moved; the segment files before it still exist.
+const PURGED: Point = Point::new("purged");
 
 impl<S: Storage + Clone> PrivateArchive<S> {
     /// Sets the committed positions of recordings, and abandons the segments before them. Ignores unknown recordings:
@@ -93,7 +96,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         let deletion = purge_segments(&mut self.catalog, recording_id, base, end)?;
         recording.stream = RecordedStream::new(&self.catalog.recording(recording_id)?.into())?;
         self.deletions.push_back(deletion);
-        pause::at(Point::Purged);
+        pause::at(PURGED);
         Ok(())
     }
 

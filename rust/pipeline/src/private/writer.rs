@@ -9,13 +9,13 @@ use std::sync::Arc;
 use aeron_archive::index::{
     ENTRY_LENGTH, HeadTracker, IndexEntry, IndexForm, IndexHeader, IndexWriter,
 };
+use aeron_archive::pause::{self, Point};
 use aeron_archive::recorder::{RecorderError, RecorderSession};
 use aeron_archive::storage::{Storage, SyncLevel};
 use aeron_memory::log::frame::{HEADER_LENGTH, MAX_MESSAGE_LENGTH, MAX_MTU_LENGTH};
 
 use super::published::Published;
 use super::{MAX_BLOCK_LENGTH, PrivateError};
-use crate::pause::{self, Point};
 
 /// Records one image. Owned by the thread that polls the image.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl<S: Storage + Clone> RecordingWriter<S> {
         }
         let mut tracker = self.tracker;
         let end_position = self.session.append(block, |frame| tracker.take(frame))?;
-        pause::at(Point::Appended);
+        pause::at(Point::APPENDED);
         self.arrival_us = self.arrival_us.max(now_us);
         let progress = tracker.progress();
         let entry = IndexEntry {
@@ -119,7 +119,7 @@ impl<S: Storage + Clone> RecordingWriter<S> {
                 source,
             ));
         }
-        pause::at(Point::Indexed);
+        pause::at(Point::INDEXED);
         self.tracker = tracker;
         let published = self.session.publish();
         self.published.store(end_position, progress);
