@@ -105,13 +105,13 @@ mod tests {
     const NOW_MS: i64 = 1_700_000_000_000;
 
     fn own(path: &Path) -> DirectoryLock {
-        let mut request = LockRequest {
+        let request = LockRequest {
             id: PrivateArchiveId::random().unwrap(),
             aeron_directory: "",
             clock: &SystemEpochClock,
             pause: &mut |_| Ok(()),
         };
-        DirectoryLock::create(path, &mut request).unwrap()
+        DirectoryLock::create(path, &request).unwrap()
     }
 
     /// 08-54
