@@ -6,7 +6,7 @@
 
 use super::deletion::SegmentFile;
 use super::open::recorded_stream;
-use super::{ArchiveStore, DeleteOperation, StoreError};
+use super::{ArchiveStore, DeleteOperation, DetachedSegments, StoreError};
 use crate::catalog::RecordingDescriptor;
 use crate::frame::FrameFault;
 use crate::index::cut_index;
@@ -87,8 +87,22 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         recording_id: i64,
         activity: &RecordingActivity,
     ) -> Result<DeleteOperation, StoreError> {
+        let stop_position = self.recording(recording_id)?.stop_position;
+        self.purge_recording_at(recording_id, activity, stop_position)
+    }
+
+    /// Deletes a whole recording, as [`purge_recording`](Self::purge_recording). One write marks the catalog entry as
+    /// deleted and sets its stop position, which may be [`NULL_VALUE`](crate::catalog::NULL_VALUE).
+    ///
+    /// # Errors
+    /// As [`purge_recording`](Self::purge_recording).
+    pub fn purge_recording_at(
+        &mut self,
+        recording_id: i64,
+        activity: &RecordingActivity,
+        stop_position: i64,
+    ) -> Result<DeleteOperation, StoreError> {
         let descriptor = self.recording(recording_id)?;
-        let stop_position = descriptor.stop_position;
         if activity.lowest_replay_position.is_some() {
             return Err(StoreError::PurgesReplayed { recording_id });
         }
@@ -96,7 +110,14 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             return Err(StoreError::PurgesActive { recording_id });
         }
         self.check_not_deleting(recording_id)?;
-        let files = self.segment_files(recording_id)?;
+        let files = match self.options.detached_segments {
+            DetachedSegments::Kept => self.segment_files(recording_id)?,
+            DetachedSegments::Deleted => {
+                let last = descriptor.segment_base(descriptor.stop_position);
+                let end = last + i64::from(descriptor.segment_length);
+                self.segment_files_between(descriptor, descriptor.first_segment_base()..end)?
+            }
+        };
         self.check_deleted(&files)?;
         self.catalog.delete(recording_id, stop_position)?;
         // If it fails, the next start removes the entries, which have no effect until then.
@@ -133,8 +154,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let first = self.check_detach(recording_id, new_start, activity)?;
         self.check_not_deleting(recording_id)?;
         let count = self.count_segments(recording_id, first, new_start)?;
-        let mut files = self.segment_files(recording_id)?;
-        files.retain(|file| (first..new_start).contains(&file.base));
+        let files = self.segment_files_between(self.recording(recording_id)?, first..new_start)?;
         self.check_deleted(&files)?;
         self.catalog.set_start_position(recording_id, new_start)?;
         Ok(self.delete_files(recording_id, count, files))

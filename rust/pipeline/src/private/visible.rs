@@ -3,17 +3,16 @@
 //!
 //! Nothing is written, recovered or locked.
 
-use std::io;
 use std::path::Path;
 
 use aeron_archive::catalog::RecordingDescriptor;
-use aeron_archive::index::{IndexError, indexed_end};
 use aeron_archive::mark_file;
 use aeron_archive::ownership::OwnershipLock;
 use aeron_archive::recovery;
 use aeron_archive::storage::{Directory, Storage};
 use aeron_archive::stream::RecordedStream;
 
+use super::open::recorded_position;
 use super::{LOCK_FILE, LockRecord, PrivateError};
 use crate::machine;
 use crate::partition::ArchiveLocation;
@@ -82,17 +81,9 @@ pub fn end_of_recording<S: Storage>(
         return Ok(descriptor.stop_position);
     }
     let stream = RecordedStream::new(&descriptor.into())?;
-    let indexed = indexed_end(storage, &stream).map_err(index_error)?;
-    let known = indexed.unwrap_or(descriptor.start_position);
+    let known = recorded_position(storage, &stream, descriptor.start_position)?;
     let end = recovery::find_end(storage, &stream, known)?;
     Ok(end.position)
-}
-
-fn index_error(source: io::Error) -> PrivateError {
-    PrivateError::Index(IndexError::Storage {
-        name: "the index".to_owned(),
-        source,
-    })
 }
 
 #[cfg(test)]
