@@ -7,8 +7,7 @@
 //! * Files: [`catalog`] (list of recordings), [`segments`] (names of segment files), [`frame`] and [`stream`] (checks
 //!   of the frames in them), [`index`] (arrival times and message counts of a segment), [`mark_file`] and [`ownership`]
 //!   (one process per directory), [`storage`] (file access), [`extensions`] (named readers, retention policies, metadata).
-//! * Operations on one recording: [`recorder`] (writing), [`reader`] (reading), [`purge`] (deleting), [`recovery`] (end
-//!   after a crash).
+//! * Operations on one recording: [`recorder`] (writing), [`reader`] (reading), [`recovery`] (end after a crash).
 //! * Operations on a directory: [`store`] (catalog and segment files together), [`tool`] (`ArchiveTool`).
 //! * Processes: [`server`] (the archive), [`client`] (`AeronArchive` and what is built on it).
 //!
@@ -28,7 +27,6 @@ pub mod mark_file;
 pub mod memory_storage;
 pub mod ownership;
 pub mod pause;
-pub mod purge;
 pub mod reader;
 pub mod recorder;
 pub mod recovery;

@@ -3,8 +3,8 @@
 //! Payloads are in the segments only. The index has the positions at which a range of whole messages can end, and the
 //! arrival times. There are two forms:
 //!
-//! * [`IndexForm::Dense`]: one entry at the end of each block. The recorder of a private archive of a Spark query writes
-//!   it. A recording never goes on without it.
+//! * [`IndexForm::Dense`]: one entry at the end of each block. The recorder of a query's private archive writes it. A
+//!   recording never goes on without it.
 //! * [`IndexForm::Sparse`]: an entry after 64 KiB, or after 1 ms while data arrive. The recorder of an archive server
 //!   writes it. After a kill, it also [proves](IndexProof) whether a last frame that looks torn was acknowledged.
 //!

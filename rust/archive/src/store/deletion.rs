@@ -147,8 +147,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         }
     }
 
-    /// Returns the segment files of a range of a recording between two segment bases, the lowest first. Missing files may
-    /// be among them.
+    /// Returns the segment files of a range of a recording between two segment bases, the lowest first. Missing files
+    /// may be among them.
     pub(super) fn segment_files_between(
         &self,
         descriptor: &RecordingDescriptor,

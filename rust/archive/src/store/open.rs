@@ -29,7 +29,7 @@ pub struct RecoveredRecording {
     pub is_torn: bool,
 }
 
-/// What the owner of an archive knows and does while its store is opened. A closure only keeps the owner's client alive.
+/// The part of an archive's owner in the opening of its store. A closure only keeps the owner's client alive.
 pub trait OpenPolicy<S: Storage> {
     /// Returns a position up to which bytes were recorded for certain, in a recording without a stop position. It is
     /// at least the start position. The bytes below are not checked. If files are missing below, the end is searched
@@ -172,8 +172,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             arrivals: ArrivalClock::new(Arc::new(SystemEpochClock)),
         };
         store.finish_migrations(&names)?;
-        // A missing sparse index stays missing until the recording is extended. Creating the indexes of a hundred thousand
-        // recordings would take half a minute on a disk, and no recording needs its index before that.
+        // A missing sparse index stays missing until the recording is extended. Creating the indexes of a hundred
+        // thousand recordings would take half a minute on a disk, and no recording needs its index before that.
         let indexed = match ends.is_empty() || is_dense {
             true => HashSet::new(),
             false => indexes_among(&files),

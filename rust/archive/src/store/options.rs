@@ -30,13 +30,13 @@ pub struct StoreOptions {
     /// The current boot of the machine, if it is known. Bytes that a recorder wrote since this boot are in the files,
     /// even without a sync.
     pub boot_id: Option<BootId>,
-    /// What happens to segment files before the start of their recording.
+    /// Treatment of segment files before the start of their recording.
     pub detached_segments: DetachedSegments,
     /// No recording begins if at most this number of bytes is free in the file system.
     pub low_storage_space_threshold: u64,
 }
 
-/// What happens to segment files before the start of their recording.
+/// Treatment of segment files before the start of their recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DetachedSegments {
     /// They stay: an operator has detached them, and may attach them again.

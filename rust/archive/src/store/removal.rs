@@ -10,7 +10,6 @@ use super::{ArchiveStore, DeleteOperation, DetachedSegments, StoreError};
 use crate::catalog::RecordingDescriptor;
 use crate::frame::FrameFault;
 use crate::index::cut_index;
-use crate::purge::{PurgeError, check_new_start};
 use crate::recorder::cut;
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::{RecordedStream, is_aligned};
@@ -194,10 +193,24 @@ impl<S: Storage + Clone> ArchiveStore<S> {
                 .unwrap_or(descriptor.start_position),
             false => descriptor.stop_position,
         };
+        let first = descriptor.first_segment_base();
+        let lower_bound = first + i64::from(descriptor.segment_length);
+        let upper_bound = descriptor.segment_base(end.max(first));
         if new_start < 0 || descriptor.segment_base(new_start) != new_start {
-            return Err(PurgeError::NotASegmentBase { new_start }.into());
+            return Err(StoreError::NotASegmentBase { new_start });
         }
-        check_new_start(descriptor, new_start, end)?;
+        if new_start < lower_bound {
+            return Err(StoreError::DetachesNothing {
+                new_start,
+                lower_bound,
+            });
+        }
+        if new_start > upper_bound {
+            return Err(StoreError::DetachesEnd {
+                new_start,
+                upper_bound,
+            });
+        }
         match activity.lowest_replay_position {
             Some(position) if descriptor.segment_base(position) < new_start => {
                 Err(StoreError::DetachesReplayed {
@@ -205,7 +218,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
                     upper_bound: descriptor.segment_base(position),
                 })
             }
-            _ => Ok(descriptor.first_segment_base()),
+            _ => Ok(first),
         }
     }
 
