@@ -140,15 +140,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         // without forcing the change.
         catalog.set_sync_level(options.catalog_sync_level);
         catalog.sync()?;
-        let is_removed = |file: &SegmentFileName<'_>| is_removed(file, &catalog, &options);
-        for file in files
-            .iter()
-            .filter(|file| is_segment(file) && is_removed(file))
-        {
-            let name = sidecar_name(file.recording_id, file.base, file.extension);
-            remove_segment(&storage, name)?;
-            owner.keep_alive();
-        }
+        remove_leftovers(&storage, &catalog, &files, &options, owner)?;
         let moving: Vec<i64> = names
             .iter()
             .filter_map(|name| MigrationNote::parse(name))
@@ -157,7 +149,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         // If the segment of a dense index is missing, it may still come back from a backup.
         let is_dense = options.index == Some(IndexForm::Dense);
         let is_kept = |file: &SegmentFileName<'_>| {
-            moving.contains(&file.recording_id) || (is_dense && !is_removed(file))
+            moving.contains(&file.recording_id)
+                || (is_dense && !is_removed(file, &catalog, &options))
         };
         remove_lonely(&storage, &files, is_kept)
             .map_err(|source| StoreError::storage(".", "remove an index", source))?;
@@ -257,6 +250,24 @@ fn indexes_among(files: &[SegmentFileName<'_>]) -> HashSet<(i64, i64)> {
         .filter(|file| file.extension == INDEX_EXTENSION)
         .map(|file| (file.recording_id, file.base))
         .collect()
+}
+
+/// Deletes the segments that are left from deletions that a kill interrupted.
+fn remove_leftovers<S: Storage>(
+    storage: &S,
+    catalog: &Catalog<S>,
+    files: &[SegmentFileName<'_>],
+    options: &StoreOptions,
+    owner: &mut (impl OpenPolicy<S> + ?Sized),
+) -> Result<(), StoreError> {
+    for file in files.iter().filter(|file| is_segment(file)) {
+        if is_removed(file, catalog, options) {
+            let name = sidecar_name(file.recording_id, file.base, file.extension);
+            remove_segment(storage, name)?;
+            owner.keep_alive();
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether a segment, or the file beside one, is left from a deletion that a kill interrupted.
