@@ -316,9 +316,9 @@ mod tests {
         assert_eq!(mark.activity_timestamp_ms, -1);
     }
 
-    /// 08-28: after a kill between the mark file and the lock file of a takeover, the next owner waits once.
+    /// 08-28: an earlier version that was killed inside a takeover left such a mark file.
     #[test]
-    fn a_kill_inside_the_takeover_makes_the_next_owner_wait_ten_seconds_once() {
+    fn the_recent_mark_file_of_an_unknown_owner_is_watched_for_ten_seconds_once() {
         let world = World::new();
         drop(world.create());
         let killed = Owner::without_server(77, NOW_MS + 10, String::new());
