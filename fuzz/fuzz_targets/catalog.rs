@@ -3,7 +3,7 @@
 
 use aeron_archive::catalog::{Catalog, CatalogEntry, NULL_VALUE, RecordingState};
 use aeron_archive::memory_storage::MemoryStorage;
-use aeron_archive::purge::{purge_recording, purge_segments, remove_orphans};
+use aeron_archive::store::{ArchiveStore, DetachedSegments, RecordingActivity, StoreOptions};
 use libfuzzer_sys::fuzz_target;
 
 const CATALOG: &str = "archive.catalog";
@@ -12,7 +12,7 @@ fuzz_target!(|data: &[u8]| {
     let storage = MemoryStorage::new();
     storage.put(CATALOG, data);
     if let Ok(catalog) = Catalog::open_read_only(&storage) {
-        use_read_only(&storage, &catalog);
+        use_read_only(&catalog);
     }
     assert_eq!(storage.steps(), 0, "looking takes no step");
 
@@ -21,10 +21,12 @@ fuzz_target!(|data: &[u8]| {
         let again = Catalog::open(&storage, 0).expect("what was opened and changed opens");
         assert_eq!(again.entries(), catalog.entries());
         assert!(again.next_recording_id() >= catalog.entries().len() as i64);
+        drop((catalog, again));
+        purge(&storage);
     }
 });
 
-fn use_read_only(storage: &MemoryStorage, catalog: &Catalog<MemoryStorage>) {
+fn use_read_only(catalog: &Catalog<MemoryStorage>) {
     for recording in catalog.recordings() {
         assert_eq!(recording.check(), Ok(()));
         let first = recording.first_segment_base();
@@ -33,7 +35,6 @@ fn use_read_only(storage: &MemoryStorage, catalog: &Catalog<MemoryStorage>) {
         let last = recording.segment_base(stop);
         assert!(last <= stop && stop - last < recording.segment_length.into());
     }
-    let _ = remove_orphans(storage, catalog, &["idx"]);
 }
 
 fn change(storage: &MemoryStorage, catalog: &mut Catalog<MemoryStorage>) {
@@ -46,13 +47,6 @@ fn change(storage: &MemoryStorage, catalog: &mut Catalog<MemoryStorage>) {
         let end = descriptor.start_position.saturating_add(1 << 20);
         let stopped = catalog.stop(id, end, 1).is_ok();
         assert!(!stopped || state == RecordingState::Valid);
-        let new_start = descriptor
-            .start_position
-            .saturating_add(descriptor.segment_length.into());
-        let _ = purge_segments(catalog, id, new_start, end);
-        if id % 2 == 0 {
-            let _ = purge_recording(catalog, id, NULL_VALUE);
-        }
         let next = catalog.next_recording_id();
         if state == RecordingState::Valid && next < i64::MAX {
             assert_eq!(catalog.add(descriptor).expect("it fits once more"), next);
@@ -61,4 +55,33 @@ fn change(storage: &MemoryStorage, catalog: &mut Catalog<MemoryStorage>) {
     catalog
         .compact(storage, |entry| entry.descriptor.recording_id % 4 == 0)
         .expect("the disk has room");
+}
+
+/// Opens a store with the catalog, and removes a segment of each recording or the whole recording.
+fn purge(storage: &MemoryStorage) {
+    for detached_segments in [DetachedSegments::Kept, DetachedSegments::Deleted] {
+        let options = StoreOptions {
+            catalog_capacity: 0,
+            detached_segments,
+            ..StoreOptions::default()
+        };
+        let Ok((mut store, _)) = ArchiveStore::open(storage.clone(), options, 1) else {
+            return;
+        };
+        let unused = RecordingActivity::default();
+        let recordings: Vec<_> = store.recordings().cloned().collect();
+        for recording in recordings {
+            let id = recording.recording_id;
+            let new_start = recording
+                .first_segment_base()
+                .saturating_add(recording.segment_length.into());
+            let purged = match id % 2 {
+                0 => store.purge_recording_at(id, &unused, NULL_VALUE),
+                _ => store.purge_segments(id, new_start, &unused),
+            };
+            if let Ok(mut operation) = purged {
+                while operation.step(&mut store).expect("the disk is sound") {}
+            }
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //! archive repairs it. An archive server with this file either refuses to start, or starts and extends the recording.
 #![no_main]
 
-use aeron_archive::index::IndexFile;
+use aeron_archive::index::{IndexFile, IndexForm};
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::ownership::BootId;
 use aeron_archive::recovery::OnTornFragment;
@@ -59,7 +59,8 @@ fuzz_target!(|data: &[u8]| {
 
 /// A recording of a few messages, in several blocks.
 fn record(storage: &MemoryStorage) -> PrivateArchive<MemoryStorage> {
-    let mut archive = PrivateArchive::create(storage.clone(), 1 << 30).expect("the disk is sound");
+    let opened = PrivateArchive::open(storage.clone(), &[], 1 << 30, 1);
+    let (mut archive, _) = opened.expect("the disk is sound");
     let image = ImageDescription {
         original_channel: "aeron:ipc".to_owned(),
         stripped_channel: "aeron:ipc".to_owned(),
@@ -165,7 +166,7 @@ fn open(storage: &MemoryStorage, on_torn_fragment: OnTornFragment) -> Option<Ser
         catalog_capacity: 4096,
         segment_length: TERM_LENGTH,
         low_storage_space_threshold: 0,
-        is_indexed: true,
+        index: Some(IndexForm::Sparse),
         boot_id: BootId::from_bytes([1; 16]),
         on_torn_fragment,
         ..StoreOptions::default()

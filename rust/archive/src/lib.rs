@@ -8,8 +8,7 @@
 //!   of the frames in them), [`index`] (arrival times and message counts of a segment), [`mark_file`] and [`ownership`]
 //!   (one process per directory), [`storage`] (file access), [`extensions`] (named readers, retention policies,
 //!   metadata).
-//! * Operations on one recording: [`recorder`] (writing), [`reader`] (reading), [`purge`] (deleting), [`recovery`] (end
-//!   after a crash).
+//! * Operations on one recording: [`recorder`] (writing), [`reader`] (reading), [`recovery`] (end after a crash).
 //! * Deletion of old data: [`retention`].
 //! * Operations on a directory: [`store`] (catalog and segment files together), [`tool`] (`ArchiveTool`).
 //! * Processes: [`server`] (the archive), [`client`] (`AeronArchive` and what is built on it).
@@ -29,7 +28,7 @@ pub mod mark_file;
 #[cfg(any(test, feature = "memory-storage"))]
 pub mod memory_storage;
 pub mod ownership;
-pub mod purge;
+pub mod pause;
 pub mod reader;
 pub mod recorder;
 pub mod recovery;

@@ -13,7 +13,8 @@
 
 use crate::checksum::Checksum;
 use crate::frame::{CheckedFrame, FrameFault};
-use crate::index::{BlockFrames, ENTRY_LENGTH, SparseIndex};
+use crate::index::{BlockFrames, ENTRY_LENGTH, HeadTracker, SegmentIndex};
+use crate::pause::{self, Point};
 use crate::storage::{Access, Storage, StorageFile, SyncLevel};
 use crate::stream::RecordedStream;
 use aeron_memory::log::frame::frame_type;
@@ -39,7 +40,7 @@ pub struct RecorderSession<S: Storage> {
 /// The index of a session, and the frames that are appended and not published.
 #[derive(Debug)]
 struct SessionIndex<S: Storage> {
-    index: SparseIndex<S>,
+    index: SegmentIndex<S>,
     appended: BlockFrames,
 }
 
@@ -202,7 +203,7 @@ impl<S: Storage> RecorderSession<S> {
 
     /// Sets the index that the session writes beside its segments.
     #[must_use]
-    pub fn with_index(mut self, index: Option<SparseIndex<S>>) -> Self {
+    pub fn with_index(mut self, index: Option<SegmentIndex<S>>) -> Self {
         self.index = index.map(|index| SessionIndex {
             appended: index.frames(),
             index,
@@ -266,6 +267,11 @@ impl<S: Storage> RecorderSession<S> {
         self.appended_position
     }
 
+    /// Returns the messages of the published bytes, if the session has an index.
+    pub fn tracker(&self) -> Option<&HeadTracker> {
+        self.index.as_ref().map(|index| index.index.tracker())
+    }
+
     /// Returns the position of the first byte of the segment that is being written.
     pub fn segment_base(&self) -> i64 {
         self.segment_base
@@ -313,6 +319,7 @@ impl<S: Storage> RecorderSession<S> {
             return Err(self.write_error(self.segment_name(), length, source));
         }
         self.appended_position = end;
+        pause::at(Point::APPENDED);
         Ok(end)
     }
 
@@ -320,13 +327,22 @@ impl<S: Storage> RecorderSession<S> {
     /// created at once.
     ///
     /// # Errors
-    /// [`RecorderError::Sync`] of the segment, or the index entry of a frame that may look torn cannot be written: the
+    /// [`RecorderError::Sync`] of the segment, or an index entry that must not be missing cannot be written: the
     /// recorded position has not moved.
     /// [`RecorderError::Create`], or [`RecorderError::Sync`] of the directory: the recorded position has moved.
-    /// [`RecorderError::Write`] or [`RecorderError::Full`] of the next index, if the incomplete index cannot be deleted
-    /// either: the recorded position has moved. If it is deleted, the recording goes on without an index, and
-    /// [`take_index_error`](Self::take_index_error) returns the reason.
+    /// [`RecorderError::Write`] or [`RecorderError::Full`] of the next index, if it is dense, or if the incomplete
+    /// index cannot be deleted either: the recorded position has moved. If it is deleted, the recording goes on without
+    /// an index, and [`take_index_error`](Self::take_index_error) returns the reason.
     pub fn publish(&mut self) -> Result<i64, RecorderError> {
+        let now_us = self.index.as_ref().map_or(0, |index| index.index.now_us());
+        self.publish_at(now_us)
+    }
+
+    /// As [`publish`](Self::publish), with the arrival time of the appended bytes in microseconds since the epoch.
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish).
+    pub fn publish_at(&mut self, now_us: i64) -> Result<i64, RecorderError> {
         if self.appended_position > self.recorded_position
             && let Err(source) = self.segment.sync(self.sync_level)
         {
@@ -338,7 +354,8 @@ impl<S: Storage> RecorderSession<S> {
             });
         }
         if self.appended_position > self.recorded_position {
-            self.index_appended()?;
+            self.index_appended(now_us)?;
+            pause::at(Point::INDEXED);
         }
         self.recorded_position = self.appended_position;
         if let Some(base) = self.next_segment() {
@@ -353,26 +370,30 @@ impl<S: Storage> RecorderSession<S> {
         Ok(self.recorded_position)
     }
 
-    /// Lets the recording go on without an index, because the next one cannot be created.
+    /// Lets the recording go on without a sparse index, because the next one cannot be created.
     fn discard_index(&mut self, source: io::Error) -> Result<(), RecorderError> {
-        let Some(SessionIndex { index, .. }) = self.index.take() else {
+        let Some(SessionIndex { index, .. }) = &self.index else {
             return Ok(());
         };
         let error = self.write_error(index.name(), ENTRY_LENGTH, source);
-        if index.discard().is_err() {
+        if index.is_required() {
+            return Err(error);
+        }
+        let index = self.index.take();
+        if index.is_some_and(|index| index.index.discard().is_err()) {
             return Err(error);
         }
         self.index_error = Some(error);
         Ok(())
     }
 
-    /// Writes the index entries that are due. If a proof is missing then, undoes the appended blocks, because they must
-    /// not be acknowledged.
-    fn index_appended(&mut self) -> Result<(), RecorderError> {
+    /// Writes the index entries that are due. If an entry is missing then that must not be missing, undoes the appended
+    /// blocks, because they must not be acknowledged.
+    fn index_appended(&mut self, now_us: i64) -> Result<(), RecorderError> {
         let Some(SessionIndex { index, appended }) = &mut self.index else {
             return Ok(());
         };
-        if let Err(source) = index.note(appended, self.appended_position) {
+        if let Err(source) = index.note(appended, self.appended_position, now_us) {
             let name = index.name();
             self.undo()?;
             return Err(self.write_error(name, ENTRY_LENGTH, source));

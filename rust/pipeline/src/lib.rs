@@ -15,5 +15,4 @@ pub mod rows;
 pub mod sink;
 
 mod machine;
-mod pause;
 mod recorder;

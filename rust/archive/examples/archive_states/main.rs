@@ -15,11 +15,11 @@
 
 use aeron_archive::catalog::{Catalog, DEFAULT_CAPACITY, NULL_VALUE, RecordingDescriptor};
 use aeron_archive::mark_file::{MarkFile, Owner};
-use aeron_archive::purge;
 use aeron_archive::reader::RecordingReader;
 use aeron_archive::recorder::RecorderSession;
 use aeron_archive::recovery::{find_end, recover};
 use aeron_archive::storage::{Access, Directory, Storage, StorageFile, SyncLevel};
+use aeron_archive::store::{ArchiveStore, DetachedSegments, RecordingActivity, StoreOptions};
 use aeron_archive::stream::{RecordedStream, StreamDescription};
 use std::error::Error;
 use std::fs::File;
@@ -76,7 +76,7 @@ fn write(state: &str, storage: Directory) -> Result<()> {
     let mut archive = Archive::create(storage)?;
     match state {
         "stopped" => archive.stopped()?,
-        "purged" => archive.purged()?,
+        "purged" => archive.purged().map(drop)?,
         "compacted" => archive.compacted()?,
         "undone" => archive.undone()?,
         "killed" => archive.killed()?,
@@ -153,23 +153,26 @@ impl Archive {
 
     /// Creates three recordings. The first segment of the first recording is purged. The second recording has an entry
     /// in the catalog, and no files. The third recording is unchanged.
-    fn purged(&mut self) -> Result<()> {
+    fn purged(&mut self) -> Result<ArchiveStore<Directory>> {
         let shortened = self.record(64)?.messages(200, 3000)?.stopped_id()?;
         let gone = self.record(0)?.messages(200, 3000)?.stopped_id()?;
         self.record(0)?.messages(10, 10)?.stop()?;
-        let end = self.catalog.recording(shortened)?.stop_position;
-        let mut segments =
-            purge::purge_segments(&mut self.catalog, shortened, SEGMENT_LENGTH, end)?;
-        while segments.step(&self.storage, &[])? {}
-        let mut files = purge::purge_recording(&mut self.catalog, gone, NULL_VALUE)?;
-        while files.step(&self.storage, &[])? {}
-        Ok(())
+        let options = StoreOptions {
+            detached_segments: DetachedSegments::Deleted,
+            ..StoreOptions::default()
+        };
+        let (mut store, _) = ArchiveStore::open(self.storage.clone(), options, now_ms()?)?;
+        let unused = RecordingActivity::default();
+        let mut segments = store.purge_segments(shortened, SEGMENT_LENGTH, &unused)?;
+        while segments.step(&mut store)? {}
+        let mut files = store.purge_recording_at(gone, &unused, NULL_VALUE)?;
+        while files.step(&mut store)? {}
+        Ok(store)
     }
 
     /// As [`purged`](Self::purged), but also removes the entry.
     fn compacted(&mut self) -> Result<()> {
-        self.purged()?;
-        Ok(self.catalog.compact(&self.storage, |_| false)?)
+        Ok(self.purged()?.compact(|_| false)?)
     }
 
     /// Creates a recording that ended because of an error between append and publish.

@@ -269,8 +269,7 @@ impl<S: Storage> Catalog<S> {
 
     /// Removes the entries of deleted recordings for which `keep` is false. Their ids are not used again.
     ///
-    /// Before this call, the caller has removed the files of these recordings: see
-    /// [`remove_orphans`](crate::purge::remove_orphans).
+    /// Before this call, the caller has removed the files of these recordings.
     ///
     /// # Errors
     /// The file system returns an error; then the catalog is as it was. If only the sync of the directory failed, the

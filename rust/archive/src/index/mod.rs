@@ -3,11 +3,12 @@
 //! Payloads are in the segments only. The index has the positions at which a range of whole messages can end, and the
 //! arrival times. There are two forms:
 //!
-//! * [`IndexForm::Dense`]: one entry at the end of each block. The private archive of a Spark query writes it
-//!   ([`IndexWriter`]).
+//! * [`IndexForm::Dense`]: one entry at the end of each block. The recorder of a query's private archive writes it. A
+//!   recording never goes on without it.
 //! * [`IndexForm::Sparse`]: an entry after 64 KiB, or after 1 ms while data arrive. The recorder of an archive server
-//!   writes it ([`SparseIndex`]). After a kill, it also [proves](IndexProof)
-//!   whether a last frame that looks torn was acknowledged.
+//!   writes it. After a kill, it also [proves](IndexProof) whether a last frame that looks torn was acknowledged.
+//!
+//! A recorder writes both forms by a [`SegmentIndex`].
 
 mod entry;
 mod file;
@@ -17,7 +18,7 @@ mod moves;
 mod proof;
 mod recorder;
 mod repair;
-mod sparse;
+mod segment;
 mod written;
 
 pub use entry::{ENTRY_LENGTH, IndexEntry, IndexForm, IndexHeader};
@@ -27,7 +28,7 @@ pub use lookup::{Cut, Index, IndexError};
 pub use proof::IndexProof;
 pub use recorder::IndexRecorder;
 pub use repair::{LostArrivals, Repair, Tail, indexed_end, repair};
-pub use sparse::{ArrivalClock, BlockFrames, SparseIndex};
+pub use segment::{ArrivalClock, BlockFrames, SegmentIndex};
 pub use written::written_end;
 
 pub(crate) use moves::{cut_index, hand_over, remove_index, remove_lonely};

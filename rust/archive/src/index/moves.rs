@@ -21,12 +21,11 @@ pub(crate) fn remove_index<S: Storage>(
 
 /// Removes indexes without a segment: an archive of other software deletes and renames only segments.
 ///
-/// `files` are the files of the directory that belong to segments. The indexes of recordings for which `is_moving` is
-/// true are kept.
+/// `files` are the files of the directory that belong to segments. The indexes for which `is_kept` is true stay.
 pub(crate) fn remove_lonely<S: Storage>(
     storage: &S,
     files: &[SegmentFileName<'_>],
-    is_moving: impl Fn(i64) -> bool,
+    is_kept: impl Fn(&SegmentFileName<'_>) -> bool,
 ) -> io::Result<()> {
     let is_index = |file: &&SegmentFileName<'_>| {
         [INDEX_EXTENSION, NEW_INDEX_EXTENSION].contains(&file.extension)
@@ -42,7 +41,7 @@ pub(crate) fn remove_lonely<S: Storage>(
     files
         .iter()
         .filter(is_index)
-        .filter(|file| !is_moving(file.recording_id))
+        .filter(|file| !is_kept(file))
         .filter(|file| {
             // A killed repair left a new index.
             file.extension == NEW_INDEX_EXTENSION

@@ -13,7 +13,7 @@ use crate::segments::{SegmentFileName, sidecar_name};
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::RecordedStream;
 
-use super::sparse::MAX_UNINDEXED_BYTES;
+use super::segment::MAX_UNINDEXED_BYTES;
 use super::{
     Counts, ENTRY_LENGTH, HeadTracker, INDEX_EXTENSION, IndexEntry, IndexError, IndexFile,
     IndexForm, IndexHeader, IndexRecorder, IndexWriter, MAX_BLOCK_LENGTH, NEW_INDEX_EXTENSION,
@@ -137,7 +137,7 @@ pub fn repair<S: Storage>(
     }
 }
 
-/// Repairs the sparse index of the last segment of a recording that ends at `end`. A new index contains `recorder`.
+/// Repairs the index of the last segment of a recording that ends at `end`. A new sparse index contains `recorder`.
 ///
 /// Without `is_trusted` the existing entries are dropped, because another archive may have written other bytes.
 ///
@@ -147,6 +147,7 @@ pub(crate) fn repair_last<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
     end: i64,
+    form: IndexForm,
     recorder: &IndexRecorder,
     is_trusted: bool,
 ) -> Result<State, IndexError> {
@@ -156,7 +157,7 @@ pub(crate) fn repair_last<S: Storage>(
         base: stream.segment_base(end),
         end,
         is_last: true,
-        recorder: Some(*recorder),
+        recorder: (form == IndexForm::Sparse).then_some(*recorder),
         is_trusted,
     };
     let tail = Tail::Killed {

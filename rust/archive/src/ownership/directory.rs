@@ -4,6 +4,9 @@
 //! and tools, the mark file is written as Aeron specifies: they see a live directory as active. This archive also
 //! refuses a directory whose mark file is active. There is one exception. If the lock file names the dead owner of the
 //! mark file, the directory is taken over at once, however recent the last heartbeat is.
+//!
+//! An archive server and the private archive of a Spark query own their directories in the same way. An
+//! [`OwnershipPolicy`] contains the differences.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,9 +17,10 @@ use super::{DirectoryId, LockNonce, boot_id};
 use crate::mark_file::{
     self, ACTIVITY_TIMEOUT_MS, LINK_FILE, MARK_FILE, MarkFile, MarkFileError, MarkFileState, Owner,
 };
+use crate::pause::{self, Point};
 use crate::storage::{Directory, Storage, StorageFile};
 
-/// Name of the lock file in the directory of an archive.
+/// Name of the lock file in the directory of an archive server.
 pub const ARCHIVE_LOCK_FILE: &str = "archive.lock";
 
 /// An archive directory that this process owns. If it is dropped without [`release`](Self::release), it looks like the
@@ -25,12 +29,15 @@ pub const ARCHIVE_LOCK_FILE: &str = "archive.lock";
 pub struct OwnedDirectory {
     // Fields are dropped in this order: the lock must be released last.
     mark_file: MarkFile<File>,
-    lock: OwnershipLock,
+    record: LockRecord,
+    _lock: OwnershipLock,
 }
 
 /// A request for an archive directory.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct OwnershipRequest<'a> {
+    /// The rules for this kind of archive.
+    pub policy: OwnershipPolicy<'a>,
     /// Directory of catalog and recordings, which exists.
     pub directory: &'a Path,
     /// Directory of the mark file, which exists; often the same.
@@ -43,6 +50,29 @@ pub struct OwnershipRequest<'a> {
     pub error_buffer_length: usize,
     /// Current time, in milliseconds since the epoch.
     pub now_ms: i64,
+}
+
+/// The rules of ownership that differ between kinds of archives.
+#[derive(Clone, Copy)]
+pub struct OwnershipPolicy<'a> {
+    /// Name of the lock file.
+    pub lock_file: &'a str,
+    /// The directory that is expected.
+    pub expected: ExpectedDirectory,
+    /// Returns whether an owner is dead although its mark file is active. The lock file does not name this owner.
+    pub is_dead: &'a dyn Fn(&MarkFileState) -> bool,
+}
+
+/// The directory that a process expects to own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExpectedDirectory {
+    /// Any directory. If it has no lock file, it gets one, with a random id.
+    Any,
+    /// A directory without a lock file. It gets a lock file with this id.
+    New(DirectoryId),
+    /// The directory whose lock file has this id. If the first owner was killed before it wrote the id, the lock file
+    /// gets this id.
+    Existing(DirectoryId),
 }
 
 /// Why this process cannot own an archive directory.
@@ -72,6 +102,20 @@ pub enum OwnershipError {
         /// Age of the last heartbeat, in milliseconds.
         age_ms: i64,
     },
+    /// The directory has no lock file, and an existing directory is expected.
+    #[error("{} has no lock file", path.display())]
+    NoLockFile {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The lock file has another id than the one that is expected.
+    #[error("{} is the directory of another archive: {id}", path.display())]
+    OtherDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// Id in its lock file.
+        id: DirectoryId,
+    },
     /// The lock file cannot be used.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -90,6 +134,15 @@ pub enum OwnershipError {
     },
 }
 
+impl OwnershipPolicy<'static> {
+    /// The rules for the directory of an archive server.
+    pub const SERVER: Self = Self {
+        lock_file: ARCHIVE_LOCK_FILE,
+        expected: ExpectedDirectory::Any,
+        is_dead: &|_| false,
+    };
+}
+
 impl OwnedDirectory {
     /// Takes ownership of a directory that no process uses. Saves the errors of the previous owner beside the mark
     /// file. Never waits.
@@ -97,20 +150,22 @@ impl OwnedDirectory {
     /// # Errors
     /// The directory is in use, its files are damaged, or the file system returns an error.
     pub fn take(request: &OwnershipRequest<'_>) -> Result<Self, OwnershipError> {
-        let found = lock(request.directory)?;
+        let policy = &request.policy;
+        let found = lock(request.directory, policy)?;
         let checked = check_unused(
             &[request.directory, request.mark_file_directory],
             request.directory,
+            policy,
             found.record.as_ref(),
             request.now_ms,
         );
         if checked.is_err() && found.is_new {
             // The directory belongs to an archive of other software, which has no lock file.
-            let _ = fs::remove_file(request.directory.join(ARCHIVE_LOCK_FILE));
+            let _ = fs::remove_file(request.directory.join(policy.lock_file));
         }
         checked?;
         if request.is_emptied {
-            empty(request.directory)?;
+            empty(request.directory, policy.lock_file)?;
         }
         Self::establish(found, request)
     }
@@ -131,21 +186,37 @@ impl OwnedDirectory {
         Ok(self.mark_file.close()?)
     }
 
-    /// Returns the mark file, and the lock, which must live until the mark file is closed.
-    pub fn into_parts(self) -> (MarkFile<File>, OwnershipLock) {
-        (self.mark_file, self.lock)
+    /// Returns the content of the lock file.
+    pub fn record(&self) -> &LockRecord {
+        &self.record
     }
 
-    /// Writes the mark file, then the lock file. If the process is killed in between, the next start is refused for 10
-    /// s.
+    /// Writes the current time into the mark file, at most once a second. Call it in every duty cycle.
+    ///
+    /// # Errors
+    /// The file system returns an error.
+    pub fn heartbeat(&mut self, now_ms: i64) -> Result<(), OwnershipError> {
+        Ok(self.mark_file.heartbeat(now_ms)?)
+    }
+
+    /// Writes an error to the error log in the mark file.
+    ///
+    /// # Errors
+    /// The error log is full, or the file system returns an error.
+    pub fn record_error(&mut self, now_ms: i64, text: &str) -> Result<(), OwnershipError> {
+        Ok(self.mark_file.record_error(now_ms, text)?)
+    }
+
+    /// Writes the mark file, then the lock file. If the process is killed in between, the lock file does not name the
+    /// owner in the mark file.
     fn establish(found: FoundLock, request: &OwnershipRequest<'_>) -> Result<Self, OwnershipError> {
         let io = |doing, source| io_error(doing, request.directory, source);
         let boot_id = boot_id().map_err(|source| io("find the machine of", source))?;
         let (directory_id, nonce) = match found.record {
             Some(record) => (record.directory_id, record.nonce),
-            None => DirectoryId::random()
-                .and_then(|id| Ok((id, LockNonce::random()?)))
-                .map_err(|source| io("make an id for", source))?,
+            None => {
+                new_ids(request.policy.expected).map_err(|source| io("make an id for", source))?
+            }
         };
         let marked = Directory::new(request.mark_file_directory);
         let mark_file = MarkFile::take_with_error_buffer(
@@ -155,16 +226,18 @@ impl OwnedDirectory {
             request.now_ms,
         )?;
         link(request)?;
-        let owner = owner_of(request.owner);
-        found.lock.write(&LockRecord {
+        pause::at(Point::TAKEN_OVER);
+        let record = LockRecord {
             directory_id,
             nonce,
             boot_id,
-            owner,
-        })?;
+            owner: owner_of(request.owner),
+        };
+        found.lock.write(&record)?;
         Ok(Self {
             mark_file,
-            lock: found.lock,
+            record,
+            _lock: found.lock,
         })
     }
 }
@@ -184,12 +257,14 @@ impl Maintenance {
     /// # Errors
     /// The directory is in use, its mark file or lock file is damaged, or the file system returns an error.
     pub fn begin(directory: &Path, now_ms: i64) -> Result<Self, OwnershipError> {
-        let found = lock(directory)?;
+        let policy = OwnershipPolicy::SERVER;
+        let found = lock(directory, &policy)?;
         let maintenance = Self {
             new_lock_file: found.is_new.then(|| directory.join(ARCHIVE_LOCK_FILE)),
             _lock: found.lock,
         };
-        check_unused(&[directory], directory, found.record.as_ref(), now_ms)?;
+        let record = found.record.as_ref();
+        check_unused(&[directory], directory, &policy, record, now_ms)?;
         Ok(maintenance)
     }
 }
@@ -212,19 +287,27 @@ struct FoundLock {
     is_new: bool,
 }
 
-fn lock(directory: &Path) -> Result<FoundLock, OwnershipError> {
-    let path = directory.join(ARCHIVE_LOCK_FILE);
+fn lock(directory: &Path, policy: &OwnershipPolicy<'_>) -> Result<FoundLock, OwnershipError> {
+    let path = directory.join(policy.lock_file);
+    if let ExpectedDirectory::New(_) = policy.expected {
+        return create_lock(&path);
+    }
     match OwnershipLock::try_lock(&path)? {
-        OwnershipLockAttempt::Acquired(lock) => Ok(FoundLock {
-            record: lock.record()?,
-            lock,
-            is_new: false,
-        }),
-        OwnershipLockAttempt::Missing => Ok(FoundLock {
-            lock: OwnershipLock::create(&path)?,
-            record: None,
-            is_new: true,
-        }),
+        OwnershipLockAttempt::Acquired(lock) => {
+            let record = lock.record()?;
+            check_id(directory, policy.expected, record.as_ref())?;
+            Ok(FoundLock {
+                record,
+                lock,
+                is_new: false,
+            })
+        }
+        OwnershipLockAttempt::Missing => match policy.expected {
+            ExpectedDirectory::Existing(_) => Err(OwnershipError::NoLockFile {
+                path: directory.to_owned(),
+            }),
+            _ => create_lock(&path),
+        },
         OwnershipLockAttempt::Held(pid) => Err(OwnershipError::InUse {
             path: directory.to_owned(),
             owner: pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string()),
@@ -232,11 +315,45 @@ fn lock(directory: &Path) -> Result<FoundLock, OwnershipError> {
     }
 }
 
+fn create_lock(path: &Path) -> Result<FoundLock, OwnershipError> {
+    Ok(FoundLock {
+        lock: OwnershipLock::create(path)?,
+        record: None,
+        is_new: true,
+    })
+}
+
+fn check_id(
+    directory: &Path,
+    expected: ExpectedDirectory,
+    record: Option<&LockRecord>,
+) -> Result<(), OwnershipError> {
+    match (expected, record) {
+        (ExpectedDirectory::Existing(id), Some(record)) if record.directory_id != id => {
+            Err(OwnershipError::OtherDirectory {
+                path: directory.to_owned(),
+                id: record.directory_id,
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the id and the nonce of a directory that has none.
+fn new_ids(expected: ExpectedDirectory) -> io::Result<(DirectoryId, LockNonce)> {
+    let id = match expected {
+        ExpectedDirectory::Any => DirectoryId::random()?,
+        ExpectedDirectory::New(id) | ExpectedDirectory::Existing(id) => id,
+    };
+    Ok((id, LockNonce::random()?))
+}
+
 /// Checks each mark file that may belong to `directory`: in the requested directory, in `directory`, and where the link
 /// file points.
 fn check_unused(
     mark_file_directories: &[&Path],
     directory: &Path,
+    policy: &OwnershipPolicy<'_>,
     record: Option<&LockRecord>,
     now_ms: i64,
 ) -> Result<(), OwnershipError> {
@@ -246,7 +363,8 @@ fn check_unused(
         let Some(state) = mark_file::read(&Directory::new(directory))? else {
             continue;
         };
-        if state.is_active(now_ms) && !is_of_dead_owner(&state, record) {
+        let is_dead = is_of_dead_owner(&state, record) || (policy.is_dead)(&state);
+        if state.is_active(now_ms) && !is_dead {
             return Err(OwnershipError::Active {
                 path: directory.join(MARK_FILE),
                 pid: state.owner.pid,
@@ -271,11 +389,11 @@ fn owner_of(owner: &Owner) -> LockOwner {
 }
 
 /// Removes everything in a directory except the lock file.
-fn empty(directory: &Path) -> Result<(), OwnershipError> {
+fn empty(directory: &Path, lock_file: &str) -> Result<(), OwnershipError> {
     let remove_entries = || -> io::Result<()> {
         for entry in fs::read_dir(directory)? {
             let entry = entry?;
-            if entry.file_name() == ARCHIVE_LOCK_FILE {
+            if entry.file_name() == lock_file {
                 continue;
             }
             match entry.file_type()?.is_dir() {
@@ -359,6 +477,7 @@ mod tests {
             is_emptied: bool,
         ) -> Result<OwnedDirectory, OwnershipError> {
             OwnedDirectory::take(&OwnershipRequest {
+                policy: OwnershipPolicy::SERVER,
                 directory: self.path(),
                 mark_file_directory,
                 is_emptied,
@@ -516,10 +635,9 @@ mod tests {
     #[test]
     fn errors_of_the_owner_before_are_saved() {
         let world = World::new();
-        let (mut mark_file, lock) = world.take(1, NOW_MS).unwrap().into_parts();
-        mark_file.record_error(NOW_MS, "disk on fire").unwrap();
-        mark_file.close().unwrap();
-        drop(lock);
+        let mut owned = world.take(1, NOW_MS).unwrap();
+        owned.record_error(NOW_MS, "disk on fire").unwrap();
+        owned.release().unwrap();
         drop(world.take(2, NOW_MS + 1).unwrap());
         let names = world.names();
         let report = names.iter().find(|name| name.ends_with("-error.log"));

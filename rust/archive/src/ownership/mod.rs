@@ -8,7 +8,8 @@ mod lock;
 
 pub use boot::{BootId, boot_id};
 pub use directory::{
-    ARCHIVE_LOCK_FILE, Maintenance, OwnedDirectory, OwnershipError, OwnershipRequest,
+    ARCHIVE_LOCK_FILE, ExpectedDirectory, Maintenance, OwnedDirectory, OwnershipError,
+    OwnershipPolicy, OwnershipRequest,
 };
 pub use ids::{DirectoryId, LockNonce};
 pub use lock::{LockDamage, LockError, LockOwner, LockRecord, OwnershipLock, OwnershipLockAttempt};

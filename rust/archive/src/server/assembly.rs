@@ -23,9 +23,10 @@ use super::startup::{ArchiveDirectories, ArchiveStartError, OwnedArchiveDirector
 use super::users::{RoleService, Users, UsersAuthenticator};
 use super::{AcceptAll, AllowAll, ArchiveError, Authenticator, AuthorisationService, DenyAll};
 use crate::channel::ControlStreamDefaults;
+use crate::index::IndexForm;
 use crate::ownership::BootId;
 use crate::storage::Directory;
-use crate::store::StoreOptions;
+use crate::store::{DetachedSegments, StoreOptions};
 
 /// Time limit for a step of a replication, in nanoseconds: Aeron's message timeout.
 const REPLICATION_MESSAGE_TIMEOUT_NS: i64 = 10_000_000_000;
@@ -256,7 +257,8 @@ pub(super) fn store_options(
         catalog_sync_level: context.catalog_file_sync_level,
         record_checksum: choices.record_checksum,
         on_torn_fragment: context.on_torn_fragment,
-        is_indexed: context.index,
+        index: context.index.then_some(IndexForm::Sparse),
+        detached_segments: DetachedSegments::Kept,
         boot_id,
         low_storage_space_threshold: context.low_storage_space_threshold,
     }

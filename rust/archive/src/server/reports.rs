@@ -1,12 +1,9 @@
 //! [`ErrorReports`]: receives the errors that are not sent to a client.
 
-use std::fs::File;
-
 use aeron_agent::console;
 use aeron_client::Counter;
 
-use crate::mark_file::MarkFile;
-use crate::ownership::{OwnedDirectory, OwnershipLock};
+use crate::ownership::OwnedDirectory;
 
 /// Receives errors of the archive.
 pub trait ErrorReports: Send {
@@ -22,15 +19,15 @@ pub trait ErrorReports: Send {
 
 /// Writes errors to the error log of the mark file, and counts them.
 pub(super) struct MarkFileReports {
-    /// Mark file and lock of the directory; `None` after they are released.
-    directory: Option<(MarkFile<File>, OwnershipLock)>,
+    /// `None` after the directory is released.
+    directory: Option<OwnedDirectory>,
     errors: Counter,
 }
 
 impl MarkFileReports {
     pub fn new(directory: OwnedDirectory, errors: Counter) -> Self {
         Self {
-            directory: Some(directory.into_parts()),
+            directory: Some(directory),
             errors,
         }
     }
@@ -41,9 +38,10 @@ impl ErrorReports for MarkFileReports {
         if !self.errors.is_closed() {
             self.errors.fetch_add(1);
         }
-        let recorded = self.directory.as_mut().map_or(Ok(()), |(mark_file, _)| {
-            mark_file.record_error(now_ms, error)
-        });
+        let recorded = self
+            .directory
+            .as_mut()
+            .map_or(Ok(()), |directory| directory.record_error(now_ms, error));
         if let Err(failure) = recorded {
             console::warn(format_args!(
                 "aeron archive: {error} (not in the error log: {failure})"
@@ -55,16 +53,15 @@ impl ErrorReports for MarkFileReports {
         let beaten = self
             .directory
             .as_mut()
-            .map_or(Ok(()), |(mark_file, _)| mark_file.heartbeat(now_ms));
+            .map_or(Ok(()), |directory| directory.heartbeat(now_ms));
         if let Err(failure) = beaten {
             self.report(now_ms, &failure.to_string());
         }
     }
 
     fn close(&mut self) {
-        // The lock is released after the mark file is marked as ended.
-        if let Some((mark_file, _lock)) = self.directory.take()
-            && let Err(failure) = mark_file.close()
+        if let Some(directory) = self.directory.take()
+            && let Err(failure) = directory.release()
         {
             console::warn(format_args!("aeron archive: {failure}"));
         }

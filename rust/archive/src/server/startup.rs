@@ -16,7 +16,7 @@ use super::ArchiveError;
 use super::context::{ArchiveConfigurationError, ArchiveContext};
 use super::users::UsersFileError;
 use crate::mark_file::Owner;
-use crate::ownership::{OwnedDirectory, OwnershipError, OwnershipRequest};
+use crate::ownership::{OwnedDirectory, OwnershipError, OwnershipPolicy, OwnershipRequest};
 use crate::store::StoreError;
 
 /// Interval at which the start polls for the driver's file.
@@ -131,6 +131,7 @@ impl OwnedArchiveDirectory {
     ) -> Result<Self, ArchiveStartError> {
         let owner = owner(context, archive_id, now_ms);
         let owned = OwnedDirectory::take(&OwnershipRequest {
+            policy: OwnershipPolicy::SERVER,
             directory: &directories.archive,
             mark_file_directory: &directories.mark_file,
             is_emptied: context.archive_dir_delete_on_start,
@@ -257,12 +258,10 @@ mod tests {
     fn the_error_log_has_the_length_of_the_setting_and_is_cleared_at_any_length() {
         let mut world = World::new();
         world.context.error_buffer_length = (2 << 20) + 100;
-        let owned = world.take(NOW_MS).unwrap().ready(NOW_MS).unwrap();
-        let (mut mark_file, lock) = owned.into_parts();
+        let mut owned = world.take(NOW_MS).unwrap().ready(NOW_MS).unwrap();
         let long = "x".repeat(3 << 19);
-        mark_file.record_error(NOW_MS, &long).unwrap();
-        mark_file.close().unwrap();
-        drop(lock);
+        owned.record_error(NOW_MS, &long).unwrap();
+        owned.release().unwrap();
         assert_eq!(world.mark().error_buffer_length, (2 << 20) + 100);
         let path = world.directory.path().join("mark/archive-mark.dat");
         let expected = (8192 + (2 << 20) + 100_u64).next_multiple_of(4096);

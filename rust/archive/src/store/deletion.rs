@@ -2,14 +2,19 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 
-use super::{ArchiveStore, StoreError};
+use super::{ArchiveStore, DetachedSegments, StoreError};
+use crate::catalog::RecordingDescriptor;
 use crate::index::remove_index;
-use crate::segments::{SEGMENT_EXTENSION, SegmentFileName};
+use crate::segments::{SEGMENT_EXTENSION, SegmentFileName, segment_name};
 use crate::storage::Storage;
 
 /// Extension, without the dot, of segment files that Aeron's archive has renamed before deleting them.
 const DELETED_EXTENSION: &str = "rec.del";
+/// Maximum number of files whose names are made from their positions. In a directory with many thousands of files, this
+/// is much faster than a list of the directory. A damaged entry may span any number of segments.
+const MAX_NAMED_FILES: i64 = 64;
 
 /// Segment files that are to be deleted. They are no longer part of the recording in the catalog. Until the operation
 /// is done, no other deletion of the recording can begin.
@@ -56,18 +61,45 @@ impl DeleteOperation {
         &mut self,
         store: &mut ArchiveStore<S>,
     ) -> Result<bool, StoreError> {
-        let deleted = match self.files.pop_front() {
-            Some(name) => remove_segment(&store.storage, name),
-            None => Ok(()),
-        };
+        let deleted = self.try_step(store);
+        if let Err(StoreError::Delete { .. }) = deleted {
+            self.files.pop_front();
+            // The first error is the more useful one.
+            let _ = self.conclude(store);
+        }
+        deleted
+    }
+
+    /// Deletes the next file as [`step`](Self::step), but a file that cannot be deleted stays the next one.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    pub fn try_step<S: Storage + Clone>(
+        &mut self,
+        store: &mut ArchiveStore<S>,
+    ) -> Result<bool, StoreError> {
+        if let Some(name) = self.files.front() {
+            remove_segment(&store.storage, name.clone())?;
+            self.files.pop_front();
+        }
+        let has_files = self.conclude(store)?;
+        if !has_files {
+            store.on_deleted(self.recording_id);
+        }
+        Ok(has_files)
+    }
+
+    /// Ends the operation if no file is left. Returns whether files are left.
+    fn conclude<S: Storage + Clone>(
+        &self,
+        store: &mut ArchiveStore<S>,
+    ) -> Result<bool, StoreError> {
         if !self.is_done() {
-            return deleted.map(|()| true);
+            return Ok(true);
         }
         store.deleting.remove(&self.recording_id);
         // The archive sends the signal next. If the machine loses power after the signal, the files must not come back.
-        deleted.and(store.sync_directory())?;
-        store.on_deleted(self.recording_id);
-        Ok(false)
+        store.sync_directory().map(|()| false)
     }
 }
 
@@ -78,15 +110,18 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         self.deleting.get(&recording_id).copied()
     }
 
-    /// Checks that no file of the recording is being deleted.
+    /// Checks that no file of the recording is being deleted, if segments may be attached. If nothing is ever attached,
+    /// the files of several deletions differ, so that they do not disturb each other.
     ///
     /// # Errors
     /// [`StoreError::DeleteInProgress`], [`StoreError::HalfMigrated`].
     pub(super) fn check_not_deleting(&self, recording_id: i64) -> Result<(), StoreError> {
         self.check_not_half_migrated(recording_id)?;
         match self.deleting_up_to(recording_id) {
-            Some(_) => Err(StoreError::DeleteInProgress { recording_id }),
-            None => Ok(()),
+            Some(_) if self.options.detached_segments == DetachedSegments::Kept => {
+                Err(StoreError::DeleteInProgress { recording_id })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -114,6 +149,29 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             [] => self.sync_directory(),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the segment files of a range of a recording between two segment bases, the lowest first. Missing files
+    /// may be among them.
+    pub(super) fn segment_files_between(
+        &self,
+        descriptor: &RecordingDescriptor,
+        range: Range<i64>,
+    ) -> Result<Vec<SegmentFile>, StoreError> {
+        let recording_id = descriptor.recording_id;
+        let segment_length = i64::from(descriptor.segment_length);
+        if (range.end - range.start) / segment_length > MAX_NAMED_FILES {
+            let mut files = self.segment_files(recording_id)?;
+            files.retain(|file| range.contains(&file.base));
+            return Ok(files);
+        }
+        let bases = range.step_by(segment_length as usize);
+        Ok(bases
+            .map(|base| SegmentFile {
+                base,
+                name: segment_name(recording_id, base),
+            })
+            .collect())
     }
 
     /// Returns all segment files of a recording, the lowest first, including those that were renamed for deletion.

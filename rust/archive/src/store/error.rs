@@ -7,7 +7,6 @@ use aeron_protocol::archive::ArchiveErrorCode;
 use crate::catalog::CatalogError;
 use crate::frame::FrameFault;
 use crate::index::IndexError;
-use crate::purge::PurgeError;
 use crate::recorder::RecorderError;
 use crate::recovery::RecoveryError;
 use crate::storage::SyncLevel;
@@ -98,9 +97,28 @@ pub enum StoreError {
         /// Position of the request.
         position: i64,
     },
-    /// The requested start position is not possible.
-    #[error(transparent)]
-    NewStart(#[from] PurgeError),
+    /// The new start is not the first position of a segment.
+    #[error("invalid segment start: newStartPosition={new_start}")]
+    NotASegmentBase {
+        /// Position of the request.
+        new_start: i64,
+    },
+    /// Not even the first segment ends before the new start.
+    #[error("invalid detach: newStartPosition={new_start} lowerBound={lower_bound}")]
+    DetachesNothing {
+        /// Position of the request.
+        new_start: i64,
+        /// Lowest start position that removes a segment.
+        lower_bound: i64,
+    },
+    /// The new start is after the segment with the end of the recording. This segment must stay.
+    #[error("invalid detach: in use, newStartPosition={new_start} upperBound={upper_bound}")]
+    DetachesEnd {
+        /// Position of the request.
+        new_start: i64,
+        /// Highest start position for which the segment with the end of the recording stays.
+        upper_bound: i64,
+    },
     /// A replay reads a segment that was to be detached.
     #[error(
         "invalid detach: replay in progress - newStartPosition={new_start} upperBound={upper_bound}"

@@ -1,7 +1,8 @@
 //! [`ArchiveStore`]: the recordings of an archive directory, and all operations that change them.
 //!
-//! The store owns the catalog and manages the segment files. It knows no messages, sessions or clients:
-//! the archive server uses it. Its errors have the codes and texts of Aeron's archive.
+//! The store owns the catalog and manages the segment files. It knows no messages, sessions or clients. The archive
+//! server uses it, and so does the private archive of a Spark query. [`StoreOptions`] and [`OpenPolicy`] contain what
+//! differs between them. Errors of the store have the codes and texts of Aeron's archive.
 //!
 //! If the process is killed at any moment, the directory can still be opened. The catalog changes first if a range is
 //! removed, and last if a range is added. So the catalog never contains a range whose bytes are in no file.
@@ -22,8 +23,8 @@ pub(crate) use deletion::{remove_segment, remove_segment_files};
 pub use error::StoreError;
 pub use migrate::Migration;
 pub(crate) use migrate::MigrationNote;
-pub use open::RecoveredRecording;
-pub use options::StoreOptions;
+pub use open::{OpenPolicy, RecoveredRecording};
+pub use options::{DetachedSegments, StoreOptions};
 pub use recording::{Continuation, NewRecording};
 pub use removal::RecordingActivity;
 
@@ -86,6 +87,28 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .entry(recording_id)
             .filter(|entry| entry.state == RecordingState::Valid)
             .ok_or(StoreError::UnknownRecording { recording_id })
+    }
+
+    /// Returns all catalog entries, by ascending id, also those of recordings that are deleted or invalid.
+    #[must_use]
+    pub fn entries(&self) -> &[CatalogEntry] {
+        self.catalog.entries()
+    }
+
+    /// Removes the catalog entries of deleted recordings for which `keep` is false. Their ids are not used again. The
+    /// entry of a recording whose files are being deleted stays.
+    ///
+    /// # Errors
+    /// The file system returns an error. Then the catalog is as it was.
+    pub fn compact(
+        &mut self,
+        mut keep: impl FnMut(&CatalogEntry) -> bool,
+    ) -> Result<(), StoreError> {
+        let deleting = &self.deleting;
+        self.catalog.compact(&self.storage, |entry| {
+            deleting.contains_key(&entry.descriptor.recording_id) || keep(entry)
+        })?;
+        Ok(())
     }
 
     /// Returns named readers, retention policies, and names, metadata and links of recordings.

@@ -9,12 +9,11 @@ use std::sync::Arc;
 use aeron_agent::SystemEpochClock;
 
 use super::deletion::{is_segment, remove_segment};
-use super::{ArchiveStore, MigrationNote, StoreError, StoreOptions};
+use super::{ArchiveStore, DetachedSegments, MigrationNote, StoreError, StoreOptions};
 use crate::catalog::{Catalog, CatalogError, RecordingDescriptor, RecordingState};
 use crate::extensions::{EXTENSIONS_FILE_NAME, Extensions};
-use crate::index::{ArrivalClock, INDEX_EXTENSION, IndexProof, remove_lonely};
-use crate::ownership::BootId;
-use crate::recovery::{FoundEnd, LastSegments, Recovery, RecoveryPolicy};
+use crate::index::{ArrivalClock, INDEX_EXTENSION, IndexForm, IndexProof, remove_lonely};
+use crate::recovery::{FoundEnd, LastSegments, Recovery, RecoveryError, RecoveryPolicy};
 use crate::segments::{SegmentFileName, sidecar_name};
 use crate::storage::Storage;
 use crate::stream::RecordedStream;
@@ -28,6 +27,43 @@ pub struct RecoveredRecording {
     pub stop_position: i64,
     /// Whether an incomplete frame was removed there.
     pub is_torn: bool,
+}
+
+/// The part of an archive's owner in the opening of its store. A closure only keeps the owner's client alive.
+pub trait OpenPolicy<S: Storage> {
+    /// Returns a position up to which bytes were recorded for certain, in a recording without a stop position. It is
+    /// at least the start position. The bytes below are not checked. If files are missing below, the end is searched
+    /// from the start.
+    ///
+    /// # Errors
+    /// The file system returns an error.
+    fn known_position(&mut self, _storage: &S, stream: &RecordedStream) -> Result<i64, StoreError> {
+        Ok(stream.start_position())
+    }
+
+    /// Called when the files of a recording end at its new stop position, before this position is in the catalog. If
+    /// the process is killed during the call, the next opening calls it again.
+    ///
+    /// # Errors
+    /// The archive cannot be opened.
+    fn recovered(
+        &mut self,
+        _storage: &S,
+        _stream: &RecordedStream,
+        _recovered: &RecoveredRecording,
+    ) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Called after each recording and each deleted file. With a hundred thousand recordings and a slow disk, opening
+    /// takes longer than the timeout of a client.
+    fn keep_alive(&mut self);
+}
+
+impl<S: Storage, F: FnMut() + ?Sized> OpenPolicy<S> for F {
+    fn keep_alive(&mut self) {
+        self();
+    }
 }
 
 impl<S: Storage + Clone> ArchiveStore<S> {
@@ -50,23 +86,20 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Self::open_with(storage, options, now_ms, &mut || ())
     }
 
-    /// Opens the archive as [`open`](Self::open), and calls `keep_alive` after each recording and each deleted file.
-    ///
-    /// With a hundred thousand recordings and a slow disk, opening takes longer than the timeout of a client. The
-    /// caller keeps its client alive with `keep_alive`.
+    /// Opens the archive as [`open`](Self::open), with the owner's policy.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// As [`open`](Self::open); also an error of the policy.
     pub fn open_with(
         storage: S,
         options: StoreOptions,
         now_ms: i64,
-        keep_alive: &mut dyn FnMut(),
+        owner: &mut (impl OpenPolicy<S> + ?Sized),
     ) -> Result<(Self, Vec<RecoveredRecording>), StoreError> {
         options.check()?;
         let mut catalog = open_catalog(&storage, options.catalog_capacity)?;
         catalog.set_checksum(options.record_checksum);
-        let policy = RecoveryPolicy {
+        let recovery_policy = RecoveryPolicy {
             on_torn_fragment: options.on_torn_fragment,
             checksum: options.record_checksum,
         };
@@ -79,31 +112,47 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let mut ends = Vec::new();
         if catalog.recordings().any(RecordingDescriptor::is_unfinished) {
             let last_segments = LastSegments::of(files.iter().copied());
-            let mut recovery = Recovery::new(&storage, &last_segments, policy);
+            let mut recovery = Recovery::new(&storage, &last_segments, recovery_policy);
             for descriptor in catalog.recordings().filter(|found| found.is_unfinished()) {
-                let boot_id = options.boot_id;
-                ends.push(find_end(&storage, &mut recovery, descriptor, boot_id)?);
-                keep_alive();
+                let stream = recorded_stream(descriptor)?;
+                let known = owner.known_position(&storage, &stream)?;
+                let prove =
+                    |base| IndexProof::read(&storage, descriptor, &stream, base, options.boot_id);
+                let end = match recovery.find_end_with(&stream, known, prove) {
+                    Err(RecoveryError::Lost { .. }) => {
+                        recovery.find_end_with(&stream, stream.start_position(), prove)
+                    }
+                    end => end,
+                };
+                ends.push((stream, end?));
+                owner.keep_alive();
             }
         }
         catalog.add_missing_checksums()?;
         for (stream, end) in &ends {
             end.cut(&storage, stream)?;
             end.sync(&storage, stream, options.file_sync_level)?;
+            owner.recovered(&storage, stream, &RecoveredRecording::new(stream, end))?;
             catalog.stop(stream.recording_id(), end.position, now_ms)?;
-            keep_alive();
+            owner.keep_alive();
         }
         // All stop positions are forced to the disk together. A killed process may also have changed the catalog
         // without forcing the change.
         catalog.set_sync_level(options.catalog_sync_level);
         catalog.sync()?;
-        remove_purged(&storage, &catalog, &files, keep_alive)?;
+        remove_leftovers(&storage, &catalog, &files, &options, owner)?;
         let moving: Vec<i64> = names
             .iter()
             .filter_map(|name| MigrationNote::parse(name))
             .flat_map(|note| note.recordings)
             .collect();
-        remove_lonely(&storage, &files, |id| moving.contains(&id))
+        // If the segment of a dense index is missing, it may still come back from a backup.
+        let is_dense = options.index == Some(IndexForm::Dense);
+        let is_kept = |file: &SegmentFileName<'_>| {
+            moving.contains(&file.recording_id)
+                || (is_dense && !is_removed(file, &catalog, &options))
+        };
+        remove_lonely(&storage, &files, is_kept)
             .map_err(|source| StoreError::storage(".", "remove an index", source))?;
         let extensions = open_extensions(&storage, &catalog, &options)?;
         let mut store = Self {
@@ -117,9 +166,9 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         };
         store.finish_migrations(&names)?;
         store.finish_deletions(&names)?;
-        // A missing index stays missing until the recording is extended. Creating the indexes of a hundred thousand
-        // recordings would take half a minute on a disk, and no recording needs its index before that.
-        let indexed = match ends.is_empty() {
+        // A missing sparse index stays missing until the recording is extended. Creating the indexes of a hundred
+        // thousand recordings would take half a minute on a disk, and no recording needs its index before that.
+        let indexed = match ends.is_empty() || is_dense {
             true => HashSet::new(),
             false => indexes_among(&files),
         };
@@ -130,9 +179,12 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             }
             // If the repair fails, the next recorder of the recording tries again. Until then the index is too short.
             let _ = store.repair_index(stream, end.position);
-            keep_alive();
+            owner.keep_alive();
         }
-        Ok((store, ends.iter().map(RecoveredRecording::new).collect()))
+        let recovered = ends
+            .iter()
+            .map(|(stream, end)| RecoveredRecording::new(stream, end));
+        Ok((store, recovered.collect()))
     }
 }
 
@@ -155,7 +207,7 @@ impl fmt::Display for RecoveredRecording {
 }
 
 impl RecoveredRecording {
-    fn new((stream, end): &(RecordedStream, FoundEnd)) -> Self {
+    fn new(stream: &RecordedStream, end: &FoundEnd) -> Self {
         Self {
             recording_id: stream.recording_id(),
             stop_position: end.position,
@@ -191,19 +243,6 @@ fn open_extensions<S: Storage + Clone>(
     Ok(extensions)
 }
 
-/// Finds the end of a recording that has no stop position. Changes nothing.
-fn find_end<S: Storage>(
-    storage: &S,
-    recovery: &mut Recovery<'_, S>,
-    descriptor: &RecordingDescriptor,
-    boot_id: Option<BootId>,
-) -> Result<(RecordedStream, FoundEnd), StoreError> {
-    let stream = recorded_stream(descriptor)?;
-    let prove = |base| IndexProof::read(storage, descriptor, &stream, base, boot_id);
-    let end = recovery.find_end_with(&stream, descriptor.start_position, prove)?;
-    Ok((stream, end))
-}
-
 /// Returns recording id and segment base of each index among the files.
 fn indexes_among(files: &[SegmentFileName<'_>]) -> HashSet<(i64, i64)> {
     files
@@ -213,27 +252,40 @@ fn indexes_among(files: &[SegmentFileName<'_>]) -> HashSet<(i64, i64)> {
         .collect()
 }
 
-/// Deletes the files of purged recordings that a kill has left.
-fn remove_purged<S: Storage>(
+/// Deletes the segments that are left from deletions that a kill interrupted.
+fn remove_leftovers<S: Storage>(
     storage: &S,
     catalog: &Catalog<S>,
     files: &[SegmentFileName<'_>],
-    keep_alive: &mut dyn FnMut(),
+    options: &StoreOptions,
+    owner: &mut (impl OpenPolicy<S> + ?Sized),
 ) -> Result<(), StoreError> {
-    let purged: HashSet<i64> = catalog
-        .entries()
-        .iter()
-        .filter(|entry| entry.state == RecordingState::Deleted)
-        .map(|entry| entry.descriptor.recording_id)
-        .collect();
     for file in files.iter().filter(|file| is_segment(file)) {
-        if purged.contains(&file.recording_id) {
+        if is_removed(file, catalog, options) {
             let name = sidecar_name(file.recording_id, file.base, file.extension);
             remove_segment(storage, name)?;
-            keep_alive();
+            owner.keep_alive();
         }
     }
     Ok(())
+}
+
+/// Returns whether a segment, or the file beside one, is left from a deletion that a kill interrupted.
+fn is_removed<S: Storage>(
+    file: &SegmentFileName<'_>,
+    catalog: &Catalog<S>,
+    options: &StoreOptions,
+) -> bool {
+    catalog
+        .entry(file.recording_id)
+        .is_some_and(|entry| match entry.state {
+            RecordingState::Deleted => true,
+            RecordingState::Valid => {
+                options.detached_segments == DetachedSegments::Deleted
+                    && file.base < entry.descriptor.first_segment_base()
+            }
+            RecordingState::Invalid => false,
+        })
 }
 
 pub(super) fn recorded_stream(

@@ -3,6 +3,7 @@
 use super::StoreError;
 use crate::catalog::DEFAULT_CAPACITY;
 use crate::checksum::Checksum;
+use crate::index::IndexForm;
 use crate::ownership::BootId;
 use crate::recovery::OnTornFragment;
 use crate::storage::SyncLevel;
@@ -24,13 +25,25 @@ pub struct StoreOptions {
     pub record_checksum: Option<Checksum>,
     /// Decision about a last frame that may be torn, in a recording whose recorder was killed.
     pub on_torn_fragment: OnTornFragment,
-    /// Whether an index is written beside each segment: see [`crate::index`].
-    pub is_indexed: bool,
+    /// Form of the index that is written beside each segment; `None` if no index is written: see [`crate::index`].
+    pub index: Option<IndexForm>,
     /// The current boot of the machine, if it is known. Bytes that a recorder wrote since this boot are in the files,
     /// even without a sync.
     pub boot_id: Option<BootId>,
+    /// Treatment of segment files before the start of their recording.
+    pub detached_segments: DetachedSegments,
     /// No recording begins if at most this number of bytes is free in the file system.
     pub low_storage_space_threshold: u64,
+}
+
+/// Treatment of segment files before the start of their recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DetachedSegments {
+    /// They stay: an operator has detached them, and may attach them again.
+    Kept,
+    /// They are deleted when the store is opened: a kill has interrupted their deletion. In this archive nothing is
+    /// ever detached.
+    Deleted,
 }
 
 impl Default for StoreOptions {
@@ -42,7 +55,8 @@ impl Default for StoreOptions {
             catalog_sync_level: SyncLevel::None,
             record_checksum: None,
             on_torn_fragment: OnTornFragment::Refuse,
-            is_indexed: false,
+            index: None,
+            detached_segments: DetachedSegments::Kept,
             boot_id: None,
             low_storage_space_threshold: 128 * 1024 * 1024,
         }

@@ -7,7 +7,7 @@ use super::deletion::SegmentFile;
 use super::open::recorded_stream;
 use super::{ArchiveStore, StoreError};
 use crate::catalog::{Extension, NULL_VALUE, RecordingDescriptor};
-use crate::index::{IndexError, IndexFile, IndexRecorder, SparseIndex, repair_last};
+use crate::index::{IndexError, IndexFile, IndexForm, IndexRecorder, SegmentIndex, repair_last};
 use crate::recorder::RecorderSession;
 use crate::storage::{Access, Storage};
 use crate::stream::RecordedStream;
@@ -174,15 +174,11 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let level = self.options.file_sync_level;
         let session = RecorderSession::create(self.storage.clone(), stream, level)?;
         let recorder = self.index_recorder(descriptor, descriptor.start_position);
-        let create = || {
-            SparseIndex::create(
-                self.storage.clone(),
-                stream,
-                recorder,
-                self.arrivals.clone(),
-            )
+        let create = |form| {
+            let (storage, clock) = (self.storage.clone(), self.arrivals.clone());
+            SegmentIndex::create(storage, stream, form, recorder, clock)
         };
-        let index = self.options.is_indexed.then(create).transpose()?;
+        let index = self.options.index.map(create).transpose()?;
         Ok(session
             .with_checksum(self.options.record_checksum)
             .with_index(index))
@@ -194,18 +190,19 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         descriptor: &RecordingDescriptor,
         extended: &RecordingDescriptor,
         image: &Continuation,
-    ) -> Result<Option<SparseIndex<S>>, StoreError> {
-        if !self.options.is_indexed {
+    ) -> Result<Option<SegmentIndex<S>>, StoreError> {
+        let Some(form) = self.options.index else {
             return Ok(None);
-        }
+        };
         let recorder = IndexRecorder {
             control_session_id: image.control_session_id,
             correlation_id: image.correlation_id,
             ..self.index_recorder(extended, image.join_position)
         };
-        let index = SparseIndex::reopen(
+        let index = SegmentIndex::reopen(
             self.storage.clone(),
             RecordedStream::of_recording(extended)?,
+            form,
             recorder,
             self.arrivals.clone(),
             self.is_index_trusted(descriptor, image.join_position)?,
@@ -225,10 +222,13 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     ) -> Result<(), StoreError> {
         let descriptor = self.recording(stream.recording_id())?;
         let base = stream.segment_base(end_position);
-        if self.options.is_indexed && self.has_file(&stream.segment_name(base))? {
+        if let Some(form) = self.options.index
+            && self.has_file(&stream.segment_name(base))?
+        {
             let recorder = self.index_recorder(descriptor, end_position);
             let is_trusted = self.is_index_trusted(descriptor, end_position)?;
-            repair_last(&self.storage, stream, end_position, &recorder, is_trusted)?;
+            let storage = &self.storage;
+            repair_last(storage, stream, end_position, form, &recorder, is_trusted)?;
         }
         Ok(())
     }
@@ -251,8 +251,14 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let id = descriptor.recording_id;
         let file = IndexFile::open(&self.storage, id, base, Access::Read)
             .map_err(|source| StoreError::storage(".", "read an index", source))?;
-        let recorder = file.as_ref().and_then(IndexFile::recorder);
-        Ok(recorder.is_some_and(|recorder| recorder.is_last_of(descriptor, end_position)))
+        Ok(file.is_some_and(|file| match file.header().form {
+            // No other software writes into a directory whose indexes are dense.
+            IndexForm::Dense => self.options.index == Some(IndexForm::Dense),
+            IndexForm::Sparse => {
+                let recorder = file.recorder();
+                recorder.is_some_and(|recorder| recorder.is_last_of(descriptor, end_position))
+            }
+        }))
     }
 
     fn index_recorder(

@@ -6,11 +6,10 @@
 
 use super::deletion::SegmentFile;
 use super::open::recorded_stream;
-use super::{ArchiveStore, DeleteOperation, StoreError};
+use super::{ArchiveStore, DeleteOperation, DetachedSegments, StoreError};
 use crate::catalog::RecordingDescriptor;
 use crate::frame::FrameFault;
 use crate::index::cut_index;
-use crate::purge::{PurgeError, check_new_start};
 use crate::recorder::cut;
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::{RecordedStream, is_aligned};
@@ -87,8 +86,22 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         recording_id: i64,
         activity: &RecordingActivity,
     ) -> Result<DeleteOperation, StoreError> {
+        let stop_position = self.recording(recording_id)?.stop_position;
+        self.purge_recording_at(recording_id, activity, stop_position)
+    }
+
+    /// Deletes a whole recording, as [`purge_recording`](Self::purge_recording). One write marks the catalog entry as
+    /// deleted and sets its stop position, which may be [`NULL_VALUE`](crate::catalog::NULL_VALUE).
+    ///
+    /// # Errors
+    /// As [`purge_recording`](Self::purge_recording).
+    pub fn purge_recording_at(
+        &mut self,
+        recording_id: i64,
+        activity: &RecordingActivity,
+        stop_position: i64,
+    ) -> Result<DeleteOperation, StoreError> {
         let descriptor = self.recording(recording_id)?;
-        let stop_position = descriptor.stop_position;
         if activity.lowest_replay_position.is_some() {
             return Err(StoreError::PurgesReplayed { recording_id });
         }
@@ -96,7 +109,14 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             return Err(StoreError::PurgesActive { recording_id });
         }
         self.check_not_deleting(recording_id)?;
-        let files = self.segment_files(recording_id)?;
+        let files = match self.options.detached_segments {
+            DetachedSegments::Kept => self.segment_files(recording_id)?,
+            DetachedSegments::Deleted => {
+                let last = descriptor.segment_base(descriptor.stop_position);
+                let end = last + i64::from(descriptor.segment_length);
+                self.segment_files_between(descriptor, descriptor.first_segment_base()..end)?
+            }
+        };
         self.check_deleted(&files)?;
         self.catalog.delete(recording_id, stop_position)?;
         // If it fails, the next start removes the entries, which have no effect until then.
@@ -133,8 +153,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let first = self.check_detach(recording_id, new_start, activity)?;
         self.check_not_deleting(recording_id)?;
         let count = self.count_segments(recording_id, first, new_start)?;
-        let mut files = self.segment_files(recording_id)?;
-        files.retain(|file| (first..new_start).contains(&file.base));
+        let files = self.segment_files_between(self.recording(recording_id)?, first..new_start)?;
         self.check_deleted(&files)?;
         self.catalog.set_start_position(recording_id, new_start)?;
         Ok(self.delete_files(recording_id, count, files))
@@ -174,10 +193,24 @@ impl<S: Storage + Clone> ArchiveStore<S> {
                 .unwrap_or(descriptor.start_position),
             false => descriptor.stop_position,
         };
+        let first = descriptor.first_segment_base();
+        let lower_bound = first + i64::from(descriptor.segment_length);
+        let upper_bound = descriptor.segment_base(end.max(first));
         if new_start < 0 || descriptor.segment_base(new_start) != new_start {
-            return Err(PurgeError::NotASegmentBase { new_start }.into());
+            return Err(StoreError::NotASegmentBase { new_start });
         }
-        check_new_start(descriptor, new_start, end)?;
+        if new_start < lower_bound {
+            return Err(StoreError::DetachesNothing {
+                new_start,
+                lower_bound,
+            });
+        }
+        if new_start > upper_bound {
+            return Err(StoreError::DetachesEnd {
+                new_start,
+                upper_bound,
+            });
+        }
         match activity.lowest_replay_position {
             Some(position) if descriptor.segment_base(position) < new_start => {
                 Err(StoreError::DetachesReplayed {
@@ -185,7 +218,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
                     upper_bound: descriptor.segment_base(position),
                 })
             }
-            _ => Ok(descriptor.first_segment_base()),
+            _ => Ok(first),
         }
     }
 

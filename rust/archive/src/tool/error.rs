@@ -5,7 +5,6 @@ use std::io;
 use aeron_memory::cnc::SemanticVersion;
 
 use crate::catalog::{CATALOG_VERSION, CatalogError, RecordingState};
-use crate::purge::PurgeError;
 use crate::reader::ReadError;
 use crate::recovery::RecoveryError;
 use crate::store::StoreError;
@@ -61,9 +60,6 @@ pub enum ToolError {
     /// The end of a recording cannot be found or cut.
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
-    /// Segment files cannot be listed or deleted.
-    #[error(transparent)]
-    Purge(#[from] PurgeError),
     /// Segment files of recordings that do not exist cannot be listed or deleted.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -8,4 +8,4 @@ mod common;
 mod damage;
 mod kills;
 mod power;
-mod purge;
+mod segments;

@@ -51,7 +51,7 @@ fn boot(number: u8) -> Option<BootId> {
 
 fn indexed() -> StoreOptions {
     StoreOptions {
-        is_indexed: true,
+        index: Some(IndexForm::Sparse),
         boot_id: boot(1),
         ..options()
     }
@@ -60,7 +60,7 @@ fn indexed() -> StoreOptions {
 /// Returns the options of an archive of other software, which writes no index.
 fn foreign() -> StoreOptions {
     StoreOptions {
-        is_indexed: false,
+        index: None,
         boot_id: boot(1),
         ..options()
     }

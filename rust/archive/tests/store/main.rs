@@ -8,6 +8,7 @@ mod detaching;
 mod indexing;
 mod migrating;
 mod opening;
+mod private;
 mod purging;
 mod recording;
 mod retaining;

@@ -7,14 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use aeron_archive::pause::{self, Point};
+
 use super::batch::{self, BatchPlanner};
 use super::{Interrupt, POLL_TIMEOUT_MS, SLICE};
 use crate::error::{LiveCode, LiveError};
 use crate::offsets::{ArchiveName, Offset, RecordingOffset, write_recordings};
-use crate::pause::{self, Point};
 use crate::planning::{PlanLimits, RangeCutting};
 use crate::private::{ArchiveRoots, KnownRecording, PrivateArchiveId, RecordingInfo};
 use crate::recorder::{MakeContext, OpenArchive, RecorderSettings, StreamRecorder};
+
+/// Spark has logged batch 0; nothing of the archive exists yet.
+const BATCH_ZERO: Point = Point::new("batch-zero");
+/// The offsets of a batch are logged and its partitions are planned, but not yet returned.
+const PLANNED: Point = Point::new("planned");
 
 /// Settings of a live source.
 pub struct LiveSettings {
@@ -224,7 +230,7 @@ impl LiveSource {
             return Err(fault.error);
         }
         state.answered = end.recordings().to_vec();
-        pause::at(Point::Planned);
+        pause::at(PLANNED);
         Ok(partitions)
     }
 
@@ -322,7 +328,7 @@ impl LiveSource {
             return Ok(Some(recorder));
         }
         if end.recordings().is_empty() {
-            pause::at(Point::BatchZero);
+            pause::at(BATCH_ZERO);
         }
         let position =
             |taken: &RecordingOffset| start.and_then(|start| start.position(taken.recording_id));

@@ -3,25 +3,24 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use aeron_archive::catalog::{Catalog, NULL_VALUE, RecordingDescriptor};
+use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::index::Index;
-use aeron_archive::purge::Deletion;
 use aeron_archive::storage::Storage;
+use aeron_archive::store::{ArchiveStore, DeleteOperation, NewRecording};
 use aeron_archive::stream::RecordedStream;
 
 use super::published::Published;
 use super::session::{ImageDescription, SessionKey, Start};
-use super::{MAX_LIVE_RECORDINGS, MIN_SEGMENT_LENGTH, PrivateError, RecordingWriter};
+use super::{MAX_LIVE_RECORDINGS, PrivateError, RecordingWriter};
 
 /// The recordings of one query. Owned by the recorder's thread.
 #[derive(Debug)]
 pub struct PrivateArchive<S: Storage> {
-    pub(super) storage: S,
-    pub(super) catalog: Catalog<S>,
+    pub(super) store: ArchiveStore<S>,
     /// Existing recordings, by id.
     pub(super) recordings: BTreeMap<i64, Recording>,
     /// Files to delete, in the order of deletion.
-    pub(super) deletions: VecDeque<Deletion>,
+    pub(super) deletions: VecDeque<DeleteOperation>,
     max_retained_bytes: u64,
 }
 
@@ -74,10 +73,9 @@ impl Recording {
 }
 
 impl<S: Storage + Clone> PrivateArchive<S> {
-    pub(super) fn new(storage: S, catalog: Catalog<S>, max_retained_bytes: u64) -> Self {
+    pub(super) fn new(store: ArchiveStore<S>, max_retained_bytes: u64) -> Self {
         Self {
-            storage,
-            catalog,
+            store,
             recordings: BTreeMap::new(),
             deletions: VecDeque::new(),
             max_retained_bytes,
@@ -86,12 +84,12 @@ impl<S: Storage + Clone> PrivateArchive<S> {
 
     /// Returns the storage that holds the files.
     pub fn storage(&self) -> &S {
-        &self.storage
+        self.store.storage()
     }
 
     /// Returns the catalog's descriptor of an existing recording.
     pub fn descriptor(&self, recording_id: i64) -> Option<&RecordingDescriptor> {
-        self.catalog.recording(recording_id).ok()
+        self.store.recording(recording_id).ok()
     }
 
     /// Returns the existing recordings, by id.
@@ -107,13 +105,13 @@ impl<S: Storage + Clone> PrivateArchive<S> {
 
     /// Whether the catalog has an entry for any recording, also for a deleted one.
     pub fn has_recorded(&self) -> bool {
-        !self.catalog.entries().is_empty()
+        !self.store.entries().is_empty()
     }
 
     /// Returns the index of an existing recording.
     pub fn index(&self, recording_id: i64) -> Option<Index<S>> {
         let recording = self.recordings.get(&recording_id)?;
-        Some(Index::new(self.storage.clone(), recording.stream))
+        Some(Index::new(self.storage().clone(), recording.stream))
     }
 
     /// Returns the bytes that are recorded and not committed, over all recordings. For an ended recording, only the
@@ -153,49 +151,29 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         }
         let key = SessionKey::of_image(image);
         let start = Start::of(image.join_position, self.earlier(&key));
-        let descriptor = describe(image, start.position, now_us / 1000);
-        let recording_id = self.catalog.add(descriptor)?;
-        let begun = self.begin(recording_id, image, &start, now_us);
-        match begun {
-            Ok((stream, writer)) => {
-                let recording = Recording {
-                    key,
-                    stream,
-                    published: writer.published().clone(),
-                    state: WriterState::Live,
-                };
-                self.recordings.insert(recording_id, recording);
-                Ok(writer)
-            }
-            Err(error) => {
-                // The first error is more useful. The next open of the archive completes an entry without an end.
-                let _ = self
-                    .catalog
-                    .stop(recording_id, start.position, now_us / 1000);
-                Err(error)
-            }
+        let now_ms = now_us / 1000;
+        let session = self
+            .store
+            .start_recording(describe(image, start.position, now_ms))?;
+        let mut writer = RecordingWriter::new(session, image.mtu_length, start.missed_since);
+        let recording_id = writer.recording_id();
+        if let Some(earlier) = start.copy_from
+            && let Err(error) = self.copy(earlier, image.join_position, &mut writer, now_us)
+        {
+            // The first error is more useful. The next open of the archive completes an entry without an end.
+            let _ = self
+                .store
+                .stop_recording(recording_id, start.position, now_ms);
+            return Err(error);
         }
-    }
-
-    fn begin(
-        &self,
-        recording_id: i64,
-        image: &ImageDescription,
-        start: &Start,
-        now_us: i64,
-    ) -> Result<(RecordedStream, RecordingWriter<S>), PrivateError> {
-        let stream = RecordedStream::new(&self.catalog.recording(recording_id)?.into())?;
-        let mut writer = RecordingWriter::create(
-            self.storage.clone(),
-            stream,
-            image.mtu_length,
-            start.missed_since,
-        )?;
-        if let Some(earlier) = start.copy_from {
-            let earlier = RecordedStream::new(&self.catalog.recording(earlier)?.into())?;
-            self.copy(&earlier, image.join_position, &mut writer, now_us)?;
-        }
-        Ok((stream, writer))
+        let recording = Recording {
+            key,
+            stream: *writer.stream(),
+            published: writer.published().clone(),
+            state: WriterState::Live,
+        };
+        self.recordings.insert(recording_id, recording);
+        Ok(writer)
     }
 
     /// Ends a recording at its writer's position. `is_end_of_stream` says whether the stream itself has ended.
@@ -215,9 +193,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
                 is_end_of_stream,
             };
         }
-        self.catalog
-            .stop(recording_id, writer.recorded_position(), now_ms)?;
-        Ok(())
+        let position = writer.recorded_position();
+        Ok(self.store.stop_recording(recording_id, position, now_ms)?)
     }
 
     /// Returns a log line if the file system has too little space for the bytes that may still be retained and for the
@@ -233,7 +210,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
             .max_retained_bytes
             .saturating_sub(self.retained_bytes());
         let needed = rest.saturating_add(segments as u64);
-        let free = self.storage.free_bytes().ok()?;
+        let free = self.storage().free_bytes().ok()?;
         (free < needed).then(|| {
             format!(
                 "the private archive's file system has {} MiB free, {} MiB are needed to retain maxRetainedBytes: recording stops when it is full",
@@ -244,24 +221,18 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     }
 }
 
-/// Creates the catalog entry of a recording that begins.
-fn describe(image: &ImageDescription, start_position: i64, now_ms: i64) -> RecordingDescriptor {
-    RecordingDescriptor {
-        control_session_id: 0,
-        correlation_id: 0,
-        recording_id: NULL_VALUE,
+/// Returns the recording of an image that begins at `start_position`.
+fn describe(image: &ImageDescription, start_position: i64, now_ms: i64) -> NewRecording {
+    NewRecording {
         start_timestamp_ms: now_ms,
-        stop_timestamp_ms: NULL_VALUE,
-        start_position,
-        stop_position: NULL_VALUE,
+        join_position: start_position,
         initial_term_id: image.initial_term_id,
-        segment_length: image.term_length.max(MIN_SEGMENT_LENGTH),
         term_length: image.term_length,
         mtu_length: image.mtu_length,
         session_id: image.session_id,
         stream_id: image.stream_id,
-        stripped_channel: image.stripped_channel.as_str().into(),
-        original_channel: image.original_channel.as_str().into(),
-        source_identity: image.source_identity.as_str().into(),
+        stripped_channel: image.stripped_channel.clone(),
+        original_channel: image.original_channel.clone(),
+        source_identity: image.source_identity.clone(),
     }
 }

@@ -1,25 +1,21 @@
-//! [`DirectoryLock`]: ensures one living owner for each private archive, and takes over the archive of a dead owner.
+//! [`DirectoryLock`]: one living owner for each private archive.
 //!
-//! For processes of this project, the file lock decides; it is free at once when its owner dies. For all other tools,
-//! the mark file follows Aeron's rules exactly: Aeron's own archive and tools see a live directory as active. The
-//! holder of the lock may take over the recent mark file of a dead owner that it can identify. Any other recent mark
-//! file is watched until it is old.
+//! [`OwnedDirectory`] takes the directory, and never waits. A query waits, because the process of the stopped query may
+//! still be closing: for the lock, and until a recent mark file of an unknown owner is old.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aeron_agent::clock::EpochClock;
-use aeron_archive::mark_file::{self, ACTIVITY_TIMEOUT_MS, MarkFile, MarkFileState};
-use aeron_archive::ownership::{OwnershipLock, OwnershipLockAttempt};
-use aeron_archive::storage::Directory;
+use aeron_archive::mark_file::{ACTIVITY_TIMEOUT_MS, ERROR_BUFFER_LENGTH, MarkFileState, Owner};
+use aeron_archive::ownership::{
+    ExpectedDirectory, OwnedDirectory, OwnershipError, OwnershipPolicy, OwnershipRequest,
+};
 
-use super::{LOCK_FILE, LockNonce, LockOwner, LockRecord, PrivateArchiveId, PrivateError};
-use crate::machine;
-use crate::pause::{self, Point};
+use super::{LOCK_FILE, LockRecord, PrivateArchiveId, PrivateError};
 
-/// Maximum wait for the lock: the process of a stopped query may still be closing.
+/// Maximum wait for the lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time to watch a recent mark file of an unknown owner.
 const WATCH_TIME: Duration = Duration::from_millis(ACTIVITY_TIMEOUT_MS as u64);
@@ -30,11 +26,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// [`release`](Self::release), the archive is in the same state as after a kill of its owner: the lock is free.
 #[derive(Debug)]
 pub struct DirectoryLock {
-    // Fields are dropped in this order, so the lock is freed last.
-    mark: MarkFile<File>,
-    record: LockRecord,
+    owned: OwnedDirectory,
     path: PathBuf,
-    _lock: OwnershipLock,
 }
 
 /// A request for the lock of an archive's directory, with the functions to wait for it.
@@ -54,77 +47,56 @@ impl DirectoryLock {
     ///
     /// # Errors
     /// Another process holds the lock, or a file-system operation failed.
-    pub fn create(path: &Path, request: &mut LockRequest<'_>) -> Result<Self, PrivateError> {
-        let lock = OwnershipLock::create(&path.join(LOCK_FILE))?;
-        let nonce = LockNonce::random()
-            .map_err(|source| PrivateError::io("make a nonce for", path, source))?;
-        Self::establish(lock, path, nonce, request)
+    pub fn create(path: &Path, request: &LockRequest<'_>) -> Result<Self, PrivateError> {
+        let expected = ExpectedDirectory::New(request.id);
+        let taken = Self::take(path, expected, &Wait::default(), request);
+        taken.map_err(|error| refusal(path, error))
     }
 
-    /// Takes over the archive of a dead owner. Waits up to 5 s for the lock, and 10 s if a kill left a recent mark file
-    /// of an unknown owner.
+    /// Takes over the archive of a dead owner. Waits up to 5 s for the lock, and 10 s for a recent mark file of an
+    /// unknown owner.
     ///
     /// # Errors
     /// The archive is in use or not private, its files are damaged, a file-system operation failed, or the wait was
     /// ended.
     pub fn acquire(path: &Path, request: &mut LockRequest<'_>) -> Result<Self, PrivateError> {
-        let lock = wait_for_lock(path, request)?;
-        let record = lock.record()?;
-        if let Some(record) = &record
-            && record.directory_id != request.id
-        {
-            return Err(PrivateError::OtherArchive {
-                path: path.to_owned(),
-                id: record.directory_id,
-            });
+        let expected = ExpectedDirectory::Existing(request.id);
+        let mut wait = Wait::default();
+        loop {
+            match Self::take(path, expected, &wait, request) {
+                Ok(lock) => return Ok(lock),
+                Err(error) if wait.is_worth_it(&error, request.clock.time_ms()) => {}
+                Err(error) => return Err(refusal(path, error)),
+            }
+            (request.pause)(LOOK_INTERVAL)?;
         }
-        let storage = Directory::new(path);
-        if let Some(mark) = mark_file::read(&storage)? {
-            let dead_owner = record.as_ref().map(|record| record.owner);
-            wait_for_mark_file(path, &storage, &mark, dead_owner, request)?;
-        }
-        let nonce = match &record {
-            Some(record) => record.nonce,
-            None => LockNonce::random()
-                .map_err(|source| PrivateError::io("make a nonce for", path, source))?,
-        };
-        Self::establish(lock, path, nonce, request)
     }
 
-    /// Writes the mark file, then the lock file. A kill between the two makes the next owner wait once.
-    fn establish(
-        lock: OwnershipLock,
+    fn take(
         path: &Path,
-        nonce: LockNonce,
+        expected: ExpectedDirectory,
+        wait: &Wait,
         request: &LockRequest<'_>,
-    ) -> Result<Self, PrivateError> {
+    ) -> Result<Self, OwnershipError> {
         let now_ms = request.clock.time_ms();
-        let owner = LockOwner {
-            pid: i64::from(std::process::id()),
-            start_timestamp_ms: now_ms,
-        };
-        let marked = mark_file::Owner::without_server(
-            owner.pid,
-            owner.start_timestamp_ms,
-            request.aeron_directory.to_owned(),
-        );
-        let mut mark = MarkFile::take(&Directory::new(path), &marked, now_ms)?;
-        mark.ready(now_ms)?;
-        pause::at(Point::TakenOver);
-        let boot_id = machine::boot_id()
-            .map_err(|source| PrivateError::io("find the machine of", path, source))?;
-        let record = LockRecord {
-            directory_id: request.id,
-            nonce,
-            boot_id,
-            owner,
-        };
-        lock.write(&record)?;
+        let pid = i64::from(std::process::id());
+        let mut owned = OwnedDirectory::take(&OwnershipRequest {
+            policy: OwnershipPolicy {
+                lock_file: LOCK_FILE,
+                expected,
+                is_dead: &|mark| wait.shows_dead(mark),
+            },
+            directory: path,
+            mark_file_directory: path,
+            is_emptied: false,
+            owner: &Owner::without_server(pid, now_ms, request.aeron_directory.to_owned()),
+            error_buffer_length: ERROR_BUFFER_LENGTH,
+            now_ms,
+        })?;
+        owned.ready(now_ms)?;
         Ok(Self {
-            mark,
-            record,
+            owned,
             path: path.to_owned(),
-            _lock: lock,
         })
     }
 
@@ -135,7 +107,7 @@ impl DirectoryLock {
 
     /// Returns the contents of the lock file: the nonce and boot id by which workers identify the archive.
     pub fn record(&self) -> &LockRecord {
-        &self.record
+        self.owned.record()
     }
 
     /// Updates the mark file's activity timestamp, once a second. Call it in every duty cycle.
@@ -143,7 +115,8 @@ impl DirectoryLock {
     /// # Errors
     /// A file-system operation failed.
     pub fn heartbeat(&mut self, now_ms: i64) -> Result<(), PrivateError> {
-        Ok(self.mark.heartbeat(now_ms)?)
+        let updated = self.owned.heartbeat(now_ms);
+        updated.map_err(|error| refusal(&self.path, error))
     }
 
     /// Writes an error to the mark file's error log, where tools read it.
@@ -151,7 +124,8 @@ impl DirectoryLock {
     /// # Errors
     /// The error log is full, or a file-system operation failed.
     pub fn record_error(&mut self, now_ms: i64, text: &str) -> Result<(), PrivateError> {
-        Ok(self.mark.record_error(now_ms, text)?)
+        let recorded = self.owned.record_error(now_ms, text);
+        recorded.map_err(|error| refusal(&self.path, error))
     }
 
     /// Releases the directory: the mark file shows that its owner has ended, and the lock is free.
@@ -159,35 +133,76 @@ impl DirectoryLock {
     /// # Errors
     /// A file-system operation failed; the lock is free in that case too.
     pub fn release(self) -> Result<(), PrivateError> {
-        Ok(self.mark.close()?)
+        let released = self.owned.release();
+        released.map_err(|error| refusal(&self.path, error))
     }
 }
 
-fn wait_for_lock(
-    path: &Path,
-    request: &mut LockRequest<'_>,
-) -> Result<OwnershipLock, PrivateError> {
-    let mut waited = Duration::ZERO;
-    loop {
-        match OwnershipLock::try_lock(&path.join(LOCK_FILE))? {
-            OwnershipLockAttempt::Acquired(lock) => return Ok(lock),
-            OwnershipLockAttempt::Missing => return Err(without_lock_file(path)),
-            OwnershipLockAttempt::Held(pid) if waited >= LOCK_TIMEOUT => {
-                return Err(PrivateError::InUse {
-                    path: path.to_owned(),
-                    owner: pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string()),
-                });
+/// The wait for a directory.
+#[derive(Default)]
+struct Wait {
+    /// Time for which another process held the lock.
+    held: Duration,
+    /// Last heartbeat of an unknown owner, in epoch milliseconds, and the time for which it did not change.
+    watched: Option<(i64, Duration)>,
+}
+
+impl Wait {
+    /// Whether another attempt after [`LOOK_INTERVAL`] may succeed.
+    fn is_worth_it(&mut self, error: &OwnershipError, now_ms: i64) -> bool {
+        match error {
+            OwnershipError::InUse { .. } => {
+                let is_early = self.held < LOCK_TIMEOUT;
+                self.held += LOOK_INTERVAL;
+                is_early
             }
-            OwnershipLockAttempt::Held(_) => {}
+            OwnershipError::Active { age_ms, .. } => self.watch(now_ms.saturating_sub(*age_ms)),
+            _ => false,
         }
-        (request.pause)(LOOK_INTERVAL)?;
-        waited += LOOK_INTERVAL;
+    }
+
+    /// Returns whether the unknown owner with this heartbeat may be dead.
+    fn watch(&mut self, heartbeat_ms: i64) -> bool {
+        let (watched_ms, time) = self.watched.unwrap_or((heartbeat_ms, Duration::ZERO));
+        self.watched = Some((watched_ms, time + LOOK_INTERVAL));
+        watched_ms == heartbeat_ms
+    }
+
+    /// Whether the unknown owner of a recent mark file is dead: it was killed before it was ready, or its heartbeat has
+    /// not changed.
+    fn shows_dead(&self, mark: &MarkFileState) -> bool {
+        let is_old =
+            |(heartbeat_ms, time)| heartbeat_ms == mark.activity_timestamp_ms && time >= WATCH_TIME;
+        mark.version.0 == 0 || self.watched.is_some_and(is_old)
+    }
+}
+
+/// Returns the reason why the archive at `path` cannot be used.
+fn refusal(path: &Path, error: OwnershipError) -> PrivateError {
+    match error {
+        OwnershipError::InUse { path, owner } => PrivateError::InUse { path, owner },
+        OwnershipError::Active { pid, .. } => PrivateError::Foreign {
+            path: path.to_owned(),
+            pid,
+        },
+        OwnershipError::NoLockFile { path } => without_lock_file(path),
+        OwnershipError::OtherDirectory { path, id } => PrivateError::OtherArchive { path, id },
+        OwnershipError::Lock(error) => error.into(),
+        OwnershipError::MarkFile(error) => error.into(),
+        OwnershipError::Io {
+            doing,
+            path,
+            source,
+        } => PrivateError::Io {
+            doing,
+            path,
+            source,
+        },
     }
 }
 
 /// Returns the error for a directory without a lock file: the archive is missing, or it is not private.
-fn without_lock_file(path: &Path) -> PrivateError {
-    let path = path.to_owned();
+fn without_lock_file(path: PathBuf) -> PrivateError {
     match std::fs::read_dir(&path).map(|mut entries| entries.next().is_none()) {
         Ok(false) => PrivateError::NotPrivate { path },
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -197,41 +212,14 @@ fn without_lock_file(path: &Path) -> PrivateError {
     }
 }
 
-/// Waits until the mark file shows a dead owner.
-fn wait_for_mark_file(
-    path: &Path,
-    storage: &Directory,
-    mark: &MarkFileState,
-    dead_owner: Option<LockOwner>,
-    request: &mut LockRequest<'_>,
-) -> Result<(), PrivateError> {
-    let marked = LockOwner {
-        pid: mark.owner.pid,
-        start_timestamp_ms: mark.owner.start_timestamp_ms,
-    };
-    let is_unfinished = mark.version.0 == 0;
-    if is_unfinished || !mark.is_active(request.clock.time_ms()) || dead_owner == Some(marked) {
-        return Ok(());
-    }
-    let mut watched = Duration::ZERO;
-    while watched < WATCH_TIME {
-        (request.pause)(LOOK_INTERVAL)?;
-        watched += LOOK_INTERVAL;
-        let now = mark_file::read(storage)?;
-        if now.as_ref().map(|now| now.activity_timestamp_ms) != Some(mark.activity_timestamp_ms) {
-            return Err(PrivateError::Foreign {
-                path: path.to_owned(),
-                pid: now.map_or(marked.pid, |now| now.owner.pid),
-            });
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine;
     use aeron_agent::clock::CachedEpochClock;
+    use aeron_archive::mark_file::{self, MarkFile};
+    use aeron_archive::ownership::OwnershipLock;
+    use aeron_archive::storage::Directory;
     use std::cell::Cell;
 
     const NOW_MS: i64 = 1_700_000_000_000;
@@ -285,7 +273,8 @@ mod tests {
         }
 
         fn create(&self) -> DirectoryLock {
-            self.with(|| (), DirectoryLock::create).unwrap()
+            self.with(|| (), |path, request| DirectoryLock::create(path, request))
+                .unwrap()
         }
 
         fn take(&self) -> Result<DirectoryLock, PrivateError> {
@@ -327,12 +316,12 @@ mod tests {
         assert_eq!(mark.activity_timestamp_ms, -1);
     }
 
-    /// 08-28: after a kill between the mark file and the lock file of a takeover, the next owner waits once.
+    /// 08-28: an earlier version that was killed inside a takeover left such a mark file.
     #[test]
-    fn a_kill_inside_the_takeover_makes_the_next_owner_wait_ten_seconds_once() {
+    fn the_recent_mark_file_of_an_unknown_owner_is_watched_for_ten_seconds_once() {
         let world = World::new();
         drop(world.create());
-        let killed = mark_file::Owner::without_server(77, NOW_MS + 10, String::new());
+        let killed = Owner::without_server(77, NOW_MS + 10, String::new());
         let storage = Directory::new(world.path());
         let mut mark = MarkFile::take(&storage, &killed, NOW_MS + 10).unwrap();
         mark.ready(NOW_MS + 10).unwrap();
@@ -348,7 +337,7 @@ mod tests {
     {
         let world = World::new();
         drop(world.create());
-        let killed = mark_file::Owner::without_server(77, NOW_MS, String::new());
+        let killed = Owner::without_server(77, NOW_MS, String::new());
         drop(MarkFile::take(&Directory::new(world.path()), &killed, NOW_MS).unwrap());
         world.take().unwrap();
         assert_eq!(world.waited.get(), Duration::ZERO);
@@ -390,7 +379,7 @@ mod tests {
     fn a_living_foreign_archive_on_the_directory_is_refused() {
         let world = World::new();
         drop(world.create());
-        let foreign = mark_file::Owner::without_server(4711, NOW_MS + 50, String::new());
+        let foreign = Owner::without_server(4711, NOW_MS + 50, String::new());
         let mut mark =
             MarkFile::take(&Directory::new(world.path()), &foreign, NOW_MS + 50).unwrap();
         mark.ready(NOW_MS + 50).unwrap();

@@ -3,14 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use aeron_archive::catalog::CatalogError;
 use aeron_archive::index::IndexError;
 use aeron_archive::mark_file::MarkFileError;
 use aeron_archive::ownership::LockError;
-use aeron_archive::purge::PurgeError;
 use aeron_archive::reader::ReadError;
 use aeron_archive::recorder::RecorderError;
 use aeron_archive::recovery::RecoveryError;
+use aeron_archive::store::StoreError;
 use aeron_archive::stream::StreamError;
 
 use super::{LockDamage, PrivateArchiveId};
@@ -137,28 +136,15 @@ pub enum PrivateError {
         /// Recording id.
         recording_id: i64,
     },
-    /// An index file cannot be written.
-    #[error("index of recording {recording_id} cannot be written at position {position}: {source}")]
-    IndexWrite {
-        /// Recording id.
-        recording_id: i64,
-        /// Recorded position.
-        position: i64,
-        /// Cause.
-        source: io::Error,
-    },
     /// An index file cannot be used.
     #[error(transparent)]
     Index(#[from] IndexError),
     /// The mark file cannot be used.
     #[error(transparent)]
     MarkFile(#[from] MarkFileError),
-    /// The catalog cannot be used.
+    /// The archive's catalog or recordings cannot be opened or changed.
     #[error(transparent)]
-    Catalog(#[from] CatalogError),
-    /// A recording cannot be purged.
-    #[error(transparent)]
-    Purge(#[from] PurgeError),
+    Store(#[from] StoreError),
     /// A recording cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use aeron_archive::catalog::{CATALOG_FILE, NEW_CATALOG_FILE};
+use aeron_archive::index::{INDEX_EXTENSION, NEW_INDEX_EXTENSION};
 use aeron_archive::mark_file::MARK_FILE;
 use aeron_archive::ownership::{OwnershipLock, OwnershipLockAttempt};
 use aeron_archive::segments::{SEGMENT_EXTENSION, SegmentFileName};
 
 use super::malformed::MalformedNote;
-use super::purge::SIDECARS;
 use super::roots;
 use super::totals::{NEW_TOTALS_FILE, TOTALS_FILE};
 use super::{ARCHIVE_TTL_HOURS, LOCK_FILE, PrivateArchiveId, PrivateError};
@@ -116,7 +116,7 @@ fn is_ours(name: &str) -> bool {
     .contains(&name);
     let is_error_log = name.starts_with("archive-") && name.ends_with("-error.log");
     let is_segment = SegmentFileName::parse(name).is_some_and(|file| {
-        file.extension == SEGMENT_EXTENSION || SIDECARS.contains(&file.extension)
+        [SEGMENT_EXTENSION, INDEX_EXTENSION, NEW_INDEX_EXTENSION].contains(&file.extension)
     });
     is_fixed || is_error_log || is_segment || MalformedNote::parse(name).is_some()
 }

@@ -25,7 +25,7 @@ mod writer;
 
 pub use aeron_archive::index::{Counts, Cut, HeadTracker, Index, IndexError, Progress};
 pub use aeron_archive::ownership::{
-    DirectoryId as PrivateArchiveId, LockDamage, LockNonce, LockOwner, LockRecord,
+    DirectoryId as PrivateArchiveId, LockDamage, LockNonce, LockRecord,
 };
 pub use archive::{PrivateArchive, RecordingInfo};
 pub use arrivals::Arrivals;

@@ -2,24 +2,24 @@
 //!
 //! Only for the holder of the archive's lock. After a kill at any step the archive can be opened again.
 
-use std::collections::BTreeSet;
-use std::io;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aeron_archive::catalog::{
-    Catalog, CatalogEntry, CatalogError, DEFAULT_CAPACITY, RecordingDescriptor, RecordingState,
+    CATALOG_FILE, CatalogEntry, CatalogError, RecordingDescriptor, RecordingState,
 };
-use aeron_archive::index::{IndexError, Progress, Repair, Tail, indexed_end, repair};
-use aeron_archive::purge::remove_orphans;
-use aeron_archive::recovery::{self, RecoveryError};
-use aeron_archive::storage::Storage;
+use aeron_archive::index::{IndexError, IndexForm, Progress, Repair, Tail, indexed_end, repair};
+use aeron_archive::recovery::OnTornFragment;
+use aeron_archive::storage::{Access, Storage};
+use aeron_archive::store::{
+    ArchiveStore, DetachedSegments, OpenPolicy, RecoveredRecording, StoreError, StoreOptions,
+};
 use aeron_archive::stream::RecordedStream;
 
 use super::archive::{PrivateArchive, Recording, WriterState};
 use super::published::Published;
-use super::purge::SIDECARS;
 use super::session::SessionKey;
-use super::{ARCHIVE_TTL_HOURS, PrivateError};
+use super::{ARCHIVE_TTL_HOURS, MIN_SEGMENT_LENGTH, PrivateError};
 
 /// The values that an offset has for a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,46 +73,33 @@ pub struct LostTimes {
 }
 
 impl<S: Storage + Clone> PrivateArchive<S> {
-    /// Creates the archive of a new query in an empty directory.
+    /// Opens the archive of a dead query, or creates the archive of a new query. `known` contains the positions of the
+    /// checkpoint; data below them is never cut.
     ///
     /// # Errors
-    /// A catalog exists already, or a file-system operation failed.
-    pub fn create(storage: S, max_retained_bytes: u64) -> Result<Self, PrivateError> {
-        let catalog = Catalog::create(&storage, DEFAULT_CAPACITY)?;
-        Ok(Self::new(storage, catalog, max_retained_bytes))
-    }
-
-    /// Opens the archive of a dead query. `known` contains the positions of the checkpoint; data below them is never
-    /// cut.
-    ///
-    /// # Errors
-    /// The catalog or a segment is damaged in a way that a kill cannot cause, or a file-system operation failed. Lost
-    /// data is not an error.
+    /// The catalog is missing although `known` names recordings. The catalog or a segment is damaged in a way that a
+    /// kill cannot cause, or a file-system operation failed. Lost data is not an error.
     pub fn open(
         storage: S,
         known: &[KnownRecording],
         max_retained_bytes: u64,
         now_ms: i64,
     ) -> Result<(Self, OpenReport), PrivateError> {
-        let catalog = match Catalog::open(&storage, DEFAULT_CAPACITY) {
-            // Killed before the catalog was created, so nothing can have been recorded.
-            Err(CatalogError::Io { source, .. })
-                if known.is_empty() && source.kind() == io::ErrorKind::NotFound =>
-            {
-                return Ok((
-                    Self::create(storage, max_retained_bytes)?,
-                    OpenReport::default(),
-                ));
-            }
-            catalog => catalog?,
+        if !known.is_empty() {
+            check_catalog(&storage)?;
+        }
+        let mut opening = Opening {
+            known,
+            recorded: BTreeMap::new(),
+            dead: BTreeMap::new(),
         };
-        remove_orphans(&storage, &catalog, &SIDECARS)?;
-        let mut archive = Self::new(storage, catalog, max_retained_bytes);
+        let (store, _) = ArchiveStore::open_with(storage, options(), now_ms, &mut opening)?;
         let mut report = OpenReport::default();
-        let descriptors: Vec<_> = archive.catalog.recordings().cloned().collect();
+        let mut archive = Self::new(store, max_retained_bytes);
+        let descriptors: Vec<_> = archive.store.recordings().cloned().collect();
         for descriptor in &descriptors {
-            let known = KnownRecording::of(descriptor, known);
-            archive.open_recording(descriptor, &known, now_ms, &mut report)?;
+            let dead = opening.dead.remove(&descriptor.recording_id);
+            archive.add_recording(descriptor, known, dead, now_ms, &mut report)?;
         }
         for known in known {
             archive.report_if_gone(known, &mut report);
@@ -122,26 +109,26 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok((archive, report))
     }
 
-    fn open_recording(
+    /// Adds a recording that exists. `dead` has its end if its writer died.
+    fn add_recording(
         &mut self,
         descriptor: &RecordingDescriptor,
-        known: &KnownRecording,
+        known: &[KnownRecording],
+        dead: Option<DeadRecording>,
         now_ms: i64,
         report: &mut OpenReport,
     ) -> Result<(), PrivateError> {
         let stream = RecordedStream::new(&descriptor.into())?;
-        let end = self.end_of(descriptor, &stream, known.told, report)?;
-        let tail = match descriptor.is_unfinished() {
-            true => Tail::Killed { told: known.told },
-            false => Tail::Stopped,
+        let (start, end) = (descriptor.start_position, descriptor.stop_position);
+        let known = KnownRecording::of(&stream, known);
+        let found = match dead {
+            Some(dead) => {
+                report.lines.push(dead.line(descriptor));
+                dead.index
+            }
+            None => repair_index(self.storage(), &stream, known.committed, end, Tail::Stopped)?,
         };
-        let found = self.make_whole(&stream, known.committed, end, tail)?;
-        if descriptor.is_unfinished() {
-            // Written last: after a kill before this point, the next open repeats the recovery.
-            self.catalog.stop(descriptor.recording_id, end, now_ms)?;
-        }
-        let progress = report.note(known, end, found);
-        let start = descriptor.start_position;
+        let progress = report.note(&known, end, found);
         let recording = Recording {
             key: SessionKey::of_recording(descriptor),
             stream,
@@ -155,89 +142,15 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok(())
     }
 
-    /// Repairs the index of a recording. The inner error says why its segments cannot be read.
-    fn make_whole(
-        &self,
-        stream: &RecordedStream,
-        committed: i64,
-        end: i64,
-        tail: Tail,
-    ) -> Result<Result<Repair, String>, PrivateError> {
-        if let Some(name) = self.missing_segment(stream, committed, end)? {
-            return Ok(Err(format!("{name} is missing")));
-        }
-        match repair(&self.storage, stream, end, tail) {
-            Ok(repaired) => Ok(Ok(repaired)),
-            Err(IndexError::Read(error)) => Ok(Err(error.to_string())),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Returns the end of a recording: the stop position in the catalog, or else the end that its files show.
-    fn end_of(
-        &self,
-        descriptor: &RecordingDescriptor,
-        stream: &RecordedStream,
-        told: i64,
-        report: &mut OpenReport,
-    ) -> Result<i64, PrivateError> {
-        if !descriptor.is_unfinished() {
-            return Ok(descriptor.stop_position);
-        }
-        let start = descriptor.start_position;
-        let indexed = indexed_end(&self.storage, stream).map_err(|source| IndexError::Storage {
-            name: "index".to_owned(),
-            source,
-        })?;
-        let recorded = indexed.map_or(told, |indexed| indexed.max(told));
-        let end = match recovery::recover(&self.storage, stream, recorded) {
-            // The rest of a recording with a lost segment is kept.
-            Err(RecoveryError::Lost { .. }) => recovery::recover(&self.storage, stream, start)?,
-            end => end?,
-        };
-        let mut line = format!(
-            "recording {} of stream {} session {} was not stopped by its writer: it ends at {}",
-            descriptor.recording_id, descriptor.stream_id, descriptor.session_id, end.position
-        );
-        if end.is_torn {
-            line += ", a torn frame after it was removed";
-        }
-        if recorded > end.position {
-            line += &format!(", and went to {recorded} before its last segment file was removed");
-        }
-        report.lines.push(line);
-        Ok(end.position)
-    }
-
-    /// Returns the name of a missing segment file among those between two positions.
-    fn missing_segment(
-        &self,
-        stream: &RecordedStream,
-        from: i64,
-        end: i64,
-    ) -> Result<Option<String>, PrivateError> {
-        let names = self
-            .storage
-            .names()
-            .map_err(aeron_archive::purge::PurgeError::List)?;
-        let names: BTreeSet<String> = names.into_iter().collect();
-        let mut base = stream.segment_base(from);
-        while from < end && base < end {
-            let name = stream.segment_name(base);
-            if !names.contains(&name) {
-                return Ok(Some(name));
-            }
-            base += stream.segment_length();
-        }
-        Ok(None)
-    }
-
     /// Reports a loss if a logged range belongs to a recording that does not exist, or that a tool marked invalid.
     fn report_if_gone(&self, known: &KnownRecording, report: &mut OpenReport) {
         if self.recordings.contains_key(&known.recording_id) {
             return;
         }
-        let entry = self.catalog.entry(known.recording_id);
+        let entries = self.store.entries();
+        let place = entries
+            .binary_search_by_key(&known.recording_id, |entry| entry.descriptor.recording_id);
+        let entry = place.ok().and_then(|place| entries.get(place));
         let is_invalid = entry.is_some_and(|entry| entry.state == RecordingState::Invalid);
         let to = match entry {
             Some(entry) if is_invalid => entry.descriptor.stop_position.max(known.told),
@@ -261,14 +174,14 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     /// Drops most entries of purged recordings when they are more than half of the catalog. Keeps the entries that a
     /// session needs if it comes back within a day.
     fn compact(&mut self, now_ms: i64) -> Result<(), PrivateError> {
-        let entries = self.catalog.entries();
+        let entries = self.store.entries();
         let is_deleted = |entry: &&CatalogEntry| entry.state == RecordingState::Deleted;
         if entries.iter().filter(is_deleted).count() * 2 <= entries.len() {
             return Ok(());
         }
         let oldest_ms = now_ms.saturating_sub(ARCHIVE_TTL_HOURS * 3_600_000);
         let furthest = self.furthest_of_sessions();
-        self.catalog.compact(&self.storage, |entry| {
+        self.store.compact(|entry| {
             let RecordingDescriptor {
                 recording_id,
                 stop_timestamp_ms,
@@ -280,11 +193,85 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     }
 }
 
+/// The repaired index of a recording, or why its segments cannot be read.
+type RepairedIndex = Result<Repair, String>;
+
+/// The end of a recording whose writer died.
+struct DeadRecording {
+    /// Position up to which the index or the checkpoint knows the recording.
+    recorded: i64,
+    is_torn: bool,
+    index: RepairedIndex,
+}
+
+/// The archive's part of opening its store.
+struct Opening<'a> {
+    known: &'a [KnownRecording],
+    /// See [`DeadRecording::recorded`].
+    recorded: BTreeMap<i64, i64>,
+    dead: BTreeMap<i64, DeadRecording>,
+}
+
+impl<S: Storage> OpenPolicy<S> for Opening<'_> {
+    fn known_position(&mut self, storage: &S, stream: &RecordedStream) -> Result<i64, StoreError> {
+        let told = KnownRecording::of(stream, self.known).told;
+        let recorded = recorded_position(storage, stream, told)?;
+        self.recorded.insert(stream.recording_id(), recorded);
+        Ok(recorded)
+    }
+
+    /// Repairs the index while the catalog shows a killed writer: only then the last block may have no entry.
+    fn recovered(
+        &mut self,
+        storage: &S,
+        stream: &RecordedStream,
+        recovered: &RecoveredRecording,
+    ) -> Result<(), StoreError> {
+        let known = KnownRecording::of(stream, self.known);
+        let (id, end) = (recovered.recording_id, recovered.stop_position);
+        let tail = Tail::Killed { told: known.told };
+        let dead = DeadRecording {
+            recorded: self.recorded.get(&id).copied().unwrap_or(end),
+            is_torn: recovered.is_torn,
+            index: repair_index(storage, stream, known.committed, end, tail)?,
+        };
+        self.dead.insert(id, dead);
+        Ok(())
+    }
+
+    /// The recorder connects its client after the archive is open.
+    fn keep_alive(&mut self) {}
+}
+
+impl DeadRecording {
+    /// Returns the log line about the recording.
+    fn line(&self, descriptor: &RecordingDescriptor) -> String {
+        let RecordingDescriptor {
+            recording_id,
+            stream_id,
+            session_id,
+            stop_position,
+            ..
+        } = descriptor;
+        let mut line = format!(
+            "recording {recording_id} of stream {stream_id} session {session_id} was not stopped by its writer: it ends at {stop_position}"
+        );
+        if self.is_torn {
+            line += ", a torn frame after it was removed";
+        }
+        let recorded = self.recorded;
+        if recorded > *stop_position {
+            line += &format!(", and went to {recorded} before its last segment file was removed");
+        }
+        line
+    }
+}
+
 impl KnownRecording {
     /// Returns the known positions of a recording, at least its start position.
-    fn of(descriptor: &RecordingDescriptor, known: &[Self]) -> Self {
-        let recording_id = descriptor.recording_id;
-        let start = descriptor.start_position;
+    fn of(stream: &RecordedStream, known: &[Self]) -> Self {
+        let recording_id = stream.recording_id();
+        let start = stream.start_position();
         let known = known
             .iter()
             .find(|known| known.recording_id == recording_id);
@@ -299,12 +286,7 @@ impl KnownRecording {
 
 impl OpenReport {
     /// Adds the findings for a recording that ends at `end` to the report. Returns the progress of its messages.
-    fn note(
-        &mut self,
-        known: &KnownRecording,
-        end: i64,
-        found: Result<Repair, String>,
-    ) -> Progress {
+    fn note(&mut self, known: &KnownRecording, end: i64, found: RepairedIndex) -> Progress {
         let &KnownRecording {
             recording_id,
             committed,
@@ -345,4 +327,83 @@ impl OpenReport {
             ..repaired.progress
         }
     }
+}
+
+/// Returns the options of the store. Only this process writes its files, and Spark asks only for recorded positions. So
+/// a torn last frame can be cut.
+fn options() -> StoreOptions {
+    StoreOptions {
+        segment_length: MIN_SEGMENT_LENGTH,
+        on_torn_fragment: OnTornFragment::Truncate,
+        index: Some(IndexForm::Dense),
+        detached_segments: DetachedSegments::Deleted,
+        low_storage_space_threshold: 0,
+        ..StoreOptions::default()
+    }
+}
+
+/// Returns the position up to which the index or `told` knows a recording whose writer died.
+pub(super) fn recorded_position<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    told: i64,
+) -> Result<i64, IndexError> {
+    let indexed = indexed_end(storage, stream).map_err(|source| IndexError::Storage {
+        name: "the index".to_owned(),
+        source,
+    })?;
+    Ok(indexed.map_or(told, |indexed| indexed.max(told)))
+}
+
+fn check_catalog<S: Storage>(storage: &S) -> Result<(), StoreError> {
+    match storage.open(CATALOG_FILE, Access::Read) {
+        Ok(_) => Ok(()),
+        Err(source) => Err(CatalogError::Io {
+            doing: "open it",
+            source,
+        }
+        .into()),
+    }
+}
+
+/// Repairs the index of a recording. The inner error says why its segments cannot be read.
+fn repair_index<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    committed: i64,
+    end: i64,
+    tail: Tail,
+) -> Result<RepairedIndex, StoreError> {
+    if let Some(name) = missing_segment(storage, stream, committed, end)? {
+        return Ok(Err(format!("{name} is missing")));
+    }
+    match repair(storage, stream, end, tail) {
+        Ok(repaired) => Ok(Ok(repaired)),
+        Err(IndexError::Read(error)) => Ok(Err(error.to_string())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the name of a missing segment file among those between two positions.
+fn missing_segment<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    from: i64,
+    end: i64,
+) -> Result<Option<String>, StoreError> {
+    let names = storage.names().map_err(|source| StoreError::Storage {
+        name: ".".to_owned(),
+        doing: "list its files",
+        source,
+    })?;
+    let names: BTreeSet<String> = names.into_iter().collect();
+    let mut base = stream.segment_base(from);
+    while from < end && base < end {
+        let name = stream.segment_name(base);
+        if !names.contains(&name) {
+            return Ok(Some(name));
+        }
+        base += stream.segment_length();
+    }
+    Ok(None)
 }

@@ -5,17 +5,16 @@
 //! never removed.
 
 use aeron_archive::catalog::NULL_VALUE;
-use aeron_archive::index::{INDEX_EXTENSION, NEW_INDEX_EXTENSION};
-use aeron_archive::purge::{purge_recording, purge_segments};
+use aeron_archive::pause::{self, Point};
 use aeron_archive::storage::Storage;
+use aeron_archive::store::RecordingActivity;
 use aeron_archive::stream::RecordedStream;
 
 use super::archive::{PrivateArchive, Recording, WriterState};
 use super::{PrivateError, SESSION_RETURN_TIMEOUT_MS};
-use crate::pause::{self, Point};
 
-/// Extensions of the files that are removed with a segment.
-pub(super) const SIDECARS: [&str; 2] = [INDEX_EXTENSION, NEW_INDEX_EXTENSION];
+/// The start position of a recording is moved; the segment files before it still exist.
+const PURGED: Point = Point::new("purged");
 
 impl<S: Storage + Clone> PrivateArchive<S> {
     /// Sets the committed positions of recordings, and abandons the segments before them. Ignores unknown recordings:
@@ -89,11 +88,14 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         if base <= stream.segment_base(stream.start_position()) {
             return Ok(());
         }
-        let end = recording.published.recorded_position();
-        let deletion = purge_segments(&mut self.catalog, recording_id, base, end)?;
-        recording.stream = RecordedStream::new(&self.catalog.recording(recording_id)?.into())?;
+        let activity = RecordingActivity {
+            recorded_position: Some(recording.published.recorded_position()),
+            lowest_replay_position: None,
+        };
+        let deletion = self.store.purge_segments(recording_id, base, &activity)?;
+        recording.stream = RecordedStream::new(&self.store.recording(recording_id)?.into())?;
         self.deletions.push_back(deletion);
-        pause::at(Point::Purged);
+        pause::at(PURGED);
         Ok(())
     }
 
@@ -153,19 +155,20 @@ impl<S: Storage + Clone> PrivateArchive<S> {
             .get(&recording_id)
             .ok_or(PrivateError::UnknownRecording { recording_id })?;
         let head = recording.published.head().unwrap_or(NULL_VALUE);
-        let deletion = purge_recording(&mut self.catalog, recording_id, head)?;
+        let unused = RecordingActivity::default();
+        let deletion = self.store.purge_recording_at(recording_id, &unused, head)?;
         self.recordings.remove(&recording_id);
         self.deletions.push_back(deletion);
         Ok(())
     }
 
     fn remove_segment(&mut self) -> Result<bool, PrivateError> {
-        while let Some(deletion) = self.deletions.front_mut() {
-            if deletion.step(&self.storage, &SIDECARS)? {
-                return Ok(true);
-            }
+        let Some(deletion) = self.deletions.front_mut() else {
+            return Ok(false);
+        };
+        if !deletion.try_step(&mut self.store)? {
             self.deletions.pop_front();
         }
-        Ok(false)
+        Ok(true)
     }
 }

@@ -25,7 +25,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     /// Returns the session's ended recording that has a head and the greatest stop position. The values of a purged
     /// recording come from its catalog entry.
     pub(super) fn earlier(&self, key: &SessionKey) -> Option<EarlierRecording> {
-        let entries = self.catalog.entries().iter();
+        let entries = self.store.entries().iter();
         entries
             .filter(|entry| SessionKey::of_recording(&entry.descriptor) == *key)
             .filter_map(|entry| self.ended(entry))
@@ -35,7 +35,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     /// Returns the id of the ended recording with the highest stop position of each session.
     pub(super) fn furthest_of_sessions(&self) -> HashSet<i64> {
         let mut furthest: HashMap<SessionKey, EarlierRecording> = HashMap::new();
-        for entry in self.catalog.entries() {
+        for entry in self.store.entries() {
             if let Some(ended) = self.ended(entry) {
                 let key = SessionKey::of_recording(&entry.descriptor);
                 let best = furthest.entry(key).or_insert(ended);
@@ -75,16 +75,17 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         }
     }
 
-    /// Copies the frames of an earlier recording from the writer's position up to `to`.
+    /// Copies the frames of the recording with the id `earlier` from the writer's position up to `to`.
     pub(super) fn copy(
         &self,
-        earlier: &RecordedStream,
+        earlier: i64,
         to: i64,
         writer: &mut RecordingWriter<S>,
         now_us: i64,
     ) -> Result<(), PrivateError> {
         let from = writer.recorded_position();
-        let mut reader = RecordingReader::new(self.storage.clone(), *earlier, from, to)?;
+        let earlier = RecordedStream::new(&self.store.recording(earlier)?.into())?;
+        let mut reader = RecordingReader::new(self.storage().clone(), earlier, from, to)?;
         let mut block = Vec::new();
         let mut begin = from;
         while let Some(frame) = reader.next_frame()? {

@@ -18,6 +18,7 @@ use aeron_memory::cnc::{Cnc, Reader};
 use aeron_memory::directory::cnc_file;
 use aeron_memory::mapped::MappedFile;
 
+use super::open::recorded_position;
 use super::{LOCK_FILE, LockRecord, PrivateError};
 use crate::machine;
 use crate::partition::ArchiveLocation;
@@ -111,8 +112,7 @@ pub fn end_of_recording<S: Storage>(
         return Ok(descriptor.stop_position);
     }
     let stream = RecordedStream::new(&descriptor.into())?;
-    let indexed = indexed_end(storage, &stream).map_err(index_error)?;
-    let known = indexed.unwrap_or(descriptor.start_position);
+    let known = recorded_position(storage, &stream, descriptor.start_position)?;
     let end = recovery::find_end(storage, &stream, known)?;
     Ok(end.position)
 }
@@ -132,7 +132,7 @@ pub fn end_of_active<S: Storage>(
         ArchiveOwner::Nobody(_) => Ok(None),
         // The index of a private archive has each block before the block is published.
         ArchiveOwner::Query(_) => indexed_end(storage, &stream).map_err(index_error),
-        ArchiveOwner::Server(server) => match recorded_position(server, descriptor.recording_id) {
+        ArchiveOwner::Server(server) => match counted_position(server, descriptor.recording_id) {
             Some(position) => Ok(Some(position.max(descriptor.start_position))),
             None => written_end(storage, descriptor, &stream).map_err(index_error),
         },
@@ -141,7 +141,7 @@ pub fn end_of_active<S: Storage>(
 
 /// Returns the recorded position from the counter that an archive server has in the files of its driver. Returns `None`
 /// if the files cannot be read here or the recording has just stopped.
-fn recorded_position(server: &Owner, recording_id: i64) -> Option<i64> {
+fn counted_position(server: &Owner, recording_id: i64) -> Option<i64> {
     let path = cnc_file(Path::new(&server.aeron_directory));
     let file = MappedFile::open_private(&path).ok()?;
     let cnc = Cnc::open(file.buffer().clone(), Reader::Tool).ok()?;
@@ -170,13 +170,13 @@ mod tests {
     const NOW_MS: i64 = 1_700_000_000_000;
 
     fn own(path: &Path) -> DirectoryLock {
-        let mut request = LockRequest {
+        let request = LockRequest {
             id: PrivateArchiveId::random().unwrap(),
             aeron_directory: "",
             clock: &SystemEpochClock,
             pause: &mut |_| Ok(()),
         };
-        DirectoryLock::create(path, &mut request).unwrap()
+        DirectoryLock::create(path, &request).unwrap()
     }
 
     /// 08-54

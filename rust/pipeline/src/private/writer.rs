@@ -3,72 +3,55 @@
 //! For each block, the frames are written first, then the index entry; then the positions are stored for other threads.
 //! So all data below a published position is in the page cache, and survives the end of the process.
 
-use std::io;
 use std::sync::Arc;
 
-use aeron_archive::index::{
-    ENTRY_LENGTH, HeadTracker, IndexEntry, IndexForm, IndexHeader, IndexWriter,
-};
-use aeron_archive::recorder::{RecorderError, RecorderSession};
-use aeron_archive::storage::{Storage, SyncLevel};
+use aeron_archive::index::HeadTracker;
+use aeron_archive::recorder::RecorderSession;
+use aeron_archive::storage::Storage;
+use aeron_archive::stream::RecordedStream;
 use aeron_memory::log::frame::{HEADER_LENGTH, MAX_MESSAGE_LENGTH, MAX_MTU_LENGTH};
 
 use super::published::Published;
 use super::{MAX_BLOCK_LENGTH, PrivateError};
-use crate::pause::{self, Point};
 
 /// Records one image. Owned by the thread that polls the image.
 #[derive(Debug)]
 pub struct RecordingWriter<S: Storage> {
-    storage: S,
     session: RecorderSession<S>,
-    index: IndexWriter<S::File>,
-    tracker: HeadTracker,
     published: Arc<Published>,
-    arrival_us: i64,
     /// Length of the longest possible message of the stream, with its headers.
     max_framed_length: i64,
     /// Head of the session's earlier recording, until the number of missed bytes is known.
     missed_since: Option<i64>,
 }
 
-impl<S: Storage + Clone> RecordingWriter<S> {
-    /// Starts a recording: creates the first index file and the first segment.
-    pub(super) fn create(
-        storage: S,
-        stream: aeron_archive::stream::RecordedStream,
+impl<S: Storage> RecordingWriter<S> {
+    /// Creates the writer of a recording that has begun.
+    pub(super) fn new(
+        session: RecorderSession<S>,
         mtu_length: i32,
         missed_since: Option<i64>,
-    ) -> Result<Self, PrivateError> {
-        let start = stream.start_position();
-        let tracker = HeadTracker::default();
-        let header = IndexHeader {
-            recording_id: stream.recording_id(),
-            base_position: stream.segment_base(start),
-            progress: tracker.progress(),
-            form: IndexForm::Dense,
-        };
-        let index = IndexWriter::create(&storage, &header)
-            .map_err(|source| index_error(&storage, header.recording_id, start, source))?;
-        let session = RecorderSession::create(storage.clone(), stream, SyncLevel::None)?;
+    ) -> Self {
         let payload =
             usize::try_from(mtu_length).map_or(0, |mtu| mtu.saturating_sub(HEADER_LENGTH));
         let fragments = MAX_MESSAGE_LENGTH.div_ceil(payload.clamp(HEADER_LENGTH, MAX_MTU_LENGTH));
-        Ok(Self {
-            storage,
+        let start = session.recorded_position();
+        let progress = HeadTracker::default().progress();
+        Self {
             session,
-            index,
-            tracker,
-            published: Arc::new(Published::new(start, start, tracker.progress())),
-            arrival_us: 0,
+            published: Arc::new(Published::new(start, start, progress)),
             max_framed_length: (MAX_MESSAGE_LENGTH + fragments * HEADER_LENGTH) as i64,
             missed_since,
-        })
+        }
     }
 
     /// Returns the recording id.
     pub fn recording_id(&self) -> i64 {
-        self.session.stream().recording_id()
+        self.stream().recording_id()
+    }
+
+    pub(super) fn stream(&self) -> &RecordedStream {
+        self.session.stream()
     }
 
     /// Returns the end of the recorded data.
@@ -79,7 +62,7 @@ impl<S: Storage + Clone> RecordingWriter<S> {
     /// Returns the end of the last complete message. If no message is complete, returns the start of the first message,
     /// or `None` if no message has begun.
     pub fn head(&self) -> Option<i64> {
-        self.tracker.progress().head
+        self.tracker().progress().head
     }
 
     /// Returns the positions and counts that other threads read.
@@ -93,36 +76,18 @@ impl<S: Storage + Clone> RecordingWriter<S> {
     ///
     /// # Errors
     /// The block cannot be written, is damaged, or does not begin at the end of the recording: nothing of the block is
-    /// recorded. The next segment cannot be created: the block is recorded. In both cases end the recording, because
-    /// nothing more can be recorded.
+    /// recorded. The next segment or its index cannot be created: the block is recorded. In both cases end the
+    /// recording, because nothing more can be recorded.
     pub fn append(&mut self, position: i64, block: &[u8], now_us: i64) -> Result<(), PrivateError> {
         let block = self.beyond_recorded(position, block)?;
         if block.is_empty() {
             return Ok(());
         }
-        let mut tracker = self.tracker;
-        let end_position = self.session.append(block, |frame| tracker.take(frame))?;
-        pause::at(Point::Appended);
-        self.arrival_us = self.arrival_us.max(now_us);
-        let progress = tracker.progress();
-        let entry = IndexEntry {
-            end_position,
-            progress,
-            arrival_us: Some(self.arrival_us),
-        };
-        if let Err(source) = self.append_entry(&entry) {
-            self.session.undo()?;
-            return Err(index_error(
-                &self.storage,
-                self.recording_id(),
-                self.recorded_position(),
-                source,
-            ));
-        }
-        pause::at(Point::Indexed);
-        self.tracker = tracker;
-        let published = self.session.publish();
-        self.published.store(end_position, progress);
+        self.session.append(block, |_| {})?;
+        let published = self.session.publish_at(now_us);
+        // After an error, the block may be recorded.
+        let progress = self.tracker().progress();
+        self.published.store(self.recorded_position(), progress);
         published?;
         Ok(())
     }
@@ -133,14 +98,16 @@ impl<S: Storage + Clone> RecordingWriter<S> {
     /// committed more messages. There is one exception: if Spark has committed all complete messages, the recording
     /// continues up to the end of the message that has begun. Otherwise neither side could continue.
     pub fn block_limit(&self, has_room: bool) -> usize {
-        let is_next = self
-            .head()
-            .is_none_or(|head| head <= self.published.committed_position());
-        let is_begun = self
-            .tracker
-            .unfinished_begin()
-            .is_some_and(|begin| self.recorded_position() - begin < self.max_framed_length);
-        if has_room || (is_next && is_begun) {
+        let is_next = || {
+            self.head()
+                .is_none_or(|head| head <= self.published.committed_position())
+        };
+        let is_begun = || {
+            self.tracker()
+                .unfinished_begin()
+                .is_some_and(|begin| self.recorded_position() - begin < self.max_framed_length)
+        };
+        if has_room || (is_next() && is_begun()) {
             MAX_BLOCK_LENGTH
         } else {
             0
@@ -150,7 +117,8 @@ impl<S: Storage + Clone> RecordingWriter<S> {
     /// Returns the number of bytes of the session that were missed between its earlier recording and this one. Returns
     /// it once, after the first message has begun; `None` if nothing was missed.
     pub fn take_gap(&mut self) -> Option<i64> {
-        let first = self.tracker.first_begin()?;
+        self.missed_since?;
+        let first = self.tracker().first_begin()?;
         let gap = first - self.missed_since.take()?;
         (gap > 0).then_some(gap)
     }
@@ -159,6 +127,11 @@ impl<S: Storage + Clone> RecordingWriter<S> {
     /// not returned the length yet.
     pub fn missed_since(&self) -> Option<i64> {
         self.missed_since
+    }
+
+    /// Returns the messages that are recorded. The session always has an index, which counts them.
+    fn tracker(&self) -> HeadTracker {
+        self.session.tracker().copied().unwrap_or_default()
     }
 
     /// Returns the part of a block that is not recorded yet.
@@ -170,7 +143,7 @@ impl<S: Storage + Clone> RecordingWriter<S> {
         let recorded_position = self.recorded_position();
         let mut rest = block;
         let mut begin = position;
-        for frame in self.session.stream().rules().frames(position, block) {
+        for frame in self.stream().rules().frames(position, block) {
             // If the frame is damaged, appending it reports the damage.
             let Ok(frame) = frame else { break };
             if begin >= recorded_position {
@@ -190,50 +163,4 @@ impl<S: Storage + Clone> RecordingWriter<S> {
             recorded_position,
         })
     }
-
-    /// Writes an entry. If the segment is full, also creates the next index: an index is created before its segment.
-    fn append_entry(&mut self, entry: &IndexEntry) -> io::Result<()> {
-        self.index.append(entry)?;
-        let Some(base_position) = self.session.next_segment() else {
-            return Ok(());
-        };
-        let header = IndexHeader {
-            recording_id: self.recording_id(),
-            base_position,
-            progress: entry.progress,
-            form: IndexForm::Dense,
-        };
-        match IndexWriter::create(&self.storage, &header) {
-            Ok(next) => {
-                self.index = next;
-                Ok(())
-            }
-            Err(error) => {
-                // The first error is more useful; an entry beyond the end is dropped when the archive is opened.
-                let _ = self.index.undo();
-                Err(error)
-            }
-        }
-    }
-}
-
-fn index_error<S: Storage>(
-    storage: &S,
-    recording_id: i64,
-    position: i64,
-    source: io::Error,
-) -> PrivateError {
-    if source.kind() != io::ErrorKind::StorageFull {
-        return PrivateError::IndexWrite {
-            recording_id,
-            position,
-            source,
-        };
-    }
-    PrivateError::Recorder(RecorderError::Full {
-        name: format!("the index of recording {recording_id}"),
-        position,
-        needed: ENTRY_LENGTH,
-        free: storage.free_bytes().unwrap_or(0),
-    })
 }

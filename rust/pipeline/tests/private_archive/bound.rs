@@ -11,7 +11,7 @@ use aeron_pipeline::private::{
 };
 
 use super::stream::{
-    MTU, ONE_GIB, SEGMENT_LENGTH, Stream, TERM_LENGTH, all_rows, image, record, same,
+    MTU, ONE_GIB, SEGMENT_LENGTH, Stream, TERM_LENGTH, all_rows, create, image, record, same,
 };
 
 const NOW_US: i64 = 1_700_000_000_000_000;
@@ -45,7 +45,7 @@ fn work<S: Storage + Clone>(archive: &mut PrivateArchive<S>) {
 fn recording_stops_at_the_limit_and_continues_after_a_commit() {
     let mut stream = Stream::new(0);
     (0..200).for_each(|_| stream.publish(4000));
-    let mut archive = PrivateArchive::create(MemoryStorage::new(), BOUND).unwrap();
+    let mut archive = create(MemoryStorage::new(), BOUND);
     let mut writer = archive.start_recording(&image(0), NOW_US).unwrap();
     let mut position = 0;
     let mut stops = 0;
@@ -75,7 +75,7 @@ fn a_message_longer_than_the_limit_does_not_block_its_recording_and_no_other_rec
     let first = stream.end();
     stream.publish_over_segments(900_000);
     stream.publish(992);
-    let mut archive = PrivateArchive::create(MemoryStorage::new(), BOUND).unwrap();
+    let mut archive = create(MemoryStorage::new(), BOUND);
     let mut writer = archive.start_recording(&image(0), NOW_US).unwrap();
     let mut other = image(0);
     other.session_id += 1;
@@ -104,7 +104,7 @@ fn a_message_longer_than_the_limit_does_not_block_its_recording_and_no_other_rec
 fn a_message_without_an_end_stops_at_the_longest_that_can_be() {
     let mut stream = Stream::new(0);
     stream.publish_over_segments(20 << 20);
-    let mut archive = PrivateArchive::create(MemoryStorage::new(), BOUND).unwrap();
+    let mut archive = create(MemoryStorage::new(), BOUND);
     let mut writer = archive.start_recording(&image(0), NOW_US).unwrap();
     poll(&archive, &mut writer, &stream, 0);
     let longest = (16 << 20) / (MTU as u64 - 32) * MTU as u64 + 2 * MTU as u64;
@@ -119,7 +119,7 @@ fn a_range_is_planned_while_a_purge_removes_what_is_before_it() {
     while stream.end() < 4 * SEGMENT_LENGTH {
         stream.publish(6000);
     }
-    let mut archive = PrivateArchive::create(MemoryStorage::new(), ONE_GIB).unwrap();
+    let mut archive = create(MemoryStorage::new(), ONE_GIB);
     let mut writer = archive.start_recording(&image(0), NOW_US).unwrap();
     let end = stream.end();
     record(&mut writer, &stream, 0, end, MAX_BLOCK_LENGTH, NOW_US).unwrap();
@@ -149,7 +149,7 @@ fn a_commit_purges_exactly_the_segments_before_it_with_their_index() {
         stream.publish(6000);
     }
     let disk = MemoryStorage::new();
-    let mut archive = PrivateArchive::create(disk.clone(), ONE_GIB).unwrap();
+    let mut archive = create(disk.clone(), ONE_GIB);
     let mut writer = archive
         .start_recording(&image(stream.base), NOW_US)
         .unwrap();
@@ -214,7 +214,7 @@ fn counts_after_a_commit_do_not_need_purged_segments() {
     // The message begins in the first segment and ends in the third.
     stream.publish_over_segments(2 << 20);
     (0..600).for_each(|_| stream.publish(2000));
-    let mut archive = PrivateArchive::create(MemoryStorage::new(), ONE_GIB).unwrap();
+    let mut archive = create(MemoryStorage::new(), ONE_GIB);
     let mut writer = archive.start_recording(&image(0), NOW_US).unwrap();
     record(&mut writer, &stream, 0, stream.end(), 10_000, NOW_US).unwrap();
     let before = archive.index(0).unwrap();
@@ -253,7 +253,7 @@ fn a_kill_between_start_position_and_files_leaves_orphans_that_the_next_open_rem
     }
     for step in 0.. {
         let disk = MemoryStorage::new();
-        let mut archive = PrivateArchive::create(disk.clone(), ONE_GIB).unwrap();
+        let mut archive = create(disk.clone(), ONE_GIB);
         let mut writer = archive.start_recording(&image(0), NOW_US).unwrap();
         record(
             &mut writer,
@@ -305,7 +305,7 @@ fn a_kill_amid_the_purge_of_a_whole_recording_leaves_it_purged() {
     for cut in [0, MTU as i64] {
         for step in 0.. {
             let disk = MemoryStorage::new();
-            let mut archive = PrivateArchive::create(disk.clone(), ONE_GIB).unwrap();
+            let mut archive = create(disk.clone(), ONE_GIB);
             let mut writer = archive.start_recording(&image(0), NOW_US).unwrap();
             let last = stream.messages.last().unwrap();
             let end = if cut > 0 { last.begin + cut } else { last.end };
@@ -345,7 +345,7 @@ fn entries_of_purged_recordings_go_when_they_are_most_and_their_ids_never_return
     let mut stream = Stream::new(0);
     stream.publish(100);
     let disk = MemoryStorage::new();
-    let mut archive = PrivateArchive::create(disk.clone(), ONE_GIB).unwrap();
+    let mut archive = create(disk.clone(), ONE_GIB);
     for number in 0..6 {
         let mut image = image(0);
         // There are two sessions, and each returns twice.
@@ -386,7 +386,7 @@ fn a_full_disk_is_an_error_with_its_sizes_and_nothing_that_was_recorded_is_lost(
     (0..100).for_each(|_| stream.publish(6000));
     let disk = MemoryStorage::new();
     disk.set_capacity(300_000);
-    let mut archive = PrivateArchive::create(disk.clone(), ONE_GIB).unwrap();
+    let mut archive = create(disk.clone(), ONE_GIB);
     let mut writer = archive.start_recording(&image(0), NOW_US).unwrap();
     assert!(archive.space_warning().unwrap().contains("MiB free"));
     let error = record(&mut writer, &stream, 0, stream.end(), 50_000, NOW_US).unwrap_err();
@@ -421,7 +421,7 @@ fn a_full_disk_is_an_error_with_its_sizes_and_nothing_that_was_recorded_is_lost(
 
 #[test]
 fn one_recording_too_many_is_refused() {
-    let mut archive = PrivateArchive::create(MemoryStorage::new(), ONE_GIB).unwrap();
+    let mut archive = create(MemoryStorage::new(), ONE_GIB);
     let mut writers = Vec::new();
     for session_id in 0..MAX_LIVE_RECORDINGS as i32 {
         let mut image = image(0);
@@ -445,7 +445,7 @@ fn all_files_are_for_their_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     let storage = Directory::new(directory.path());
-    let mut archive = PrivateArchive::create(storage, ONE_GIB).unwrap();
+    let mut archive = create(storage, ONE_GIB);
     let _writer = archive.start_recording(&image(0), NOW_US).unwrap();
     for entry in std::fs::read_dir(directory.path()).unwrap() {
         let entry = entry.unwrap();
@@ -468,7 +468,7 @@ fn the_disk_never_holds_more_than_the_bound_a_segment_and_the_index() -> io::Res
     let directory = tempfile::Builder::new()
         .prefix("aeron-private-")
         .tempdir_in("/dev/shm")?;
-    let mut archive = PrivateArchive::create(Directory::new(directory.path()), LIMIT).unwrap();
+    let mut archive = create(Directory::new(directory.path()), LIMIT);
     let mut writer = archive.start_recording(&image(0), NOW_US).unwrap();
     let mut most = 0;
     let mut position = 0;

@@ -4,13 +4,14 @@
 use aeron_archive::catalog::Catalog;
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::storage::{Access, Storage, StorageFile};
+use aeron_archive::store::StoreError;
 use aeron_pipeline::private::{
     KnownRecording, LostRange, OpenReport, PrivateArchive, PrivateError, end_of_recording,
 };
 use proptest::prelude::*;
 
 use super::stream::{
-    ONE_GIB, Row, SEGMENT_LENGTH, Stream, TERM_LENGTH, all_rows, image, record, same,
+    ONE_GIB, Row, SEGMENT_LENGTH, Stream, TERM_LENGTH, all_rows, create, image, record, same,
 };
 
 const NOW_US: i64 = 1_700_000_000_000_000;
@@ -31,7 +32,7 @@ impl Dead {
             stream.publish(6000);
         }
         let disk = MemoryStorage::new();
-        let mut archive = PrivateArchive::create(disk.clone(), ONE_GIB).unwrap();
+        let mut archive = create(disk.clone(), ONE_GIB);
         let mut writer = archive
             .start_recording(&image(stream.base), NOW_US)
             .unwrap();
@@ -315,7 +316,7 @@ fn a_damaged_catalog_is_refused_by_name() {
     let dead = Dead::new(true);
     dead.disk.flip_bit(CATALOG, 32 + 3, 6);
     let error = PrivateArchive::open(dead.disk.clone(), &[], ONE_GIB, NOW_MS).unwrap_err();
-    assert!(matches!(error, PrivateError::Catalog(_)));
+    assert!(matches!(error, PrivateError::Store(StoreError::Catalog(_))));
     assert!(error.to_string().contains(CATALOG), "{error}");
 
     // A missing catalog means a new archive only if no recordings are known.

@@ -12,7 +12,7 @@ use aeron_pipeline::private::{
 };
 use proptest::prelude::*;
 
-use super::stream::{Row, SEGMENT_LENGTH, Stream, image, rows};
+use super::stream::{Row, SEGMENT_LENGTH, Stream, create, image, rows};
 
 const BOUND: u64 = 600 * 1024;
 /// Maximum length of a published message.
@@ -160,7 +160,7 @@ impl World {
     fn new() -> Self {
         let disk = MemoryStorage::new();
         let stream = Stream::new(SEGMENT_LENGTH - 3 * 64);
-        let archive = PrivateArchive::create(disk.clone(), BOUND).unwrap();
+        let archive = create(disk.clone(), BOUND);
         let position = stream.base;
         let mut world = Self {
             disk,

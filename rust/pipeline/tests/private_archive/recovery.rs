@@ -9,7 +9,9 @@ use aeron_pipeline::private::{
     KnownRecording, MAX_BLOCK_LENGTH, OpenReport, PrivateArchive, RecordingWriter,
 };
 
-use super::stream::{ONE_GIB, SEGMENT_LENGTH, Stream, TERM_LENGTH, all_rows, image, record, same};
+use super::stream::{
+    ONE_GIB, SEGMENT_LENGTH, Stream, TERM_LENGTH, all_rows, create, image, record, same,
+};
 
 const NOW_US: i64 = 1_700_000_000_000_000;
 const MODIFIED_US: i64 = NOW_US + 5_000_000;
@@ -28,7 +30,7 @@ impl Live {
     fn new(stream: Stream, to: i64) -> Self {
         let disk = MemoryStorage::new();
         disk.set_time(Duration::from_micros(MODIFIED_US as u64));
-        let mut archive = PrivateArchive::create(disk.clone(), ONE_GIB).unwrap();
+        let mut archive = create(disk.clone(), ONE_GIB);
         let mut writer = archive
             .start_recording(&image(stream.base), NOW_US)
             .unwrap();
@@ -338,7 +340,7 @@ fn a_kill_at_any_step_of_the_opening_changes_nothing_of_its_result() {
 fn times_never_decrease_though_clocks_do() {
     let (stream, _) = streams().into_iter().next().unwrap();
     let disk = MemoryStorage::new();
-    let mut archive = PrivateArchive::create(disk.clone(), ONE_GIB).unwrap();
+    let mut archive = create(disk.clone(), ONE_GIB);
     let mut writer = archive
         .start_recording(&image(stream.base), NOW_US)
         .unwrap();

@@ -6,7 +6,7 @@ use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_pipeline::private::{MAX_BLOCK_LENGTH, PrivateArchive, SESSION_RETURN_TIMEOUT_MS};
 
 use super::stream::{
-    ONE_GIB, SEGMENT_LENGTH, Stream, TERM_LENGTH, all_rows, image, record, rows, same,
+    ONE_GIB, SEGMENT_LENGTH, Stream, TERM_LENGTH, all_rows, create, image, record, rows, same,
 };
 
 const NOW_US: i64 = 1_700_000_000_000_000;
@@ -25,7 +25,7 @@ impl Returning {
     /// Records `stream` up to the first frame that ends at or after `stop`.
     fn new(stream: Stream, stop: i64) -> Self {
         let disk = MemoryStorage::new();
-        let mut archive = PrivateArchive::create(disk.clone(), ONE_GIB).unwrap();
+        let mut archive = create(disk.clone(), ONE_GIB);
         let join = stream.base;
         let mut writer = archive.start_recording(&image(join), NOW_US).unwrap();
         let stop = stream
@@ -251,7 +251,7 @@ fn the_rest_of_a_recording_is_removed_after_a_minute_without_its_session() {
 fn a_stream_that_ended_amid_a_message_and_a_recording_without_messages_go_at_once() {
     let stream = stream();
     let disk = MemoryStorage::new();
-    let mut archive = PrivateArchive::create(disk.clone(), ONE_GIB).unwrap();
+    let mut archive = create(disk.clone(), ONE_GIB);
     let mut writer = archive
         .start_recording(&image(stream.base), NOW_US)
         .unwrap();
@@ -288,7 +288,7 @@ fn a_stream_that_ended_amid_a_message_and_a_recording_without_messages_go_at_onc
 #[test]
 fn images_of_other_streams_sessions_and_channels_are_recordings_of_their_own() {
     let stream = stream();
-    let mut archive = PrivateArchive::create(MemoryStorage::new(), ONE_GIB).unwrap();
+    let mut archive = create(MemoryStorage::new(), ONE_GIB);
     let mut images = vec![image(stream.base); 6];
     images[1].stream_id += 1;
     images[2].session_id += 1;

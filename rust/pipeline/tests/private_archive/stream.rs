@@ -4,7 +4,7 @@ use aeron_archive::reader::RecordingReader;
 use aeron_archive::storage::Storage;
 use aeron_archive::stream::RecordedStream;
 use aeron_pipeline::private::{
-    Arrivals, ImageDescription, PrivateArchive, PrivateError, RecordingWriter,
+    Arrivals, ImageDescription, OpenReport, PrivateArchive, PrivateError, RecordingWriter,
 };
 
 pub const TERM_LENGTH: i64 = 64 * 1024;
@@ -18,6 +18,13 @@ pub const ONE_GIB: u64 = 1 << 30;
 const HEADER: usize = 32;
 const BEGIN: u8 = 0x80;
 const END: u8 = 0x40;
+
+/// Creates the archive of a new query.
+pub fn create<S: Storage + Clone>(storage: S, max_retained_bytes: u64) -> PrivateArchive<S> {
+    let (archive, report) = PrivateArchive::open(storage, &[], max_retained_bytes, 0).unwrap();
+    assert_eq!(report, OpenReport::default());
+    archive
+}
 
 /// All frames that were published from `base` on.
 pub struct Stream {

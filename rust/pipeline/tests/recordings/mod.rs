@@ -35,7 +35,9 @@ impl Recording {
 impl<S: Storage + Clone> Recording<S> {
     /// Creates an empty recording in an empty directory, from position 0.
     pub fn within(storage: S, term_length: i32) -> Self {
-        let mut archive = PrivateArchive::create(storage.clone(), u64::MAX).unwrap();
+        let mut archive = PrivateArchive::open(storage.clone(), &[], u64::MAX, 0)
+            .unwrap()
+            .0;
         let image = ImageDescription {
             original_channel: "aeron:ipc".to_owned(),
             stripped_channel: "aeron:ipc".to_owned(),

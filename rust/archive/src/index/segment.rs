@@ -1,9 +1,10 @@
-//! [`SparseIndex`]: the index that the recorder of an archive server writes beside its segments.
+//! [`SegmentIndex`]: the index that a recorder writes beside its segments.
 //!
-//! An entry is written for a block if 64 KiB or 1 ms have passed since the last entry, or if the block fills the
-//! segment. An entry is also written if the last frame of a block is whole but may look torn. Such an entry is a
-//! [proof](super::IndexProof). An entry is written after the block and before the block is acknowledged. Each entry is
-//! one small write, and most blocks need no entry.
+//! In the sparse form, an entry is written for a block if 64 KiB or 1 ms have passed since the last entry, or if the
+//! block fills the segment. An entry is also written if the last frame of a block is whole but may look torn. Such an
+//! entry is a [proof](super::IndexProof). In the dense form, each block has its entry. An entry is written after the
+//! block and before the block is acknowledged. Each entry is one small write, and most blocks of an archive server need
+//! no entry.
 
 use std::fmt;
 use std::io;
@@ -34,11 +35,12 @@ pub(super) const MAX_UNINDEXED_BYTES: i64 = ENTRY_INTERVAL_BYTES + MAX_BLOCK_LEN
 #[derive(Clone)]
 pub struct ArrivalClock(Arc<dyn EpochClock>);
 
-/// The index of a recording of an archive server. Used by the thread that records.
+/// The index of a recording. Used by the thread that records.
 #[derive(Debug)]
-pub struct SparseIndex<S: Storage> {
+pub struct SegmentIndex<S: Storage> {
     storage: S,
     stream: RecordedStream,
+    form: IndexForm,
     recorder: IndexRecorder,
     clock: ArrivalClock,
     writer: IndexWriter<S::File>,
@@ -95,7 +97,7 @@ impl BlockFrames {
     }
 }
 
-impl<S: Storage> SparseIndex<S> {
+impl<S: Storage> SegmentIndex<S> {
     /// Creates the index of a recording whose first segment was just created.
     ///
     /// # Errors
@@ -103,17 +105,19 @@ impl<S: Storage> SparseIndex<S> {
     pub fn create(
         storage: S,
         stream: RecordedStream,
+        form: IndexForm,
         recorder: IndexRecorder,
         clock: ArrivalClock,
     ) -> Result<Self, IndexError> {
         let start = stream.start_position();
         let base = stream.segment_base(start);
         let tracker = HeadTracker::default();
-        let writer = create(&storage, &stream, base, &tracker, &recorder)
+        let writer = create(&storage, &stream, form, base, &tracker, &recorder)
             .map_err(|source| error(&stream, base, source))?;
         Ok(Self {
             storage,
             stream,
+            form,
             recorder,
             clock,
             writer,
@@ -133,6 +137,7 @@ impl<S: Storage> SparseIndex<S> {
     pub fn reopen(
         storage: S,
         stream: RecordedStream,
+        form: IndexForm,
         recorder: IndexRecorder,
         clock: ArrivalClock,
         is_trusted: bool,
@@ -142,12 +147,13 @@ impl<S: Storage> SparseIndex<S> {
         let State {
             progress,
             arrival_us,
-        } = repair_last(&storage, &stream, position, &recorder, is_trusted)?;
-        let writer = reopen(&storage, &stream, base, &recorder)
+        } = repair_last(&storage, &stream, position, form, &recorder, is_trusted)?;
+        let writer = reopen(&storage, &stream, form, base, &recorder)
             .map_err(|source| error(&stream, base, source))?;
         Ok(Self {
             storage,
             stream,
+            form,
             recorder,
             clock,
             writer,
@@ -169,14 +175,29 @@ impl<S: Storage> SparseIndex<S> {
         }
     }
 
+    /// Returns the messages of the blocks that were noted.
+    pub fn tracker(&self) -> &HeadTracker {
+        &self.tracker
+    }
+
+    /// Returns the time of the index's clock, in microseconds since the epoch.
+    pub fn now_us(&self) -> i64 {
+        self.clock.now_us()
+    }
+
+    /// Returns whether the recording must not go on without its index.
+    pub fn is_required(&self) -> bool {
+        self.form == IndexForm::Dense
+    }
+
     /// Writes the entries that are due for appended blocks up to `end_position`. The blocks are already forced to the
-    /// disk.
+    /// disk. `now_us` is their arrival time in microseconds since the epoch.
     ///
     /// # Errors
-    /// The entry of a frame that may look torn cannot be written. Then the blocks must be undone. If any other entry
-    /// cannot be written, only an arrival time is lost, and no error is returned.
-    pub fn note(&mut self, frames: &BlockFrames, end_position: i64) -> io::Result<()> {
-        let now_us = self.clock.now_us().max(self.arrival_us);
+    /// The entry of a frame that may look torn, or an entry of the dense form, cannot be written. Then the blocks must
+    /// be undone. If any other entry cannot be written, only an arrival time is lost, and no error is returned.
+    pub fn note(&mut self, frames: &BlockFrames, end_position: i64, now_us: i64) -> io::Result<()> {
+        let now_us = now_us.max(self.arrival_us);
         let entry = IndexEntry {
             end_position,
             progress: frames.tracker.progress(),
@@ -193,7 +214,7 @@ impl<S: Storage> SparseIndex<S> {
         let is_due = end_position - self.indexed_position >= ENTRY_INTERVAL_BYTES
             || now_us - self.arrival_us >= ENTRY_INTERVAL_US
             || end_position == self.base + self.stream.segment_length();
-        if frames.is_doubtful {
+        if frames.is_doubtful || self.is_required() {
             self.write(&entry)?;
             self.pending = None;
             if let Err(error) = self.writer.sync(self.recorder.sync_level) {
@@ -219,6 +240,7 @@ impl<S: Storage> SparseIndex<S> {
         self.writer = create(
             &self.storage,
             &self.stream,
+            self.form,
             base,
             &self.tracker,
             &self.recorder,
@@ -269,6 +291,7 @@ impl<S: Storage> SparseIndex<S> {
 fn create<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
+    form: IndexForm,
     base: i64,
     tracker: &HeadTracker,
     recorder: &IndexRecorder,
@@ -277,7 +300,7 @@ fn create<S: Storage>(
         recording_id: stream.recording_id(),
         base_position: base,
         progress: tracker.progress(),
-        form: IndexForm::Sparse,
+        form,
     };
     let name = sidecar_name(header.recording_id, base, INDEX_EXTENSION);
     // An archive of other software deletes only segments. So an existing file belongs to an earlier segment.
@@ -297,13 +320,16 @@ fn create<S: Storage>(
 fn reopen<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
+    form: IndexForm,
     base: i64,
     recorder: &IndexRecorder,
 ) -> io::Result<IndexWriter<S::File>> {
     let file = IndexFile::open(storage, stream.recording_id(), base, Access::Write)?
         .ok_or(io::ErrorKind::NotFound)?;
     let mut writer = IndexWriter::behind(file);
-    writer.set_recorder(recorder)?;
+    if form == IndexForm::Sparse {
+        writer.set_recorder(recorder)?;
+    }
     if recorder.sync_level > SyncLevel::None {
         writer.sync(recorder.sync_level)?;
         storage.sync()?;

@@ -2,7 +2,7 @@
 //!
 //! The hooks exist only in builds with the feature `test-hooks`. In all other builds, such as the shipped module,
 //! [`at`] is empty. In a build with hooks the environment variable `AERON_PIPELINE_PAUSE` has the form
-//! `<point>:<n>:<file>` and names a variant of [`Point`]. The thread that reaches this point for the n-th time (counted
+//! `<point>:<n>:<file>` with the name of a [`Point`]. The thread that reaches this point for the n-th time (counted
 //! from 1) creates the file and then sleeps for ever.
 
 #[cfg(feature = "test-hooks")]
@@ -11,21 +11,24 @@ mod hooks;
 #[cfg(feature = "test-hooks")]
 pub use hooks::at;
 
-/// Points in the life of an archive at which a kill leaves different states.
+/// A point in the life of an archive. A kill at different points leaves different states. Crates that use this crate
+/// have further points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Point {
-    /// Spark has logged batch 0; nothing of the archive exists yet.
-    BatchZero,
-    /// The offsets of a batch are logged and its partitions are planned, but not yet returned.
-    Planned,
+pub struct Point(&'static str);
+
+impl Point {
     /// A block is in its segment file; its index entry is not yet written.
-    Appended,
-    /// A block and its index entry are written; the recorded position is not yet moved.
-    Indexed,
-    /// The start position of a recording is moved; the segment files before it still exist.
-    Purged,
+    pub const APPENDED: Self = Self::new("appended");
+    /// A block and the index entry that is due for it are written; the recorded position is not yet moved.
+    pub const INDEXED: Self = Self::new("indexed");
     /// A new owner has written the mark file, but not yet the lock file.
-    TakenOver,
+    pub const TAKEN_OVER: Self = Self::new("taken-over");
+
+    /// Creates a point with the name that the environment variable contains.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self(name)
+    }
 }
 
 /// Does nothing: this build has no test hooks.
