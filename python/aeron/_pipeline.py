@@ -4,11 +4,14 @@ Programs must not use these names: arguments and results may change with each re
 """
 
 from aeron._aeron import (
+    ArchiveConnections,
     ColumnBatch,
     Layout,
     LiveSource,
     PartitionReader,
+    SharedPartitionReader,
     SharedPublications,
+    SharedSource,
     SinkTask,
     _ArchiveFiles,
     _ArchiveMark,
@@ -21,15 +24,20 @@ from aeron._aeron import (
     _RecordedFrames,
     _recording_columns,
     _Verification,
+    check_offsets,
+    plan_archive,
     plan_recordings,
 )
 
 __all__ = [
+    "ArchiveConnections",
     "ColumnBatch",
     "Layout",
     "LiveSource",
     "PartitionReader",
+    "SharedPartitionReader",
     "SharedPublications",
+    "SharedSource",
     "SinkTask",
     "_ArchiveFiles",
     "_ArchiveMark",
@@ -42,5 +50,7 @@ __all__ = [
     "_left_directories",
     "_read_archive_mark",
     "_recording_columns",
+    "check_offsets",
+    "plan_archive",
     "plan_recordings",
 ]

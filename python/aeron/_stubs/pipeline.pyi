@@ -18,6 +18,25 @@ class _ClientSettings(TypedDict, total=False):
     pre_touch_mapped_memory: bool | None
 
 @type_check_only
+class _ArchiveSettings(TypedDict):
+    client: _ClientSettings
+    embedded_driver: bool
+    control_channel: str
+    control_stream_id: int
+    response_channel: str
+    response_stream_id: int
+    replay_channel: str
+    replay_stream_id: int
+    credentials: bytes | None
+    timeout_ms: int
+
+@type_check_only
+class _RecordingSelection(TypedDict):
+    channel: str | None
+    stream_ids: Sequence[int]
+    recording_ids: Sequence[tuple[int, int]] | None
+
+@type_check_only
 class _Published(TypedDict):
     rows: int
     messages: int
@@ -210,3 +229,72 @@ def plan_recordings(
     Each message is in exactly one partition. `recording_ids` are pairs of the first and the last id. `value_schema` is
     the record layout if each record is a row. Nothing is written to the directory. Raises ``AeronSparkError``.
     """
+
+@final
+class ArchiveConnections:
+    def __new__(cls, idle_ms: int = 30_000) -> Self: ...
+    def close(self) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def is_usable(self) -> bool: ...
+
+@final
+class SharedSource:
+    def __new__(
+        cls,
+        connections: ArchiveConnections,
+        archive: _ArchiveSettings,
+        selection: _RecordingSelection,
+        *,
+        starting_offsets: str = "latest",
+        directory: str | PathLike[str] | None = None,
+        max_rows_per_trigger: int | None = None,
+        max_bytes_per_trigger: int | None = None,
+        min_partitions: int | None = 1,
+        max_rows_per_partition: int | None = None,
+        record_length: int | None = None,
+        fail_on_data_loss: bool = True,
+    ) -> Self: ...
+    def initial_offset(self) -> str: ...
+    def prepare_for_available_now(self) -> None: ...
+    def latest_offset(self, start: str, *, limited: bool = True) -> str: ...
+    def partitions(self, start: str, end: str) -> list[str]: ...
+    def commit(self, end: str, /) -> None: ...
+    def report(self) -> str: ...
+    def take_lines(self) -> list[str]: ...
+    def close(self) -> None: ...
+
+@final
+class SharedPartitionReader:
+    def __new__(
+        cls,
+        connections: ArchiveConnections,
+        archive: _ArchiveSettings,
+        partition: str,
+        schema: ArrowSchema,
+        *,
+        directory: str | PathLike[str] | None = None,
+        value_format: str = "binary",
+        value_schema: str | None = None,
+        mode: str = "FAILFAST",
+    ) -> Self: ...
+    @property
+    def malformed(self) -> int: ...
+    @property
+    def is_replay(self) -> bool: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> ColumnBatch: ...
+
+def check_offsets(text: str) -> None: ...
+def plan_archive(
+    connections: ArchiveConnections,
+    archive: _ArchiveSettings,
+    selection: _RecordingSelection,
+    *,
+    starting_offsets: str = "earliest",
+    ending_offsets: str = "latest",
+    directory: str | PathLike[str] | None = None,
+    min_partitions: int | None = None,
+    max_rows_per_partition: int | None = None,
+    record_length: int | None = None,
+) -> list[str]: ...

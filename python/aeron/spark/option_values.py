@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from aeron import AeronError, ChannelUriBuilder, parse_duration_ns, parse_size
+from aeron import AeronError, ChannelUriBuilder, _pipeline, parse_duration_ns, parse_size
 
 MAX_STREAMS = 1024
 """Maximum number of streams of a query, and of distinct values of the column ``stream_id`` in one worker."""
@@ -105,6 +106,27 @@ def starting_offsets(text: str) -> str:
         return choice("latest")(text)
     except ValueError:
         raise ValueError("a live stream has no past") from None
+
+
+def offsets(text: str) -> str:
+    """Accepts a text that names positions in recordings: see `check_offsets` of the native module."""
+    try:
+        _pipeline.check_offsets(text)
+    except AeronError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Credentials for an archive. Their text is in no representation of this object. Immutable."""
+
+    text: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """Raises ``ValueError`` for an empty text."""
+        if not self.text:
+            raise ValueError("empty")
 
 
 def channel(text: str) -> str:
