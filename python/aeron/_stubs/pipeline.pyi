@@ -254,6 +254,7 @@ class SharedSource:
         max_rows_per_partition: int | None = None,
         record_length: int | None = None,
         fail_on_data_loss: bool = True,
+        needs_timestamp: bool = True,
     ) -> Self: ...
     def initial_offset(self) -> str: ...
     def prepare_for_available_now(self) -> None: ...
@@ -297,4 +298,5 @@ def plan_archive(
     min_partitions: int | None = None,
     max_rows_per_partition: int | None = None,
     record_length: int | None = None,
+    needs_timestamp: bool = True,
 ) -> list[str]: ...

@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from aeron import _pipeline
 from aeron.spark.clients import archive_connections, archive_settings, recording_selection
+from aeron.spark.columns import has_arrival_time
 from aeron.spark.options import ReadOptions, SharedReadOptions
 from aeron.spark.rows import AeronPartition, read_partition
 
@@ -29,7 +30,10 @@ class AeronReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Returns the partitions of the recordings. Each message is in one partition."""
         options = self._options
-        pieces = _of_archive(options) if isinstance(options, SharedReadOptions) else _of_directory(options)
+        if isinstance(options, SharedReadOptions):
+            pieces = _of_archive(options, needs_timestamp=has_arrival_time(self._schema, options))
+        else:
+            pieces = _of_directory(options)
         return [AeronPartition(piece) for piece in pieces]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -48,7 +52,7 @@ def _of_directory(options: ReadOptions) -> list[str]:
     )
 
 
-def _of_archive(options: SharedReadOptions) -> list[str]:
+def _of_archive(options: SharedReadOptions, *, needs_timestamp: bool) -> list[str]:
     layout = None if options.value_schema is None else _pipeline.Layout(options.value_schema)
     return _pipeline.plan_archive(
         archive_connections(),
@@ -60,4 +64,5 @@ def _of_archive(options: SharedReadOptions) -> list[str]:
         min_partitions=options.min_partitions,
         max_rows_per_partition=options.max_rows_per_partition,
         record_length=layout and layout.record_length,
+        needs_timestamp=needs_timestamp,
     )

@@ -179,6 +179,7 @@ def _open(options: ReadStreamOptions | SharedReadStreamOptions, schema: StructTy
             max_rows_per_partition=options.max_rows_per_partition,
             record_length=layout and layout.record_length,
             fail_on_data_loss=options.fail_on_data_loss,
+            needs_timestamp=has_arrival_time(schema, options),
         )
     return _pipeline.LiveSource(
         options.channel,

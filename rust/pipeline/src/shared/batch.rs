@@ -32,6 +32,8 @@ pub struct SharedBatch {
     pub rows: RowKind,
     /// Directory of the archive, if it may be on this machine.
     pub directory: Option<PathBuf>,
+    /// Whether rows have their arrival time.
+    pub needs_timestamp: bool,
 }
 
 /// A range of a recording to read.
@@ -61,6 +63,7 @@ pub fn plan_shared(batch: &SharedBatch) -> Result<Vec<String>, LiveError> {
         connections: batch.connections.clone(),
         archive_id,
         directory: directory.and_then(|path| archive_directory(path, archive_id).ok()),
+        needs_timestamp: batch.needs_timestamp,
     };
     let starts = batch
         .starting

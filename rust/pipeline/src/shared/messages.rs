@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use aeron_archive::frame::CheckedFrame;
-use aeron_archive::index::HeadTracker;
+use aeron_archive::index::{HeadTracker, IndexFile};
 use aeron_archive::reader::RecordingReader;
-use aeron_archive::storage::Directory;
+use aeron_archive::storage::{Access, Directory};
 
 use super::connection::{ArchiveAccess, ArchiveConnections};
 use super::partition::SharedPartition;
 use super::recordings::SharedRecording;
 use super::replay::ReplayedFrames;
-use crate::error::LiveError;
+use crate::error::{LiveCode, LiveError};
 use crate::planning::RecordingMessages;
 use crate::private::{Counts, Cut, Index, IndexError};
 
@@ -26,6 +26,8 @@ pub(super) struct ArchiveView {
     pub archive_id: i64,
     /// The directory of the archive, if it is on this machine.
     pub directory: Option<Directory>,
+    /// Whether rows have their arrival time. It is known only up to the last entry of an index.
+    pub needs_timestamp: bool,
 }
 
 /// The messages of one recording.
@@ -43,6 +45,13 @@ impl RecordedMessages<'_> {
     /// # Errors
     /// The recording cannot be read.
     pub fn head(&self, from: i64, to: i64) -> Result<i64, LiveError> {
+        let to = match self.archive.needs_timestamp && self.recording.descriptor.is_unfinished() {
+            true => self.indexed_end(to)?,
+            false => to,
+        };
+        if to <= from {
+            return Ok(from);
+        }
         // No message extends over the end of a term.
         let from = from.max(self.recording.term_begin(to));
         let all = Counts {
@@ -50,6 +59,33 @@ impl RecordedMessages<'_> {
             payload_bytes: i64::MAX,
         };
         Ok(self.cut(from, to, all)?.position)
+    }
+
+    /// Returns the end of the last block up to `to` with an entry in the index; `to` if there is no index.
+    fn indexed_end(&self, to: i64) -> Result<i64, LiveError> {
+        let stream = &self.recording.stream;
+        let base = stream.segment_base(to);
+        let Some(directory) = &self.archive.directory else {
+            return Ok(to);
+        };
+        let failed = |error: std::io::Error| {
+            let id = self.recording.id();
+            LiveError::new(
+                LiveCode::Archive,
+                format!("index of recording {id}: {error}"),
+            )
+        };
+        let file = IndexFile::open(directory, self.recording.id(), base, Access::Read);
+        let Some(file) = file.map_err(failed)? else {
+            return Ok(to);
+        };
+        for number in (0..file.entry_count()).rev() {
+            match file.entry(number).map_err(failed)? {
+                Some(entry) if entry.end_position <= to => return Ok(entry.end_position),
+                _ => {}
+            }
+        }
+        Ok(base.max(self.recording.start()).min(to))
     }
 
     /// Calls `look` with the index. Returns `None` if the recording has no index on this machine.

@@ -44,6 +44,8 @@ pub struct SharedSettings {
     pub fail_on_data_loss: bool,
     /// Directory of the archive, if it may be on this machine.
     pub directory: Option<PathBuf>,
+    /// Whether rows have their arrival time.
+    pub needs_timestamp: bool,
     /// Check that waiting hooks make.
     pub is_interrupted: InterruptCheck,
 }
@@ -279,6 +281,7 @@ impl SharedSource {
                 connections: settings.connections.clone(),
                 archive_id,
                 directory: directory.and_then(Result::ok),
+                needs_timestamp: settings.needs_timestamp,
             },
             recordings,
         })
@@ -546,6 +549,7 @@ fn head(
     let known = state.heads.get(&recording.id()).copied();
     if let Some((end, head)) = known
         && end == recording.end
+        && !archive.needs_timestamp
     {
         return Ok(head);
     }

@@ -182,11 +182,12 @@ impl PySharedSource {
     ///
     /// `starting_offsets` is a text that `check_offsets` accepts. `record_length` is the length of a record in bytes,
     /// or `None` if each message is a row. `directory` is the archive's directory, if it may be on this machine.
+    /// `needs_timestamp` says whether rows contain their arrival time.
     #[new]
     #[pyo3(signature = (
         connections, archive, selection, *, starting_offsets = "latest", directory = None, max_rows_per_trigger = None,
         max_bytes_per_trigger = None, min_partitions = 1, max_rows_per_partition = None, record_length = None,
-        fail_on_data_loss = true
+        fail_on_data_loss = true, needs_timestamp = true
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a Python class")]
     fn new(
@@ -203,6 +204,7 @@ impl PySharedSource {
         >,
         #[pyo3(from_py_with = argument::record_length)] record_length: Option<u32>,
         fail_on_data_loss: bool,
+        needs_timestamp: bool,
     ) -> PyResult<Self> {
         let Access {
             access,
@@ -224,6 +226,7 @@ impl PySharedSource {
             },
             fail_on_data_loss,
             directory,
+            needs_timestamp,
             is_interrupted,
         });
         Ok(Self {
@@ -310,7 +313,7 @@ pub fn check_offsets(text: &str) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(signature = (
     connections, archive, selection, *, starting_offsets = "earliest", ending_offsets = "latest", directory = None,
-    min_partitions = None, max_rows_per_partition = None, record_length = None
+    min_partitions = None, max_rows_per_partition = None, record_length = None, needs_timestamp = true
 ))]
 #[allow(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub fn plan_archive(
@@ -324,6 +327,7 @@ pub fn plan_archive(
     #[pyo3(from_py_with = argument::min_partitions)] min_partitions: Option<usize>,
     #[pyo3(from_py_with = argument::max_rows_per_partition)] max_rows_per_partition: Option<u64>,
     #[pyo3(from_py_with = argument::record_length)] record_length: Option<u32>,
+    needs_timestamp: bool,
 ) -> PyResult<Vec<String>> {
     let Access {
         access,
@@ -339,6 +343,7 @@ pub fn plan_archive(
         max_rows: max_rows_per_partition,
         rows: row_kind(record_length),
         directory,
+        needs_timestamp,
     };
     py.detach(|| plan_shared(&batch))
         .map_err(|error| from_live(&error))
