@@ -1,8 +1,8 @@
 //! [`ArchiveConnections`]: clients of archives that outlive the tasks that use them.
 //!
-//! A worker process runs one task after another. Its tasks share one client and one control session for each archive. A
-//! thread polls the session, because an archive ends sessions that do not reply. It closes a connection that no task has
-//! used for some time.
+//! A worker process runs one task after another. Its tasks share one client and one control session for each archive.
+//! A thread polls the session, because an archive ends sessions that do not reply. The thread closes a connection that
+//! no task has used for some time.
 
 use std::collections::HashMap;
 use std::ops::Deref;

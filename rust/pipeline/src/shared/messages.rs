@@ -39,8 +39,8 @@ pub(super) struct RecordedMessages<'a> {
 }
 
 impl RecordedMessages<'_> {
-    /// Returns the end of the last complete message up to `to`, and at least `from`. `from` is between two messages, and
-    /// `to` between two frames.
+    /// Returns the end of the last complete message up to `to`, and at least `from`. `from` is between two messages,
+    /// and `to` between two frames.
     ///
     /// # Errors
     /// The recording cannot be read.

@@ -1,8 +1,8 @@
 //! Reads the recordings of a running archive server, for streaming queries and for batches.
 //!
 //! Nothing is recorded here: the archive records, and any number of queries read. [`SharedSource`] implements Spark's
-//! hooks, and [`plan_shared`] plans a batch read. A worker reads a [`SharedPartition`] with a [`SharedPartitionReader`]:
-//! from the segment files if it sees the archive's directory, else by a replay.
+//! hooks, and [`plan_shared`] plans a batch read. A worker reads a [`SharedPartition`] with a
+//! [`SharedPartitionReader`]: from the segment files if it sees the archive's directory, else by a replay.
 //!
 //! **Offsets.** A query's start and each of its batch ends are positions in recordings, which Spark logs. A batch reads
 //! only ranges between two logged positions, so that it reads the same rows whenever it runs. Therefore the first batch

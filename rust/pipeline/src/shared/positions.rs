@@ -119,8 +119,8 @@ fn latest(
     recordings.iter().map(head).collect()
 }
 
-/// Returns the positions of an offset by the ids of these recordings. A private archive has other recordings of the same
-/// sessions: positions in a stream do not depend on who records it.
+/// Returns the positions of an offset by the ids of these recordings. A private archive has other recordings of the
+/// same sessions, and positions in a stream are the same in all its recordings.
 fn by_recording(
     end: RangeEnd,
     offset: &Offset,

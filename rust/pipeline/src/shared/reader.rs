@@ -29,7 +29,7 @@ enum Rows {
 }
 
 impl SharedPartitionReader {
-    /// Creates a reader. If `directory` is the archive's directory, the reader reads its files, else it starts a replay.
+    /// Creates a reader. If `directory` is the archive's directory, it reads the files, else it starts a replay.
     ///
     /// Only files have arrival times. So that rows do not depend on the worker that reads them, a projection with the
     /// arrival time needs the files if there is a `directory`. Without a `directory` arrival times are null.

@@ -1,7 +1,7 @@
 //! [`ReplayedFrames`]: the frames of a range of a recording, replayed by the archive.
 //!
-//! Only the archive needs a port that others reach: over a response channel the worker connects to the archive. A replay
-//! keeps positions, flags and reserved values, and replaces session and stream id.
+//! Only the archive needs a port that others reach: over a response channel the worker connects to the archive. A
+//! replay keeps positions, flags and reserved values, and replaces session and stream id.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
