@@ -452,3 +452,17 @@ def test_credentials_are_sent_and_no_error_shows_them(driver: aeron.MediaDriver,
             query.run_batch()
     assert "wrong-word" not in str(refused.value)
     assert "wrong-word" not in "".join(query.source.take_lines())
+
+
+def test_the_committed_offset_is_a_named_reader_of_the_archive(
+    recorded: Recorded, files: SharedArchive, stream_id: int, home: Path
+) -> None:
+    query = SharedQuery(files, stream_id, starting_offsets="earliest", reader="bars", reader_max_age_ms=3_600_000)
+    recorded.send(10)
+    for committed in (0, recorded.publication.position):
+        query.run_batch()
+        query.source.commit(query.logged[-1])
+        reader = b"bars" in (stored := (home / "archive" / "archive-extensions.dat").read_bytes())
+        assert reader
+        assert committed.to_bytes(8, "little") in stored
+    assert query.source.take_lines() == []

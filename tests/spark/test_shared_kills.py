@@ -62,14 +62,9 @@ class Servers:
         """Publishes messages on a new session. All of them are recorded when the call returns."""
         messages = numbers(len(self.published), len(self.published) + count)
 
-        def attempt():
-            with contextlib.suppress(aeron.AeronError):
-                return aeron.connect(self.driver_directory)
-            return None
-
         with (
-            waited(attempt) as client,
-            self._archive(client) as archive,
+            waited(self._client) as client,
+            aeron.connect_archive(client) as archive,
             archive.add_recorded_exclusive_publication(CHANNEL, STREAM_ID) as publication,
         ):
             for message in messages:
@@ -77,15 +72,18 @@ class Servers:
             archive.wait_recorded(publication, position, timeout=20)
         self.published += messages
 
-    def _archive(self, client):
-        """Connects to an archive that may be starting."""
-
-        def attempt():
-            with contextlib.suppress(aeron.AeronError):
-                return aeron.connect_archive(client, message_timeout=1)
+    def _client(self):
+        """Returns a client of a driver and an archive that may be starting; `None` if there is none yet."""
+        client = None
+        try:
+            client = aeron.connect(self.driver_directory)
+            aeron.connect_archive(client, message_timeout=1).close()
+        except aeron.AeronError:
+            # The client may have found the files of the killed driver.
+            if client is not None:
+                client.close()
             return None
-
-        return waited(attempt)
+        return client
 
 
 def waited(attempt):

@@ -410,6 +410,27 @@ OPTIONS: tuple[Option, ...] = (
         default_text="none",
     ),
     Option(
+        "archive.reader",
+        Use.SHARED_READ_STREAM,
+        option_values.non_empty,
+        "expected the name of a reader",
+        "Named reader under which the archive keeps the query's committed positions. Retention does not delete what it "
+        "has not committed.",
+        "bars",
+        ("", "empty"),
+        default_text="none",
+    ),
+    Option(
+        "archive.readerMaxAgeMs",
+        Use.SHARED_READ_STREAM,
+        option_values.integer(1),
+        "the smallest value is 1",
+        "Milliseconds without a commit after which the named reader expires.",
+        "86400000",
+        ("0", "too small"),
+        default_text="none",
+    ),
+    Option(
         "channel",
         Use.SHARED,
         option_values.non_empty,
@@ -677,6 +698,8 @@ class SharedReadStreamOptions(SharedOptions):
     max_rows_per_trigger: int | None
     max_bytes_per_trigger: int | None
     fail_on_data_loss: bool
+    archive_reader: str | None
+    archive_reader_max_age_ms: int | None
 
 
 @dataclass(frozen=True)

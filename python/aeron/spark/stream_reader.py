@@ -180,6 +180,8 @@ def _open(options: ReadStreamOptions | SharedReadStreamOptions, schema: StructTy
             record_length=layout and layout.record_length,
             fail_on_data_loss=options.fail_on_data_loss,
             needs_timestamp=has_arrival_time(schema, options),
+            reader=options.archive_reader,
+            reader_max_age_ms=options.archive_reader_max_age_ms,
         )
     return _pipeline.LiveSource(
         options.channel,

@@ -19,6 +19,7 @@ mod messages;
 mod partition;
 mod positions;
 mod reader;
+mod reader_position;
 mod recordings;
 mod replay;
 mod source;
@@ -28,6 +29,7 @@ pub use self::connection::{ArchiveAccess, ArchiveConnections};
 pub use self::partition::SharedPartition;
 pub use self::positions::{Positions, PositionsError};
 pub use self::reader::SharedPartitionReader;
+pub use self::reader_position::QueryReader;
 pub use self::recordings::{ChannelSelection, SharedSelection};
 pub use self::source::{SharedSettings, SharedSource};
 

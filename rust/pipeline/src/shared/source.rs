@@ -15,6 +15,7 @@ use super::connection::{ArchiveAccess, ArchiveConnections};
 use super::files::archive_directory;
 use super::messages::{ArchiveView, RecordedMessages};
 use super::positions::{Positions, RangeEnd};
+use super::reader_position::QueryReader;
 use super::recordings::{SharedRecording, SharedSelection, find};
 use crate::error::{LiveCode, LiveError};
 use crate::live::POLL_TIMEOUT_MS;
@@ -46,6 +47,8 @@ pub struct SharedSettings {
     pub directory: Option<PathBuf>,
     /// Whether rows have their arrival time.
     pub needs_timestamp: bool,
+    /// The named reader that keeps the committed offset; `None` for none.
+    pub reader: Option<QueryReader>,
     /// Check that waiting hooks make.
     pub is_interrupted: InterruptCheck,
 }
@@ -75,6 +78,8 @@ struct QueryState {
     /// Ranges of lost data that are counted, as recording id and start.
     lost: HashSet<(i64, i64)>,
     lost_bytes: i64,
+    /// Positions of the named reader.
+    kept: HashMap<i64, i64>,
     lines: Vec<String>,
     /// Whether the log has the reason why files of the archive are not read.
     is_directory_noted: bool,
@@ -182,10 +187,13 @@ impl SharedSource {
     pub fn partitions(&self, start: &str, end: &str) -> Result<Vec<String>, LiveError> {
         self.check_open()?;
         let (start, end) = (shared(start)?, shared(end)?);
+        let state = &mut *self.state();
+        // The first batch registers the reader, and a restarted query finds out whether the archive supports it.
         if start == unknown_start() {
+            self.keep(state, &end)?;
             return Ok(Vec::new());
         }
-        let state = &mut *self.state();
+        self.keep(state, &start)?;
         let look = self.look(state)?;
         let mut ranges = Vec::new();
         for taken in end.recordings() {
@@ -203,6 +211,25 @@ impl SharedSource {
         let texts = pieces.iter().map(|piece| piece.text(archive_id)).collect();
         state.recordings = look.recordings;
         Ok(texts)
+    }
+
+    /// Stores the positions of `end` in the named reader, if the query has one. If the archive cannot be reached, the
+    /// next batch stores them.
+    ///
+    /// # Errors
+    /// `end` is not an offset, or the source is closed.
+    pub fn commit(&self, end: &str) -> Result<(), LiveError> {
+        self.check_open()?;
+        let end = shared(end)?;
+        let state = &mut *self.state();
+        match self.keep(state, &end) {
+            Err(error) if error.code() == LiveCode::Interrupted => Err(error),
+            Err(error) => {
+                state.lines.push(format!("archive.reader: {error}"));
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
     }
 
     /// Returns the progress report that the user sees while the query runs, as JSON.
@@ -244,6 +271,15 @@ impl SharedSource {
 
 /// Requests to the archive.
 impl SharedSource {
+    /// Stores the positions of an offset in the named reader, if the query has one.
+    fn keep(&self, state: &mut QueryState, offset: &Offset) -> Result<(), LiveError> {
+        let Some(reader) = &self.settings.reader else {
+            return Ok(());
+        };
+        let (connections, access) = (&self.settings.connections, &self.settings.access);
+        reader.commit(connections, access, offset.recordings(), &mut state.kept)
+    }
+
     /// Lists the recordings. If the archive does not run, waits for it as long as for a response.
     fn look(&self, state: &mut QueryState) -> Result<Look, LiveError> {
         let deadline = Instant::now() + self.settings.access.timeout;

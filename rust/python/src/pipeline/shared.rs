@@ -7,8 +7,9 @@ use std::time::Duration;
 use aeron_pipeline::error::{LiveCode, LiveError};
 use aeron_pipeline::planning::{PlanLimits, RangeCutting, RowKind};
 use aeron_pipeline::shared::{
-    ArchiveAccess, ArchiveConnections, ChannelSelection, Positions, SharedBatch, SharedPartition,
-    SharedPartitionReader, SharedSelection, SharedSettings, SharedSource, plan_shared,
+    ArchiveAccess, ArchiveConnections, ChannelSelection, Positions, QueryReader, SharedBatch,
+    SharedPartition, SharedPartitionReader, SharedSelection, SharedSettings, SharedSource,
+    plan_shared,
 };
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -182,12 +183,13 @@ impl PySharedSource {
     ///
     /// `starting_offsets` is a text that `check_offsets` accepts. `record_length` is the length of a record in bytes,
     /// or `None` if each message is a row. `directory` is the archive's directory, if it may be on this machine.
-    /// `needs_timestamp` says whether rows contain their arrival time.
+    /// `needs_timestamp` says whether rows contain their arrival time. `reader` is the name under which the archive
+    /// keeps the committed positions. It expires after `reader_max_age_ms` milliseconds without a commit.
     #[new]
     #[pyo3(signature = (
         connections, archive, selection, *, starting_offsets = "latest", directory = None, max_rows_per_trigger = None,
         max_bytes_per_trigger = None, min_partitions = 1, max_rows_per_partition = None, record_length = None,
-        fail_on_data_loss = true, needs_timestamp = true
+        fail_on_data_loss = true, needs_timestamp = true, reader = None, reader_max_age_ms = None
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a Python class")]
     fn new(
@@ -205,6 +207,8 @@ impl PySharedSource {
         #[pyo3(from_py_with = argument::record_length)] record_length: Option<u32>,
         fail_on_data_loss: bool,
         needs_timestamp: bool,
+        reader: Option<String>,
+        reader_max_age_ms: Option<i64>,
     ) -> PyResult<Self> {
         let Access {
             access,
@@ -227,6 +231,10 @@ impl PySharedSource {
             fail_on_data_loss,
             directory,
             needs_timestamp,
+            reader: reader.map(|name| QueryReader {
+                name,
+                max_age_ms: reader_max_age_ms,
+            }),
             is_interrupted,
         });
         Ok(Self {
@@ -260,14 +268,9 @@ impl PySharedSource {
         self.call(py, |source| source.partitions(start, end))
     }
 
-    /// Does nothing: the archive belongs to others, and keeps its data.
-    #[pyo3(signature = (end, /))]
-    #[allow(
-        clippy::unused_self,
-        reason = "the hooks of all sources have this method"
-    )]
-    fn commit(&self, end: &str) {
-        let _ = end;
+    /// Stores the positions of `end` in the named reader, if there is one.
+    fn commit(&self, py: Python<'_>, end: &str) -> PyResult<()> {
+        self.call(py, |source| source.commit(end))
     }
 
     /// Returns the progress report that the user sees while the query runs, as JSON.
