@@ -232,14 +232,26 @@ def plan_recordings(
 
 @final
 class ArchiveConnections:
+    """Clients of archives that the sources and tasks of this process share. Thread-safe.
+
+    A connection stays open after the end of a task. It is closed after `idle_ms` milliseconds without use, and at the
+    end of the interpreter. All connections with an embedded driver share one driver.
+    """
     def __new__(cls, idle_ms: int = 30_000) -> Self: ...
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Closes all connections, even if tasks use them, and the embedded driver. Idempotent."""
     def __len__(self) -> int: ...
     @property
-    def is_usable(self) -> bool: ...
+    def is_usable(self) -> bool:
+        """Whether the connections belong to this process, and not to the parent process of a fork."""
 
 @final
 class SharedSource:
+    """The source of a streaming query on the recordings of a running archive.
+
+    Offsets and partitions are JSON texts. One thread at a time may call the hooks. `close` may be called at any time,
+    even by a signal handler while a hook waits. It does not close the connections.
+    """
     def __new__(
         cls,
         connections: ArchiveConnections,
@@ -258,17 +270,34 @@ class SharedSource:
         reader: str | None = None,
         reader_max_age_ms: int | None = None,
     ) -> Self: ...
-    def initial_offset(self) -> str: ...
-    def prepare_for_available_now(self) -> None: ...
-    def latest_offset(self, start: str, *, limited: bool = True) -> str: ...
-    def partitions(self, start: str, end: str) -> list[str]: ...
-    def commit(self, end: str) -> None: ...
-    def report(self) -> str: ...
-    def take_lines(self) -> list[str]: ...
-    def close(self) -> None: ...
+    def initial_offset(self) -> str:
+        """Returns the offset of a query whose start is not known yet. Each call returns the same offset."""
+    def prepare_for_available_now(self) -> None:
+        """Fixes the end of the query: no batch goes beyond the data that exists when the first batch is requested."""
+    def latest_offset(self, start: str, *, limited: bool = True) -> str:
+        """Returns the end of the batch that begins at `start`. If no data comes within 100 ms, returns `start` itself.
+
+        `limited` says whether the limits of a trigger apply.
+        """
+    def partitions(self, start: str, end: str) -> list[str]:
+        """Returns the partitions of the batch from `start` to `end`. Spark must have logged both offsets."""
+    def commit(self, end: str) -> None:
+        """Stores the positions of `end` in the named reader, if there is one."""
+    def report(self) -> str:
+        """Returns the progress report that the user sees while the query runs, as JSON."""
+    def take_lines(self) -> list[str]:
+        """Removes and returns the lines for the log."""
+    def close(self) -> None:
+        """Refuses further calls of hooks. Idempotent."""
 
 @final
 class SharedPartitionReader:
+    """An iterator over the rows of a partition of a running archive, as record batches with exactly the given schema.
+
+    If `directory` is the directory of the archive, the iterator reads its files, else it starts a replay. The other
+    arguments are those of `PartitionReader`. Errors are those of ``aeron.spark.errors``. Thread-safe. The iterator
+    waits and decodes without the GIL.
+    """
     def __new__(
         cls,
         connections: ArchiveConnections,
@@ -282,13 +311,17 @@ class SharedPartitionReader:
         mode: str = "FAILFAST",
     ) -> Self: ...
     @property
-    def malformed(self) -> int: ...
+    def malformed(self) -> int:
+        """Number of malformed messages and records that were dropped so far."""
     @property
-    def is_replay(self) -> bool: ...
+    def is_replay(self) -> bool:
+        """Whether the rows are from a replay, and not from files."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> ColumnBatch: ...
 
-def check_offsets(text: str) -> None: ...
+def check_offsets(text: str) -> None:
+    """Checks a text that names positions in recordings. Raises ``InvalidArgumentError`` with the reason."""
+
 def plan_archive(
     connections: ArchiveConnections,
     archive: _ArchiveSettings,
@@ -301,4 +334,8 @@ def plan_archive(
     max_rows_per_partition: int | None = None,
     record_length: int | None = None,
     needs_timestamp: bool = True,
-) -> list[str]: ...
+) -> list[str]:
+    """Returns the partitions of a batch read of an archive's recordings, as texts for `SharedPartitionReader`.
+
+    Each message is in exactly one partition. Without limits each segment is a partition. Raises ``AeronSparkError``.
+    """
