@@ -340,6 +340,24 @@ def test_rows_have_arrival_times_with_the_directory_alone(
     assert elsewhere.reader(partition).is_replay
 
 
+def test_arrival_times_are_known_and_the_same_in_each_read_while_a_publisher_sends(
+    recorded: Recorded, files: SharedArchive, stream_id: int
+) -> None:
+    query = SharedQuery(files, stream_id, starting_offsets="earliest")
+    read: list[tuple[str, pa.Table]] = []
+    for number in range(200):
+        recorded.publication.publish(numbered(number), timeout=5)
+        recorded.publication.publish(numbered(number), timeout=5)
+        if query.log():
+            batch = len(query.logged) - 1
+            partitions = query.source.partitions(query.start(batch), query.logged[batch])
+            read += [(partition, files.read(partition, WITH_TIME)) for partition in partitions]
+    assert sum(table.num_rows for _, table in read) > 300
+    for partition, table in read:
+        assert table["timestamp"].null_count == 0
+        assert files.read(partition, WITH_TIME).equals(table)
+
+
 def test_the_directory_of_another_archive_is_not_read(
     recorded: Recorded, files: SharedArchive, driver: aeron.MediaDriver, stream_id: int, home: Path
 ) -> None:
