@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -356,6 +357,36 @@ def test_arrival_times_are_known_and_the_same_in_each_read_while_a_publisher_sen
     for partition, table in read:
         assert table["timestamp"].null_count == 0
         assert files.read(partition, WITH_TIME).equals(table)
+
+
+def test_a_read_is_bounded_by_times(
+    archive: aeron.AeronArchive,
+    recorded: Recorded,
+    files: SharedArchive,
+    replays: SharedArchive,
+    stream_id: int,
+) -> None:
+    times = []
+    for count in (5, 2000, 7):
+        times.append(f"@{time.time_ns() // 1000}")
+        time.sleep(0.02)
+        recorded.send(count)
+        time.sleep(0.02)
+    times.append(f"@{time.time_ns() // 1000}")
+
+    def values(first: int, last: int) -> list[bytes]:
+        pieces = files.plan(stream_id, starting_offsets=times[first], ending_offsets=times[last])
+        return [value for piece in pieces for value in files.read(piece)["value"].to_pylist()]
+
+    for _ in ("an active recording", "a stopped recording"):
+        assert values(0, 3) == recorded.sent
+        assert values(0, 1) == recorded.sent[:5]
+        assert values(1, 2) == recorded.sent[5:2005]
+        assert values(2, 3) == recorded.sent[2005:]
+        assert values(3, 3) == []
+        archive.try_stop_recording(recorded.publication)
+    with pytest.raises(aeron.AeronError, match=r"needs the index in the archive's directory: give archive\.dir"):
+        replays.plan(stream_id, starting_offsets=times[0])
 
 
 def test_the_directory_of_another_archive_is_not_read(

@@ -177,6 +177,15 @@ def test_the_recordings_of_a_running_archive_are_selected_by_ids_or_by_stream() 
         shared_read_options({**channel, "recordingId": "3", "streamId": "1"})
 
 
+def test_a_time_as_position_has_a_time_zone() -> None:
+    options = {**SHARED, "startingOffsets": "2026-01-31T09:30:00.5+01:00", "endingOffsets": "1970-01-01T00:00:00Z"}
+    parsed = shared_read_options(options)
+    assert (parsed.starting_offsets, parsed.ending_offsets) == ("@1769848200500000", "@0")
+    for text, problem in (("2026-01-31T09:30", "a time without a time zone"), ("2026-02-31", "not a time")):
+        with pytest.raises(AeronOptionError, match=f"option endingOffsets: {problem}, got '{text}'; expected latest"):
+            shared_read_options({**SHARED, "endingOffsets": text})
+
+
 def test_options_of_a_running_archive_are_checked_before_spark_says_how_they_are_used() -> None:
     assert isinstance(check_source(SHARED), SharedReadStreamOptions)
     assert isinstance(check_source({**SHARED, "endingOffsets": "latest"}), SharedReadOptions)

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 from aeron import AeronError, ChannelUriBuilder, _pipeline, parse_duration_ns, parse_size
 
@@ -109,12 +110,25 @@ def starting_offsets(text: str) -> str:
 
 
 def offsets(text: str) -> str:
-    """Accepts a text that names positions in recordings: see `check_offsets` of the native module."""
+    """Accepts a text that names positions in recordings: see `check_offsets` of the native module. Converts a time."""
+    if re.match(r"\d{4}-\d\d-\d\d", text):
+        return _time(text)
     try:
         _pipeline.check_offsets(text)
     except AeronError as error:
         raise ValueError(str(error)) from error
     return text
+
+
+def _time(text: str) -> str:
+    """Parses a time with a time zone. Returns it as microseconds since the epoch."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError("not a time") from error
+    if time.tzinfo is None:
+        raise ValueError("a time without a time zone")
+    return f"@{(time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)}"
 
 
 @dataclass(frozen=True)

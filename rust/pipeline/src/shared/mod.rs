@@ -23,6 +23,7 @@ mod reader_position;
 mod recordings;
 mod replay;
 mod source;
+mod times;
 
 pub use self::batch::{SharedBatch, plan_shared};
 pub use self::connection::{ArchiveAccess, ArchiveConnections};

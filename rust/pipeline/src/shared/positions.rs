@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::messages::{ArchiveView, RecordedMessages};
 use super::recordings::SharedRecording;
+use super::times::position_at;
 use crate::error::{LiveCode, LiveError};
 use crate::offsets::{ArchiveName, Offset, RecordingOffset};
 
@@ -18,6 +19,8 @@ pub enum Positions {
     Offset(Offset),
     /// Positions by recording id.
     ById(BTreeMap<i64, i64>),
+    /// A time in microseconds since the epoch: messages that arrived earlier are before the position.
+    Time(i64),
 }
 
 /// Reason why a text names no positions.
@@ -44,7 +47,8 @@ impl RangeEnd {
 }
 
 impl Positions {
-    /// Parses `earliest`, `latest`, the text of an offset, or a JSON object with positions by recording id.
+    /// Parses `earliest`, `latest`, `@` with microseconds since the epoch, the text of an offset, or a JSON object with
+    /// positions by recording id.
     ///
     /// # Errors
     /// The text is none of these.
@@ -53,6 +57,9 @@ impl Positions {
             "earliest" => return Ok(Self::Earliest),
             "latest" => return Ok(Self::Latest),
             _ => {}
+        }
+        if let Some(Ok(time_us)) = text.strip_prefix('@').map(str::parse) {
+            return Ok(Self::Time(time_us));
         }
         if text.contains("\"aeron\"") {
             let offset = Offset::parse(text).map_err(|error| PositionsError(error.to_string()))?;
@@ -87,6 +94,10 @@ impl Positions {
                 .map(|recording| (recording.id(), recording.start()))
                 .collect(),
             Self::Latest => latest(archive, recordings)?,
+            Self::Time(time_us) => recordings
+                .iter()
+                .map(|recording| Ok((recording.id(), position_at(archive, recording, *time_us)?)))
+                .collect::<Result<_, LiveError>>()?,
             Self::ById(by_id) => by_id.clone(),
             Self::Offset(offset) => by_recording(end, offset, recordings)?,
         };
@@ -182,6 +193,7 @@ mod tests {
     fn words_offsets_and_positions_by_id_are_parsed() {
         assert_eq!(Positions::parse("Earliest"), Ok(Positions::Earliest));
         assert_eq!(Positions::parse("latest"), Ok(Positions::Latest));
+        assert_eq!(Positions::parse("@-7"), Ok(Positions::Time(-7)));
         let by_id = Positions::parse(r#"{"0": 4096, "12": 32}"#).unwrap();
         assert_eq!(
             by_id,

@@ -1,7 +1,7 @@
 //! [`QueryReader`]: keeps the committed offset of a query in the archive, as a named reader.
 //!
-//! Retention does not delete data that a named reader has not committed. The checkpoint alone decides where a query goes
-//! on; the reader only tells the archive.
+//! Retention does not delete data that a named reader has not committed. The checkpoint alone decides where a query
+//! goes on; the reader only tells the archive.
 
 use std::collections::HashMap;
 
