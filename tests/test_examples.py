@@ -36,7 +36,11 @@ PRINTED = {
 ARGUMENTS: dict[str, Callable[[], object]] = {"fan_out.py": free_port, "multicast_records.py": free_port}
 
 # These examples need Java or Spark. The named test files run them.
-ELSEWHERE = {"java_subscriber.py": "interop/test_java_example.py", "spark_bars.py": "spark/test_bars_example.py"}
+ELSEWHERE = {
+    "java_subscriber.py": "interop/test_java_example.py",
+    "spark_archive.py": "spark/test_archive_example.py",
+    "spark_bars.py": "spark/test_bars_example.py",
+}
 
 
 @pytest.mark.parametrize("name", sorted(PRINTED))

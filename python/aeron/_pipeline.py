@@ -4,11 +4,14 @@ Programs must not use these names: arguments and results may change with each re
 """
 
 from aeron._aeron import (
+    ArchiveConnections,
     ColumnBatch,
     Layout,
     LiveSource,
     PartitionReader,
+    SharedPartitionReader,
     SharedPublications,
+    SharedSource,
     SinkTask,
     _ArchiveFiles,
     _ArchiveMark,
@@ -22,15 +25,20 @@ from aeron._aeron import (
     _RecordedRows,
     _recording_columns,
     _Verification,
+    check_offsets,
+    plan_archive,
     plan_recordings,
 )
 
 __all__ = [
+    "ArchiveConnections",
     "ColumnBatch",
     "Layout",
     "LiveSource",
     "PartitionReader",
+    "SharedPartitionReader",
     "SharedPublications",
+    "SharedSource",
     "SinkTask",
     "_ArchiveFiles",
     "_ArchiveMark",
@@ -44,5 +52,7 @@ __all__ = [
     "_left_directories",
     "_read_archive_mark",
     "_recording_columns",
+    "check_offsets",
+    "plan_archive",
     "plan_recordings",
 ]

@@ -354,7 +354,10 @@ def test_impossible_values_are_refused_in_one_line(start: Start, home: Path) -> 
     source = start().source
     for offset, reason in [
         ('{"aeron": 2, "archive": "shared:1", "recordings": {}}', "version 2"),
-        ('{"aeron": 1, "archive": "shared:1", "recordings": {}}', "needs an archive server"),
+        (
+            '{"aeron": 1, "archive": "shared:1", "recordings": {}}',
+            "shared:1: give archive.controlChannel",
+        ),
         ("{", "EOF"),
     ]:
         with pytest.raises(AeronSparkError, match=reason) as error:

@@ -79,9 +79,25 @@ def published(environment: None, media_driver: aeron.MediaDriver) -> Iterator[No
 
 
 @pytest.fixture(scope="module")
+def recorded(media_driver: aeron.MediaDriver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An archive with a recording of stream 1003."""
+    directory = tmp_path_factory.mktemp("running")
+    with (
+        aeron.Archive(directory, driver=media_driver, low_storage_space_threshold=0),
+        aeron.connect(media_driver) as client,
+        aeron.connect_archive(client) as archive,
+        archive.add_recorded_publication("aeron:ipc", 1003) as publication,
+    ):
+        position = publication.publish(b"recorded", timeout=20)
+        archive.wait_recorded(publication, position, timeout=20)
+        yield
+
+
+@pytest.fixture(scope="module")
 def names(
     spark: SparkSession,
     published: None,
+    recorded: None,
     media_driver: aeron.MediaDriver,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -15,28 +16,36 @@ from aeron.spark.options import (
     Option,
     ReadOptions,
     ReadStreamOptions,
+    SharedReadOptions,
+    SharedReadStreamOptions,
     Use,
     WriteOptions,
+    check_source,
     read_options,
     read_stream_options,
+    shared_read_options,
+    shared_read_stream_options,
     write_options,
 )
 
 LAYOUT = "ts ts_ns, px f64, qty i64"
 STREAM = {"channel": "aeron:udp?endpoint=localhost:40123", "streamId": "1001"}
 READ = {"archiveDir": "/dev/shm/archive"}
+SHARED = {"archive.controlChannel": "aeron:udp?endpoint=localhost:8010"}
 
 
 def parsed(use: Use, options: dict[str, str]) -> Any:
     """The typed values of options in the first form of `use`, with the options that this form requires."""
     given = {key.lower() for key in options}
-    required = STREAM if Use.READ_STREAM in use else READ if Use.READ in use else {"channel": "aeron:ipc"}
-    options = {**{key: value for key, value in required.items() if key.lower() not in given}, **options}
-    if Use.READ_STREAM in use:
-        return read_stream_options(options)
-    if Use.READ in use:
-        return read_options(options)
-    return write_options(options, streaming=Use.WRITE not in use)
+    forms: tuple[tuple[Use, dict[str, str], Callable[[dict[str, str]], Any]], ...] = (
+        (Use.READ_STREAM, STREAM, read_stream_options),
+        (Use.READ, READ, read_options),
+        (Use.SHARED_READ_STREAM, SHARED, shared_read_stream_options),
+        (Use.SHARED_READ, SHARED, shared_read_options),
+        (Use.WRITE, {"channel": "aeron:ipc"}, lambda options: write_options(options, streaming=False)),
+    )
+    _, required, parse = next(form for form in forms if form[0] in use)
+    return parse({**{key: value for key, value in required.items() if key.lower() not in given}, **options})
 
 
 def lines() -> list[Any]:
@@ -84,6 +93,8 @@ def test_the_error_names_each_missing_required_option(option: Option) -> None:
     with pytest.raises(AeronOptionError) as refused:
         if option.use is Use.READ:
             read_options({})
+        elif option.use is Use.SHARED:
+            shared_read_options({"streamId": "1001"})
         elif Use.READ_STREAM in option.use:
             read_stream_options({key: value for key, value in STREAM.items() if key != option.name})
         else:
@@ -92,7 +103,14 @@ def test_the_error_names_each_missing_required_option(option: Option) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "use"), [(ReadStreamOptions, Use.READ_STREAM), (ReadOptions, Use.READ), (WriteOptions, Use.WRITE)]
+    ("kind", "use"),
+    [
+        (ReadStreamOptions, Use.READ_STREAM),
+        (ReadOptions, Use.READ),
+        (SharedReadStreamOptions, Use.SHARED_READ_STREAM),
+        (SharedReadOptions, Use.SHARED_READ),
+        (WriteOptions, Use.WRITE),
+    ],
 )
 def test_typed_values_have_an_attribute_for_each_line_of_the_table(kind: type, use: Use) -> None:
     assert {field.name for field in fields(kind)} == {option.field for option in OPTIONS if use in option.use}
@@ -145,11 +163,49 @@ def test_option_names_of_kafka_get_a_hint_in_any_case(key: str, instead: str) ->
             read_stream_options({**STREAM, typed: "trades"})
 
 
-@pytest.mark.parametrize("key", ["archive.controlChannel", "endingOffsets", "recordingId"])
-def test_errors_for_options_of_a_shared_archive_say_that_they_need_a_server(key: str) -> None:
+@pytest.mark.parametrize("key", ["archive.dir", "endingOffsets", "recordingId"])
+def test_errors_for_options_of_a_running_archive_say_that_they_need_its_channel(key: str) -> None:
     """08-5"""
-    with pytest.raises(AeronOptionError, match="needs an archive server, not in this version"):
+    with pytest.raises(AeronOptionError, match=rf"option {key}: only for a running archive, .*archive\.controlChannel"):
         read_stream_options({**STREAM, key: "1"})
+
+
+def test_the_recordings_of_a_running_archive_are_selected_by_ids_or_by_stream() -> None:
+    channel = {"archive.controlChannel": "aeron:ipc"}
+    assert shared_read_options({**channel, "recordingId": "3-7"}).recording_id == ((3, 7),)
+    with pytest.raises(AeronOptionError, match="option recordingId: given with channel or streamId"):
+        shared_read_options({**channel, "recordingId": "3", "streamId": "1"})
+
+
+def test_a_time_as_position_has_a_time_zone() -> None:
+    options = {**SHARED, "startingOffsets": "2026-01-31T09:30:00.5+01:00", "endingOffsets": "1970-01-01T00:00:00Z"}
+    parsed = shared_read_options(options)
+    assert (parsed.starting_offsets, parsed.ending_offsets) == ("@1769848200500000", "@0")
+    for text, problem in (("2026-01-31T09:30", "a time without a time zone"), ("2026-02-31", "not a time")):
+        with pytest.raises(AeronOptionError, match=f"option endingOffsets: {problem}, got '{text}'; expected latest"):
+            shared_read_options({**SHARED, "endingOffsets": text})
+
+
+def test_options_of_a_running_archive_are_checked_before_spark_says_how_they_are_used() -> None:
+    assert isinstance(check_source(SHARED), SharedReadStreamOptions)
+    assert isinstance(check_source({**SHARED, "endingOffsets": "latest"}), SharedReadOptions)
+    with pytest.raises(AeronOptionError, match=r"option archiveDir: not for readStream of an archive"):
+        check_source({**SHARED, "archiveDir": "/dev/shm/x"})
+
+
+def test_no_representation_and_no_error_shows_credentials() -> None:
+    options = shared_read_options({**SHARED, "archive.credentials": "ann:pass"})
+    assert options.archive_credentials is not None
+    assert options.archive_credentials.text == "ann:pass"
+    assert "ann:pass" not in repr(options)
+    with pytest.raises(AeronOptionError, match=r"got '\(redacted\)'; did you mean archive\.credentials") as refused:
+        shared_read_options({**SHARED, "archive.credential": "ann:pass"})
+    assert "ann:pass" not in str(refused.value)
+
+
+def test_an_embedded_driver_reaches_an_archive_over_udp_alone() -> None:
+    with pytest.raises(AeronOptionError, match=r"use aeron:udp as archive\.controlChannel"):
+        shared_read_options({**SHARED, "archive.controlChannel": "aeron:ipc", "embeddedDriver": "true"})
 
 
 def test_options_of_other_formats_are_refused_with_their_replacement() -> None:
@@ -250,8 +306,8 @@ def test_a_batch_read_without_a_directory_points_to_the_live_forms() -> None:
         with pytest.raises(AeronOptionError) as refused:
             read_options(options)
         assert str(refused.value) == (
-            "spark.read reads recordings: give archiveDir; for a live stream use spark.readStream, "
-            'or "aeron sub" to look at it'
+            "spark.read reads recordings: give archive.controlChannel for a running archive, or archiveDir for a "
+            'directory; for a live stream use spark.readStream, or "aeron sub" to look at it'
         )
 
 

@@ -18,6 +18,25 @@ class _ClientSettings(TypedDict, total=False):
     pre_touch_mapped_memory: bool | None
 
 @type_check_only
+class _ArchiveSettings(TypedDict):
+    client: _ClientSettings
+    embedded_driver: bool
+    control_channel: str
+    control_stream_id: int
+    response_channel: str
+    response_stream_id: int
+    replay_channel: str
+    replay_stream_id: int
+    credentials: bytes | None
+    timeout_ms: int
+
+@type_check_only
+class _RecordingSelection(TypedDict):
+    channel: str | None
+    stream_ids: Sequence[int]
+    recording_ids: Sequence[tuple[int, int]] | None
+
+@type_check_only
 class _Published(TypedDict):
     rows: int
     messages: int
@@ -209,4 +228,114 @@ def plan_recordings(
 
     Each message is in exactly one partition. `recording_ids` are pairs of the first and the last id. `value_schema` is
     the record layout if each record is a row. Nothing is written to the directory. Raises ``AeronSparkError``.
+    """
+
+@final
+class ArchiveConnections:
+    """Clients of archives that the sources and tasks of this process share. Thread-safe.
+
+    A connection stays open after the end of a task. It is closed after `idle_ms` milliseconds without use, and at the
+    end of the interpreter. All connections with an embedded driver share one driver.
+    """
+    def __new__(cls, idle_ms: int = 30_000) -> Self: ...
+    def close(self) -> None:
+        """Closes all connections, even if tasks use them, and the embedded driver. Idempotent."""
+    def __len__(self) -> int: ...
+    @property
+    def is_usable(self) -> bool:
+        """Whether the connections belong to this process, and not to the parent process of a fork."""
+
+@final
+class SharedSource:
+    """The source of a streaming query on the recordings of a running archive.
+
+    Offsets and partitions are JSON texts. One thread at a time may call the hooks. `close` may be called at any time,
+    even by a signal handler while a hook waits. It does not close the connections.
+    """
+    def __new__(
+        cls,
+        connections: ArchiveConnections,
+        archive: _ArchiveSettings,
+        selection: _RecordingSelection,
+        *,
+        starting_offsets: str = "latest",
+        directory: str | PathLike[str] | None = None,
+        max_rows_per_trigger: int | None = None,
+        max_bytes_per_trigger: int | None = None,
+        min_partitions: int | None = 1,
+        max_rows_per_partition: int | None = None,
+        record_length: int | None = None,
+        fail_on_data_loss: bool = True,
+        needs_timestamp: bool = True,
+        reader: str | None = None,
+        reader_max_age_ms: int | None = None,
+    ) -> Self: ...
+    def initial_offset(self) -> str:
+        """Returns the offset of a query whose start is not known yet. Each call returns the same offset."""
+    def prepare_for_available_now(self) -> None:
+        """Fixes the end of the query: no batch goes beyond the data that exists when the first batch is requested."""
+    def latest_offset(self, start: str, *, limited: bool = True) -> str:
+        """Returns the end of the batch that begins at `start`. If no data comes within 100 ms, returns `start` itself.
+
+        `limited` says whether the limits of a trigger apply.
+        """
+    def partitions(self, start: str, end: str) -> list[str]:
+        """Returns the partitions of the batch from `start` to `end`. Spark must have logged both offsets."""
+    def commit(self, end: str) -> None:
+        """Stores the positions of `end` in the named reader, if there is one."""
+    def report(self) -> str:
+        """Returns the progress report that the user sees while the query runs, as JSON."""
+    def take_lines(self) -> list[str]:
+        """Removes and returns the lines for the log."""
+    def close(self) -> None:
+        """Refuses further calls of hooks. Idempotent."""
+
+@final
+class SharedPartitionReader:
+    """An iterator over the rows of a partition of a running archive, as record batches with exactly the given schema.
+
+    If `directory` is the directory of the archive, the iterator reads its files, else it starts a replay. The other
+    arguments are those of `PartitionReader`. Errors are those of ``aeron.spark.errors``. Thread-safe. The iterator
+    waits and decodes without the GIL.
+    """
+    def __new__(
+        cls,
+        connections: ArchiveConnections,
+        archive: _ArchiveSettings,
+        partition: str,
+        schema: ArrowSchema,
+        *,
+        directory: str | PathLike[str] | None = None,
+        value_format: str = "binary",
+        value_schema: str | None = None,
+        mode: str = "FAILFAST",
+    ) -> Self: ...
+    @property
+    def malformed(self) -> int:
+        """Number of malformed messages and records that were dropped so far."""
+    @property
+    def is_replay(self) -> bool:
+        """Whether the rows are from a replay, and not from files."""
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> ColumnBatch: ...
+
+def check_offsets(text: str) -> None:
+    """Checks a text that names positions in recordings. Raises ``InvalidArgumentError`` with the reason."""
+
+def plan_archive(
+    connections: ArchiveConnections,
+    archive: _ArchiveSettings,
+    selection: _RecordingSelection,
+    *,
+    starting_offsets: str = "earliest",
+    ending_offsets: str = "latest",
+    directory: str | PathLike[str] | None = None,
+    min_partitions: int | None = None,
+    max_rows_per_partition: int | None = None,
+    record_length: int | None = None,
+    needs_timestamp: bool = True,
+) -> list[str]:
+    """Returns the partitions of a batch read of an archive's recordings, as texts for `SharedPartitionReader`.
+
+    Each message is in exactly one partition. Without limits each segment is a partition. Raises ``AeronSparkError``.
     """

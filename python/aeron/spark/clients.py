@@ -1,15 +1,27 @@
-"""Converts client options to arguments of the native classes."""
+"""Converts options of clients and archives to arguments of the native classes, and keeps the connections."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aeron.spark.options import ClientOptions
+from aeron import _pipeline
+from aeron.spark.errors import AeronOptionError
+from aeron.spark.options import ClientOptions, SharedOptions
 
 if TYPE_CHECKING:
-    from aeron._stubs.pipeline import _ClientSettings
+    from aeron._stubs.pipeline import _ArchiveSettings, _ClientSettings, _RecordingSelection
 
-__all__ = ["client_settings"]
+__all__ = ["archive_connections", "archive_settings", "client_settings", "recording_selection"]
+
+CONNECTION_IDLE_MS = 30_000
+"""Milliseconds for which a process keeps a connection to an archive that no task uses."""
+
+_IPC = "aeron:ipc"
+_ANY_LOCAL_PORT = "aeron:udp?endpoint=localhost:0"
+_LOOPBACK = ("localhost", "127.", "[::1]")
+
+_connections: list[_pipeline.ArchiveConnections] = []
+"""The connections of this process. A forked worker makes its own."""
 
 
 def client_settings(options: ClientOptions) -> _ClientSettings:
@@ -22,3 +34,49 @@ def client_settings(options: ClientOptions) -> _ClientSettings:
         "idle_sleep_duration_ns": options.aeron_client_idle_sleep_duration,
         "pre_touch_mapped_memory": options.aeron_pre_touch_mapped_memory,
     }
+
+
+def archive_connections() -> _pipeline.ArchiveConnections:
+    """Returns the connections of this process, which its sources and tasks share."""
+    if not _connections or not _connections[0].is_usable:
+        _connections[:] = [_pipeline.ArchiveConnections(CONNECTION_IDLE_MS)]
+    return _connections[0]
+
+
+def archive_settings(options: SharedOptions) -> _ArchiveSettings:
+    """Returns how to reach the archive. Raises an error if the response channel must be given and is not."""
+    credentials = options.archive_credentials
+    response_channel = options.archive_response_channel or _response_channel(options.archive_control_channel)
+    return {
+        "client": client_settings(options),
+        "embedded_driver": options.embedded_driver,
+        "control_channel": options.archive_control_channel,
+        "control_stream_id": options.archive_control_stream_id,
+        "response_channel": response_channel,
+        "response_stream_id": options.archive_response_stream_id,
+        "replay_channel": options.archive_replay_channel or response_channel,
+        "replay_stream_id": options.archive_replay_stream_id,
+        "credentials": None if credentials is None else credentials.text.encode(),
+        "timeout_ms": options.archive_message_timeout_ms,
+    }
+
+
+def recording_selection(options: SharedOptions) -> _RecordingSelection:
+    """Returns which recordings of the archive to read."""
+    return {
+        "channel": options.channel,
+        "stream_ids": options.stream_id or (),
+        "recording_ids": options.recording_id,
+    }
+
+
+def _response_channel(control_channel: str) -> str:
+    if control_channel.startswith(_IPC):
+        return _IPC
+    _, _, endpoint = control_channel.partition("endpoint=")
+    if endpoint.startswith(_LOOPBACK):
+        return _ANY_LOCAL_PORT
+    raise AeronOptionError(
+        f"option archive.responseChannel: missing for the archive on {control_channel}; use "
+        "aeron:udp?control-mode=response|control=HOST:PORT with a free port of the archive's host"
+    )

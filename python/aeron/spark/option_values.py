@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
-from aeron import AeronError, ChannelUriBuilder, parse_duration_ns, parse_size
+from aeron import AeronError, ChannelUriBuilder, _pipeline, parse_duration_ns, parse_size
 
 MAX_STREAMS = 1024
 """Maximum number of streams of a query, and of distinct values of the column ``stream_id`` in one worker."""
@@ -105,6 +107,40 @@ def starting_offsets(text: str) -> str:
         return choice("latest")(text)
     except ValueError:
         raise ValueError("a live stream has no past") from None
+
+
+def offsets(text: str) -> str:
+    """Accepts a text that names positions in recordings: see `check_offsets` of the native module. Converts a time."""
+    if re.match(r"\d{4}-\d\d-\d\d", text):
+        return _time(text)
+    try:
+        _pipeline.check_offsets(text)
+    except AeronError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+def _time(text: str) -> str:
+    """Parses a time with a time zone. Returns it as microseconds since the epoch."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError("not a time") from error
+    if time.tzinfo is None:
+        raise ValueError("a time without a time zone")
+    return f"@{(time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)}"
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Credentials for an archive. Their text is in no representation of this object. Immutable."""
+
+    text: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """Raises ``ValueError`` for an empty text."""
+        if not self.text:
+            raise ValueError("empty")
 
 
 def channel(text: str) -> str:

@@ -24,20 +24,27 @@ __all__ = [
     "Option",
     "ReadOptions",
     "ReadStreamOptions",
+    "SharedOptions",
+    "SharedReadOptions",
+    "SharedReadStreamOptions",
     "SourceOptions",
     "Use",
     "WriteOptions",
     "check_source",
+    "is_shared",
     "read_options",
     "read_stream_options",
+    "shared_read_options",
+    "shared_read_stream_options",
     "write_options",
 ]
 
 READ_NEEDS_DIRECTORY = (
-    'spark.read reads recordings: give archiveDir; for a live stream use spark.readStream, or "aeron sub" to look at it'
+    "spark.read reads recordings: give archive.controlChannel for a running archive, or archiveDir for a directory; "
+    'for a live stream use spark.readStream, or "aeron sub" to look at it'
 )
 
-_NO_SERVER = "needs an archive server, not in this version"
+_CONTROL_CHANNEL = "archive.controlChannel"
 
 
 class Use(enum.Flag):
@@ -47,15 +54,23 @@ class Use(enum.Flag):
     READ_STREAM = enum.auto()
     WRITE = enum.auto()
     WRITE_STREAM = enum.auto()
-    SOURCE = READ | READ_STREAM
+    SHARED_READ = enum.auto()
+    SHARED_READ_STREAM = enum.auto()
+    SHARED = SHARED_READ | SHARED_READ_STREAM
+    ANY_READ_STREAM = READ_STREAM | SHARED_READ_STREAM
+    SOURCE = READ | READ_STREAM | SHARED
     SINK = WRITE | WRITE_STREAM
     LIVE = READ_STREAM | SINK
     ALL = SOURCE | SINK
 
     def __str__(self) -> str:
-        """Returns Spark's names of the forms."""
+        """Returns Spark's names of the forms. A form that reads a running archive is named only if an option is not for
+        the form without it."""
         names = {Use.READ: "read", Use.READ_STREAM: "readStream", Use.WRITE: "write", Use.WRITE_STREAM: "writeStream"}
-        return ", ".join(name for use, name in names.items() if use in self)
+        shared = {Use.SHARED_READ: Use.READ, Use.SHARED_READ_STREAM: Use.READ_STREAM}
+        named = [name for use, name in names.items() if use in self]
+        named += [f"{names[plain]} of an archive" for use, plain in shared.items() if use in self and plain not in self]
+        return ", ".join(named)
 
 
 @dataclass(frozen=True)
@@ -77,6 +92,7 @@ class Option:
     default: str | None = None
     default_text: str | None = None
     required: bool = False
+    is_secret: bool = False
 
     @property
     def field(self) -> str:
@@ -87,7 +103,7 @@ class Option:
 # ---- the table ------------------------------------------------------------------------------------------------------
 
 _TRUE_OR_FALSE = "expected true or false"
-_LIVE_ONLY = "a live stream has no past: use latest; earliest and positions need an archive server, not in this version"
+_LIVE_ONLY = f"a live stream has no past: use latest; earliest and positions need {_CONTROL_CHANNEL}"
 
 OPTIONS: tuple[Option, ...] = (
     Option(
@@ -134,7 +150,8 @@ OPTIONS: tuple[Option, ...] = (
         Use.ALL,
         option_values.non_empty,
         "expected the directory of a media driver",
-        "Directory of the media driver: for `readStream` on the Spark driver's machine, to write on each executor's.",
+        "Directory of the media driver: for `readStream` on the Spark driver's machine, to write and to replay on each "
+        "executor's.",
         "/dev/shm/aeron-trades",
         ("", "empty"),
         default_text="`AERON_DIR`, else Aeron's default directory",
@@ -191,10 +208,11 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "embeddedDriver",
-        Use.READ_STREAM,
+        Use.READ_STREAM | Use.SHARED,
         option_values.boolean,
         _TRUE_OR_FALSE,
-        "Run a media driver inside the source process, for UDP channels.",
+        "Run a media driver inside the source process, for UDP channels. For an archive, also inside each worker that "
+        "replays.",
         "true",
         ("yes", "unknown value"),
         default="false",
@@ -211,7 +229,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "maxRowsPerTrigger",
-        Use.READ_STREAM,
+        Use.ANY_READ_STREAM,
         option_values.integer(1),
         "the smallest value is 1",
         "Maximum number of rows in a batch.",
@@ -221,7 +239,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "maxBytesPerTrigger",
-        Use.READ_STREAM,
+        Use.ANY_READ_STREAM,
         option_values.size(1),
         "the smallest value is 1; sizes take k, m, g",
         "Maximum payload of a batch, in bytes. If `maxRowsPerTrigger` is also set, both limits apply.",
@@ -251,7 +269,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "failOnDataLoss",
-        Use.READ_STREAM,
+        Use.ANY_READ_STREAM,
         option_values.boolean,
         _TRUE_OR_FALSE,
         "Whether a query fails if messages that it needs were deleted. Otherwise it counts them as `lostBytes`.",
@@ -291,13 +309,176 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "recordingId",
-        Use.READ,
+        Use.READ | Use.SHARED,
         option_values.recording_ids,
         "expected recording ids like 0 or 0,3-7",
         "Only these recordings.",
         "0,3-7",
         ("-1", "'-1' is no range within 0"),
         default_text="all",
+    ),
+    Option(
+        "archive.controlChannel",
+        Use.SHARED,
+        option_values.channel,
+        "expected an Aeron URI like aeron:udp?endpoint=host:8010 or aeron:ipc",
+        "Channel on which a running archive takes requests. Its recordings are read, and nothing else is recorded.",
+        "aeron:udp?endpoint=localhost:8010",
+        ("udp", "invalid URI scheme or transport: udp"),
+        required=True,
+    ),
+    Option(
+        "archive.controlStreamId",
+        Use.SHARED,
+        option_values.stream_id,
+        "expected one stream id like 10",
+        "Stream of the requests.",
+        "11",
+        ("ten", "not a whole number"),
+        default="10",
+    ),
+    Option(
+        "archive.responseChannel",
+        Use.SHARED,
+        option_values.channel,
+        "expected an Aeron URI like aeron:udp?control-mode=response|control=host:8020",
+        "Channel of the archive's responses. With `control-mode=response` others reach no port except the archive's.",
+        "aeron:udp?control-mode=response|control=localhost:8020",
+        ("aeron:udp", "invalid URI scheme or transport: aeron:udp"),
+        default_text="`aeron:ipc`, or a free port if the control channel has a loopback address",
+    ),
+    Option(
+        "archive.responseStreamId",
+        Use.SHARED,
+        option_values.stream_id,
+        "expected one stream id like 20",
+        "Stream of the responses.",
+        "22",
+        ("1.5", "not a whole number"),
+        default="20",
+    ),
+    Option(
+        "archive.replayChannel",
+        Use.SHARED,
+        option_values.channel,
+        "expected an Aeron URI like aeron:udp?control-mode=response|control=host:8020",
+        "Channel of replays to workers that do not see the archive's files.",
+        "aeron:udp?control-mode=response|control=localhost:8021",
+        ("aeron:ipc?mtu", "invalid end of key"),
+        default_text="as `archive.responseChannel`",
+    ),
+    Option(
+        "archive.replayStreamId",
+        Use.SHARED,
+        option_values.stream_id,
+        "expected one stream id like 21",
+        "Stream of replays.",
+        "1021",
+        ("", "not a whole number"),
+        default="21",
+    ),
+    Option(
+        "archive.credentials",
+        Use.SHARED,
+        option_values.Credentials,
+        "expected a text",
+        "Credentials for the archive, as UTF-8. They do not appear in plans, logs and errors.",
+        "spark:secret",
+        ("", "empty"),
+        default_text="none",
+        is_secret=True,
+    ),
+    Option(
+        "archive.messageTimeoutMs",
+        Use.SHARED,
+        option_values.integer(1, 3_600_000),
+        "expected milliseconds from 1 to 3600000",
+        "Milliseconds to wait for the archive: for a connection, a response, or the next frame of a replay.",
+        "5000",
+        ("0", "too small"),
+        default="10000",
+    ),
+    Option(
+        "archive.dir",
+        Use.SHARED,
+        option_values.absolute_path,
+        "expected the absolute path of the archive's directory",
+        "Directory of the archive. Where it is the archive's, files are read and not replayed. With it, the column "
+        "`timestamp` has the arrival time.",
+        "/data/archive",
+        ("archive", "not an absolute path"),
+        default_text="none",
+    ),
+    Option(
+        "archive.reader",
+        Use.SHARED_READ_STREAM,
+        option_values.non_empty,
+        "expected the name of a reader",
+        "Named reader under which the archive keeps the query's committed positions. Retention does not delete what it "
+        "has not committed.",
+        "bars",
+        ("", "empty"),
+        default_text="none",
+    ),
+    Option(
+        "archive.readerMaxAgeMs",
+        Use.SHARED_READ_STREAM,
+        option_values.integer(1),
+        "the smallest value is 1",
+        "Milliseconds without a commit after which the named reader expires.",
+        "86400000",
+        ("0", "too small"),
+        default_text="none",
+    ),
+    Option(
+        "channel",
+        Use.SHARED,
+        option_values.non_empty,
+        "expected a part of a channel like localhost:40123",
+        "Only recordings whose channel contains this text.",
+        "localhost:40123",
+        ("", "empty"),
+        default_text="all",
+    ),
+    Option(
+        "streamId",
+        Use.SHARED,
+        option_values.stream_ids,
+        "expected stream ids like 1001 or 1001-1004, at most 1024",
+        "Only recordings of these streams. A query also reads recordings that appear later.",
+        "1001,1003-1006",
+        ("all", "'all' is no id or range"),
+        default_text="all",
+    ),
+    Option(
+        "startingOffsets",
+        Use.SHARED_READ_STREAM,
+        option_values.offsets,
+        "expected earliest, latest, a time like 2026-01-31T09:30:00Z, positions by recording id, or an offset",
+        "Start of a query without a checkpoint. A recording without a position is read from its start.",
+        '{"0": 4096}',
+        ('{"0": 33}', "position 33 of recording 0 is not a multiple of 32 from 0 on"),
+        default="latest",
+    ),
+    Option(
+        "startingOffsets",
+        Use.SHARED_READ,
+        option_values.offsets,
+        "expected earliest, latest, a time like 2026-01-31T09:30:00Z, positions by recording id, or an offset",
+        "Start of the read. A recording without a position is read from its start.",
+        '{"0": 4096}',
+        ('{"0": 33}', "position 33 of recording 0 is not a multiple of 32 from 0 on"),
+        default="earliest",
+    ),
+    Option(
+        "endingOffsets",
+        Use.SHARED_READ,
+        option_values.offsets,
+        "expected latest, a time like 2026-01-31T09:30:00Z, positions by recording id, or an offset",
+        "End of the read. A recording without a position is not read.",
+        '{"0": 8192}',
+        ('{"0": -32}', "position -32 of recording 0 is not a multiple of 32 from 0 on"),
+        default="latest",
     ),
     Option(
         "includeHeaders",
@@ -418,7 +599,6 @@ _FOREIGN = {
     "startingOffsetsByTimestamp": _NO_TIMES,
     "endingOffsetsByTimestamp": _NO_TIMES,
     "startingOffsetsByTimestampStrategy": _NO_TIMES,
-    "endingOffsets": _NO_SERVER,
     "groupIdPrefix": "Aeron has no consumer groups: every query gets the whole stream, its checkpoint has its position",
     "bootstrap.servers": "Aeron has no broker: give channel, streamId, and the media driver's directory by aeron.dir",
 }
@@ -492,6 +672,44 @@ class ReadOptions(SourceOptions):
 
 
 @dataclass(frozen=True)
+class SharedOptions(SourceOptions):
+    """Checked options of both forms that read the recordings of a running archive."""
+
+    archive_control_channel: str
+    archive_control_stream_id: int
+    archive_response_channel: str | None
+    archive_response_stream_id: int
+    archive_replay_channel: str | None
+    archive_replay_stream_id: int
+    archive_credentials: option_values.Credentials | None
+    archive_message_timeout_ms: int
+    archive_dir: str | None
+    channel: str | None
+    stream_id: tuple[int, ...] | None
+    recording_id: tuple[tuple[int, int], ...] | None
+    embedded_driver: bool
+    starting_offsets: str
+
+
+@dataclass(frozen=True)
+class SharedReadStreamOptions(SharedOptions):
+    """Checked options of ``spark.readStream`` for a running archive."""
+
+    max_rows_per_trigger: int | None
+    max_bytes_per_trigger: int | None
+    fail_on_data_loss: bool
+    archive_reader: str | None
+    archive_reader_max_age_ms: int | None
+
+
+@dataclass(frozen=True)
+class SharedReadOptions(SharedOptions):
+    """Checked options of ``spark.read`` for a running archive."""
+
+    ending_offsets: str
+
+
+@dataclass(frozen=True)
 class WriteOptions(ClientOptions):
     """Checked options of ``df.write`` and ``df.writeStream``. For ``df.writeStream``, `drain` is always ``False``."""
 
@@ -511,8 +729,29 @@ def read_stream_options(options: Mapping[str, str]) -> ReadStreamOptions:
     """
     values = _typed(ReadStreamOptions, _parsed(options, Use.READ_STREAM))
     if values.embedded_driver:
-        _check_embedded(values)
+        _check_embedded("channel", values.channel, values.aeron_dir)
     return values
+
+
+def is_shared(options: Mapping[str, str]) -> bool:
+    """Returns whether the options are for the recordings of a running archive."""
+    return _CONTROL_CHANNEL.lower() in {key.lower() for key in options}
+
+
+def shared_read_stream_options(options: Mapping[str, str]) -> SharedReadStreamOptions:
+    """Checks and returns the options of ``spark.readStream`` for a running archive.
+
+    Raises as :func:`read_stream_options`.
+    """
+    return _check_shared(_typed(SharedReadStreamOptions, _parsed(options, Use.SHARED_READ_STREAM)))
+
+
+def shared_read_options(options: Mapping[str, str]) -> SharedReadOptions:
+    """Checks and returns the options of ``spark.read`` for a running archive.
+
+    Raises as :func:`read_stream_options`.
+    """
+    return _check_shared(_typed(SharedReadOptions, _parsed(options, Use.SHARED_READ)))
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
@@ -543,6 +782,8 @@ def check_source(options: Mapping[str, str]) -> SourceOptions:
     Raises as :func:`read_stream_options` for an option that is wrong in both forms.
     """
     given = {key.lower() for key in options}
+    if is_shared(options):
+        return shared_read_options(options) if "endingoffsets" in given else shared_read_stream_options(options)
     if "archivedir" in given and "channel" not in given:
         return read_options(options)
     if "channel" in given:
@@ -577,17 +818,20 @@ def _value(option: Option, text: str | None) -> Any:
     try:
         return option.parse(text)
     except ValueError as error:
-        raise AeronOptionError(f"option {option.name}: {error}, got '{text}'; {option.expected}") from None
+        shown = _REDACTED if option.is_secret and text else text
+        raise AeronOptionError(f"option {option.name}: {error}, got '{shown}'; {option.expected}") from None
 
 
 def _unknown(name: str, value: str, table: Mapping[str, Option], use: Use) -> AeronOptionError:
     key = name.lower()
+    if any(word in key for word in _SECRETS):
+        value = _REDACTED
     elsewhere = [option for option in OPTIONS if option.name.lower() == key]
     if (refused := _refusal(key)) is not None:
         return AeronOptionError(f"option {refused[0]}: refused, got '{value}'; {refused[1]}")
-    if key.startswith("archive.") or (key == "recordingid" and use is Use.READ_STREAM):
-        name = elsewhere[0].name if elsewhere else name
-        return AeronOptionError(f"option {name}: {_NO_SERVER}, got '{value}'; spark.read takes archiveDir, recordingId")
+    if use in Use.READ | Use.READ_STREAM and any(option.use & Use.SHARED for option in elsewhere):
+        name = elsewhere[0].name
+        return AeronOptionError(f"option {name}: only for a running archive, got '{value}'; give {_CONTROL_CHANNEL}")
     if elsewhere:
         places = " and ".join(str(option.use) for option in elsewhere)
         return AeronOptionError(f"option {elsewhere[0].name}: not for {use}, got '{value}'; it is for {places}")
@@ -596,6 +840,12 @@ def _unknown(name: str, value: str, table: Mapping[str, Option], use: Use) -> Ae
         return AeronOptionError(f"option {name}: unknown, got '{value}'; did you mean {table[nearest[0]].name}?")
     names = ", ".join(option.name for option in table.values())
     return AeronOptionError(f"option {name}: unknown, got '{value}'; {use} has {names}")
+
+
+_REDACTED = "(redacted)"
+
+_SECRETS = ("credential", "password", "secret", "token")
+"""Parts of names of options whose values no error shows."""
 
 
 def _refusal(key: str) -> tuple[str, str] | None:
@@ -609,18 +859,32 @@ def _refusal(key: str) -> tuple[str, str] | None:
     return _REFUSED.get(key)
 
 
-def _check_embedded(values: ReadStreamOptions) -> None:
+def _check_embedded(option: str, channel: str, aeron_dir: str | None) -> None:
     """Checks the options of a source with an embedded driver, which other processes cannot reach."""
-    if not ChannelUriBuilder.parse(values.channel).build().startswith("aeron:udp"):
+    if not ChannelUriBuilder.parse(channel).build().startswith("aeron:udp"):
         raise AeronOptionError(
             "option embeddedDriver: an embedded driver cannot be reached by other processes over aeron:ipc, and has "
-            "nothing to spy on, got 'true'; use aeron:udp, or start a driver by 'aeron driver'"
+            f"nothing to spy on, got 'true'; use aeron:udp as {option}, or start a driver by 'aeron driver'"
         )
-    if values.aeron_dir is not None:
+    if aeron_dir is not None:
         raise AeronOptionError(
-            f"option aeron.dir: given with embeddedDriver=true, got '{values.aeron_dir}'; an embedded driver has a "
+            f"option aeron.dir: given with embeddedDriver=true, got '{aeron_dir}'; an embedded driver has a "
             "directory of its own: leave one of the two out"
         )
+
+
+S = TypeVar("S", bound=SharedOptions)
+
+
+def _check_shared(values: S) -> S:
+    """Checks the rules between options for a running archive. Returns the options."""
+    if values.embedded_driver:
+        _check_embedded(_CONTROL_CHANNEL, values.archive_control_channel, values.aeron_dir)
+    if values.recording_id is not None and (values.stream_id is not None or values.channel is not None):
+        raise AeronOptionError(
+            "option recordingId: given with channel or streamId; give recordingId, or channel and streamId"
+        )
+    return values
 
 
 def _check_together(values: Mapping[str, Any]) -> None:

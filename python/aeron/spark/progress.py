@@ -39,6 +39,9 @@ class Gap:
 class Progress:
     """One Aeron source of a query, as of the query's last batch. Immutable.
 
+    For a running archive, only ``recordings``, ``backlog_bytes``, ``lag_bytes``, ``lost_bytes``, ``archive`` and
+    ``rows_per_second`` are known, and ``lost_bytes`` counts from the last start of the query.
+
     Sums (``retention_full_ms``, ``gap_bytes``, ``unknown_gaps``, ``lost_bytes``, ``joined``, ``ended``, ``malformed``)
     count from the first start of the query, because the private archive stores them.
 
@@ -61,8 +64,11 @@ class Progress:
         joined: Number of images that began.
         ended: Number of images that ended.
         malformed: Messages and records that ``mode=DROPMALFORMED`` dropped, in finished batches.
-        archive: Directory of the private archive on the Spark driver's machine; ``None`` before it exists.
+        archive: Directory of the private archive on the Spark driver's machine; ``None`` before it exists. For a
+            running archive, its control channel.
         rows_per_second: Rows of the last batch divided by its duration; 0 if the batch had no rows.
+        lag_bytes: Bytes, with headers, that are recorded and not yet in a batch, by ``streamId/sessionId/recordingId``.
+            Empty for a live stream.
         lag_s: Seconds that are needed to read the backlog at ``rows_per_second``; ``None`` if that rate is 0.
     """
 
@@ -81,6 +87,7 @@ class Progress:
     malformed: int | None
     archive: str | None
     rows_per_second: float
+    lag_bytes: Mapping[str, int]
     lag_s: float | None
 
 
@@ -142,6 +149,7 @@ def _of_source(source: Mapping[str, Any]) -> Progress | None:
         malformed=report.get("malformed"),
         archive=report.get("archive"),
         rows_per_second=rate,
+        lag_bytes=report.get("lagBytes", {}),
         lag_s=backlog / rate if backlog is not None and rate > 0 else None,
     )
 
@@ -159,7 +167,7 @@ def _gap(gap: Mapping[str, Any]) -> Gap:
 
 def _report(text: object) -> dict[str, Any] | None:
     """Returns the report of an Aeron source; ``None`` for the offset of another source."""
-    return _fields(text, "recordings", "retainedBytes")
+    return _fields(text, "recordings", "backlogBytes")
 
 
 def _taken(text: object) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from aeron.spark.logs import logger
-from aeron.spark.options import ReadStreamOptions, SourceOptions
+from aeron.spark.options import ReadStreamOptions, SharedOptions, SourceOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,18 +45,21 @@ def read_partition(
     from aeron.spark.columns import arrow_schema
 
     expected = arrow_schema(schema)
-    reader = _pipeline.PartitionReader(
-        partition.text,
-        expected,
-        value_format=options.value_format,
-        value_schema=options.value_schema,
-        mode=options.mode,
-        channel=options.channel if isinstance(options, ReadStreamOptions) else None,
-    )
+    if isinstance(options, SharedOptions):
+        reader: _pipeline.SharedPartitionReader | _pipeline.PartitionReader = _shared(partition, options, expected)
+    else:
+        reader = _pipeline.PartitionReader(
+            partition.text,
+            expected,
+            value_format=options.value_format,
+            value_schema=options.value_schema,
+            mode=options.mode,
+            channel=options.channel if isinstance(options, ReadStreamOptions) else None,
+        )
     for batch in reader:
         yield pa.record_batch(batch)
     if reader.malformed:
-        if isinstance(options, ReadStreamOptions):
+        if isinstance(reader, _pipeline.PartitionReader) and isinstance(options, ReadStreamOptions):
             _report_malformed(reader)
         piece = json.loads(partition.text)
         _log.warning(
@@ -67,6 +70,23 @@ def read_partition(
             piece["from"],
             piece["to"],
         )
+
+
+def _shared(partition: AeronPartition, options: SharedOptions, schema: pa.Schema) -> _pipeline.SharedPartitionReader:
+    """Returns the reader of a partition of a running archive."""
+    from aeron import _pipeline
+    from aeron.spark.clients import archive_connections, archive_settings
+
+    return _pipeline.SharedPartitionReader(
+        archive_connections(),
+        archive_settings(options),
+        partition.text,
+        schema,
+        directory=options.archive_dir,
+        value_format=options.value_format,
+        value_schema=options.value_schema,
+        mode=options.mode,
+    )
 
 
 def _report_malformed(reader: _pipeline.PartitionReader) -> None:

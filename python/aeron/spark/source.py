@@ -43,20 +43,24 @@ class AeronDataSource(DataSource):
         return source_schema(check_source(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Returns the reader for the recordings of a directory."""
+        """Returns the reader for the recordings of a directory or of a running archive."""
         from aeron.spark.batch_reader import AeronReader
-        from aeron.spark.options import read_options
+        from aeron.spark.options import is_shared, read_options, shared_read_options
 
+        if is_shared(self.options):
+            return AeronReader(_checked(shared_read_options(self.options), schema), schema)
         return AeronReader(_checked(read_options(self.options), schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Returns the reader for a live stream. Never raises: if an option is wrong, the reader's first hook raises the
-        error."""
+        """Returns the reader for a live stream or a running archive. Never raises: if an option is wrong, the reader's
+        first hook raises the error."""
         from aeron.spark.errors import AeronSparkError
-        from aeron.spark.options import read_stream_options
+        from aeron.spark.options import is_shared, read_stream_options, shared_read_stream_options
         from aeron.spark.stream_reader import AeronStreamReader, RefusingStreamReader
 
         try:
+            if is_shared(self.options):
+                return AeronStreamReader(_checked(shared_read_stream_options(self.options), schema), schema)
             return AeronStreamReader(_checked(read_stream_options(self.options), schema), schema)
         except AeronSparkError as error:
             return RefusingStreamReader(error)

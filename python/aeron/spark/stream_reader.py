@@ -1,4 +1,4 @@
-"""``spark.readStream.format("aeron")``: the offsets of a live source, and its partitions on the workers.
+"""``spark.readStream.format("aeron")``: the offsets of a source, and its partitions on the workers.
 
 Spark creates one reader in the source process for offsets, and another reader that it pickles for the workers. Only the
 first reader opens resources. The reader does not contain them: this module keeps them in a dictionary by reader id.
@@ -26,11 +26,11 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from aeron import _pipeline
-from aeron.spark.clients import client_settings
+from aeron.spark.clients import archive_connections, archive_settings, client_settings, recording_selection
 from aeron.spark.columns import has_arrival_time
 from aeron.spark.errors import AeronSparkError
 from aeron.spark.logs import logger
-from aeron.spark.options import ReadStreamOptions
+from aeron.spark.options import ReadStreamOptions, SharedReadStreamOptions
 from aeron.spark.rows import AeronPartition, read_partition
 
 if TYPE_CHECKING:
@@ -40,14 +40,16 @@ __all__ = ["AeronStreamReader", "RefusingStreamReader"]
 
 _log = logger()
 
-_live: dict[str, _pipeline.LiveSource] = {}
+_Source = _pipeline.LiveSource | _pipeline.SharedSource
+
+_live: dict[str, _Source] = {}
 """Open sources of this process, by reader id."""
 
 
 class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Passes the calls of Spark's hooks to the native source. One thread at a time may use it."""
 
-    def __init__(self, options: ReadStreamOptions, schema: StructType) -> None:
+    def __init__(self, options: ReadStreamOptions | SharedReadStreamOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
         self._id = uuid.uuid4().hex
@@ -71,7 +73,8 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._source().prepare_for_available_now()
 
     def initialOffset(self) -> dict[str, Any]:
-        """Returns the offset of a new, empty private archive, which does not exist yet."""
+        """Returns the offset of a new, empty private archive, which does not exist yet. For a running archive, returns
+        an offset that stands for the unknown start of the query."""
         return _offset(self._source().initial_offset())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -111,7 +114,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # sources in `_live`.
             _live.pop(self._id, None)
 
-    def _source(self) -> _pipeline.LiveSource:
+    def _source(self) -> _Source:
         source = _live.get(self._id)
         if source is None:
             _close_at_termination()
@@ -160,9 +163,26 @@ class RefusingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._refuse()
 
 
-def _open(options: ReadStreamOptions, schema: StructType) -> _pipeline.LiveSource:
+def _open(options: ReadStreamOptions | SharedReadStreamOptions, schema: StructType) -> _Source:
     """Returns the native source for these options. It opens nothing before Spark has logged a batch."""
     layout = None if options.value_schema is None else _pipeline.Layout(options.value_schema)
+    if isinstance(options, SharedReadStreamOptions):
+        return _pipeline.SharedSource(
+            archive_connections(),
+            archive_settings(options),
+            recording_selection(options),
+            starting_offsets=options.starting_offsets,
+            directory=options.archive_dir,
+            max_rows_per_trigger=options.max_rows_per_trigger,
+            max_bytes_per_trigger=options.max_bytes_per_trigger,
+            min_partitions=options.min_partitions,
+            max_rows_per_partition=options.max_rows_per_partition,
+            record_length=layout and layout.record_length,
+            fail_on_data_loss=options.fail_on_data_loss,
+            needs_timestamp=has_arrival_time(schema, options),
+            reader=options.archive_reader,
+            reader_max_age_ms=options.archive_reader_max_age_ms,
+        )
     return _pipeline.LiveSource(
         options.channel,
         options.stream_id,
@@ -180,7 +200,7 @@ def _open(options: ReadStreamOptions, schema: StructType) -> _pipeline.LiveSourc
     )
 
 
-def _log_lines(source: _pipeline.LiveSource) -> None:
+def _log_lines(source: _Source) -> None:
     for line in source.take_lines():
         _log.warning(line)
 

@@ -16,6 +16,10 @@ pub enum LiveCode {
     Archive,
     /// The text is not an offset, or the offset belongs to another source.
     Offset,
+    /// An archive server does not respond.
+    NotConnected,
+    /// A message does not fit the layout or the schema.
+    Record,
     /// The source is closed.
     Closed,
     /// The caller's interrupt check ended a wait.
@@ -57,6 +61,8 @@ impl LiveCode {
             Self::DriverTimeout => "DRIVER_TIMEOUT",
             Self::Archive => "ARCHIVE",
             Self::Offset => "OFFSET",
+            Self::NotConnected => "NOT_CONNECTED",
+            Self::Record => "RECORD",
             Self::Closed => "CLOSED",
             Self::Interrupted => "INTERRUPTED",
         }

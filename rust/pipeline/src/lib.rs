@@ -12,6 +12,7 @@ pub mod planning;
 pub mod private;
 pub mod recordings;
 pub mod rows;
+pub mod shared;
 pub mod sink;
 
 mod machine;

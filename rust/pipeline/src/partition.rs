@@ -72,6 +72,13 @@ pub struct RecordingPiece {
 #[error("not a partition of format aeron: {0}")]
 pub struct PartitionError(String);
 
+impl PartitionError {
+    /// Creates the error for a text that JSON's parser refuses.
+    pub(crate) fn new(error: serde_json::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
 impl Partition {
     /// Returns the partition as the JSON text that travels with a task.
     pub fn to_json(&self) -> String {
@@ -83,8 +90,7 @@ impl Partition {
     /// # Errors
     /// The text is not a partition, or its numbers contradict each other.
     pub fn from_json(text: &str) -> Result<Self, PartitionError> {
-        let partition: Self =
-            serde_json::from_str(text).map_err(|error| PartitionError(error.to_string()))?;
+        let partition: Self = serde_json::from_str(text).map_err(PartitionError::new)?;
         partition.check()?;
         Ok(partition)
     }
@@ -111,7 +117,8 @@ impl Partition {
         })
     }
 
-    fn check(&self) -> Result<(), PartitionError> {
+    /// Checks the numbers of the partition.
+    pub(crate) fn check(&self) -> Result<(), PartitionError> {
         let recording = &self.recording;
         let positions = [recording.start_position, self.from, self.to, self.end];
         if recording.start_position < 0 || !positions.is_sorted() {

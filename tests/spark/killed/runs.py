@@ -80,14 +80,15 @@ class Application:
 
     def _find(self, whom):
         family = psutil.Process(self.process.pid).children(recursive=True)
-        [*_, found] = [process for process in family if PROCESSES[whom] in " ".join(_command(process))]
+        [*_, found] = [process for process in family if PROCESSES[whom] in " ".join(command(process))]
         return found
 
     def told(self):
         return self._log.read_text(errors="replace")[-4000:]
 
 
-def _command(process):
+def command(process):
+    """The command line of a process; empty if the process has ended."""
     try:
         return process.cmdline()
     except psutil.Error:

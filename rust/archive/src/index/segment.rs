@@ -203,14 +203,8 @@ impl<S: Storage> SegmentIndex<S> {
             progress: frames.tracker.progress(),
             arrival_us: Some(now_us),
         };
-        let is_over = |pending: &IndexEntry| {
-            now_us - pending.arrival_us.unwrap_or(now_us) >= ENTRY_INTERVAL_US
-        };
         // Blocks before a pause keep their own time.
-        if let Some(pending) = self.pending.filter(is_over) {
-            let _ = self.write(&pending);
-            self.pending = None;
-        }
+        self.write_if_overdue(now_us);
         let is_due = end_position - self.indexed_position >= ENTRY_INTERVAL_BYTES
             || now_us - self.arrival_us >= ENTRY_INTERVAL_US
             || end_position == self.base + self.stream.segment_length();
@@ -228,6 +222,24 @@ impl<S: Storage> SegmentIndex<S> {
         }
         self.tracker = frames.tracker;
         Ok(())
+    }
+
+    /// Writes the entry of the last blocks if no block has followed for 1 ms. For a recorder without new data: a reader
+    /// then finds the arrival time of everything that is recorded.
+    pub fn note_pause(&mut self) {
+        if self.pending.is_some() {
+            self.write_if_overdue(self.clock.now_us());
+        }
+    }
+
+    fn write_if_overdue(&mut self, now_us: i64) {
+        let is_overdue = |pending: &IndexEntry| {
+            now_us - pending.arrival_us.unwrap_or(now_us) >= ENTRY_INTERVAL_US
+        };
+        if let Some(pending) = self.pending.filter(is_overdue) {
+            let _ = self.write(&pending);
+            self.pending = None;
+        }
     }
 
     /// Creates the index of the segment at `base`, which was just created.

@@ -168,6 +168,23 @@ fn blocks_before_a_pause_keep_the_time_at_which_they_came() {
 }
 
 #[test]
+fn the_last_blocks_get_their_entry_in_a_pause_of_a_millisecond() {
+    let (storage, mut store, clock) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 1);
+    clock.advance(10);
+    record(&mut session, 1);
+    clock.advance(999);
+    session.note_pause();
+    assert_eq!(entries(&storage, 0, 0).len(), 1);
+    clock.advance(1);
+    session.note_pause();
+    session.note_pause();
+    let expected = [(1_056, Some(1_000_000)), (2 * 1_056, Some(1_000_010))];
+    assert_eq!(times(&storage, 0, 0), expected);
+}
+
+#[test]
 fn a_recording_that_stops_has_an_entry_at_its_end_and_each_segment_its_own_index() {
     let (storage, mut store, _) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();

@@ -569,7 +569,7 @@ fn private_id(offset: &Offset) -> Result<PrivateArchiveId, LiveError> {
     };
     id.ok_or_else(|| {
         let name = offset.archive();
-        let text = format!("the checkpoint belongs to archive {name}: it needs an archive server, not in this version");
+        let text = format!("the checkpoint belongs to archive {name}: give archive.controlChannel, or use another checkpoint");
         LiveError::new(LiveCode::Offset, text)
     })
 }

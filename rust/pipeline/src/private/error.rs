@@ -86,7 +86,7 @@ pub enum PrivateError {
     },
     /// A worker cannot see the archive for which its task was planned.
     #[error(
-        "this executor (host {executor}) cannot see the private archive {path} on host {host}: run executors on the Spark driver's machine; other machines need an archive server, not in this version"
+        "this executor (host {executor}) cannot see the private archive {path} on host {host}: run executors on the Spark driver's machine; workers on other machines read a running archive, by archive.controlChannel"
     )]
     NotVisible {
         /// Host name of the worker's machine.

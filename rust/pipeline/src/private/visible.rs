@@ -198,7 +198,7 @@ mod tests {
         for other in others {
             let error = visible(&other).unwrap_err().to_string();
             let expected = format!(
-                "this executor (host {}) cannot see the private archive {} on host planner: run executors on the Spark driver's machine; other machines need an archive server, not in this version",
+                "this executor (host {}) cannot see the private archive {} on host planner: run executors on the Spark driver's machine; workers on other machines read a running archive, by archive.controlChannel",
                 machine::host_name(),
                 other.path
             );

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 /// Settings of a client, read from a Python dictionary. The key `aeron_dir` is required, but its value may be `None`.
 /// All other keys are optional.
-#[derive(Clone, Default, FromPyObject)]
+#[derive(Clone, Debug, Default, FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct ClientSettings {
     aeron_dir: Option<PathBuf>,
@@ -24,6 +24,11 @@ pub struct ClientSettings {
 }
 
 impl ClientSettings {
+    /// Returns a text that differs for different settings.
+    pub fn name(&self) -> String {
+        format!("{self:?}")
+    }
+
     /// Returns a context with these settings. A setting that is missing comes from its environment variable, else it is
     /// the default.
     pub fn to_context(&self) -> Result<Context, aeron_client::Error> {

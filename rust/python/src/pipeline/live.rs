@@ -1,19 +1,18 @@
 //! [`PyLiveSource`]: the hooks of Spark's streaming source, for Python.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use aeron_client::Context;
-use aeron_driver::MediaDriver;
 use aeron_pipeline::error::{LiveCode, LiveError};
 use aeron_pipeline::live::{LiveSettings, LiveSource, MakeContext};
 use aeron_pipeline::planning::{PlanLimits, RangeCutting, RowKind};
 use pyo3::prelude::*;
 
 use super::client::ClientSettings;
+use super::embedded::EmbeddedDriver;
 use super::spark_error;
 use crate::argument;
-use crate::driver::launch_embedded;
 use crate::errors::from_client;
 use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
@@ -32,42 +31,16 @@ struct Live {
     driver: Arc<EmbeddedDriver>,
 }
 
-/// The embedded driver of one source. The first connection launches the driver.
-#[derive(Default)]
-struct EmbeddedDriver(Mutex<Option<MediaDriver>>);
-
 impl Live {
     fn close(&self) {
         self.source.close();
-        if let Some(mut driver) = self.driver.lock().take() {
-            // An error is ignored, because files that remain in the directory do no harm.
-            let _ = driver.close();
-        }
+        self.driver.close();
     }
 }
 
 impl Closable for Live {
     fn close_at_exit(&self) {
         self.close();
-    }
-}
-
-impl EmbeddedDriver {
-    fn lock(&self) -> MutexGuard<'_, Option<MediaDriver>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the directory of the driver. Starts the driver if it does not run.
-    fn directory(&self) -> Result<PathBuf, LiveError> {
-        let mut driver = self.lock();
-        let running = match driver.take() {
-            Some(running) => running,
-            None => launch_embedded().map_err(|error| {
-                let reason = format!("option embeddedDriver: no driver can be started: {error}");
-                LiveError::new(LiveCode::DriverTimeout, reason)
-            })?,
-        };
-        Ok(driver.insert(running).context().dir.clone())
     }
 }
 

@@ -3,10 +3,12 @@
 mod arrow_offer;
 mod client;
 mod column_batch;
+mod embedded;
 mod layout;
 mod live;
 mod partition;
 mod recordings;
+mod shared;
 mod sink;
 
 use pyo3::prelude::*;
@@ -21,6 +23,11 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyColumnBatch>()?;
     module.add_class::<partition::PyPartitionReader>()?;
     module.add_class::<sink::PySharedPublications>()?;
+    module.add_class::<shared::PyArchiveConnections>()?;
+    module.add_class::<shared::PySharedSource>()?;
+    module.add_class::<shared::PySharedPartitionReader>()?;
+    module.add_function(wrap_pyfunction!(shared::check_offsets, module)?)?;
+    module.add_function(wrap_pyfunction!(shared::plan_archive, module)?)?;
     module.add_function(wrap_pyfunction!(recordings::ended_archives, module)?)?;
     module.add_function(wrap_pyfunction!(recordings::plan_recordings, module)?)?;
     module.add_class::<sink::PySinkTask>()

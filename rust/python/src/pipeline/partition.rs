@@ -48,9 +48,7 @@ impl PyPartitionReader {
     ) -> PyResult<Self> {
         let partition = Partition::from_json(partition)
             .map_err(|error| raise("InvalidArgumentError", error.to_string()))?;
-        let format = value_format_of(value_format, value_schema)?;
-        let projection = Projection::new(Arc::new(schema_of(schema)?), &format)
-            .map_err(|error| spark_error("OPTION", &error.to_string()))?;
+        let projection = projection_of(schema, value_format, value_schema)?;
         let directory = private::visible(&partition.archive)
             .map_err(|error| spark_error("NOT_VISIBLE", &error.to_string()))?;
         let mode = mode_of(mode)?;
@@ -102,6 +100,17 @@ impl PyPartitionReader {
     }
 }
 
+/// Returns the columns that a reader makes.
+pub(super) fn projection_of(
+    schema: &Bound<'_, PyAny>,
+    value_format: &str,
+    value_schema: Option<&str>,
+) -> PyResult<Projection> {
+    let format = value_format_of(value_format, value_schema)?;
+    Projection::new(Arc::new(schema_of(schema)?), &format)
+        .map_err(|error| spark_error("OPTION", &error.to_string()))
+}
+
 fn value_format_of(name: &str, layout: Option<&str>) -> PyResult<ValueFormat> {
     match (name, layout) {
         ("binary", None) => Ok(ValueFormat::Binary),
@@ -116,7 +125,7 @@ fn value_format_of(name: &str, layout: Option<&str>) -> PyResult<ValueFormat> {
     }
 }
 
-fn mode_of(name: &str) -> PyResult<Mode> {
+pub(super) fn mode_of(name: &str) -> PyResult<Mode> {
     match name {
         "FAILFAST" => Ok(Mode::FailFast),
         "DROPMALFORMED" => Ok(Mode::DropMalformed),

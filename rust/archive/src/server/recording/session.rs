@@ -134,8 +134,9 @@ impl<S: Storage> RecordingSession<S> {
                 SessionProgress::EndOfImage
             }
             Ok(bytes) => {
-                if bytes > 0 {
-                    self.position.set(self.recorder.recorded_position());
+                match bytes {
+                    0 => self.recorder.note_pause(),
+                    _ => self.position.set(self.recorder.recorded_position()),
                 }
                 SessionProgress::Recorded(bytes)
             }

@@ -1,0 +1,215 @@
+//! [`plan_shared`]: plans a batch read of an archive's recordings.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::connection::{ArchiveAccess, ArchiveConnections};
+use super::files::archive_directory;
+use super::messages::{ArchiveView, RecordedMessages};
+use super::partition::SharedPartition;
+use super::positions::{Positions, RangeEnd};
+use super::recordings::{SharedRecording, SharedSelection, find};
+use crate::error::{LiveCode, LiveError};
+use crate::planning::{self, MAX_PARTITIONS, Range, RangeCutting, RowKind};
+
+/// A batch read: which ranges of which recordings, and how they are cut.
+pub struct SharedBatch {
+    /// How to reach the archive.
+    pub access: Arc<ArchiveAccess>,
+    /// The connections of this process.
+    pub connections: ArchiveConnections,
+    /// Which recordings to read.
+    pub selection: SharedSelection,
+    /// Where reading starts.
+    pub starting: Positions,
+    /// Where reading ends.
+    pub ending: Positions,
+    /// Minimum number of partitions; `None` for one partition per segment.
+    pub min_partitions: Option<usize>,
+    /// Maximum number of rows of a partition.
+    pub max_rows: Option<u64>,
+    /// Unit of a row.
+    pub rows: RowKind,
+    /// Directory of the archive, if it may be on this machine.
+    pub directory: Option<PathBuf>,
+    /// Whether rows have their arrival time.
+    pub needs_timestamp: bool,
+}
+
+/// A range of a recording to read.
+#[derive(Clone, Copy)]
+pub(super) struct SharedRange<'a> {
+    pub recording: &'a SharedRecording,
+    pub from: i64,
+    pub to: i64,
+}
+
+/// Returns the partitions of a batch read, ordered by recording id and position, as texts for workers.
+///
+/// # Errors
+/// The archive cannot be reached or read, an option names positions that do not exist, or there would be too many
+/// partitions.
+pub fn plan_shared(batch: &SharedBatch) -> Result<Vec<String>, LiveError> {
+    let (access, selection) = (&batch.access, &batch.selection);
+    let (archive_id, recordings) = batch.connections.with(access, |connection| {
+        Ok((
+            connection.archive_id(),
+            selection.list(access, &connection)?,
+        ))
+    })?;
+    let directory = batch.directory.as_deref();
+    let archive = ArchiveView {
+        access: Arc::clone(access),
+        connections: batch.connections.clone(),
+        archive_id,
+        directory: directory.and_then(|path| archive_directory(path, archive_id).ok()),
+        needs_timestamp: batch.needs_timestamp,
+    };
+    let starts = batch
+        .starting
+        .resolve(RangeEnd::Start, &archive, &recordings)?;
+    let ends = batch.ending.resolve(RangeEnd::End, &archive, &recordings)?;
+    let mut ranges = Vec::new();
+    for end in &ends {
+        let start = starts
+            .iter()
+            .find(|start| start.recording_id == end.recording_id);
+        let (Some(start), Some(recording)) = (start, find(&recordings, end.recording_id)) else {
+            continue;
+        };
+        if start.position < end.position {
+            ranges.push(SharedRange {
+                recording,
+                from: start.position,
+                to: end.position,
+            });
+        }
+    }
+    let pieces = match batch.max_rows {
+        Some(_) => by_rows(&archive, &ranges, batch.cutting())?,
+        None => ranges_of_terms(&ranges, batch.min_partitions)?,
+    };
+    Ok(pieces.iter().map(|piece| piece.text(archive_id)).collect())
+}
+
+impl SharedBatch {
+    fn cutting(&self) -> RangeCutting {
+        RangeCutting {
+            min_partitions: self.min_partitions.unwrap_or(1),
+            max_rows: self.max_rows,
+            rows: self.rows,
+        }
+    }
+}
+
+impl SharedRange<'_> {
+    /// Returns the text of the partition for a worker.
+    pub fn text(&self, archive_id: i64) -> String {
+        let partition = SharedPartition {
+            archive_id,
+            recording: self.recording.piece(),
+            from: self.from,
+            to: self.to,
+        };
+        partition.to_json()
+    }
+
+    fn segment_base(&self, position: i64) -> i64 {
+        self.recording.stream.segment_base(position)
+    }
+
+    /// Returns the number of segments that the range touches.
+    fn segment_count(&self) -> i64 {
+        let length = self.recording.stream.segment_length();
+        (self.segment_base(self.to - 1) - self.segment_base(self.from)) / length + 1
+    }
+
+    /// Returns the pieces of the range between these ascending positions.
+    fn cut_at(&self, cuts: impl Iterator<Item = i64>) -> Vec<Self> {
+        let mut bounds = vec![self.from];
+        for cut in cuts.chain([self.to]) {
+            if bounds.last().is_some_and(|&last| last < cut) && cut <= self.to {
+                bounds.push(cut);
+            }
+        }
+        let piece = |pair: &[i64]| Self {
+            recording: self.recording,
+            from: pair[0],
+            to: pair[1],
+        };
+        bounds.windows(2).map(piece).collect()
+    }
+}
+
+/// Cuts ranges by rows. Reads the messages if the recording has no index on this machine.
+pub(super) fn by_rows<'a>(
+    archive: &ArchiveView,
+    ranges: &[SharedRange<'a>],
+    cutting: RangeCutting,
+) -> Result<Vec<SharedRange<'a>>, LiveError> {
+    let counted: Vec<_> = ranges
+        .iter()
+        .map(|range| Range {
+            messages: RecordedMessages {
+                archive,
+                recording: range.recording,
+                may_estimate: false,
+            },
+            from: range.from,
+            to: range.to,
+        })
+        .collect();
+    let pieces = planning::cut(&counted, cutting).map_err(|error| match error {
+        planning::CutError::Messages(error) => error,
+        error @ planning::CutError::TooMany { .. } => {
+            LiveError::new(LiveCode::Option, error.to_string())
+        }
+    })?;
+    let piece = |piece: &planning::RangePiece| SharedRange {
+        recording: ranges[piece.range].recording,
+        from: piece.from,
+        to: piece.to,
+    };
+    Ok(pieces.iter().map(piece).collect())
+}
+
+/// Cuts ranges at segments, or for more partitions at terms. Nothing is read for it: a term begins with a message.
+///
+/// # Errors
+/// There are too many segments for one partition each.
+pub(super) fn ranges_of_terms<'a>(
+    ranges: &[SharedRange<'a>],
+    min_partitions: Option<usize>,
+) -> Result<Vec<SharedRange<'a>>, LiveError> {
+    let length = |range: &SharedRange<'_>| i128::from(range.to - range.from);
+    let total: i128 = ranges.iter().map(length).sum();
+    let mut pieces = Vec::new();
+    let segments: i64 = ranges.iter().map(SharedRange::segment_count).sum();
+    let Some(count) = min_partitions else {
+        if segments > MAX_PARTITIONS as i64 {
+            let text = format!(
+                "the ranges have {segments} segments, more than {MAX_PARTITIONS} partitions: set minPartitions, or read fewer recordings"
+            );
+            return Err(LiveError::new(LiveCode::Option, text));
+        }
+        for range in ranges {
+            let segment_length = range.recording.stream.segment_length();
+            let first = range.segment_base(range.from);
+            let bases = (1..range.segment_count()).map(|number| first + number * segment_length);
+            pieces.extend(range.cut_at(bases));
+        }
+        return Ok(pieces);
+    };
+    for range in ranges {
+        let share = (count as i128 * length(range) + total - 1) / total.max(1);
+        let near = |number: i128| {
+            let position = range.from + (length(range) * number / share) as i64;
+            match i128::from(range.segment_count()) >= share {
+                true => range.segment_base(position),
+                false => range.recording.term_begin(position),
+            }
+        };
+        pieces.extend(range.cut_at((1..share).map(near)));
+    }
+    Ok(pieces)
+}

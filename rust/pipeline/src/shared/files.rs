@@ -1,0 +1,32 @@
+//! Recognizes the directory of an archive on this machine.
+
+use std::path::Path;
+
+use aeron_archive::mark_file;
+use aeron_archive::storage::Directory;
+use aeron_protocol::archive::NULL_VALUE;
+
+/// Returns the directory at `path` if its mark file names the archive with this id. Else returns the reason.
+///
+/// An archive without a configured id has a new id after each start. A wrong directory is harmless even so: the id of a
+/// stream's first term is random and is checked in each frame.
+pub(super) fn archive_directory(path: &Path, archive_id: i64) -> Result<Directory, String> {
+    let shown = path.display();
+    let archive = Directory::new(path);
+    let link = mark_file::read_link(&archive).map_err(|error| format!("{shown}: {error}"))?;
+    let marked = link.map_or_else(|| archive.clone(), Directory::new);
+    match mark_file::read(&marked) {
+        Err(error) => Err(format!("{shown}: {error}")),
+        Ok(None) => Err(format!(
+            "{shown} is not the directory of an archive on this machine"
+        )),
+        Ok(Some(_)) if archive_id == NULL_VALUE => {
+            Err(format!("{shown}: the archive does not report its id"))
+        }
+        Ok(Some(mark)) if mark.owner.archive_id != archive_id => Err(format!(
+            "{shown} is the directory of archive {}, not of archive {archive_id}",
+            mark.owner.archive_id
+        )),
+        Ok(Some(_)) => Ok(archive),
+    }
+}

@@ -1,0 +1,227 @@
+//! [`Positions`]: where reading starts or ends, as the options `startingOffsets` and `endingOffsets` name it.
+
+use std::collections::BTreeMap;
+
+use super::messages::{ArchiveView, RecordedMessages};
+use super::recordings::SharedRecording;
+use super::times::position_at;
+use crate::error::{LiveCode, LiveError};
+use crate::offsets::{ArchiveName, Offset, RecordingOffset};
+
+/// Positions in the recordings of an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Positions {
+    /// The start of each recording.
+    Earliest,
+    /// The end of each recording at the time of the request.
+    Latest,
+    /// The positions of an offset: of a query on this archive, or of a private archive with the same sessions.
+    Offset(Offset),
+    /// Positions by recording id.
+    ById(BTreeMap<i64, i64>),
+    /// A time in microseconds since the epoch: messages that arrived earlier are before the position.
+    Time(i64),
+}
+
+/// Reason why a text names no positions.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PositionsError(String);
+
+/// Which end of a range positions are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RangeEnd {
+    /// Recordings without a position are read from their start.
+    Start,
+    /// Recordings without a position are not read.
+    End,
+}
+
+impl RangeEnd {
+    fn option(self) -> &'static str {
+        match self {
+            Self::Start => "startingOffsets",
+            Self::End => "endingOffsets",
+        }
+    }
+}
+
+impl Positions {
+    /// Parses `earliest`, `latest`, `@` with microseconds since the epoch, the text of an offset, or a JSON object with
+    /// positions by recording id.
+    ///
+    /// # Errors
+    /// The text is none of these.
+    pub fn parse(text: &str) -> Result<Self, PositionsError> {
+        match text.to_ascii_lowercase().as_str() {
+            "earliest" => return Ok(Self::Earliest),
+            "latest" => return Ok(Self::Latest),
+            _ => {}
+        }
+        if let Some(Ok(time_us)) = text.strip_prefix('@').map(str::parse) {
+            return Ok(Self::Time(time_us));
+        }
+        if text.contains("\"aeron\"") {
+            let offset = Offset::parse(text).map_err(|error| PositionsError(error.to_string()))?;
+            return Ok(Self::Offset(offset));
+        }
+        let by_id: BTreeMap<i64, i64> = serde_json::from_str(text)
+            .map_err(|error| PositionsError(format!("not positions by recording id: {error}")))?;
+        for (id, position) in &by_id {
+            if *id < 0 || *position < 0 || position % 32 != 0 {
+                let reason = format!(
+                    "position {position} of recording {id} is not a multiple of 32 from 0 on"
+                );
+                return Err(PositionsError(reason));
+            }
+        }
+        Ok(Self::ById(by_id))
+    }
+
+    /// Returns the position of each recording that has one.
+    ///
+    /// # Errors
+    /// A position is outside of its recording, the recording does not exist, or it cannot be read.
+    pub(super) fn resolve(
+        &self,
+        end: RangeEnd,
+        archive: &ArchiveView,
+        recordings: &[SharedRecording],
+    ) -> Result<Vec<RecordingOffset>, LiveError> {
+        let named = match self {
+            Self::Earliest => recordings
+                .iter()
+                .map(|recording| (recording.id(), recording.start()))
+                .collect(),
+            Self::Latest => latest(archive, recordings)?,
+            Self::Time(time_us) => recordings
+                .iter()
+                .map(|recording| Ok((recording.id(), position_at(archive, recording, *time_us)?)))
+                .collect::<Result<_, LiveError>>()?,
+            Self::ById(by_id) => by_id.clone(),
+            Self::Offset(offset) => by_recording(end, offset, recordings)?,
+        };
+        check(end, &named, recordings)?;
+        let position = |recording: &SharedRecording| match named.get(&recording.id()) {
+            Some(&position) => Some(recording.at(position)),
+            None if end == RangeEnd::Start => Some(recording.at(recording.start())),
+            None => None,
+        };
+        Ok(recordings.iter().filter_map(position).collect())
+    }
+}
+
+/// Returns the end of the last complete message of each recording.
+fn latest(
+    archive: &ArchiveView,
+    recordings: &[SharedRecording],
+) -> Result<BTreeMap<i64, i64>, LiveError> {
+    let head = |recording: &SharedRecording| {
+        let messages = RecordedMessages {
+            archive,
+            recording,
+            may_estimate: false,
+        };
+        Ok((
+            recording.id(),
+            messages.head(recording.start(), recording.end)?,
+        ))
+    };
+    recordings.iter().map(head).collect()
+}
+
+/// Returns the positions of an offset by the ids of these recordings. A private archive has other recordings of the
+/// same sessions, and positions in a stream are the same in all its recordings.
+fn by_recording(
+    end: RangeEnd,
+    offset: &Offset,
+    recordings: &[SharedRecording],
+) -> Result<BTreeMap<i64, i64>, LiveError> {
+    let id = |taken: &RecordingOffset| match offset.archive() {
+        ArchiveName::Shared(_) => Ok((taken.recording_id, taken.position)),
+        ArchiveName::Private(_) => {
+            let holds = |recording: &&SharedRecording| {
+                let descriptor = &recording.descriptor;
+                descriptor.stream_id == taken.stream_id
+                    && descriptor.session_id == taken.session_id
+                    && (recording.start()..=recording.end).contains(&taken.position)
+            };
+            match recordings.iter().rfind(holds) {
+                Some(recording) => Ok((recording.id(), taken.position)),
+                None => Err(LiveError::new(
+                    LiveCode::Option,
+                    format!(
+                        "option {}: the archive has no recording of stream {} session {} with position {}",
+                        end.option(),
+                        taken.stream_id,
+                        taken.session_id,
+                        taken.position
+                    ),
+                )),
+            }
+        }
+    };
+    offset.recordings().iter().map(id).collect()
+}
+
+fn check(
+    end: RangeEnd,
+    named: &BTreeMap<i64, i64>,
+    recordings: &[SharedRecording],
+) -> Result<(), LiveError> {
+    for (&id, position) in named {
+        let problem = match super::recordings::find(recordings, id) {
+            None => "is not among the selected recordings".to_owned(),
+            Some(recording) if !(recording.start()..=recording.end).contains(position) => format!(
+                "has positions {} to {}, not {position}",
+                recording.start(),
+                recording.end
+            ),
+            Some(_) => continue,
+        };
+        let text = format!("option {}: recording {id} {problem}", end.option());
+        return Err(LiveError::new(LiveCode::Option, text));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_offsets_and_positions_by_id_are_parsed() {
+        assert_eq!(Positions::parse("Earliest"), Ok(Positions::Earliest));
+        assert_eq!(Positions::parse("latest"), Ok(Positions::Latest));
+        assert_eq!(Positions::parse("@-7"), Ok(Positions::Time(-7)));
+        let by_id = Positions::parse(r#"{"0": 4096, "12": 32}"#).unwrap();
+        assert_eq!(
+            by_id,
+            Positions::ById(BTreeMap::from([(0, 4096), (12, 32)]))
+        );
+        let text = r#"{"aeron": 1, "archive": "shared:7", "recordings": {"1001/-5/3": 64}}"#;
+        let Positions::Offset(offset) = Positions::parse(text).unwrap() else {
+            panic!("the text is an offset");
+        };
+        assert_eq!(offset.position(3), Some(64));
+    }
+
+    #[test]
+    fn any_other_text_is_refused_with_the_reason() {
+        for (text, reason) in [
+            ("yesterday", "not positions by recording id"),
+            (
+                r#"{"0": 33}"#,
+                "position 33 of recording 0 is not a multiple of 32",
+            ),
+            (r#"{"0": -32}"#, "position -32 of recording 0"),
+            (
+                r#"{"aeron": 2, "archive": "shared:7", "recordings": {}}"#,
+                "version 2",
+            ),
+        ] {
+            let error = Positions::parse(text).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+}

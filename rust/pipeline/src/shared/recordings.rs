@@ -1,0 +1,188 @@
+//! [`SharedRecording`]: a recording of an archive server, and [`SharedSelection`]: which of them a query reads.
+
+use std::collections::BTreeMap;
+
+use aeron_archive::catalog::RecordingDescriptor;
+use aeron_archive::client::{ArchiveCall, ArchiveClientError};
+use aeron_archive::stream::RecordedStream;
+use aeron_protocol::archive::ArchiveErrorCode;
+
+use super::connection::{ArchiveAccess, ConnectionLease};
+use crate::error::{LiveCode, LiveError};
+use crate::offsets::RecordingOffset;
+use crate::partition::RecordingPiece;
+
+/// Selects recordings of an archive.
+#[derive(Debug, Clone)]
+pub enum SharedSelection {
+    /// Recordings by their ids, as inclusive ranges of first and last id.
+    Ids(Vec<(i64, i64)>),
+    /// Recordings by channel and stream.
+    Channel(ChannelSelection),
+}
+
+/// Selects recordings by channel and stream.
+#[derive(Debug, Clone)]
+pub struct ChannelSelection {
+    /// Text that the channel of the recording contains; an empty text selects all channels.
+    pub fragment: String,
+    /// Streams; an empty list selects all streams.
+    pub stream_ids: Vec<i32>,
+}
+
+/// A recording, with the position up to which it is recorded.
+#[derive(Debug, Clone)]
+pub(super) struct SharedRecording {
+    pub descriptor: RecordingDescriptor,
+    pub stream: RecordedStream,
+    /// Recorded position of an active recording, else the stop position.
+    pub end: i64,
+}
+
+impl SharedSelection {
+    /// Lists the selected recordings in the order of their ids.
+    pub(super) fn list(
+        &self,
+        access: &ArchiveAccess,
+        connection: &ConnectionLease,
+    ) -> Result<Vec<SharedRecording>, LiveError> {
+        let descriptors = self
+            .descriptors(connection)
+            .map_err(|error| access.error(&error))?;
+        with_ends(access, connection, descriptors)
+    }
+
+    fn descriptors(
+        &self,
+        connection: &ConnectionLease,
+    ) -> Result<Vec<RecordingDescriptor>, ArchiveClientError> {
+        let mut found = BTreeMap::new();
+        match self {
+            Self::Ids(ranges) => {
+                for &(first, last) in ranges {
+                    let count = i32::try_from(last - first)
+                        .map_or(i32::MAX, |count| count.saturating_add(1));
+                    let listed = connection.list_recordings(first, count)?;
+                    let listed = listed.into_iter();
+                    found.extend(
+                        listed
+                            .filter(|recording| recording.recording_id <= last)
+                            .map(|recording| (recording.recording_id, recording)),
+                    );
+                }
+            }
+            Self::Channel(selection) if selection.stream_ids.is_empty() => {
+                let listed = connection.list_recordings(0, i32::MAX)?;
+                let is_selected = |recording: &RecordingDescriptor| {
+                    recording.original_channel.contains(&selection.fragment)
+                };
+                found.extend(
+                    listed
+                        .into_iter()
+                        .filter(is_selected)
+                        .map(|recording| (recording.recording_id, recording)),
+                );
+            }
+            Self::Channel(selection) => {
+                for &stream_id in &selection.stream_ids {
+                    let fragment = &selection.fragment;
+                    let listed =
+                        connection.list_recordings_for_uri(0, i32::MAX, fragment, stream_id)?;
+                    found.extend(
+                        listed
+                            .into_iter()
+                            .map(|recording| (recording.recording_id, recording)),
+                    );
+                }
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+}
+
+/// Adds the ends. Leaves out recordings that were purged since they were listed.
+fn with_ends(
+    access: &ArchiveAccess,
+    connection: &ConnectionLease,
+    descriptors: Vec<RecordingDescriptor>,
+) -> Result<Vec<SharedRecording>, LiveError> {
+    let failed = |error: &ArchiveClientError| access.error(error);
+    // All requests are sent before the first wait: one round trip for all active recordings.
+    let begin = |descriptor: &RecordingDescriptor| {
+        let id = descriptor.recording_id;
+        let position = || connection.begin(ArchiveCall::max_recorded_position(id));
+        descriptor.is_unfinished().then(position).transpose()
+    };
+    let requests = descriptors.iter().map(begin);
+    let requests: Vec<_> = requests
+        .collect::<Result<_, _>>()
+        .map_err(|error| failed(&error))?;
+    let mut recordings = Vec::with_capacity(descriptors.len());
+    for (descriptor, request) in descriptors.into_iter().zip(requests) {
+        let end = match request.map(|mut request| request.wait()) {
+            None => descriptor.stop_position,
+            Some(Ok(end)) => end,
+            Some(Err(error))
+                if error.archive_code() == Some(ArchiveErrorCode::UnknownRecording) =>
+            {
+                continue;
+            }
+            Some(Err(error)) => return Err(failed(&error)),
+        };
+        let stream = RecordedStream::of_recording(&descriptor)
+            .map_err(|error| LiveError::new(LiveCode::Archive, error.to_string()))?;
+        recordings.push(SharedRecording {
+            end: end.max(descriptor.start_position),
+            descriptor,
+            stream,
+        });
+    }
+    Ok(recordings)
+}
+
+impl SharedRecording {
+    pub fn id(&self) -> i64 {
+        self.descriptor.recording_id
+    }
+
+    pub fn start(&self) -> i64 {
+        self.descriptor.start_position
+    }
+
+    /// Returns a position of the recording as an entry of an offset.
+    pub fn at(&self, position: i64) -> RecordingOffset {
+        RecordingOffset {
+            stream_id: self.descriptor.stream_id,
+            session_id: self.descriptor.session_id,
+            recording_id: self.id(),
+            position,
+        }
+    }
+
+    /// Returns the fields that a worker needs.
+    pub fn piece(&self) -> RecordingPiece {
+        let descriptor = &self.descriptor;
+        RecordingPiece {
+            id: descriptor.recording_id,
+            stream_id: descriptor.stream_id,
+            session_id: descriptor.session_id,
+            initial_term_id: descriptor.initial_term_id,
+            term_length: descriptor.term_length,
+            segment_length: descriptor.segment_length,
+            start_position: descriptor.start_position,
+            channel: Some(descriptor.original_channel.to_string()),
+        }
+    }
+
+    /// Returns the begin of the term that holds `position`, or the start of the recording if that is later.
+    pub fn term_begin(&self, position: i64) -> i64 {
+        let begin = self.stream.positions().term_begin(position);
+        begin.max(self.start())
+    }
+}
+
+/// Returns the recording with this id.
+pub(super) fn find(recordings: &[SharedRecording], recording_id: i64) -> Option<&SharedRecording> {
+    let at = recordings.binary_search_by_key(&recording_id, SharedRecording::id);
+    at.ok().map(|at| &recordings[at])
+}

@@ -1,0 +1,160 @@
+"""Spark on the recordings of a running archive: batch reads, streaming queries, and what is shown of their options."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.spark.collecting import Batches, numbers, until
+
+import aeron
+import aeron.spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+CHANNEL = "aeron:ipc?term-length=64k"
+
+_stream_ids = itertools.count(4001)
+
+
+class Recorded:
+    """A recorded publication."""
+
+    def __init__(self, archive: aeron.AeronArchive) -> None:
+        self.stream_id = next(_stream_ids)
+        self._archive = archive
+        self.publication = archive.add_recorded_exclusive_publication(CHANNEL, self.stream_id)
+        self.sent: list[bytes] = []
+
+    def send(self, messages: list[bytes]) -> None:
+        """Publishes the messages, and waits until they are recorded."""
+        for message in messages:
+            position = self.publication.publish(message, timeout=20)
+        self.sent += messages
+        self.recording = self._archive.wait_recorded(self.publication, position, timeout=20)
+
+
+@pytest.fixture(scope="module")
+def server(media_driver: aeron.MediaDriver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[aeron.Archive]:
+    directory = tmp_path_factory.mktemp("archive")
+    with aeron.Archive(
+        directory, driver=media_driver, segment_file_length=128 * 1024, low_storage_space_threshold=0
+    ) as server:
+        yield server
+
+
+@pytest.fixture
+def recorded(server: aeron.Archive, media_driver: aeron.MediaDriver) -> Iterator[Recorded]:
+    with aeron.connect(media_driver) as client, aeron.connect_archive(client) as archive:
+        yield Recorded(archive)
+
+
+@pytest.fixture
+def load(spark: SparkSession, media_driver: aeron.MediaDriver, server: aeron.Archive) -> Callable[..., DataFrame]:
+    """`load(stream_id, schema=None, streaming=False, **options)`: the recordings of a stream."""
+    aeron.spark.register(spark)
+
+    def load(stream_id: int, schema: str | None = None, streaming: bool = False, **options: Any) -> DataFrame:
+        defaults = {
+            "archive.controlChannel": "aeron:ipc",
+            "streamId": str(stream_id),
+            "aeron.dir": str(media_driver.dir),
+        }
+        texts = {name.replace("archive_", "archive."): str(value) for name, value in options.items()}
+        reader = (spark.readStream if streaming else spark.read).format("aeron").options(**{**defaults, **texts})
+        return (reader.schema(schema) if schema else reader).load()
+
+    return load
+
+
+def test_a_batch_read_has_the_same_rows_by_files_and_by_replays(
+    load: Callable[..., DataFrame], recorded: Recorded, server: aeron.Archive
+) -> None:
+    recorded.send([*numbers(0, 2000), *[bytes(5000)] * 3])
+    columns = "value BINARY, stream_id INT, session_id INT, position BIGINT, recording_id BIGINT, flags SMALLINT"
+    replayed = load(recorded.stream_id, columns)
+    assert replayed.rdd.getNumPartitions() == -(-recorded.publication.position // (128 * 1024))
+    table = replayed.toArrow()
+    assert table["value"].to_pylist() == recorded.sent
+    assert load(recorded.stream_id, columns, archive_dir=server.directory).toArrow().equals(table)
+    with_times = load(recorded.stream_id, archive_dir=server.directory).toArrow()
+    assert with_times["timestamp"].null_count == 0
+    later = {"startingOffsets": f'{{"{recorded.recording.recording_id}": {table["position"][99].as_py()}}}'}
+    assert load(recorded.stream_id, columns, **later).count() == len(recorded.sent) - 100
+
+
+def test_a_query_goes_on_at_its_checkpoint_with_what_came_while_it_was_down(
+    load: Callable[..., DataFrame], recorded: Recorded, tmp_path: Path
+) -> None:
+    frame = load(recorded.stream_id, "value BINARY, position BIGINT", streaming=True, startingOffsets="earliest")
+    other = load(recorded.stream_id, "value BINARY", streaming=True, startingOffsets="earliest", maxRowsPerTrigger=99)
+    batches, others = Batches(), Batches()
+    recorded.send(numbers(0, 300))
+    for _ in range(2):
+        query = start(frame, tmp_path / "first", batches)
+        until(query, lambda: batches.rows == len(recorded.sent))
+        query.stop()
+        recorded.send(numbers(300, 700))
+    query = start(frame, tmp_path / "first", batches, availableNow=True)
+    second = start(other, tmp_path / "second", others, availableNow=True)
+    for ending in (query, second):
+        assert ending.awaitTermination(60)
+    assert batches.column("value") == recorded.sent
+    assert others.column("value") == recorded.sent
+    assert max(table.num_rows for table in others.tables.values()) == 99
+
+
+def test_the_progress_of_a_query_has_the_lag_of_each_recording(
+    load: Callable[..., DataFrame], recorded: Recorded, tmp_path: Path
+) -> None:
+    recorded.send(numbers(0, 10))
+    frame = load(recorded.stream_id, "value BINARY", streaming=True, startingOffsets="earliest")
+    batches = Batches()
+    query = start(frame, tmp_path / "checkpoint", batches)
+    try:
+        until(query, lambda: batches.rows == 10)
+        key = f"{recorded.stream_id}/{recorded.publication.session_id}/{recorded.recording.recording_id}"
+        until(query, lambda: aeron.spark.progress(query)[0].lag_bytes == {key: 0})
+        (source,) = aeron.spark.progress(query)
+        assert source.recordings == {key: recorded.publication.position}
+        assert (source.backlog_bytes, source.lost_bytes) == (0, 0)
+        assert (source.archive, source.retained_bytes, source.lag_s) == ("aeron:ipc", None, None)
+    finally:
+        query.stop()
+
+
+def test_no_plan_and_no_error_shows_credentials(
+    load: Callable[..., DataFrame], recorded: Recorded, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    recorded.send(numbers(0, 2))
+    secret = {"archive_credentials": "ann:pass-word"}
+    shown = io.StringIO()
+    with redirect_stdout(shown):
+        for streaming in (False, True):
+            load(recorded.stream_id, streaming=streaming, **secret).explain(True)
+    query = start(load(recorded.stream_id, streaming=True, **secret), tmp_path / "checkpoint", Batches())
+    until(query, lambda: query.lastProgress is not None)
+    shown.write(str(query.lastProgress))
+    query.stop()
+    with pytest.raises(Exception, match="no connection to the archive") as refused:
+        load(
+            recorded.stream_id,
+            **{"archive.controlStreamId": "77", "archive.messageTimeoutMs": "100"},
+            **secret,
+        ).count()
+    out, err = capfd.readouterr()
+    assert "pass-word" not in shown.getvalue() + str(refused.value) + out + err
+    files = [path.read_bytes() for path in (tmp_path / "checkpoint").rglob("*") if path.is_file()]
+    assert b"pass-word" not in b"".join(files)
+
+
+def start(frame: DataFrame, checkpoint: Path, batches: Batches, **trigger: Any) -> Any:
+    writer = frame.writeStream.option("checkpointLocation", str(checkpoint)).foreachBatch(batches.take)
+    return (writer.trigger(**trigger) if trigger else writer).start()
