@@ -68,12 +68,12 @@ def test_each_recording_has_its_bytes_its_rate_and_its_age(driver: aeron.MediaDr
     stopped = recordings.record(next(stream_ids), [bytes(960)] * 10)
     active_stream = next(stream_ids)
     with steady(recordings, active_stream, 500_000) as active:
-        first, *rest = stat_as_json(driver, "-u", 1000)
+        first, *rest = stat_as_json(driver, "-u", 400)
         now_ms = time.time() * 1000
     assert first["recording_id"] == active.recording_id
     assert (first["is_active"], first["stop_timestamp_ms"]) == (True, None)
     assert 300_000 < first["bytes_per_s"] < 700_000
-    assert first["bytes"] == first["position"] - first["start_position"] > 300_000
+    assert first["bytes"] == first["position"] - first["start_position"] > 100_000
     assert 0 <= now_ms - first["start_timestamp_ms"] - first["age_ms"] < 5000
     [found] = [each for each in rest if each["recording_id"] == stopped.recording_id]
     assert (found["bytes"], found["bytes_per_s"], found["is_active"]) == (9920, 0, False)

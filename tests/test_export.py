@@ -296,9 +296,9 @@ FULL_DISK = """
 import resource, sys
 import aeron
 
-directory, recording_id, output, format = sys.argv[1:]
+directory, recording_id, output, format, limit = sys.argv[1:]
 batches = aeron.read_recording(directory, int(recording_id))
-resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
 try:
     batches.export(output, format=format, compression="none", row_group_rows=500)
 except OSError as error:
@@ -306,14 +306,21 @@ except OSError as error:
 """
 
 
+@pytest.mark.parametrize("place", ["in the rows", "in the footer"])
 @pytest.mark.parametrize("file_format", ["parquet", "arrow"])
 def test_a_full_disk_is_an_error_that_names_the_output_and_leaves_no_file(
-    recordings: Recorder, trades: aeron.Recording, tmp_path: Path, file_format: str
+    recordings: Recorder, trades: aeron.Recording, tmp_path: Path, file_format: aeron.ExportFormat, place: str
 ) -> None:
     """A limit for the length of files stands for the full disk: the file system refuses the next bytes."""
     output = tmp_path / "trades"
-    command = [sys.executable, "-W", "error", "-c", FULL_DISK, recordings.directory, trades.recording_id]
-    done = subprocess.run([*map(str, command), str(output), file_format], capture_output=True, text=True, check=False)
+    whole = aeron.read_recording(recordings.directory, trades.recording_id).export(
+        output, format=file_format, compression="none", row_group_rows=500
+    )
+    output.unlink()
+    limit = 50_000 if place == "in the rows" else whole.file_bytes - 20
+    command = [sys.executable, "-W", "error", "-c", FULL_DISK]
+    arguments = [recordings.directory, trades.recording_id, output, file_format, limit]
+    done = subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == (f"OSError 27 {output}\n", "")
     assert left_in(tmp_path) == []
 

@@ -75,9 +75,6 @@ class ExportFile:
 
     def abandon(self) -> None:
         """Closes the file without completing it. Does nothing after `close`."""
-        if isinstance(self._writer, pa.parquet.ParquetWriter):
-            # Otherwise the writer tries to complete the file when it is deleted.
-            self._writer.is_open = False
         self._writer = None
         with contextlib.suppress(OSError):
             self._file.close()

@@ -2,9 +2,11 @@
 //! that workers read.
 //!
 //! Planning changes nothing in the directory. It accepts the private archive of a query that ended or was killed, and
-//! any other Aeron archive. It refuses an archive that another process still writes. A recording without a stop
-//! position is read up to the end that recovery would find. The pieces of a plan contain each message once: a message
-//! belongs to the piece that contains its first frame.
+//! any other Aeron archive. A recording without a stop position is read up to the end that recovery would find. The
+//! pieces of a plan contain each message once: a message belongs to the piece that contains its first frame.
+//!
+//! If another process still writes the archive, [`plan`] refuses it. [`plan_range`], which plans a part of one
+//! recording, reads an active recording up to the position that is certainly recorded.
 
 mod archive;
 mod cutting;

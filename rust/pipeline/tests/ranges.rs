@@ -6,10 +6,13 @@ mod stream;
 
 #[allow(dead_code)]
 mod archives;
+#[allow(dead_code)]
+mod recordings;
 
 use std::path::Path;
 use std::time::SystemTime;
 
+use aeron_agent::clock::SystemEpochClock;
 use aeron_archive::mark_file::{MarkFile, Owner};
 use aeron_archive::storage::Directory;
 use aeron_columns::read::{Mode, Projection, ValueFormat};
@@ -17,6 +20,7 @@ use aeron_memory::cnc::{CncFile, CncLengths, DriverIdentity};
 use aeron_memory::counters::types::ARCHIVE_RECORDING_POSITION;
 use aeron_memory::counters::{CountersManager, NewCounter};
 use aeron_memory::directory::cnc_file;
+use aeron_pipeline::private::{DirectoryLock, LockRequest, PrivateArchiveId};
 use aeron_pipeline::recordings::{PositionRange, RecordingRange, RecordingsError, plan_range};
 use aeron_pipeline::rows::PartitionRowReader;
 use archives::{Archive, contents};
@@ -241,4 +245,21 @@ fn the_stop_position_of_a_stopped_recording_is_its_end_while_the_archive_runs() 
     let end = archive.record(STREAM_ID, 0, &[100; 50], true);
     let _server = Server::of(archive.path());
     assert_eq!(read(&archive, WHOLE), (vec![100; 50], end));
+}
+
+#[test]
+fn a_recording_of_a_running_query_is_read_up_to_the_last_block_in_its_index() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut request = LockRequest {
+        id: PrivateArchiveId::random().unwrap(),
+        aeron_directory: "",
+        clock: &SystemEpochClock,
+        pause: &mut |_| Ok(()),
+    };
+    let _lock = DirectoryLock::create(directory.path(), &mut request).unwrap();
+    let mut recording = recordings::Recording::within(Directory::new(directory.path()), 64 * 1024);
+    let end = recording.message(&[1; 3_000], 0);
+    recording.at(1);
+    let planned = plan_range(directory.path(), 0, WHOLE).unwrap();
+    assert_eq!((planned.partition.from, planned.partition.to), (0, end));
 }
