@@ -20,6 +20,8 @@ pub struct DeleteOperation {
     count: usize,
     /// Names of the files, the lowest segment first.
     files: VecDeque<String>,
+    /// Whether a file could not be deleted.
+    is_incomplete: bool,
 }
 
 /// A segment file of a recording, possibly renamed for deletion.
@@ -60,13 +62,16 @@ impl DeleteOperation {
             Some(name) => remove_segment(&store.storage, name),
             None => Ok(()),
         };
+        self.is_incomplete |= deleted.is_err();
         if !self.is_done() {
             return deleted.map(|()| true);
         }
         store.deleting.remove(&self.recording_id);
         // The archive sends the signal next. If the machine loses power after the signal, the files must not come back.
         deleted.and(store.sync_directory())?;
-        store.on_deleted(self.recording_id);
+        if !self.is_incomplete {
+            store.on_deleted(self.recording_id);
+        }
         Ok(false)
     }
 }
@@ -104,6 +109,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             recording_id,
             count,
             files: files.into_iter().map(|file| file.name).collect(),
+            is_incomplete: false,
         }
     }
 
