@@ -168,6 +168,21 @@ def index() -> Iterator[bytes]:
     yield header + entries[0][:40]
 
 
+def extensions() -> Iterator[bytes]:
+    """Records of the file of extensions: a reader, a policy for all recordings, a deletion, and a removed reader."""
+    header = struct.Struct("<4H")
+    reader = (
+        header.pack(56, 20_100, 101, 1) + struct.pack("<7q", 0, 0, 0, 65_536, 1, -1, -1) + struct.pack("<I", 1) + b"a"
+    )
+    policy = header.pack(48, 20_101, 101, 1) + struct.pack("<5q2i", 0, 0, -1, 65_536, 1, 0, 0) + struct.pack("<I", 0)
+    step = (
+        header.pack(56, 20_102, 101, 1) + struct.pack("<6q2i", 0, 0, 0, 0, 65_536, 65_536, 0, 0) + struct.pack("<I", 0)
+    )
+    removed = header.pack(24, 20_002, 101, 1) + struct.pack("<3q", 0, 0, 0) + struct.pack("<I", 1) + b"a"
+    for messages in ([reader, policy], [step], [reader, removed, policy]):
+        yield b"".join(bytes([len(message), 0]) + message for message in messages)
+
+
 def private_lock() -> Iterator[bytes]:
     """The lock file of a private archive."""
     yield struct.pack("<4sI16s16sqqQ64s64x", b"APRV", 1, bytes(16), bytes(16), 42, 1, 2, b"boot")
@@ -180,6 +195,7 @@ TARGETS = {
     "cnc": cnc,
     "commands": commands,
     "driver": operations,
+    "extensions": extensions,
     "frames": frames,
     "index": index,
     "layout": layout,

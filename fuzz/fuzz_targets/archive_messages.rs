@@ -1,7 +1,9 @@
-//! Messages of the archive's control protocol: any bytes are decoded or refused on each of the three streams. A decoded
+//! Messages of the archive's control protocol: any bytes are decoded or refused on each of the three streams, also
+//! as the messages that this project adds. A decoded
 //! message survives encoding and decoding. The ids of a request are the same if only the ids are decoded.
 #![no_main]
 
+use aeron_protocol::archive::extension::{ExtensionRequest, ExtensionResponse};
 use aeron_protocol::archive::{ArchiveRequest, ArchiveResponse, RecordingEvent, RequestIds};
 use libfuzzer_sys::fuzz_target;
 
@@ -20,4 +22,6 @@ fuzz_target!(|data: &[u8]| {
     survives!(ArchiveRequest, data);
     survives!(ArchiveResponse, data);
     survives!(RecordingEvent, data);
+    survives!(ExtensionRequest, data);
+    survives!(ExtensionResponse, data);
 });

@@ -25,6 +25,8 @@ pub struct DeleteOperation {
     count: usize,
     /// Names of the files, the lowest segment first.
     files: VecDeque<String>,
+    /// Whether a file could not be deleted.
+    is_incomplete: bool,
 }
 
 /// A segment file of a recording, possibly renamed for deletion.
@@ -64,6 +66,7 @@ impl DeleteOperation {
         let deleted = self.try_step(store);
         if let Err(StoreError::Delete { .. }) = deleted {
             self.files.pop_front();
+            self.is_incomplete = true;
             // The first error is the more useful one.
             let _ = self.conclude(store);
         }
@@ -83,7 +86,7 @@ impl DeleteOperation {
             self.files.pop_front();
         }
         let has_files = self.conclude(store)?;
-        if !has_files {
+        if !has_files && !self.is_incomplete {
             store.on_deleted(self.recording_id);
         }
         Ok(has_files)
@@ -139,6 +142,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             recording_id,
             count,
             files: files.into_iter().map(|file| file.name).collect(),
+            is_incomplete: false,
         }
     }
 

@@ -7,7 +7,7 @@ use aeron_agent::CachedEpochClock;
 use aeron_archive::extensions::{
     ExtensionChange, NamedReader, RecordingLabels, RetentionPolicy, RetentionScope,
 };
-use aeron_archive::index::ArrivalClock;
+use aeron_archive::index::{ArrivalClock, IndexForm};
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::retention::{
     Holders, RecordingExtent, RetentionOutcome, excess_bytes, needs_segment_time, outcome, removals,
@@ -23,7 +23,7 @@ const NOW_MS: i64 = 100_000;
 
 fn indexed() -> StoreOptions {
     StoreOptions {
-        is_indexed: true,
+        index: Some(IndexForm::Sparse),
         catalog_sync_level: SyncLevel::Data,
         file_sync_level: SyncLevel::Data,
         ..options()

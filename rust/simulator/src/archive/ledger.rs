@@ -53,8 +53,19 @@ pub struct Tape {
     pub may_be_extended: bool,
     /// Number of copies in progress. The tape does not change until they are complete.
     pub readers: usize,
+    /// What retention may delete of the recording; `None` if the operator has not set a policy.
+    pub retention: Option<Retention>,
     /// Whether bits of the files were flipped: a replay may end early, but must not return wrong data.
     pub is_rotten: bool,
+}
+
+/// What retention may delete of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Highest position that the named reader may have committed. Data after it must stay.
+    pub committed: i64,
+    /// Maximum number of bytes, if a response has confirmed such a policy.
+    pub max_bytes: Option<i64>,
 }
 
 /// A published message of a tape.
@@ -254,6 +265,7 @@ impl Tape {
             may_have_removed_files: false,
             may_be_extended: false,
             readers: 0,
+            retention: None,
             is_rotten: false,
         }
     }
@@ -330,6 +342,7 @@ impl Tape {
         copy.archive = archive;
         copy.recording_id = Some(recording_id);
         copy.readers = 0;
+        copy.retention = None;
         copy.may_have_removed_files = false;
         copy.may_be_extended = false;
         copy.count = 0;
@@ -369,8 +382,10 @@ impl Tape {
 
     /// Returns the message boundary that is nearest to a fraction of all messages.
     pub fn boundary(&self, fraction: f64) -> i64 {
-        let at = (self.messages.len() as f64 * fraction) as usize;
-        let end = self.messages.get(at).map_or(self.start, |it| it.end);
+        let first = self.messages.partition_point(|it| it.end <= self.start);
+        let messages = &self.messages[first..];
+        let at = (messages.len() as f64 * fraction) as usize;
+        let end = messages.get(at).map_or(self.start, |it| it.end);
         end.min(self.stop.unwrap_or(self.acknowledged))
     }
 
@@ -387,11 +402,58 @@ impl Tape {
         position - (position - first) % self.segment_length
     }
 
+    /// Whether retention may have deleted the whole recording: nothing is left that the reader needs.
+    fn may_be_purged_by_retention(&self) -> bool {
+        self.retention
+            .is_some_and(|it| it.committed >= self.stop.unwrap_or(self.acknowledged))
+    }
+
+    /// Whether retention may have moved the start of the recording to a position.
+    fn may_start_at(&self, start: i64) -> bool {
+        let end = self.stop.unwrap_or(self.published);
+        self.retention.is_some_and(|it| {
+            start > self.start
+                && start == self.segment_base(start)
+                && start <= self.segment_base(it.committed.min(end))
+        })
+    }
+
+    /// Checks a start position that an archive reports.
+    ///
+    /// # Errors
+    /// The recording begins elsewhere.
+    pub fn starts_at(&mut self, start: i64) -> Result<(), Finding> {
+        self.check_start(start, None)
+    }
+
+    /// Returns why retention is not done with a recording, whose segments have these bases; `None` if it is done.
+    pub fn unretained(&self, bases: &[i64]) -> Option<Finding> {
+        let (retention, stop) = (self.retention?, self.stop?);
+        if !self.is_certain() || self.may_have_removed_files {
+            return None;
+        }
+        let lowest = bases.iter().copied().min()?;
+        if lowest < self.segment_base(self.start) {
+            let text = self.summary();
+            return Some(format!(
+                "a segment at {lowest} is left by retention: {text}"
+            ));
+        }
+        let is_held =
+            lowest >= self.segment_base(retention.committed.min(stop - 1).max(self.start));
+        let is_short = stop - lowest <= retention.max_bytes?;
+        let text = self.summary();
+        (!is_held && !is_short).then(|| format!("retention keeps bytes from {lowest} on: {text}"))
+    }
+
     /// Checks the descriptor of a listing, and resolves doubts from it.
     fn check(&mut self, id: i64, found: Option<&RecordingDescriptor>) -> Result<(), Finding> {
         let doubt = self.doubt.take();
         let Some(found) = found else {
-            if self.is_deleted || doubt == Some(UncertainChange::Deleted) {
+            if self.is_deleted
+                || doubt == Some(UncertainChange::Deleted)
+                || self.may_be_purged_by_retention()
+            {
                 self.may_have_removed_files |= !self.is_deleted;
                 self.is_deleted = true;
                 return Ok(());
@@ -434,9 +496,14 @@ impl Tape {
             self.purged_to(start);
             return Ok(());
         }
+        if self.may_start_at(start) {
+            // A replay may still deliver earlier messages, which the archive has already sent.
+            self.start = start;
+            return Ok(());
+        }
         Err(format!(
-            "recording {:?} begins at {start}, and began at {} before",
-            self.recording_id, self.start
+            "recording {:?} begins at {start}, and began at {} before, {:?}",
+            self.recording_id, self.start, self.retention
         ))
     }
 }

@@ -25,6 +25,10 @@ const CONTROL_PORT: u16 = 8_010;
 /// Channel of requests and responses on one host.
 const LOCAL_CONTROL: &str = "aeron:ipc?term-length=64k";
 
+/// In schedules whose seeds have one of the remainders for this divisor, clients commit readers and set policies.
+const RETAINING_DIVISOR: u64 = 5;
+const RETAINING_REMAINDERS: [u64; 2] = [2, 4];
+
 /// An event of the schedule. Durations are in nanoseconds.
 #[derive(Clone, Debug)]
 pub enum ArchiveEvent {
@@ -89,7 +93,9 @@ impl ArchiveSchedule {
         let archives: Vec<_> = (0..HOSTS)
             .map(|host| archive(&mut random, host, is_indexed))
             .collect();
-        let operators = operators(&mut random, &archives);
+        let mut operators = operators(&mut random, &archives);
+        let retains = RETAINING_REMAINDERS.contains(&(seed % RETAINING_DIVISOR));
+        operators.iter_mut().for_each(|plan| plan.retains = retains);
         let fair = Weather::fair(random.i64(5_000..500_000));
         let mut events = events(&mut random, &archives, &operators, &fair);
         events.push((HEAL_NS, ArchiveEvent::Heal));
@@ -189,6 +195,7 @@ fn operators(random: &mut Rng, archives: &[ArchivePlan]) -> Vec<OperatorPlan> {
         max_tapes: 4,
         has_empty_pages: archives[0].context.index,
         replicates_from: None,
+        retains: false,
     };
     let remote = OperatorPlan {
         host: 1,

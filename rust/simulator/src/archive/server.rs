@@ -1,6 +1,7 @@
 //! [`ArchiveServer`]: an archive of a host that can be killed. It starts again with the files that its disk kept.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use aeron_agent::Agent;
 use aeron_archive::mark_file::{MarkFile, Owner};
@@ -218,6 +219,8 @@ impl ArchiveServer {
         clock: &VirtualClock,
         graveyard: &mut Graveyard,
     ) -> Result<usize, Finding> {
+        let since_epoch = Duration::from_millis(clock.now_ms().unsigned_abs());
+        self.disk.storage.set_time(since_epoch);
         let outcome = match &mut self.state {
             ArchiveServerState::Down if !self.is_wanted || clock.now_ns() < self.starts_from_ns => {
                 Ok(Ok(0))

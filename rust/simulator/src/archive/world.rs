@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use aeron_archive::segments::{SEGMENT_EXTENSION, SegmentFileName};
 use fastrand::Rng;
 
 use super::ledger::Ledger;
@@ -361,9 +362,8 @@ impl ArchiveWorld {
             ArchivePhase::Faults if now_ns >= self.calm_since_ns => None,
             ArchivePhase::Calm if now_ns >= self.phase_since_ns + CALM_WORK_NS => None,
             ArchivePhase::Faults | ArchivePhase::Calm => return Ok(()),
-            ArchivePhase::Verifying | ArchivePhase::VerifyingAgain | ArchivePhase::Deleting => {
-                self.unfinished()
-            }
+            ArchivePhase::Verifying | ArchivePhase::Deleting => self.unfinished(),
+            ArchivePhase::VerifyingAgain => self.unfinished().or_else(|| self.unretained()),
             ArchivePhase::Closing => self.archives_that_run(),
             ArchivePhase::Leaving => self.sessions_left(),
             ArchivePhase::Ending => self.anything_left(),
@@ -435,6 +435,18 @@ impl ArchiveWorld {
         let mut operators = self.operators.iter();
         let operator = operators.find(|operator| !operator.is_done(&self.ledger))?;
         Some(operator.complaint(&self.ledger))
+    }
+
+    /// Checks that retention has deleted what its policies do not allow, and that files were deleted too.
+    fn unretained(&self) -> Option<Finding> {
+        self.ledger.tapes().iter().find_map(|tape| {
+            let names = self.archives[tape.archive].disk().names();
+            let files = names.iter().filter_map(|name| SegmentFileName::parse(name));
+            let own = files.filter(|file| {
+                tape.recording_id == Some(file.recording_id) && file.extension == SEGMENT_EXTENSION
+            });
+            tape.unretained(&own.map(|file| file.base).collect::<Vec<_>>())
+        })
     }
 
     fn archives_that_run(&self) -> Option<Finding> {

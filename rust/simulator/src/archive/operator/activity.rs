@@ -12,6 +12,7 @@ use aeron_protocol::archive::{REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP};
 use super::copying::Copying;
 use super::removal::{Change, Removal};
 use super::replay::Replay;
+use super::retaining::RetentionRequest;
 use super::{Goal, Operator, PATIENCE_NS, Recorded, Stage};
 use crate::archive::ledger::{Ledger, Tape, UncertainChange};
 use crate::schedule::MS;
@@ -46,6 +47,7 @@ pub(super) enum Activity {
     StoppingReplay(ArchiveOperation<()>),
     DeletingStray(i64, ArchiveOperation<i64>),
     Replicating(Box<Copying>),
+    Retaining(usize, RetentionRequest, ArchiveOperation<i64>),
 }
 
 /// A stream to record.
@@ -97,12 +99,13 @@ impl Activity {
             Self::StoppingReplay(_) => "it stops a replay",
             Self::DeletingStray(..) => "it deletes an unknown recording",
             Self::Replicating(_) => "it replicates",
+            Self::Retaining(..) => "it commits a reader or sets a policy",
         }
     }
 }
 
 /// Outcome of polling a request.
-enum Polled<T> {
+pub(super) enum Polled<T> {
     Pending,
     Done(T),
     Failed(ArchiveClientError),
@@ -192,7 +195,7 @@ impl Operator {
                 }
                 Polled::Failed(error) => {
                     self.must_list = true;
-                    self.failed("a recording", &error, stage)
+                    self.failed_on(recording.tape, "a recording", &error, stage)
                 }
             },
             Activity::Beginning(recording) => self.begin(recording, stage),
@@ -203,7 +206,7 @@ impl Operator {
                     self.recorded.retain(|recorded| recorded.tape != tape);
                     self.await_stop(tape, archive, stage)
                 }
-                Polled::Failed(error) => self.failed("a stop", &error, stage),
+                Polled::Failed(error) => self.failed_on(tape, "a stop", &error, stage),
             },
             Activity::AwaitingStop(tape, mut operation) => match operation.poll().into() {
                 Polled::Pending => Ok(Activity::AwaitingStop(tape, operation)),
@@ -213,7 +216,7 @@ impl Operator {
                     Ok(Activity::Idle)
                 }
                 Polled::Done(None) => self.await_stop(tape, archive, stage),
-                Polled::Failed(error) => self.failed("a stop position", &error, stage),
+                Polled::Failed(error) => self.failed_on(tape, "a stop position", &error, stage),
             },
             Activity::Asking(tape, question, mut operation) => match operation.poll().into() {
                 Polled::Pending => Ok(Activity::Asking(tape, question, operation)),
@@ -222,7 +225,7 @@ impl Operator {
                     answered(question, position, stage.ledger.tape_mut(tape))?;
                     Ok(Activity::Idle)
                 }
-                Polled::Failed(error) => self.failed("a position", &error, stage),
+                Polled::Failed(error) => self.failed_on(tape, "a position", &error, stage),
             },
             Activity::Changing(mut removal) => match removal.poll(archive, stage.ledger).into() {
                 Polled::Pending => Ok(Activity::Changing(removal)),
@@ -232,7 +235,7 @@ impl Operator {
                 }
                 Polled::Failed(error) => {
                     self.must_list = true;
-                    self.failed("a change", &error, stage)
+                    self.failed_on(removal.tape(), "a change", &error, stage)
                 }
             },
             Activity::Replaying(range, mut operation) => match operation.poll().into() {
@@ -249,7 +252,7 @@ impl Operator {
                     self.verified.insert(range.tape);
                     Ok(Activity::Idle)
                 }
-                Polled::Failed(error) => self.failed("a replay", &error, stage),
+                Polled::Failed(error) => self.failed_on(range.tape, "a replay", &error, stage),
             },
             Activity::StoppingReplay(mut operation) => match operation.poll().into() {
                 Polled::Pending => Ok(Activity::StoppingReplay(operation)),
@@ -267,6 +270,15 @@ impl Operator {
                     self.must_list = true;
                     Ok(Activity::Idle)
                 }
+            },
+            Activity::Retaining(tape, request, mut operation) => match operation.poll().into() {
+                Polled::Pending => Ok(Activity::Retaining(tape, request, operation)),
+                Polled::Done(_) => {
+                    self.granted += 1;
+                    request.apply(stage.ledger.tape_mut(tape));
+                    Ok(Activity::Idle)
+                }
+                Polled::Failed(error) => self.failed_on(tape, request.name(), &error, stage),
             },
             Activity::Replicating(mut copying) => match copying.poll(archive).into() {
                 Polled::Pending => Ok(Activity::Replicating(copying)),
@@ -292,6 +304,24 @@ impl Operator {
                 }
             },
         }
+    }
+
+    /// Handles the failure of a request about a recording. Retention may have deleted a part of it in the meantime.
+    ///
+    /// # Errors
+    /// Neither a fault nor retention explains the failure.
+    pub(super) fn failed_on(
+        &mut self,
+        tape: usize,
+        what: &str,
+        error: &ArchiveClientError,
+        stage: &Stage<'_>,
+    ) -> Result<Activity, Finding> {
+        if stage.ledger.tape(tape).retention.is_some() {
+            self.must_list = true;
+            return Ok(Activity::Idle);
+        }
+        self.failed(what, error, stage)
     }
 
     /// Handles the failure of a request.
@@ -441,6 +471,7 @@ impl Operator {
 fn answered(question: Question, position: i64, tape: &mut Tape) -> Result<(), Finding> {
     let id = tape.recording_id;
     match question {
+        Question::Start if tape.retention.is_some() => tape.starts_at(position),
         Question::Start if position != tape.start => Err(format!(
             "recording {id:?} is said to begin at {position}, not at {}",
             tape.start
@@ -469,6 +500,9 @@ impl Operator {
 
     fn choose_work(&mut self, archive: &AeronArchive, stage: &mut Stage<'_>) -> Option<Activity> {
         let ledger = &mut *stage.ledger;
+        if self.plan.retains && self.random.u8(..4) == 0 {
+            return self.retain(archive, ledger);
+        }
         match self.random.u8(..20) {
             0..=3 if self.recorded.len() < MAX_RUNNING => {
                 if self.tapes.len() < self.plan.max_tapes && self.plan.replicates_from.is_none() {
@@ -770,6 +804,8 @@ impl Operator {
             tape.archive == source_archive
                 && tape.is_certain()
                 && !tape.is_rotten
+                // The copy must have the start position that the client knows.
+                && tape.retention.is_none()
                 && tape.stop.is_some_and(|stop| stop > tape.start)
         };
         let sources: Vec<_> = (0..ledger.tapes().len())
@@ -791,7 +827,11 @@ impl Operator {
         (count > 0).then(|| self.random.usize(..count))
     }
 
-    fn any_tape(&mut self, ledger: &Ledger, is_it: impl Fn(&Tape) -> bool) -> Option<usize> {
+    pub(super) fn any_tape(
+        &mut self,
+        ledger: &Ledger,
+        is_it: impl Fn(&Tape) -> bool,
+    ) -> Option<usize> {
         let tapes = self.tapes.iter().copied();
         let tapes: Vec<_> = tapes.filter(|tape| is_it(ledger.tape(*tape))).collect();
         let at = self.any(tapes.len())?;

@@ -8,6 +8,7 @@ mod activity;
 mod copying;
 mod removal;
 mod replay;
+mod retaining;
 
 use std::collections::BTreeSet;
 
@@ -66,6 +67,8 @@ pub struct OperatorPlan {
     pub has_empty_pages: bool,
     /// Index of the archive from which the operator replicates, and the channel of requests to that archive.
     pub replicates_from: Option<(usize, String)>,
+    /// Whether the operator commits positions of named readers and sets retention policies.
+    pub retains: bool,
 }
 
 /// Environment of an operator during a turn.
@@ -447,7 +450,7 @@ impl Operator {
     fn note_read(&mut self, replay: &Replay, ledger: &Ledger) {
         let tape = ledger.tape(replay.reading.tape);
         let is_whole =
-            replay.begin == tape.start && replay.end.is_some() && replay.end == tape.stop;
+            replay.begin <= tape.start && replay.end.is_some() && replay.end == tape.stop;
         if is_whole || tape.is_rotten {
             self.verified.insert(replay.reading.tape);
         }

@@ -78,6 +78,11 @@ impl Removal {
         })
     }
 
+    /// Returns the number of the tape.
+    pub fn tape(&self) -> usize {
+        self.tape
+    }
+
     /// Handles a recording signal.
     pub fn on_signal(&mut self, signal: &RecordingSignalEvent) {
         self.has_ended |= signal.correlation_id == self.correlation_id
