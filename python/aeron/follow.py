@@ -12,9 +12,9 @@ from aeron._aeron import FROM_LIVE, ChannelUriBuilder, Recording
 from aeron.exceptions import InvalidArgumentError, InvalidPositionError, UnknownRecordingError
 
 if TYPE_CHECKING:
-    from aeron._aeron import AeronArchive, Batch, PendingOperation, PersistentSubscription
+    from aeron._aeron import AeronArchive, Batch, Header, PendingOperation, PersistentSubscription
     from aeron.exceptions import PersistentSubscriptionError
-    from aeron.types import Channel, FragmentHandler, ViewHandler
+    from aeron.types import Channel
 
 __all__ = ["Follower", "RecordingChange"]
 
@@ -121,8 +121,13 @@ class Follower:
         self._channel = None if channel is None else str(channel)
         self._stream_id = stream_id
         self._live_channel = None if live_channel is None else str(live_channel)
-        self._replay = {"replay_channel": replay_channel, "replay_stream_id": replay_stream_id}
-        self._handlers = {"on_live_joined": on_live_joined, "on_live_left": on_live_left, "on_error": on_error}
+        self._settings: dict[str, Any] = {
+            "replay_channel": replay_channel,
+            "replay_stream_id": replay_stream_id,
+            "on_live_joined": on_live_joined,
+            "on_live_left": on_live_left,
+            "on_error": on_error,
+        }
         self._on_change = on_change
         self._commits = None if reader is None else _Commits(archive, reader, max_age_ms, max_lag_bytes)
         self._is_explicit = commit == "explicit"
@@ -134,7 +139,7 @@ class Follower:
         self._check_arguments(position, since, commit)
         self._start(position, since)
 
-    def poll(self, handler: FragmentHandler | ViewHandler, fragment_limit: int = 10, *, copy: bool = True) -> int:
+    def poll(self, handler: Callable[[Any, Header], object], fragment_limit: int = 10, *, copy: bool = True) -> int:
         """Takes one step, and calls a handler with the messages that are available now. Does not wait.
 
         Args:
@@ -363,8 +368,7 @@ class Follower:
             live_channel=_of_session(self._live_channel or recording.stripped_channel, recording.session_id),
             live_stream_id=recording.stream_id,
             start_position=position,
-            **self._replay,
-            **self._handlers,
+            **self._settings,
         )
 
     def _ready(self) -> PersistentSubscription | None:
