@@ -176,7 +176,8 @@ impl ArchiveServer {
     /// a sector could be missing amid the frames of its last block, which was not acknowledged. No start of an archive
     /// detects such a sector.
     pub fn lose_power(&mut self, starts_from_ns: i64, graveyard: &mut Graveyard) {
-        let was_killed = self.has_crashed && !self.is_running();
+        // A new process that has not started yet has not forced anything to the disk either.
+        let was_killed = self.has_crashed;
         self.bury(graveyard);
         self.boots += 1;
         self.disk.tear_block(0);
