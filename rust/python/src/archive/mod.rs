@@ -10,6 +10,8 @@ mod operation;
 mod persistent;
 mod persistent_options;
 mod recorded;
+mod recorded_publisher;
+mod recorded_publisher_options;
 mod recording;
 mod replay;
 mod replay_merge;
@@ -29,6 +31,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::PyAeronArchive>()?;
     module.add_class::<persistent::PyPersistentBatches>()?;
     module.add_class::<persistent::PyPersistentSubscription>()?;
+    module.add_class::<recorded_publisher::PyRecordedPublisher>()?;
     module.add_class::<recording::PyRecording>()?;
     module.add_class::<recording::PyRecordingSignal>()?;
     module.add_class::<recording::PyRecordingSubscription>()?;

@@ -143,6 +143,24 @@ pub enum RecordedPublisherError {
 }
 
 impl RecordedPublisherError {
+    /// Returns the name of the reason, for applications that handle some reasons in a different way.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::UnknownRecording { .. } => "RECORDING_NOT_FOUND",
+            Self::Refused { .. }
+                if self.archive_code() == Some(ArchiveErrorCode::UnknownRecording) =>
+            {
+                "RECORDING_NOT_FOUND"
+            }
+            Self::StreamIdMismatch { .. } => "STREAM_ID_MISMATCH",
+            Self::InUse { .. } => "IN_USE",
+            Self::ExtendedByOther { .. } => "EXTENDED_BY_OTHER",
+            Self::RecordedPositionLost { .. } => "RECORDED_POSITION_LOST",
+            _ => "GENERIC",
+        }
+    }
+
     /// Returns the archive's error code, if the archive refused a request.
     #[must_use]
     pub fn archive_code(&self) -> Option<ArchiveErrorCode> {

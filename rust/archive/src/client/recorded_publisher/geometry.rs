@@ -82,8 +82,8 @@ impl StreamGeometry {
         self.framing.max_message_length()
     }
 
-    /// Returns the place of a message of `length` bytes that is appended at `position`. Returns `None` if the message is
-    /// too long, or if the stream ends before the message does.
+    /// Returns the place of a message of `length` bytes that is appended at `position`. Returns `None` if the message
+    /// is too long, or if the stream ends before the message does.
     #[inline]
     pub(super) fn place(self, position: i64, length: usize) -> Option<MessagePlace> {
         let framed = self.framing.framed_length(length)?;

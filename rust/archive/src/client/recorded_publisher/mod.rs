@@ -4,9 +4,9 @@
 //! archive, the [`set_up`] of the recording, and the [`stream`] that is being recorded. The messages are in [`kept`].
 //!
 //! An exclusive publication appends the same messages at the same positions each time ([`geometry`]). So the position
-//! of a message does not change when the message is sent again after a loss. If the recording ends between the fragments
-//! of a message, the next publication begins with the frames of the missing fragments. Nothing is truncated, and
-//! readers of the recording see whole messages only.
+//! of a message does not change when the message is sent again after a loss. If the recording ends between the
+//! fragments of a message, the next publication begins with the frames of the missing fragments. Nothing is truncated,
+//! and readers of the recording see whole messages only.
 
 mod connection;
 mod context;
@@ -54,8 +54,8 @@ const STEP_INTERVAL_NS: i64 = 1_000_000;
 /// A publisher that keeps each message until an archive has recorded it.
 ///
 /// After the loss of the archive, of the driver, or of the recording, the publisher connects again. It extends the
-/// recording at its stop position with a new publication, and sends the messages after this position again. Each message
-/// is in the recording once and in order, at the position that [`offer`](Self::offer) has returned.
+/// recording at its stop position with a new publication, and sends the messages after this position again. Each
+/// message is in the recording once and in order, at the position that [`offer`](Self::offer) has returned.
 ///
 /// The owner calls it repeatedly; no call blocks, and there is no thread. Only calls make progress: call
 /// [`poll`](Self::poll) if there is nothing to offer. Messages are accepted while the buffer has room, also during a
@@ -90,6 +90,8 @@ pub struct RecordedPublisher {
     backoff: Backoff,
     takeover_deadline_ns: Option<i64>,
     last_step_ns: i64,
+    /// Room that the last refused message needs; 0 if none was refused.
+    needed_room: usize,
     status: RecordedPublisherStatus,
     listener: Box<dyn RecordedPublisherListener>,
     clock: Arc<dyn NanoClock>,
@@ -150,6 +152,7 @@ impl RecordedPublisher {
             backoff: Backoff::new(),
             takeover_deadline_ns: None,
             last_step_ns: i64::MIN,
+            needed_room: 0,
             status: RecordedPublisherStatus::new(),
             listener: context.listener.unwrap_or_else(|| Box::new(NoListener)),
             settings,
@@ -169,8 +172,8 @@ impl RecordedPublisher {
         self.kept.to_vec()
     }
 
-    /// Closes the publication, the session with the archive and the client at once, and returns how much is not known to
-    /// be recorded. To record everything, call [`poll`](Self::poll) before until nothing is left.
+    /// Closes the publication, the session with the archive and the client at once, and returns how much is not known
+    /// to be recorded. To record everything, call [`poll`](Self::poll) before until nothing is left.
     pub fn close(&mut self) -> Unrecorded {
         if !self.status.is_closed() {
             self.status.set_closed();
@@ -243,6 +246,15 @@ impl RecordedPublisher {
         })
     }
 
+    /// Returns whether the message that was refused last would be accepted now, or the next call returns an error.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        match self.check_open() {
+            Ok(()) => self.place(0).is_ok() && self.needed_room <= self.kept.room(),
+            Err(_) => true,
+        }
+    }
+
     /// Takes one step: connects, sets up the recording, drops recorded messages, and sends kept ones. Returns a work
     /// count, which is 0 if there was nothing to do.
     pub fn poll(&mut self) -> usize {
@@ -280,6 +292,7 @@ impl RecordedPublisher {
     fn make_room(&mut self, length: usize) -> std::result::Result<(), RecordedOfferError> {
         let needed = length + MESSAGE_OVERHEAD;
         if needed <= self.kept.room() {
+            self.needed_room = 0;
             return Ok(());
         }
         let max = self.kept.max_message_length();
@@ -288,10 +301,12 @@ impl RecordedPublisher {
         }
         self.step();
         self.check_open()?;
-        match needed <= self.kept.room() {
-            true => Ok(()),
-            false => Err(AppendError::BackPressured.into()),
+        if needed <= self.kept.room() {
+            self.needed_room = 0;
+            return Ok(());
         }
+        self.needed_room = needed;
+        Err(AppendError::BackPressured.into())
     }
 
     /// Returns how many messages from index `first` on the buffer has room for, and the stream has a place for.

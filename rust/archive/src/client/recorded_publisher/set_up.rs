@@ -415,7 +415,8 @@ fn refused(source: ArchiveClientError) -> Box<SetUpEnd> {
     }
 }
 
-/// Returns the end for a publication that the driver refused. If the channel itself is wrong, no later attempt succeeds.
+/// Returns the end for a publication that the driver refused. If the channel itself is wrong, no later attempt
+/// succeeds.
 fn publication_failed(source: aeron_client::Error) -> Box<SetUpEnd> {
     let is_final = matches!(
         source,

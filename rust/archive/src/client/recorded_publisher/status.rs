@@ -64,15 +64,15 @@ impl RecordedPublisherStatus {
         known(&self.shared.recording_id)
     }
 
-    /// Returns the stream position after the last message that was accepted. Returns `None` until the recording is found
-    /// or started.
+    /// Returns the stream position after the last message that was accepted. Returns `None` until the recording is
+    /// found or started.
     #[must_use]
     pub fn position(&self) -> Option<i64> {
         known(&self.shared.position)
     }
 
-    /// Returns the stream position up to which the messages are recorded. Returns `None` until the recording is found or
-    /// started.
+    /// Returns the stream position up to which the messages are recorded. Returns `None` until the recording is found
+    /// or started.
     #[must_use]
     pub fn recorded_position(&self) -> Option<i64> {
         known(&self.shared.recorded_position)
