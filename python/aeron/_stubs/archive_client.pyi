@@ -10,7 +10,7 @@ from aeron._stubs.publication import ExclusivePublication, Publication
 from aeron._stubs.recorded_publisher import RecordedPublisher
 from aeron._stubs.recordings import Recording, RecordingSignal, RecordingSignals, RecordingSubscription
 from aeron._stubs.subscription import Subscription
-from aeron.exceptions import AeronError, PersistentSubscriptionError
+from aeron.exceptions import AeronError, PersistentSubscriptionError, RecordedPublisherError
 from aeron.recordings import Recordings
 from aeron.types import Channel, Credentials, SourceLocation
 
@@ -1474,8 +1474,8 @@ class AeronArchive:
     ) -> RecordedPublisher:
         """Creates a `RecordedPublisher` that this archive records.
 
-        The publisher has its own client of this archive's driver, and its own session with the archive with the settings
-        of this client. If the credentials are a function, each connection of the publisher calls it.
+        The publisher has its own client of this archive's driver, and its own session with the archive with the
+        settings of this client. If the credentials are a function, each connection of the publisher calls it.
 
         Args:
             channel: Channel of the stream.
@@ -1488,8 +1488,8 @@ class AeronArchive:
                 bytes.
             takeover_timeout: Seconds to wait at the start for the end of another publisher of the recording.
             on_reconnect: Called as `on_reconnect(position)` when the recording goes on after a loss.
-            on_error: Called as `on_error(error)` with each `RecordedPublisherError`. If `has_failed` is then `True`, the
-                error has ended the publisher.
+            on_error: Called as `on_error(error)` with each `RecordedPublisherError`. If `has_failed` is then `True`,
+                the error has ended the publisher.
             driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
 
         Returns:

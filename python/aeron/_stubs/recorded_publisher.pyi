@@ -28,13 +28,13 @@ class RecordedPublisher:
     Another process continues a recording with its `recording_id`, or with the `alias` that the first process has used.
     Its messages begin at `position`. It offers the messages again that ended after this position.
 
-    A context manager that closes the publisher. One thread at a time may call it. A second call at the same time, even
-    in a handler, raises `ReentrantCallError`. Attributes are thread-safe. After a failure each call raises
-    `RecordedPublisherError`, and `unrecorded` returns the messages that are not recorded.
+    A context manager that closes the publisher. One thread at a time may call it. A second call at the same time raises
+    `ReentrantCallError`. Attributes are thread-safe. Handlers run in the calls, and may call the publisher. After a
+    failure each call raises `RecordedPublisherError`, and `unrecorded` returns the messages that are not recorded.
 
     Args:
-        channel: Channel of the stream. A local stream over UDP gets `ssc=true` unless the channel sets `ssc`, so that it
-            needs no other subscriber than the archive.
+        channel: Channel of the stream. A local stream over UDP gets `ssc=true` unless the channel sets `ssc`, so that
+            it needs no other subscriber than the archive.
         stream_id: Stream id of the stream and of its recording.
         driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR` names.
         recording_id: Id of the recording that is extended.

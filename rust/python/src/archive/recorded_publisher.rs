@@ -47,13 +47,13 @@ const MAX_EVENTS: usize = 1024;
 /// Another process continues a recording with its `recording_id`, or with the `alias` that the first process has used.
 /// Its messages begin at `position`. It offers the messages again that ended after this position.
 ///
-/// A context manager that closes the publisher. One thread at a time may call it. A second call at the same time, even
-/// in a handler, raises `ReentrantCallError`. Attributes are thread-safe. After a failure each call raises
-/// `RecordedPublisherError`, and `unrecorded` returns the messages that are not recorded.
+/// A context manager that closes the publisher. One thread at a time may call it. A second call at the same time raises
+/// `ReentrantCallError`. Attributes are thread-safe. Handlers run in the calls, and may call the publisher. After a
+/// failure each call raises `RecordedPublisherError`, and `unrecorded` returns the messages that are not recorded.
 ///
 /// Args:
-///     channel: Channel of the stream. A local stream over UDP gets `ssc=true` unless the channel sets `ssc`, so that it
-///         needs no other subscriber than the archive.
+///     channel: Channel of the stream. A local stream over UDP gets `ssc=true` unless the channel sets `ssc`, so that
+///         it needs no other subscriber than the archive.
 ///     stream_id: Stream id of the stream and of its recording.
 ///     driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR` names.
 ///     recording_id: Id of the recording that is extended.
@@ -371,8 +371,8 @@ impl PyRecordedPublisher {
         self.shared.get()
     }
 
-    /// Runs the program's handlers for the queued events. If a handler raises, the other events stay queued for the next
-    /// call.
+    /// Runs the program's handlers for the queued events. If a handler raises, the other events stay queued for the
+    /// next call.
     fn tell(&self, py: Python<'_>) -> PyResult<()> {
         let shared = self.get()?;
         if !shared.events.has_any() {
@@ -885,7 +885,8 @@ impl PyRecordedPublisher {
         slf
     }
 
-    /// Closes the publisher as `close` does. If the block has raised, unrecorded messages become a note of its exception.
+    /// Closes the publisher as `close` does. If the block has raised, unrecorded messages become a note of its
+    /// exception.
     fn __exit__(
         &self,
         py: Python<'_>,
