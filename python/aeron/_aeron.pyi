@@ -62,6 +62,7 @@ from aeron._stubs.pipeline import (
     plan_recordings,
 )
 from aeron._stubs.publication import BufferClaim, ExclusivePublication, Publication, PublicationErrorFrame
+from aeron._stubs.recorded_publisher import RecordedPublisher
 from aeron._stubs.recordings import (
     FROM_LIVE,
     FROM_START,
@@ -125,6 +126,7 @@ __all__ = [
     "PersistentSubscription",
     "Publication",
     "PublicationErrorFrame",
+    "RecordedPublisher",
     "Recording",
     "RecordingInfo",
     "RecordingSignal",

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
         PendingOperation,
         PersistentSubscription,
         Publication,
+        RecordedPublisher,
         Subscription,
     )
 
 T = TypeVar("T")
+Entered = TypeVar("Entered")
 
 
 class Closable(Protocol):
@@ -243,7 +245,7 @@ class AsyncBatches:
 AsyncBatches.__module__ = "aeron"
 
 
-async def offer(publication: Publication | ExclusivePublication, message: Any) -> int:
+async def offer(publication: Publication | ExclusivePublication | RecordedPublisher, message: Any) -> int:
     """Offers the message until it is sent, and returns the stream position after it."""
     while not (position := publication.offer(message)):
         await _looker().wait(publication._is_ready)
@@ -251,7 +253,10 @@ async def offer(publication: Publication | ExclusivePublication, message: Any) -
 
 
 async def offer_batch(
-    publication: Publication | ExclusivePublication, messages: Any, offsets: Any = None, start: int = 0
+    publication: Publication | ExclusivePublication | RecordedPublisher,
+    messages: Any,
+    offsets: Any = None,
+    start: int = 0,
 ) -> int:
     """Offers all messages from index `start` on, and returns their number.
 
@@ -311,9 +316,28 @@ async def claim(
     return publication.claim(length, 0, direct=direct)
 
 
-async def enter(client: Aeron) -> Aeron:
-    """Implements the start of ``async with``: the client is already connected."""
-    return client
+async def flushed(publisher: RecordedPublisher, timeout_s: float | None) -> bool:
+    """Waits until everything is recorded. Returns whether it is; `flush` raises the errors and runs the handlers."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            while not publisher.flush(0):
+                await _looker().wait(publisher._is_flushed)
+    return publisher.flush(0)
+
+
+async def enter(resource: Entered) -> Entered:
+    """Implements the start of ``async with``: the resource is already open."""
+    return resource
+
+
+async def leave_recorded(
+    publisher: RecordedPublisher,
+    kind: object,
+    error: BaseException | None,
+    traceback: object,
+) -> None:
+    """Closes the publisher on another thread, because the close waits for the archive."""
+    await asyncio.get_running_loop().run_in_executor(None, publisher.__exit__, kind, error, traceback)
 
 
 async def leave(resource: Aeron | Closable) -> None:

@@ -57,6 +57,7 @@ __all__ = [
     "PersistentSubscriptionError",
     "PublicationClosedError",
     "PublicationRevokedError",
+    "RecordedPublisherError",
     "ReentrantCallError",
     "RegistrationError",
     "ReplicationConnectionError",
@@ -73,6 +74,7 @@ __all__ = [
     "UnknownReplayError",
     "UnknownReplicationError",
     "UnknownSubscriptionError",
+    "UnrecordedMessagesError",
     "ViewError",
     "archive_error",
     "registration_error",
@@ -528,6 +530,41 @@ class PersistentSubscriptionError(ArchiveError):
     """
 
     reason: str = "GENERIC"
+
+
+class RecordedPublisherError(ArchiveError):
+    """An error of a recorded publisher. The error may end the publisher.
+
+    ``__cause__`` is the error of the archive or the client, if there is one. If the publisher has failed, save the
+    messages that `RecordedPublisher.unrecorded` returns, and open a new publisher.
+
+    Attributes:
+        reason: ``RECORDING_NOT_FOUND``, ``STREAM_ID_MISMATCH``, ``IN_USE`` and ``EXTENDED_BY_OTHER`` (another publisher
+            of the recording), ``RECORDED_POSITION_LOST`` (the recording ends before a position that was recorded), or
+            ``GENERIC`` for any other reason.
+    """
+
+    reason: str = "GENERIC"
+
+
+class UnrecordedMessagesError(ArchiveError):
+    """A recorded publisher was closed, and some of its messages are not known to be recorded.
+
+    Close with a longer ``timeout``, or save the messages that `RecordedPublisher.unrecorded` returns. ``__cause__`` is
+    the error that ended the publisher, if there is one.
+
+    Attributes:
+        messages: Number of messages.
+        bytes: Number of their bytes.
+        position: Stream position after the last message, in bytes. ``None`` if there was no recording.
+        recorded_position: Stream position up to which the messages are recorded, in bytes. ``None`` if there was no
+            recording.
+    """
+
+    messages: int = 0
+    bytes: int = 0
+    position: int | None = None
+    recorded_position: int | None = None
 
 
 class ArchiveActiveError(ArchiveError, OSError):

@@ -4,7 +4,8 @@
 usage: mutants.py [--find LIMIT]
 
 Driver and archive are copied with all mutants in them. Each mutant has a switch, so one build is enough; an environment
-variable selects the mutant. Schedules with archives test the mutants of the archive. For each mutant without a seed,
+variable selects the mutant. Schedules with archives test the mutants of the archive, except those that name another
+kind of schedules. For each mutant without a seed,
 `--find` searches for the first seed below LIMIT whose schedule finds it.
 """
 
@@ -43,7 +44,8 @@ def main() -> int:
             mutant["seed"], finding = first_finding(binary, number, mutant, limit)
         missed += finding is None
         print(f"{number:2} seed {mutant['seed']}: {mutant['bug']}: {finding or 'NOT FOUND'}", flush=True)
-    clean = findings(binary, 0, {}, "0..16") | findings(binary, 0, {"crate": "archive"}, "0..16")
+    kinds: list[dict] = [{}, {"crate": "archive"}, {"schedules": "publishers"}]
+    clean = {seed: text for kind in kinds for seed, text in findings(binary, 0, kind, "0..16").items()}
     print(f"{len(mutants) - missed} of {len(mutants)} mutants found; without a mutant: {clean or 'nothing'}")
     return int(missed > 0 or bool(clean))
 
@@ -86,12 +88,13 @@ def first_finding(binary: Path, number: int, mutant: dict, limit: int) -> tuple[
 
 def findings(binary: Path, number: int, mutant: dict, seeds: str) -> dict[int, str]:
     """Returns the findings of the schedules of some seeds, by seed. A panic is a finding too."""
-    options = ["--archive"] if mutant.get("crate") == "archive" else []
+    kind = mutant.get("schedules", mutant.get("crate"))
+    options = [f"--{kind}"] if kind else []
     run = subprocess.run(
         [binary, *options, seeds], env=os.environ | {"MUTANT": str(number)}, capture_output=True, text=True, check=False
     )
     found = {
-        int(seed): text for seed, text in re.findall(r"^seed (\d+)(?: \(--archive\))?: (.*)$", run.stdout, re.MULTILINE)
+        int(seed): text for seed, text in re.findall(r"^seed (\d+)(?: \(--\w+\))?: (.*)$", run.stdout, re.MULTILINE)
     }
     if run.returncode != 0 and not found and ".." not in seeds:
         found[int(seeds)] = run.stderr.strip().splitlines()[0]

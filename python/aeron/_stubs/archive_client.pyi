@@ -9,9 +9,10 @@ from aeron._stubs.extensions import NamedReader, RecordingInfo, RetentionOutcome
 from aeron._stubs.operations import PendingOperation
 from aeron._stubs.persistent import PersistentSubscription
 from aeron._stubs.publication import ExclusivePublication, Publication
+from aeron._stubs.recorded_publisher import RecordedPublisher
 from aeron._stubs.recordings import Recording, RecordingSignal, RecordingSignals, RecordingSubscription
 from aeron._stubs.subscription import Subscription
-from aeron.exceptions import AeronError, PersistentSubscriptionError
+from aeron.exceptions import AeronError, PersistentSubscriptionError, RecordedPublisherError
 from aeron.follow import Follower, RecordingChange
 from aeron.recordings import Recordings
 from aeron.types import Channel, Credentials, SourceLocation
@@ -1967,6 +1968,47 @@ class AeronArchive:
 
         Raises:
             ConfigurationError: If a setting is missing or contradicts another one.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def recorded_publisher(
+        self,
+        channel: Channel,
+        stream_id: int,
+        *,
+        recording_id: int | None = None,
+        alias: str | None = None,
+        source: SourceLocation = "LOCAL",
+        buffer_length: int = 16777216,
+        takeover_timeout: float = 30.0,
+        on_reconnect: Callable[[int], object] | None = None,
+        on_error: Callable[[RecordedPublisherError], object] | None = None,
+        driver_timeout_ms: int | None = None,
+    ) -> RecordedPublisher:
+        """Creates a `RecordedPublisher` that this archive records.
+
+        The publisher has its own client of this archive's driver, and its own session with the archive with the
+        settings of this client. If the credentials are a function, each connection of the publisher calls it.
+
+        Args:
+            channel: Channel of the stream.
+            stream_id: Stream id of the stream and of its recording.
+            recording_id: Id of the recording that is extended.
+            alias: Name of the stream, instead of a recording id. The publisher extends the last recording with this
+                alias and stream id, or starts one.
+            source: `"LOCAL"` if the archive is on this driver, `"REMOTE"` if it is on another one.
+            buffer_length: Maximum number of bytes of messages that are not recorded yet. Each message also uses 32
+                bytes.
+            takeover_timeout: Seconds to wait at the start for the end of another publisher of the recording.
+            on_reconnect: Called as `on_reconnect(position)` when the recording goes on after a loss.
+            on_error: Called as `on_error(error)` with each `RecordedPublisherError`. If `has_failed` is then `True`,
+                the error has ended the publisher.
+            driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
+
+        Returns:
+            The publisher.
+
+        Raises:
+            ConfigurationError: If a setting is not valid or contradicts another one.
             ArchiveClosedError: If the client of the archive is closed.
         """
     def poll_for_error(self) -> AeronError | None:

@@ -1,5 +1,6 @@
 //! [`PyAeron`]: a client of a media driver.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -84,8 +85,10 @@ pub struct PyAeron {
     handlers: Mutex<Vec<EventHandler>>,
     max_idle_park_ns: u64,
     is_invoked: bool,
-    /// Keeps an embedded driver alive as long as its client.
-    _driver: Option<Py<PyMediaDriver>>,
+    /// Directory of the driver.
+    aeron_dir: PathBuf,
+    /// The embedded driver, which lives as long as its client.
+    driver: Option<Py<PyMediaDriver>>,
 }
 
 impl Drop for PyAeron {
@@ -215,7 +218,8 @@ impl Settings {
     fn connect(mut self) -> PyResult<PyPendingOperation> {
         let context = std::mem::take(&mut self.context);
         let is_invoked = context.use_conductor_agent_invoker;
-        let what = format!("connecting to {}", context.aeron_dir.display());
+        let aeron_dir = context.aeron_dir.clone();
+        let what = format!("connecting to {}", aeron_dir.display());
         let operation = Aeron::async_connect(context).map_err(|error| from_client(&error))?;
         let max_idle_park_ns = self.max_idle_park_ns;
         let handlers = std::mem::take(&mut self.handlers);
@@ -226,7 +230,8 @@ impl Settings {
                 handlers: Mutex::new(clone_all(py, owned.handlers())),
                 max_idle_park_ns,
                 is_invoked,
-                _driver: self.driver.as_ref().map(|driver| driver.clone_ref(py)),
+                aeron_dir: aeron_dir.clone(),
+                driver: self.driver.as_ref().map(|driver| driver.clone_ref(py)),
             };
             Ok(Py::new(py, client)?.into_any())
         };
@@ -307,6 +312,14 @@ impl PyAeron {
     /// Longest park of a wait after a second without success, in nanoseconds.
     pub fn max_idle_park_ns(&self) -> u64 {
         self.max_idle_park_ns
+    }
+
+    /// Returns the driver, for another client.
+    pub fn driver(&self, py: Python<'_>) -> DriverName {
+        match &self.driver {
+            Some(driver) => DriverName::Embedded(driver.clone_ref(py)),
+            None => DriverName::Directory(self.aeron_dir.clone()),
+        }
     }
 
     /// Returns the client. Raises `ForkedError` in a forked child.

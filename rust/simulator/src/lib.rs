@@ -16,7 +16,10 @@ mod schedule;
 mod truth;
 mod world;
 
-pub use archive::{ArchiveOutcome, ArchiveSchedule, ArchiveWorld};
+pub use archive::{
+    ArchiveOutcome, ArchiveSchedule, ArchiveWorld, PublishingOutcome, PublishingSchedule,
+    PublishingWorld,
+};
 pub use schedule::{Edition, Schedule};
 pub use truth::Finding;
 pub use world::{Failure, Outcome, World};
@@ -47,4 +50,12 @@ pub fn run(seed: u64, edition: Edition) -> Result<Outcome, Failure> {
 /// The finding of the schedule.
 pub fn run_archives(seed: u64) -> Result<ArchiveOutcome, Failure> {
     ArchiveWorld::new(ArchiveSchedule::draw(seed)).run()
+}
+
+/// Runs the schedule with recorded publishers of a seed.
+///
+/// # Errors
+/// The finding of the schedule.
+pub fn run_publishers(seed: u64) -> Result<PublishingOutcome, Failure> {
+    PublishingWorld::new(PublishingSchedule::draw(seed)).run()
 }

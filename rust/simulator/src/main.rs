@@ -2,7 +2,8 @@
 //! schedule in detail.
 //!
 //! `--all-rows` also runs the seeds with which bugs were found, and fails if a row of the drivers' state tables is not
-//! reached. With `--first-edition`, only faults of the first edition occur, as for the kept seeds.
+//! reached. With `--first-edition`, only faults of the first edition occur, as for the kept seeds. `--archive` runs
+//! schedules with archives, and `--publishers` schedules with recorded publishers.
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -11,9 +12,15 @@ use std::thread;
 use std::time::Instant;
 
 use aeron_simulator::{
-    ArchiveOutcome, ArchiveSchedule, ArchiveWorld, Edition, Failure, KEPT_SEEDS, Outcome, Schedule,
-    World, run, run_archives,
+    ArchiveOutcome, ArchiveSchedule, ArchiveWorld, Edition, Failure, KEPT_SEEDS, Outcome,
+    PublishingOutcome, PublishingSchedule, PublishingWorld, Schedule, World, run, run_archives,
+    run_publishers,
 };
+
+/// Option for schedules with archives.
+const ARCHIVES: &str = "--archive";
+/// Option for schedules with recorded publishers.
+const PUBLISHERS: &str = "--publishers";
 
 fn main() -> ExitCode {
     let (options, texts): (Vec<_>, Vec<_>) = std::env::args()
@@ -25,10 +32,16 @@ fn main() -> ExitCode {
         true => Edition::First,
         false => Edition::Second,
     };
-    if has("--archive") {
+    if has(ARCHIVES) {
         return match seeds[..] {
             [seed] => show_archives(seed, has("--trace")),
-            _ => run_all_archives(&seeds),
+            _ => run_kind(ARCHIVES, &seeds, run_archives, ArchiveOutcome::add),
+        };
+    }
+    if has(PUBLISHERS) {
+        return match seeds[..] {
+            [seed] => show_publishers(seed, has("--trace")),
+            _ => run_kind(PUBLISHERS, &seeds, run_publishers, PublishingOutcome::add),
         };
     }
     if let [seed] = seeds[..] {
@@ -109,37 +122,58 @@ fn show_archives(seed: u64, is_traced: bool) -> ExitCode {
     if is_traced {
         world = world.traced(|line| println!("{line}"));
     }
-    match world.run() {
+    show_result(ARCHIVES, seed, world.run())
+}
+
+/// Runs one schedule with recorded publishers and prints its details.
+fn show_publishers(seed: u64, is_traced: bool) -> ExitCode {
+    let schedule = PublishingSchedule::draw(seed);
+    println!("{schedule:#?}");
+    let mut world = PublishingWorld::new(schedule);
+    if is_traced {
+        world = world.traced(|line| println!("{line}"));
+    }
+    show_result(PUBLISHERS, seed, world.run())
+}
+
+/// Shows the result of one schedule with archives.
+fn show_result(kind: &str, seed: u64, result: Result<impl std::fmt::Debug, Failure>) -> ExitCode {
+    match result {
         Ok(outcome) => {
             println!("{outcome:?}");
             ExitCode::SUCCESS
         }
         Err(failure) => {
             println!("{}", failure.counters);
-            report_archives(seed, &failure);
+            report_kind(kind, seed, &failure);
             ExitCode::FAILURE
         }
     }
 }
 
-/// Runs many schedules with archives on all processors.
-fn run_all_archives(seeds: &[u64]) -> ExitCode {
+/// Runs many schedules of a kind with archives on all processors.
+fn run_kind<O: Default + std::fmt::Debug + Send>(
+    kind: &str,
+    seeds: &[u64],
+    run: impl Fn(u64) -> Result<O, Failure> + Sync,
+    add: impl Fn(&mut O, &O) + Sync,
+) -> ExitCode {
     let start = Instant::now();
     let next = AtomicUsize::new(0);
-    let total = Mutex::new((ArchiveOutcome::default(), 0));
+    let total = Mutex::new((O::default(), 0));
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
                 while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = run_archives(*seed);
+                    let result = run(*seed);
                     let mut total = total
                         .lock()
                         .expect("no schedule panics while it is counted");
                     match result {
-                        Ok(outcome) => total.0.add(&outcome),
+                        Ok(outcome) => add(&mut total.0, &outcome),
                         Err(failure) => {
                             total.1 += 1;
-                            report_archives(*seed, &failure);
+                            report_kind(kind, *seed, &failure);
                         }
                     }
                 }
@@ -150,14 +184,14 @@ fn run_all_archives(seeds: &[u64]) -> ExitCode {
     let rate = seeds.len() as f64 / start.elapsed().as_secs_f64();
     println!("{outcome:?}");
     let count = seeds.len();
-    println!("{count} schedules with archives, {failures} failed, {rate:.1} per second");
+    println!("{count} schedules ({kind}), {failures} failed, {rate:.1} per second");
     ExitCode::from(u8::from(failures > 0))
 }
 
-fn report_archives(seed: u64, failure: &Failure) {
+fn report_kind(kind: &str, seed: u64, failure: &Failure) {
     let after = failure.after_ns as f64 / 1e9;
     println!(
-        "seed {seed} (--archive): after {after:.6} s: {}",
+        "seed {seed} ({kind}): after {after:.6} s: {}",
         failure.finding
     );
 }

@@ -3,12 +3,14 @@
 //! * [`AeronArchive`]: calls that wait, and operations that are polled. Usable from any thread.
 //! * [`ArchiveSession`]: the state machine that [`AeronArchive`] uses, for an owner with its own loop. It never blocks.
 //! * [`PersistentSubscription`]: a recorded stream without gaps, replayed first and then live.
+//! * [`RecordedPublisher`]: keeps each message until the archive has recorded it.
 //!
 //! [`AeronArchive`] and [`ArchiveSession`] send an [`ArchiveCall`]: a request, and the function that converts the
 //! answer to a result.
 
 mod aeron_archive;
 mod answer;
+mod backoff;
 mod bounded;
 mod call;
 mod channels;
@@ -20,10 +22,12 @@ mod error;
 mod exchange;
 mod extension;
 mod handshake;
+mod link;
 mod methods;
 mod operation;
 mod params;
 mod persistent;
+mod recorded_publisher;
 mod recording_position;
 mod replay_merge;
 mod replay_publications;
@@ -50,6 +54,11 @@ pub use self::persistent::{
     PersistentSubscriptionContext, PersistentSubscriptionCounters, PersistentSubscriptionError,
     PersistentSubscriptionListener, PersistentSubscriptionState, PersistentSubscriptionStatus,
     StartPosition,
+};
+pub use self::recorded_publisher::{
+    ClientConnector, DEFAULT_PUBLISHER_BUFFER_LENGTH, DEFAULT_TAKEOVER_TIMEOUT_NS,
+    MIN_PUBLISHER_BUFFER_LENGTH, RecordedOfferError, RecordedPublisher, RecordedPublisherContext,
+    RecordedPublisherError, RecordedPublisherListener, RecordedPublisherStatus, Unrecorded,
 };
 pub use self::recording_position::RecordingPositionKey;
 pub use self::replay_merge::{ReplayMerge, ReplayMergeError, ReplayMergeParams};

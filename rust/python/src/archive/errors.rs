@@ -1,6 +1,8 @@
 //! Converts errors of an archive and its client to the exceptions of `aeron.exceptions`.
 
-use aeron_archive::client::{ArchiveClientError, PersistentSubscriptionError, ReplayMergeError};
+use aeron_archive::client::{
+    ArchiveClientError, PersistentSubscriptionError, RecordedPublisherError, ReplayMergeError,
+};
 use aeron_archive::ownership::OwnershipError;
 use aeron_archive::server::ArchiveStartError;
 use aeron_archive::server::context::{ARCHIVE_SETTINGS, ArchiveSetting};
@@ -48,11 +50,40 @@ pub fn from_persistent(error: &PersistentSubscriptionError) -> PyErr {
         PersistentSubscriptionError::Resource { source, .. } => (Some(from_client(source)), None),
         _ => (None, None),
     };
-    let raised = raise("PersistentSubscriptionError", error.to_string());
+    caused(
+        raise("PersistentSubscriptionError", error.to_string()),
+        cause,
+        error.reason().name(),
+        code,
+    )
+}
+
+/// Returns the exception for an error of a recorded publisher. If an error of the archive or the client led to it, that
+/// error is the `__cause__`.
+#[cold]
+pub fn from_publisher(error: &RecordedPublisherError) -> PyErr {
+    let (cause, code) = match error {
+        RecordedPublisherError::Refused { source } | RecordedPublisherError::Archive { source } => {
+            (Some(from_archive(source)), code_of(source))
+        }
+        RecordedPublisherError::Client { source }
+        | RecordedPublisherError::Publication { source } => (Some(from_client(source)), None),
+        _ => (None, None),
+    };
+    caused(
+        raise("RecordedPublisherError", error.to_string()),
+        cause,
+        error.reason(),
+        code,
+    )
+}
+
+/// Returns an exception with its cause, and with the attributes `reason` and `code`.
+fn caused(raised: PyErr, cause: Option<PyErr>, reason: &str, code: Option<i64>) -> PyErr {
     Python::attach(|py| {
         raised.set_cause(py, cause);
         let value = raised.value(py);
-        let reason = value.setattr("reason", error.reason().name());
+        let reason = value.setattr("reason", reason);
         let code = code.map_or(Ok(()), |code| value.setattr("code", code));
         reason
             .and(code)

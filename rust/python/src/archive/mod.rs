@@ -11,6 +11,8 @@ mod operation;
 mod persistent;
 mod persistent_options;
 mod recorded;
+mod recorded_publisher;
+mod recorded_publisher_options;
 mod recorded_rows;
 mod recording;
 mod replay;
@@ -36,6 +38,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<recorded_rows::PyRecordedRows>()?;
     module.add_class::<persistent::PyPersistentBatches>()?;
     module.add_class::<persistent::PyPersistentSubscription>()?;
+    module.add_class::<recorded_publisher::PyRecordedPublisher>()?;
     module.add_class::<recording::PyRecording>()?;
     module.add_class::<recording::PyRecordingSignal>()?;
     module.add_class::<recording::PyRecordingSubscription>()?;

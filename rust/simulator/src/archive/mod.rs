@@ -8,8 +8,10 @@ mod disk;
 mod ledger;
 mod operator;
 mod plan;
+mod publishing;
 mod server;
 mod world;
 
 pub use plan::ArchiveSchedule;
+pub use publishing::{PublishingOutcome, PublishingSchedule, PublishingWorld};
 pub use world::{ArchiveOutcome, ArchiveWorld};

@@ -177,7 +177,8 @@ impl ArchiveServer {
     /// or none. If only some survived, a sector between frames of the last block could be missing. That block was not
     /// acknowledged, and no start of an archive detects the missing sector.
     pub fn lose_power(&mut self, starts_from_ns: i64, graveyard: &mut Graveyard) {
-        let was_killed = self.has_crashed && !self.is_running();
+        // A new process that has not started yet has not forced anything to the disk either.
+        let was_killed = self.has_crashed;
         self.bury(graveyard);
         self.boots += 1;
         self.disk.tear_block(0);

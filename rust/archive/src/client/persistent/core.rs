@@ -2,10 +2,10 @@
 
 use aeron_client::{Aeron, ErrorCode};
 
+use super::super::link::ArchiveLink;
 use super::context::{Settings, StartPosition};
 use super::counters::{Counters, NO_JOIN_DIFFERENCE};
 use super::error::PersistentSubscriptionError;
-use super::link::ArchiveLink;
 use super::listener::PersistentSubscriptionListener;
 use super::set_up::{AwaitedReplayPlan, SetUp};
 use super::state::SubscriptionState;

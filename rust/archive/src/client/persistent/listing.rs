@@ -4,10 +4,10 @@ use aeron_protocol::archive::ArchiveErrorCode;
 
 use super::super::call::{ArchiveCall, Ticket};
 use super::super::error::ArchiveClientError;
+use super::super::link::Answered;
 use super::context::StartPosition;
 use super::core::{Core, Transition};
 use super::error::PersistentSubscriptionError;
-use super::link::Answered;
 use super::set_up::AwaitedReplayPlan;
 use super::state::SubscriptionState;
 use crate::catalog::RecordingDescriptor;

@@ -3,12 +3,10 @@
 //! It is a state machine that its owner polls. Each state is a value with its resources ([`state`]); the data that all
 //! of them share are in [`core`].
 
-mod backoff;
 mod context;
 mod core;
 mod counters;
 mod error;
-mod link;
 mod listener;
 mod listing;
 mod live;
@@ -29,11 +27,11 @@ use aeron_client::{
 
 use self::core::{Core, Transition, TransitionNotice};
 use self::counters::Counters;
-use self::link::{ArchiveLink, LinkEvent};
 use self::listener::NoListener;
 use self::state::SubscriptionState;
 use self::turn::{OnMessage, Turn};
 use super::error::Result;
+use super::link::{ArchiveLink, LinkEvent};
 
 pub use self::context::{FROM_LIVE, FROM_START, PersistentSubscriptionContext, StartPosition};
 pub use self::counters::{NO_JOIN_DIFFERENCE, PersistentSubscriptionCounters};

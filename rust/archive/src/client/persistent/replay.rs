@@ -3,10 +3,10 @@
 use aeron_client::Subscription;
 
 use super::super::call::{ArchiveCall, Ticket};
+use super::super::link::Answered;
 use super::context::StartPosition;
 use super::core::{Core, Transition, is_past};
 use super::error::PersistentSubscriptionError;
-use super::link::Answered;
 use super::live::{LiveFailure, LiveStream, LiveWait};
 use super::read_image::ReadImage;
 use super::set_up::AwaitedReplayPlan;

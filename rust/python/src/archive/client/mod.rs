@@ -6,11 +6,13 @@ mod maintenance;
 mod methods;
 mod query;
 mod readers;
+mod recorded_publisher;
 mod recording;
 mod replay;
 mod replication;
 mod retention;
 
+pub use recording::Source;
 pub use replay::{REPLAY_CHANNEL, REPLAY_STREAM_ID};
 
 use std::sync::Arc;

@@ -21,7 +21,7 @@ use crate::operations::PyPendingOperation;
 use crate::publication::{PyExclusivePublication, PyPublication};
 
 /// The source of a stream to record: `LOCAL` or `REMOTE`.
-struct Source(SourceLocation);
+pub struct Source(pub SourceLocation);
 
 impl Argument for Source {
     fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {

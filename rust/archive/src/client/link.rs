@@ -1,13 +1,14 @@
 //! [`ArchiveLink`]: a session with the archive that is opened again whenever it is lost.
 
 use aeron_client::{Aeron, ExclusivePublication};
+use aeron_protocol::archive::NULL_VALUE;
 
-use super::super::call::{ArchiveCall, Ticket};
-use super::super::connecting::ConnectingSession;
-use super::super::context::ArchiveClientContext;
-use super::super::error::ArchiveClientError;
-use super::super::session::ArchiveSession;
 use super::backoff::Backoff;
+use super::call::{ArchiveCall, Ticket};
+use super::connecting::ConnectingSession;
+use super::context::ArchiveClientContext;
+use super::error::ArchiveClientError;
+use super::session::ArchiveSession;
 
 /// A session with the archive that is opened again whenever it is lost.
 pub(super) struct ArchiveLink {
@@ -67,6 +68,25 @@ impl ArchiveLink {
 
     pub(super) const fn is_connected(&self) -> bool {
         matches!(self.state, LinkState::Connected(_))
+    }
+
+    /// Returns the id of the archive. Returns `None` without a session, and if the archive is too old to report it.
+    pub(super) fn archive_id(&self) -> Option<i64> {
+        match &self.state {
+            LinkState::Connected(session) => {
+                Some(session.archive_id()).filter(|id| *id != NULL_VALUE)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the last error that the archive reported after it had granted a request, if it concerns this request.
+    pub(super) fn late_refusal(&self, correlation_id: i64) -> Option<ArchiveClientError> {
+        let LinkState::Connected(session) = &self.state else {
+            return None;
+        };
+        let last = session.unclaimed_refusals().last_after(0)?;
+        (last.correlation_id() == Some(correlation_id)).then(|| last.clone())
     }
 
     /// Makes progress without waiting, and adds to the work count.

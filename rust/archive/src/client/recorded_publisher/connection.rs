@@ -1,0 +1,155 @@
+//! [`Connection`]: a client of the driver and a session with the archive. Both are opened again when they are lost.
+
+use aeron_client::Aeron;
+use aeron_protocol::archive::ArchiveErrorCode;
+
+use super::super::backoff::Backoff;
+use super::super::context::ArchiveClientContext;
+use super::super::error::ArchiveClientError;
+use super::super::link::{ArchiveLink, LinkEvent};
+use super::error::RecordedPublisherError;
+
+/// Connects an Aeron client without waiting. It is called until it returns a client, and again after the client is
+/// closed. After an error it is called again too, which begins another attempt.
+pub type ClientConnector = Box<dyn FnMut() -> aeron_client::Result<Option<Aeron>> + Send>;
+
+/// A client and a session.
+pub(super) struct Connection {
+    connector: ClientConnector,
+    context: ArchiveClientContext,
+    backoff: Backoff,
+    state: ConnectionState,
+}
+
+enum ConnectionState {
+    /// There is no client. The next call of the connector is not before this time.
+    Away {
+        next_attempt_ns: Option<i64>,
+    },
+    Up(Box<Peers>),
+    Closed,
+}
+
+/// The client, and the session that it is used for.
+pub(super) struct Peers {
+    pub(super) aeron: Aeron,
+    pub(super) archive: ArchiveLink,
+}
+
+/// An event of the connection.
+pub(super) enum ConnectionEvent {
+    /// The client was closed.
+    ClientLost(RecordedPublisherError),
+    /// A session was opened.
+    SessionOpened,
+    /// The session has ended.
+    SessionLost,
+    /// An attempt failed; another one follows.
+    AttemptFailed(RecordedPublisherError),
+    /// No attempt can succeed.
+    Unusable(RecordedPublisherError),
+}
+
+impl Connection {
+    pub(super) fn new(connector: ClientConnector, context: ArchiveClientContext) -> Self {
+        Self {
+            connector,
+            context,
+            backoff: Backoff::new(),
+            state: ConnectionState::Away {
+                next_attempt_ns: None,
+            },
+        }
+    }
+
+    /// Returns the client and the session, if there is a client.
+    pub(super) fn peers(&mut self) -> Option<&mut Peers> {
+        match &mut self.state {
+            ConnectionState::Up(peers) => Some(peers),
+            ConnectionState::Away { .. } | ConnectionState::Closed => None,
+        }
+    }
+
+    /// Makes progress without waiting, and adds to the work count.
+    pub(super) fn poll(&mut self, now_ns: i64, work: &mut usize) -> Option<ConnectionEvent> {
+        match &mut self.state {
+            ConnectionState::Away { next_attempt_ns } => {
+                let is_due = next_attempt_ns.is_none_or(|at_ns| now_ns.wrapping_sub(at_ns) >= 0);
+                is_due.then(|| self.connect(now_ns, work)).flatten()
+            }
+            ConnectionState::Up(peers) => {
+                *work += peers.aeron.do_work();
+                if peers.aeron.is_closed() {
+                    let cause = peers.aeron.close_cause();
+                    self.state = ConnectionState::Away {
+                        next_attempt_ns: None,
+                    };
+                    return Some(ConnectionEvent::ClientLost(client_error(
+                        aeron_client::Error::ClientClosed(cause),
+                    )));
+                }
+                peers.archive.poll(now_ns, work).and_then(of_link)
+            }
+            ConnectionState::Closed => None,
+        }
+    }
+
+    /// Closes session and client, and does not open them again.
+    pub(super) fn close(&mut self) {
+        let state = std::mem::replace(&mut self.state, ConnectionState::Closed);
+        if let ConnectionState::Up(mut peers) = state {
+            peers.archive.close();
+            peers.aeron.close();
+        }
+    }
+
+    fn connect(&mut self, now_ns: i64, work: &mut usize) -> Option<ConnectionEvent> {
+        match (self.connector)() {
+            Ok(None) => None,
+            Ok(Some(aeron)) => {
+                *work += 1;
+                self.backoff = Backoff::new();
+                let archive = ArchiveLink::new(&aeron, self.context.clone());
+                self.state = ConnectionState::Up(Box::new(Peers { aeron, archive }));
+                None
+            }
+            Err(
+                error @ (aeron_client::Error::Configuration(_)
+                | aeron_client::Error::VersionMismatch { .. }),
+            ) => Some(ConnectionEvent::Unusable(client_error(error))),
+            Err(error) => {
+                self.state = ConnectionState::Away {
+                    next_attempt_ns: Some(self.backoff.next_attempt_ns(now_ns)),
+                };
+                Some(ConnectionEvent::AttemptFailed(client_error(error)))
+            }
+        }
+    }
+}
+
+const fn client_error(source: aeron_client::Error) -> RecordedPublisherError {
+    RecordedPublisherError::Client { source }
+}
+
+fn of_link(event: LinkEvent) -> Option<ConnectionEvent> {
+    Some(match event {
+        LinkEvent::Connected => ConnectionEvent::SessionOpened,
+        LinkEvent::Lost => ConnectionEvent::SessionLost,
+        LinkEvent::AttemptFailed(source) => {
+            let is_rejected =
+                source.archive_code() == Some(ArchiveErrorCode::AuthenticationRejected);
+            let error = RecordedPublisherError::Archive { source };
+            match is_rejected {
+                true => ConnectionEvent::Unusable(error),
+                false => ConnectionEvent::AttemptFailed(error),
+            }
+        }
+        // The next poll reports the loss of the client.
+        LinkEvent::Unusable(ArchiveClientError::Client(aeron_client::Error::ClientClosed(_))) => {
+            return None;
+        }
+        LinkEvent::Unusable(source) => {
+            ConnectionEvent::Unusable(RecordedPublisherError::Archive { source })
+        }
+    })
+}

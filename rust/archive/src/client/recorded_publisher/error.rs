@@ -1,0 +1,185 @@
+//! [`RecordedPublisherError`]: errors of a recorded publisher.
+
+use std::time::Duration;
+
+use aeron_client::{AppendError, OfferError};
+use aeron_memory::log::LogError;
+use aeron_protocol::archive::ArchiveErrorCode;
+
+use super::super::error::ArchiveClientError;
+
+/// An error of a recorded publisher. It ends the publisher, or is only reported to the listener.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordedPublisherError {
+    /// The archive does not have the recording. It may have been deleted.
+    #[error("unknown recording id: {recording_id}")]
+    UnknownRecording {
+        /// Recording id.
+        recording_id: i64,
+    },
+    /// The recording is of another stream.
+    #[error("recording {recording_id} has stream id {recorded_stream_id}, not {stream_id}")]
+    StreamIdMismatch {
+        /// Recording id.
+        recording_id: i64,
+        /// Stream id of the recording.
+        recorded_stream_id: i32,
+        /// Stream id of the publisher.
+        stream_id: i32,
+    },
+    /// The catalog entry of the recording has values that no stream has.
+    #[error("recording {recording_id} cannot be extended: {source}")]
+    InvalidRecording {
+        /// Recording id.
+        recording_id: i64,
+        /// Reason.
+        source: LogError,
+    },
+    /// The recording id now belongs to another recording: first term, term length or MTU have changed.
+    #[error(
+        "recording {recording_id} is not the one that the publisher has recorded: {field} is {found}, and was {known}"
+    )]
+    OtherRecording {
+        /// Recording id.
+        recording_id: i64,
+        /// Name of the value that has changed.
+        field: &'static str,
+        /// The value now.
+        found: i64,
+        /// The value before.
+        known: i64,
+    },
+    /// Another publisher extends the recording. Before the publisher has recorded anything, it waits for the end of the
+    /// other one.
+    #[error(
+        "recording {recording_id} is active with session id {session_id}: another publisher extends it"
+    )]
+    InUse {
+        /// Recording id.
+        recording_id: i64,
+        /// Session id of the other publisher.
+        session_id: i32,
+    },
+    /// Another publisher has extended the recording meanwhile, so the positions of the kept messages are taken.
+    #[error(
+        "recording {recording_id} was extended by another publisher with session id {session_id}"
+    )]
+    ExtendedByOther {
+        /// Recording id.
+        recording_id: i64,
+        /// Session id of the other publisher.
+        session_id: i32,
+    },
+    /// The recording ends before the position up to which it was recorded. The messages between are lost: someone
+    /// truncated the recording, or the archive's machine lost power.
+    #[error(
+        "recording {recording_id} ends at position {stop_position}, although it was recorded up to position {recorded_position}"
+    )]
+    RecordedPositionLost {
+        /// Recording id.
+        recording_id: i64,
+        /// Stop position of the recording.
+        stop_position: i64,
+        /// Position up to which the archive had reported the stream as recorded.
+        recorded_position: i64,
+    },
+    /// The recording ends at a position at which no frame of the kept messages ends.
+    #[error(
+        "recording {recording_id} ends at position {stop_position}, where no frame of the publisher ends"
+    )]
+    NotBetweenFrames {
+        /// Recording id.
+        recording_id: i64,
+        /// Stop position of the recording.
+        stop_position: i64,
+    },
+    /// The publication appended a message at another position than expected.
+    #[error("a message ends at position {position} of the publication, and must end at {expected}")]
+    UnexpectedPosition {
+        /// Position after the message.
+        position: i64,
+        /// The expected position.
+        expected: i64,
+    },
+    /// The publication refuses a message for good.
+    #[error("publication: {source}")]
+    Offer {
+        /// Reason.
+        source: OfferError,
+    },
+    /// The recording did not begin within the message timeout.
+    #[error(
+        "the recording did not begin within {waited:?}: the archive receives no image of the publication"
+    )]
+    NotStarted {
+        /// The message timeout.
+        waited: Duration,
+    },
+    /// The archive refused a request.
+    #[error("{source}")]
+    Refused {
+        /// The archive's refusal.
+        source: ArchiveClientError,
+    },
+    /// The connection to the archive failed, or the settings of the archive's client are not valid.
+    #[error("{source}")]
+    Archive {
+        /// Reason.
+        source: ArchiveClientError,
+    },
+    /// The driver cannot be reached, or it has closed the client.
+    #[error("{source}")]
+    Client {
+        /// Reason.
+        source: aeron_client::Error,
+    },
+    /// The driver refused the publication.
+    #[error("publication: {source}")]
+    Publication {
+        /// Reason.
+        source: aeron_client::Error,
+    },
+}
+
+impl RecordedPublisherError {
+    /// Returns the name of the reason, for applications that handle some reasons in a different way.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::UnknownRecording { .. } => "RECORDING_NOT_FOUND",
+            Self::Refused { .. }
+                if self.archive_code() == Some(ArchiveErrorCode::UnknownRecording) =>
+            {
+                "RECORDING_NOT_FOUND"
+            }
+            Self::StreamIdMismatch { .. } => "STREAM_ID_MISMATCH",
+            Self::InUse { .. } => "IN_USE",
+            Self::ExtendedByOther { .. } => "EXTENDED_BY_OTHER",
+            Self::RecordedPositionLost { .. } => "RECORDED_POSITION_LOST",
+            _ => "GENERIC",
+        }
+    }
+
+    /// Returns the archive's error code, if the archive refused a request.
+    #[must_use]
+    pub fn archive_code(&self) -> Option<ArchiveErrorCode> {
+        match self {
+            Self::Refused { source } | Self::Archive { source } => source.archive_code(),
+            _ => None,
+        }
+    }
+}
+
+/// Reason why a recorded publisher did not accept a message.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RecordedOfferError {
+    /// The message cannot be accepted now, or never. `NotConnected`: the recording was not found or started yet.
+    /// `BackPressured`: the buffer of messages that are not recorded is full. `TooLong`: the message exceeds the
+    /// maximum message length, or the whole buffer.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// The publisher has failed.
+    #[error(transparent)]
+    Failed(#[from] Box<RecordedPublisherError>),
+}

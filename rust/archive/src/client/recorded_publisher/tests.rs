@@ -1,0 +1,196 @@
+//! Tests recorded publishers with a driver in heap memory and virtual time, and without an archive. The simulator has
+//! tests with archives.
+
+use std::sync::{Arc, Mutex};
+
+use aeron_agent::NanoClock;
+use aeron_client::DriverTimeout;
+
+use super::super::context::ArchiveClientContext;
+use super::*;
+use crate::server::replay::tests::driver::TestDriver;
+
+const TIMEOUT_NS: i64 = 1_000_000_000;
+
+/// A publisher, its driver, its clients, and the texts of the errors that were reported to its listener.
+struct Fixture {
+    driver: Arc<TestDriver>,
+    publisher: RecordedPublisher,
+    clients: Arc<Mutex<Vec<Aeron>>>,
+    errors: Arc<Mutex<Vec<String>>>,
+}
+
+struct Recorder(Arc<Mutex<Vec<String>>>);
+
+impl RecordedPublisherListener for Recorder {
+    fn on_error(&mut self, error: &RecordedPublisherError) {
+        self.0.lock().unwrap().push(error.to_string());
+    }
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let driver = TestDriver::new();
+        let clients = Arc::new(Mutex::new(Vec::new()));
+        let (connected, connecting) = (Arc::clone(&clients), Arc::clone(&driver));
+        Self::with_connector(driver, clients, move || {
+            let client = connecting.connect();
+            connected.lock().unwrap().push(client.clone());
+            Ok(Some(client))
+        })
+    }
+
+    fn with_connector(
+        driver: Arc<TestDriver>,
+        clients: Arc<Mutex<Vec<Aeron>>>,
+        connector: impl FnMut() -> aeron_client::Result<Option<Aeron>> + Send + 'static,
+    ) -> Self {
+        let archive = ArchiveClientContext {
+            message_timeout_ns: TIMEOUT_NS.unsigned_abs(),
+            nano_clock: driver.nano_clock() as Arc<dyn NanoClock>,
+            ..ArchiveClientContext::new("aeron:ipc", "aeron:ipc")
+        };
+        let mut context = RecordedPublisherContext::new(archive, "aeron:ipc", 1001);
+        let errors = Arc::new(Mutex::new(Vec::new()));
+        context.listener = Some(Box::new(Recorder(Arc::clone(&errors))));
+        let publisher = RecordedPublisher::new(Box::new(connector), context).unwrap();
+        Self {
+            driver,
+            publisher,
+            clients,
+            errors,
+        }
+    }
+
+    /// Polls for this long, in steps of a millisecond.
+    fn poll_for_ns(&mut self, duration_ns: i64) {
+        let end_ns = self.driver.now_ns() + duration_ns;
+        while self.driver.now_ns() < end_ns {
+            self.driver.advance_ns(1_000_000);
+            self.publisher.poll();
+        }
+    }
+
+    fn clients(&self) -> Vec<Aeron> {
+        self.clients.lock().unwrap().clone()
+    }
+
+    fn errors(&self) -> Vec<String> {
+        self.errors.lock().unwrap().clone()
+    }
+}
+
+#[test]
+fn publishers_go_from_thread_to_thread() {
+    fn assert_send<T: Send>() {}
+    fn assert_sync<T: Sync>() {}
+    assert_send::<RecordedPublisher>();
+    assert_send::<RecordedPublisherStatus>();
+    assert_sync::<RecordedPublisherStatus>();
+}
+
+#[test]
+fn nothing_is_connected_before_the_first_call() {
+    let mut fixture = Fixture::new();
+    assert!(fixture.clients().is_empty());
+    fixture.publisher.poll();
+    assert_eq!(fixture.clients().len(), 1);
+}
+
+#[test]
+fn no_message_is_accepted_before_the_recording_is_known() {
+    let mut fixture = Fixture::new();
+    for _ in 0..3 {
+        let refusal = fixture.publisher.offer(b"hello").unwrap_err();
+        assert!(matches!(
+            refusal,
+            RecordedOfferError::Append(AppendError::NotConnected)
+        ));
+        let messages = [b"hello"];
+        assert!(fixture.publisher.offer_batch(&messages[..], 0).is_err());
+        fixture.driver.advance_ns(STEP_INTERVAL_NS);
+    }
+    let status = fixture.publisher.status();
+    assert_eq!(status.unrecorded().messages, 0);
+    assert_eq!((status.position(), status.recording_id()), (None, None));
+    assert!(!status.is_recording());
+}
+
+#[test]
+fn an_absent_archive_is_reported_after_each_timeout_and_tried_again() {
+    let mut fixture = Fixture::new();
+    fixture.poll_for_ns(5 * TIMEOUT_NS / 2);
+    let errors = fixture.errors();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors[0].starts_with("no connection to the archive on "));
+    assert!(fixture.publisher.status().failure().is_none());
+}
+
+#[test]
+fn an_absent_driver_is_reported_and_tried_again_after_a_pause() {
+    let driver = TestDriver::new();
+    let attempts = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&attempts);
+    let mut fixture = Fixture::with_connector(driver, Arc::default(), move || {
+        *counted.lock().unwrap() += 1;
+        let missing = DriverTimeout::NoCncFile("/aeron/cnc.dat".into());
+        Err(aeron_client::Error::DriverTimeout(missing))
+    });
+    fixture.poll_for_ns(TIMEOUT_NS);
+    // After 1, 2, 4, ... 256 ms, each with a step of a millisecond.
+    assert_eq!(*attempts.lock().unwrap(), 10);
+    let errors = fixture.errors();
+    assert_eq!(errors.len(), 10);
+    assert_eq!(errors[0], "CnC file not created: /aeron/cnc.dat");
+    assert!(fixture.publisher.status().failure().is_none());
+}
+
+#[test]
+fn settings_with_which_no_client_connects_fail_the_publisher_once() {
+    let driver = TestDriver::new();
+    let mut fixture = Fixture::with_connector(driver, Arc::default(), || {
+        let reason = "keepalive_interval_ns is too long".to_owned();
+        Err(aeron_client::Error::Configuration(reason))
+    });
+    fixture.poll_for_ns(TIMEOUT_NS);
+    let status = fixture.publisher.status();
+    let failure = status.failure().unwrap().to_string();
+    assert_eq!(failure, "keepalive_interval_ns is too long");
+    assert_eq!(fixture.errors(), [failure.as_str()]);
+    let refusal = fixture.publisher.offer(b"hello").unwrap_err();
+    assert_eq!(refusal.to_string(), failure);
+    assert_eq!(fixture.publisher.poll(), 0);
+}
+
+#[test]
+fn a_client_that_is_closed_is_replaced() {
+    let mut fixture = Fixture::new();
+    fixture.publisher.poll();
+    fixture.clients()[0].close();
+    fixture.poll_for_ns(10_000_000);
+    let clients = fixture.clients();
+    assert_eq!(clients.len(), 2);
+    assert!(!clients[1].is_closed());
+    let errors = fixture.errors();
+    assert!(
+        errors.contains(&"Aeron client is closed".to_owned()),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn a_closed_publisher_closes_its_client_and_accepts_nothing() {
+    let mut fixture = Fixture::new();
+    fixture.publisher.poll();
+    let unrecorded = fixture.publisher.close();
+    assert_eq!((unrecorded.messages, unrecorded.bytes), (0, 0));
+    assert!(fixture.clients()[0].is_closed());
+    assert!(fixture.publisher.status().is_closed());
+    let refusal = fixture.publisher.offer(b"hello").unwrap_err();
+    assert!(matches!(
+        refusal,
+        RecordedOfferError::Append(AppendError::Closed)
+    ));
+    fixture.poll_for_ns(TIMEOUT_NS);
+    assert_eq!(fixture.clients().len(), 1);
+}

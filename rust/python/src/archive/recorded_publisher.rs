@@ -1,0 +1,1061 @@
+//! [`PyRecordedPublisher`]: a publisher that keeps each message until an archive has recorded it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Instant;
+
+use aeron_archive::client::{
+    ArchiveClientContext, RecordedOfferError, RecordedPublisher, RecordedPublisherError,
+    RecordedPublisherListener, RecordedPublisherStatus, Unrecorded,
+};
+use aeron_client::{AppendError, Appended, MessageBatch};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use super::connect::{ArchiveClientSettings, Credentials, GivenCredentials};
+use super::errors::{from_archive, from_publisher};
+use super::recorded_publisher_options::{ClientSettings, PublisherHandlers, PublisherOptions};
+use crate::argument;
+use crate::buffers::{LARGE_COPY_LENGTH, with_bytes};
+use crate::channel::Channel;
+use crate::condition::Condition;
+use crate::connection::DriverName;
+use crate::driver::PyMediaDriver;
+use crate::errors::{from_append, raise};
+use crate::events::EventHandler;
+use crate::exit::Closable;
+use crate::fork::OfProcess;
+use crate::results::NotSent;
+use crate::source::{self, Sink};
+use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, WaitPolicy};
+
+/// Maximum number of queued events for the program. If it is exceeded, the oldest event is lost.
+const MAX_EVENTS: usize = 1024;
+
+/// A publisher that keeps each message until an archive has recorded it.
+///
+/// After the loss of the archive, of the driver or of the recording, the publisher connects again. It extends the
+/// recording at its stop position, and sends the later messages again. Each message is in the recording once and in
+/// order, at the position that `offer` has returned. Messages are accepted while the buffer has room, also during a
+/// loss.
+///
+/// The publisher has its own client of the driver and no thread: only calls make progress. Call `poll` regularly if
+/// there is nothing to offer. At the end call `close`, which waits until everything is recorded. A publisher that is
+/// dropped without a close does not wait.
+///
+/// Another process continues a recording with its `recording_id`, or with the `alias` that the first process has used.
+/// Its messages begin at `position`. It offers the messages again that ended after this position.
+///
+/// A context manager that closes the publisher. One thread at a time may call it. A second call at the same time raises
+/// `ReentrantCallError`. Attributes are thread-safe. Handlers run in the calls, and may call the publisher. After a
+/// failure each call raises `RecordedPublisherError`, and `unrecorded` returns the messages that are not recorded.
+///
+/// Args:
+///     channel: Channel of the stream. A local stream over UDP gets `ssc=true` unless the channel sets `ssc`, so that
+///         it needs no other subscriber than the archive.
+///     stream_id: Stream id of the stream and of its recording.
+///     driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR` names.
+///     recording_id: Id of the recording that is extended.
+///     alias: Name of the stream, instead of a recording id. The publisher extends the last recording with this alias
+///         and stream id, or starts one.
+///     source: `"LOCAL"` if the archive is on this driver, `"REMOTE"` if it is on another one.
+///     buffer_length: Maximum number of bytes of messages that are not recorded yet. Each message also uses 32 bytes.
+///     takeover_timeout: Seconds to wait at the start for the end of another publisher of the recording. That publisher
+///         may be a process that was killed: its driver notices the death after the client liveness timeout.
+///     on_reconnect: Called as `on_reconnect(position)` when the recording goes on after a loss.
+///     on_error: Called as `on_error(error)` with each `RecordedPublisherError`. If `has_failed` is then `True`, the
+///         error has ended the publisher.
+///     driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
+///     control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
+///     control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
+///     response_channel: Channel on which the archive publishes its responses. Default:
+///         `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`; or IPC if `control_channel` is IPC, or a free port if it
+///         has a loopback address. There is no default for an archive on another host.
+///     response_stream_id: Stream id of the responses. Default:
+///         `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, or `20`.
+///     credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
+///         first called with `None`, and again with the archive's challenge if there is one.
+///     message_timeout: Seconds to wait for the connection, for each response, and for the recording to begin. Default:
+///         `AERON_ARCHIVE_MESSAGE_TIMEOUT`, or `10`.
+///     client_name: Name of the client in the archive's counters. Default: `AERON_ARCHIVE_CLIENT_NAME`, or
+///         no name.
+///     control_term_buffer_length: Term length of the control streams, in bytes. Default:
+///         `AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH`, or 1 MiB.
+///     control_term_buffer_sparse: Whether the log files of the control streams are sparse. Default:
+///         `AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE`, or `True`.
+///     control_mtu_length: Maximum length of a frame of the control streams, in bytes. Default:
+///         `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
+///
+/// Raises:
+///     ConfigurationError: If a setting is not valid or contradicts another one.
+///
+/// Example:
+///     ```python
+///     with aeron.RecordedPublisher("aeron:ipc", 1001, alias="trades") as publisher:
+///         position = publisher.publish(b"hello", timeout=5)
+///         publisher.wait_recorded(position, timeout=5)
+///     ```
+#[pyclass(frozen, weakref, module = "aeron", name = "RecordedPublisher")]
+pub struct PyRecordedPublisher {
+    shared: OfProcess<Arc<SharedPublisher>>,
+    channel: String,
+    stream_id: i32,
+    handlers: PublisherHandlers,
+    /// Keeps an embedded driver alive as long as the publisher.
+    _driver: Option<Py<PyMediaDriver>>,
+}
+
+/// The state that the Python object shares with native threads. Such a thread checks whether an offer would succeed.
+struct SharedPublisher {
+    publisher: Mutex<RecordedPublisher>,
+    status: RecordedPublisherStatus,
+    events: Arc<Events>,
+    credentials: Arc<Credentials>,
+    client_settings: Arc<ClientSettings>,
+    is_closing: AtomicBool,
+    /// Whether a call of the program runs.
+    is_called: AtomicBool,
+}
+
+/// An event for a handler of the program. The program's next call runs the handler.
+enum Event {
+    Reconnect(i64),
+    Error(RecordedPublisherError),
+    /// An error of a client of the publisher for which no call waits.
+    Client(aeron_client::Error),
+}
+
+#[derive(Default)]
+struct Events {
+    queue: Mutex<VecDeque<Event>>,
+    has_any: AtomicBool,
+}
+
+/// Listener of a native publisher. It queues the events until the program calls, because it may run without the GIL.
+struct EventQueue(Arc<Events>);
+
+impl Events {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Event>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, event: Event) {
+        let mut events = self.lock();
+        if events.len() == MAX_EVENTS {
+            events.pop_front();
+        }
+        events.push_back(event);
+        self.has_any.store(true, Ordering::Release);
+    }
+
+    fn pop(&self) -> Option<Event> {
+        let mut events = self.lock();
+        let event = events.pop_front();
+        self.has_any.store(!events.is_empty(), Ordering::Release);
+        event
+    }
+
+    fn has_any(&self) -> bool {
+        self.has_any.load(Ordering::Acquire)
+    }
+}
+
+impl RecordedPublisherListener for EventQueue {
+    fn on_reconnect(&mut self, _recording_id: i64, position: i64) {
+        self.0.push(Event::Reconnect(position));
+    }
+
+    fn on_error(&mut self, error: &RecordedPublisherError) {
+        self.0.push(Event::Error(error.clone()));
+    }
+}
+
+/// Error: another thread is calling the publisher.
+struct CallInProgress;
+
+/// Why a wait has ended.
+enum WaitEnd<T> {
+    Done(T),
+    /// There are events for the handlers of the program; the wait goes on after that.
+    Events,
+    InUse,
+}
+
+impl SharedPublisher {
+    /// Calls `f` with the publisher. If a close was requested during the call, closes the publisher. Returns `None` if
+    /// another thread briefly has the lock, to close or check the publisher.
+    fn with<R>(
+        &self,
+        f: impl FnOnce(&mut RecordedPublisher) -> R,
+    ) -> Result<Option<R>, CallInProgress> {
+        let result = match self.publisher.try_lock() {
+            Ok(mut publisher) => f(&mut publisher),
+            Err(TryLockError::Poisoned(poisoned)) => f(&mut poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if self.is_called.load(Ordering::SeqCst) => {
+                return Err(CallInProgress);
+            }
+            Err(TryLockError::WouldBlock) => return Ok(None),
+        };
+        self.close_if_asked();
+        Ok(Some(result))
+    }
+
+    /// Like [`with`](Self::with), for a call of the program: during the call, a second call is refused.
+    fn call<R>(
+        &self,
+        f: impl FnOnce(&mut RecordedPublisher) -> R,
+    ) -> Result<Option<R>, CallInProgress> {
+        self.with(|publisher| {
+            self.is_called.store(true, Ordering::SeqCst);
+            let result = f(publisher);
+            self.is_called.store(false, Ordering::SeqCst);
+            result
+        })
+    }
+
+    /// Takes one step, and calls `f`. Returns `None` if a wait goes on.
+    fn step<T>(
+        &self,
+        mut f: impl FnMut(&mut RecordedPublisher) -> Option<T>,
+    ) -> Option<WaitEnd<T>> {
+        self.client_settings.run_driver();
+        let outcome = self.call(|publisher| {
+            publisher.poll();
+            f(publisher)
+        });
+        match outcome {
+            Ok(Some(Some(value))) => Some(WaitEnd::Done(value)),
+            Ok(_) => self.events.has_any().then_some(WaitEnd::Events),
+            Err(CallInProgress) => Some(WaitEnd::InUse),
+        }
+    }
+
+    /// Closes the publisher at once, or after the current call if a call runs.
+    fn close(&self) {
+        self.is_closing.store(true, Ordering::SeqCst);
+        self.close_if_asked();
+    }
+
+    fn close_if_asked(&self) {
+        if !self.is_closing.load(Ordering::SeqCst) || self.status.is_closed() {
+            return;
+        }
+        match self.publisher.try_lock() {
+            Ok(mut publisher) => drop(publisher.close()),
+            Err(TryLockError::Poisoned(poisoned)) => drop(poisoned.into_inner().close()),
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closing.load(Ordering::SeqCst) || self.status.is_closed()
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_closed() || self.status.failure().is_some()
+    }
+
+    /// Takes one step. Returns whether `is_ready` holds, or a call would raise or run a handler.
+    fn look(&self, is_ready: impl FnOnce(&RecordedPublisher) -> bool) -> bool {
+        self.client_settings.run_driver();
+        let look = |publisher: &mut RecordedPublisher| {
+            publisher.poll();
+            is_ready(publisher)
+        };
+        let has_news = || self.is_over() || self.events.has_any();
+        has_news() || matches!(self.with(look), Ok(Some(true))) || has_news()
+    }
+
+    fn is_recorded(&self) -> bool {
+        self.status.unrecorded().messages == 0
+    }
+}
+
+impl Closable for SharedPublisher {
+    fn close_at_exit(&self) {
+        self.close();
+    }
+}
+
+impl Drop for PyRecordedPublisher {
+    fn drop(&mut self) {
+        // A forked child must not close its parent's publisher.
+        if !self.shared.is_foreign() {
+            self.shared.anywhere().close();
+        }
+        self.handlers.iter().for_each(EventHandler::clear);
+    }
+}
+
+/// Passes batches of messages to a publisher.
+struct BatchSink<'a, 'py> {
+    py: Python<'py>,
+    publisher: &'a PyRecordedPublisher,
+    accepted_any: bool,
+}
+
+impl Sink for BatchSink<'_, '_> {
+    fn take<M: MessageBatch + Sync>(
+        &mut self,
+        messages: &M,
+        first: usize,
+        length: usize,
+    ) -> PyResult<usize> {
+        let shared = self.publisher.get()?;
+        let offer = || shared.call(|publisher| publisher.offer_batch(messages, first));
+        let outcome = match length > LARGE_COPY_LENGTH {
+            true => self.py.detach(offer),
+            false => offer(),
+        };
+        match outcome {
+            Ok(Some(Ok(Appended { messages, .. }))) => {
+                self.accepted_any |= messages > 0;
+                Ok(messages)
+            }
+            Ok(None) => Ok(0),
+            Ok(Some(Err(error))) if is_temporary(&error) => Ok(0),
+            // If messages were accepted, their number is returned first. The caller resumes after them.
+            Ok(Some(Err(_))) | Err(CallInProgress) if self.accepted_any => Ok(0),
+            Ok(Some(Err(error))) => Err(refused(&error)),
+            Err(CallInProgress) => Err(in_use()),
+        }
+    }
+}
+
+impl PyRecordedPublisher {
+    /// Creates a publisher with these settings of the archive's client.
+    pub fn open(
+        py: Python<'_>,
+        driver: Option<DriverName>,
+        mut options: PublisherOptions,
+        archive: ArchiveClientContext,
+        credentials: GivenCredentials,
+    ) -> PyResult<Self> {
+        let (client_settings, driver) = options.client_settings(py, driver)?;
+        let client_settings = Arc::new(client_settings);
+        let events = Arc::new(Events::default());
+        let mut context = options.context(archive);
+        context.listener = Some(Box::new(EventQueue(Arc::clone(&events))));
+        let (settings, reported) = (Arc::clone(&client_settings), Arc::clone(&events));
+        let make_context = move || {
+            let events = Arc::clone(&reported);
+            let report = Arc::new(move |error: &aeron_client::Error| {
+                events.push(Event::Client(error.clone()));
+            });
+            settings.context(report)
+        };
+        let publisher = RecordedPublisher::connect(make_context, context)
+            .map_err(|error| from_archive(&error))?;
+        let shared = Arc::new(SharedPublisher {
+            status: publisher.status(),
+            publisher: Mutex::new(publisher),
+            events,
+            credentials: credentials.supplier,
+            client_settings,
+            is_closing: AtomicBool::new(false),
+            is_called: AtomicBool::new(false),
+        });
+        crate::exit::add_client(&shared);
+        options.handlers.credentials = credentials.function;
+        Ok(Self {
+            shared: OfProcess::new(shared),
+            channel: options.channel,
+            stream_id: options.stream_id,
+            handlers: options.handlers,
+            _driver: driver,
+        })
+    }
+
+    fn get(&self) -> PyResult<&Arc<SharedPublisher>> {
+        self.shared.get()
+    }
+
+    /// Runs the program's handlers for the queued events. If a handler raises, the other events stay queued for the
+    /// next call.
+    fn tell(&self, py: Python<'_>) -> PyResult<()> {
+        let shared = self.get()?;
+        if !shared.events.has_any() {
+            return Ok(());
+        }
+        if let Some(error) = shared.credentials.take_error() {
+            return Err(error);
+        }
+        while let Some(event) = shared.events.pop() {
+            let handler = match &event {
+                Event::Reconnect(_) => &self.handlers.on_reconnect,
+                Event::Error(_) | Event::Client(_) => &self.handlers.on_error,
+            };
+            let Some(function) = handler.as_ref().and_then(|handler| handler.function(py)) else {
+                continue;
+            };
+            match event {
+                Event::Reconnect(position) => function.call1((position,))?,
+                Event::Error(error) => function.call1((from_publisher(&error),))?,
+                Event::Client(source) => {
+                    let error = RecordedPublisherError::Client { source };
+                    function.call1((from_publisher(&error),))?
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Raises if the publisher has failed or is closed.
+    fn check(&self) -> PyResult<()> {
+        let shared = self.get()?;
+        if let Some(failure) = shared.status.failure() {
+            return Err(from_publisher(failure));
+        }
+        match shared.is_closed() {
+            true => Err(refused(&AppendError::Closed.into())),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes steps until `f` returns a value, and runs the handlers. Returns `None` if the time is up.
+    fn wait<T: Send>(
+        &self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+        mut f: impl FnMut(&mut RecordedPublisher) -> Option<T> + Send,
+    ) -> PyResult<Option<T>> {
+        let shared = self.get()?;
+        let begin = Instant::now();
+        loop {
+            let left = timeout.map(|timeout| (timeout - begin.elapsed().as_secs_f64()).max(0.0));
+            let policy = WaitPolicy::new(left, DEFAULT_MAX_IDLE_PARK_NS)?;
+            let end = policy.wait(py, || shared.step(&mut f))?;
+            self.tell(py)?;
+            match end {
+                None => return Ok(None),
+                Some(WaitEnd::Done(value)) => return Ok(Some(value)),
+                Some(WaitEnd::Events) => {}
+                Some(WaitEnd::InUse) => return Err(in_use()),
+            }
+        }
+    }
+
+    /// Waits until `is_done` holds. Returns `false` if the time is up. Raises if the publisher fails or is closed.
+    fn wait_until(
+        &self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+        is_done: impl Fn(&RecordedPublisherStatus) -> bool + Sync,
+    ) -> PyResult<bool> {
+        let status = self.get()?.status.clone();
+        let is_over = || status.is_closed() || status.failure().is_some();
+        let ended = |_: &mut RecordedPublisher| match is_done(&status) {
+            true => Some(true),
+            false => is_over().then_some(false),
+        };
+        match self.wait(py, timeout, ended)? {
+            Some(true) => Ok(true),
+            Some(false) => self.check().map(|()| false),
+            None => Ok(false),
+        }
+    }
+
+    /// Returns the exception for messages that are not recorded.
+    fn unrecorded_error(&self, py: Python<'_>, unrecorded: Unrecorded) -> PyResult<PyErr> {
+        let status = &self.get()?.status;
+        let raised = raise("UnrecordedMessagesError", self.unrecorded_text(unrecorded));
+        raised.set_cause(py, status.failure().map(from_publisher));
+        let value = raised.value(py);
+        value.setattr("messages", unrecorded.messages)?;
+        value.setattr("bytes", unrecorded.bytes)?;
+        value.setattr("position", status.position())?;
+        value.setattr("recorded_position", status.recorded_position())?;
+        Ok(raised)
+    }
+
+    fn unrecorded_text(&self, unrecorded: Unrecorded) -> String {
+        let status = &self.shared.anywhere().status;
+        format!(
+            "{} messages ({} bytes) of stream {} are not known to be recorded: recording {} is at position {}, and the last message ends at {}; unrecorded() returns them",
+            unrecorded.messages,
+            unrecorded.bytes,
+            self.stream_id,
+            status.recording_id().unwrap_or(-1),
+            status.recorded_position().unwrap_or(-1),
+            status.position().unwrap_or(-1),
+        )
+    }
+
+    /// Waits until everything is recorded, and closes the publisher. Returns how much is not recorded.
+    fn close_within(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Unrecorded>> {
+        let shared = self.get()?;
+        if shared.is_closed() {
+            return Ok(None);
+        }
+        let waited = self.wait(py, timeout, |_| {
+            (shared.is_recorded() || shared.is_over()).then_some(())
+        });
+        py.detach(|| shared.close());
+        let told = waited.and_then(|_| self.tell(py));
+        self.handlers.iter().for_each(EventHandler::clear);
+        told?;
+        let unrecorded = shared.status.unrecorded();
+        Ok((unrecorded.messages > 0).then_some(unrecorded))
+    }
+}
+
+fn is_temporary(error: &RecordedOfferError) -> bool {
+    matches!(
+        error,
+        RecordedOfferError::Append(AppendError::NotConnected | AppendError::BackPressured)
+    )
+}
+
+/// Returns the exception for a message that was not accepted.
+fn refused(error: &RecordedOfferError) -> PyErr {
+    match error {
+        RecordedOfferError::Append(error) => from_append(*error, aeron_client::CloseCause::default),
+        RecordedOfferError::Failed(failure) => from_publisher(failure),
+    }
+}
+
+fn in_use() -> PyErr {
+    let reason = "the recorded publisher is in use; it serves one thread at a time";
+    raise("ReentrantCallError", reason)
+}
+
+#[pymethods]
+impl PyRecordedPublisher {
+    #[new]
+    #[pyo3(
+        signature = (channel, stream_id, *, driver = None, **settings),
+        text_signature = "(channel, stream_id, *, driver=None, recording_id=None, alias=None, source='LOCAL', buffer_length=16777216, takeover_timeout=30.0, on_reconnect=None, on_error=None, driver_timeout_ms=None, control_channel=None, control_stream_id=None, response_channel=None, response_stream_id=None, credentials=None, message_timeout=None, client_name=None, control_term_buffer_length=None, control_term_buffer_sparse=None, control_mtu_length=None)"
+    )]
+    fn new(
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::channel)] channel: Channel,
+        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
+        #[pyo3(from_py_with = argument::driver)] driver: Option<DriverName>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let (options, others) = PublisherOptions::read(py, channel, stream_id, settings)?;
+        let settings = ArchiveClientSettings::read(py, "RecordedPublisher", Some(&others))?;
+        let (context, credentials) = settings.without_handlers()?;
+        Self::open(py, driver, options, context, credentials)
+    }
+
+    /// Accepts one message, and sends it if possible. Never blocks.
+    ///
+    /// The call also takes a step, and runs the handlers of the publisher.
+    ///
+    /// Args:
+    ///     message: Any object with the buffer protocol.
+    ///
+    /// Returns:
+    ///     The stream position after the message in bytes. Or `BACK_PRESSURED` if the buffer is full, or
+    ///     `NOT_CONNECTED` if the recording was not found or started yet. These are false, and the message was not
+    ///     accepted.
+    ///
+    /// Raises:
+    ///     RecordedPublisherError: If the publisher has failed.
+    ///     PublicationClosedError: If the publisher is closed.
+    ///     MessageTooLongError: If the message is longer than the maximum message length, or than the buffer.
+    ///     MaxPositionExceededError: If the stream is at its largest position. Record another stream.
+    ///     ReentrantCallError: If another call is under way.
+    ///
+    /// Example:
+    ///     ```python
+    ///     if not publisher.offer(b"hello"):
+    ///         print("not accepted: try again")
+    ///     ```
+    fn offer(&self, message: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let (shared, py) = (self.get()?, message.py());
+        self.tell(py)?;
+        let outcome = with_bytes(message, "message", |bytes| {
+            let offer = || shared.call(|publisher| publisher.offer(bytes));
+            match bytes.len() > LARGE_COPY_LENGTH {
+                true => py.detach(offer),
+                false => offer(),
+            }
+        })?;
+        let constant = |error| {
+            let not_sent = NotSent::get(py)?.constant(error);
+            Ok(not_sent.map_or_else(|| py.None(), |constant| constant.clone_ref(py)))
+        };
+        match outcome {
+            Ok(Some(Ok(position))) => Ok(position.into_pyobject(py)?.into_any().unbind()),
+            Ok(None) => constant(AppendError::BackPressured),
+            Ok(Some(Err(RecordedOfferError::Append(
+                error @ (AppendError::NotConnected | AppendError::BackPressured),
+            )))) => constant(error),
+            Ok(Some(Err(error))) => Err(refused(&error)),
+            Err(CallInProgress) => Err(in_use()),
+        }
+    }
+
+    /// Accepts as many messages as the buffer has room for. Never blocks.
+    ///
+    /// Args:
+    ///     messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
+    ///         buffer with `offsets`.
+    ///     offsets: Offsets of the messages in the buffer `messages`, and the offset of the last message's end,
+    ///         in bytes.
+    ///     start: Index of the first message to send.
+    ///
+    /// Returns:
+    ///     The number of messages that were accepted. Resume at `start` plus that number.
+    ///
+    /// Raises:
+    ///     RecordedPublisherError: If the publisher has failed.
+    ///     PublicationClosedError: If the publisher is closed.
+    ///     MessageTooLongError: If a message is longer than the maximum message length, or than the buffer.
+    ///     MaxPositionExceededError: If the stream is at its largest position. Record another stream.
+    ///     ReentrantCallError: If another call is under way.
+    #[pyo3(signature = (messages, *, offsets = None, start = 0))]
+    fn offer_batch(
+        &self,
+        messages: &Bound<'_, PyAny>,
+        offsets: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = argument::start)] start: usize,
+    ) -> PyResult<usize> {
+        self.tell(messages.py())?;
+        let mut sink = BatchSink {
+            py: messages.py(),
+            publisher: self,
+            accepted_any: false,
+        };
+        source::send(messages, offsets, start, &mut sink)
+    }
+
+    /// Accepts one message, and waits for the recording and for room in the buffer.
+    ///
+    /// The message may still be unrecorded when the call returns; see `wait_recorded`.
+    ///
+    /// Args:
+    ///     message: Any object with the buffer protocol.
+    ///     timeout: Seconds to wait. `None` waits without a limit.
+    ///
+    /// Returns:
+    ///     The stream position after the message, in bytes.
+    ///
+    /// Raises:
+    ///     NotConnectedError: If the recording is not found or started within `timeout`.
+    ///     BackPressureTimeoutError: If the buffer has no room within `timeout`.
+    ///     RecordedPublisherError: If the publisher fails.
+    ///     PublicationClosedError: If the publisher is closed.
+    ///     MessageTooLongError: If the message is longer than the maximum message length, or than the buffer.
+    ///     MaxPositionExceededError: If the stream is at its largest position. Record another stream.
+    ///     ReentrantCallError: If another call is under way.
+    #[pyo3(signature = (message, timeout = None))]
+    fn publish(
+        &self,
+        message: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
+    ) -> PyResult<i64> {
+        let py = message.py();
+        self.tell(py)?;
+        let outcome = with_bytes(message, "message", |bytes| {
+            self.wait(py, timeout, |publisher| match publisher.offer(bytes) {
+                Err(error) if is_temporary(&error) => None,
+                outcome => Some(outcome),
+            })
+        })??;
+        match outcome {
+            Some(outcome) => outcome.map_err(|error| refused(&error)),
+            None => Err(self.timed_out()),
+        }
+    }
+
+    /// Accepts one message, and waits for the recording and for room without blocking the event loop.
+    ///
+    /// Args:
+    ///     message: Any object with the buffer protocol.
+    ///
+    /// Returns:
+    ///     A coroutine that returns the stream position after the message, in bytes.
+    ///
+    /// Raises:
+    ///     RecordedPublisherError: If the publisher fails.
+    ///     PublicationClosedError: If the publisher is closed.
+    ///     MessageTooLongError: If the message is longer than the maximum message length, or than the buffer.
+    ///     MaxPositionExceededError: If the stream is at its largest position. Record another stream.
+    ///     ReentrantCallError: If another call is under way.
+    fn offer_async<'py>(
+        slf: &Bound<'py, Self>,
+        message: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py()
+            .import("aeron.aio")?
+            .call_method1("offer", (slf, message))
+    }
+
+    /// Accepts all messages from index `start` on without blocking the event loop.
+    ///
+    /// Args:
+    ///     messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
+    ///         buffer with `offsets`.
+    ///     offsets: Offsets of the messages in the buffer `messages`, and the offset of the last message's end,
+    ///         in bytes.
+    ///     start: Index of the first message to send.
+    ///
+    /// Returns:
+    ///     A coroutine that returns the number of messages. If the coroutine is cancelled or fails, the
+    ///     attribute `sent` of the exception is the number of messages that were accepted.
+    ///
+    /// Raises:
+    ///     RecordedPublisherError: If the publisher fails.
+    ///     PublicationClosedError: If the publisher is closed.
+    ///     MessageTooLongError: If a message is longer than the maximum message length, or than the buffer.
+    ///     MaxPositionExceededError: If the stream is at its largest position. Record another stream.
+    ///     ReentrantCallError: If another call is under way.
+    #[pyo3(signature = (messages, *, offsets = None, start = 0))]
+    fn offer_batch_async<'py>(
+        slf: &Bound<'py, Self>,
+        messages: &Bound<'py, PyAny>,
+        offsets: Option<&Bound<'py, PyAny>>,
+        #[pyo3(from_py_with = argument::start)] start: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py()
+            .import("aeron.aio")?
+            .call_method1("offer_batch", (slf, messages, offsets, start))
+    }
+
+    /// Takes one step: connects, drops recorded messages, and sends kept ones. Never blocks.
+    ///
+    /// The call also runs the handlers of the publisher. Call it regularly if there is nothing to offer.
+    ///
+    /// Returns:
+    ///     A work count, which is 0 if there was nothing to do.
+    ///
+    /// Raises:
+    ///     RecordedPublisherError: If the publisher has failed.
+    ///     PublicationClosedError: If the publisher is closed.
+    ///     ReentrantCallError: If another call is under way.
+    fn poll(&self, py: Python<'_>) -> PyResult<usize> {
+        let shared = self.get()?;
+        self.tell(py)?;
+        self.check()?;
+        let outcome = shared.call(RecordedPublisher::poll);
+        self.tell(py)?;
+        match outcome {
+            Ok(work) => Ok(work.unwrap_or(0)),
+            Err(CallInProgress) => Err(in_use()),
+        }
+    }
+
+    /// Waits until the archive records the stream.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait. `None` waits without a limit.
+    ///
+    /// Raises:
+    ///     NotConnectedError: If the recording is not found or started within `timeout`.
+    ///     RecordedPublisherError: If the publisher fails.
+    ///     PublicationClosedError: If the publisher is closed.
+    ///     ReentrantCallError: If another call is under way.
+    #[pyo3(signature = (timeout = None))]
+    fn wait_connected(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
+    ) -> PyResult<()> {
+        match self.wait_until(py, timeout, RecordedPublisherStatus::is_recording)? {
+            true => Ok(()),
+            false => Err(self.timed_out()),
+        }
+    }
+
+    /// Waits until all accepted messages are recorded.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait. `None` waits without a limit.
+    ///
+    /// Returns:
+    ///     Whether all messages are recorded; `False` if the time is up.
+    ///
+    /// Raises:
+    ///     RecordedPublisherError: If the publisher fails.
+    ///     PublicationClosedError: If the publisher is closed.
+    ///     ReentrantCallError: If another call is under way.
+    #[pyo3(signature = (timeout = None))]
+    fn flush(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
+    ) -> PyResult<bool> {
+        self.wait_until(py, timeout, |status| status.unrecorded().messages == 0)
+    }
+
+    /// Waits until all accepted messages are recorded, without blocking the event loop.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait. `None` waits without a limit.
+    ///
+    /// Returns:
+    ///     A coroutine that returns whether all messages are recorded; `False` if the time is up.
+    ///
+    /// Raises:
+    ///     RecordedPublisherError: If the publisher fails.
+    ///     PublicationClosedError: If the publisher is closed.
+    ///     ReentrantCallError: If another call is under way.
+    #[pyo3(signature = (timeout = None))]
+    fn flush_async<'py>(
+        slf: &Bound<'py, Self>,
+        #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py()
+            .import("aeron.aio")?
+            .call_method1("flushed", (slf, timeout))
+    }
+
+    /// Waits until the stream is recorded up to a position.
+    ///
+    /// The archive has then written the messages to the recording's files. Whether they survive a power failure depends
+    /// on the archive's setting `file_sync_level`.
+    ///
+    /// Args:
+    ///     position: Position in bytes, as `offer` has returned it.
+    ///     timeout: Seconds to wait. `None` waits without a limit.
+    ///
+    /// Raises:
+    ///     ArchiveTimeoutError: If the position is not recorded within `timeout`.
+    ///     RecordedPublisherError: If the publisher fails.
+    ///     PublicationClosedError: If the publisher is closed.
+    ///     ReentrantCallError: If another call is under way.
+    #[pyo3(signature = (position, timeout = None))]
+    fn wait_recorded(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::position)] position: i64,
+        #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
+    ) -> PyResult<()> {
+        let is_recorded = move |status: &RecordedPublisherStatus| {
+            status.recorded_position().is_some_and(|it| it >= position)
+        };
+        if self.wait_until(py, timeout, is_recorded)? {
+            return Ok(());
+        }
+        let reached = self.get()?.status.recorded_position();
+        let reason = format!(
+            "position {position} was not recorded within the timeout: the recording is at {reached:?}"
+        );
+        Err(raise("ArchiveTimeoutError", reason))
+    }
+
+    /// Returns the messages that are not known to be recorded, in order.
+    ///
+    /// After a failure or a close, the program can save these messages. If the archive was lost, it may have recorded
+    /// some of them.
+    ///
+    /// Returns:
+    ///     The messages.
+    ///
+    /// Raises:
+    ///     ReentrantCallError: If another call is under way.
+    fn unrecorded<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let messages = self.get()?.call(|publisher| publisher.unrecorded());
+        match messages {
+            Ok(Some(messages)) => Ok(messages
+                .iter()
+                .map(|message| PyBytes::new(py, message))
+                .collect()),
+            Ok(None) | Err(CallInProgress) => Err(in_use()),
+        }
+    }
+
+    /// Waits until all messages are recorded, and closes the publisher. Idempotent.
+    ///
+    /// The publication, the session with the archive and the client are closed in each case.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait. `None` waits without a limit, 0 does not wait.
+    ///
+    /// Raises:
+    ///     UnrecordedMessagesError: If messages are not known to be recorded. `unrecorded` still returns them.
+    ///     ReentrantCallError: If another call is under way.
+    #[pyo3(signature = (timeout = Some(5.0)), text_signature = "($self, timeout=5.0)")]
+    fn close(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
+    ) -> PyResult<()> {
+        match self.close_within(py, timeout)? {
+            None => Ok(()),
+            Some(unrecorded) => Err(self.unrecorded_error(py, unrecorded)?),
+        }
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Closes the publisher as `close` does. If the block has raised, unrecorded messages become a note of its
+    /// exception.
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _type: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        if error.is_none() {
+            return self.close(py, Some(5.0));
+        }
+        if let Some(unrecorded) = self.close_within(py, Some(5.0))? {
+            error.call_method1("add_note", (self.unrecorded_text(unrecorded),))?;
+        }
+        Ok(())
+    }
+
+    fn __aenter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("aeron.aio")?.call_method1("enter", (slf,))
+    }
+
+    /// Closes the publisher as `close` does, on another thread.
+    fn __aexit__<'py>(
+        slf: &Bound<'py, Self>,
+        kind: &Bound<'py, PyAny>,
+        error: &Bound<'py, PyAny>,
+        traceback: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py()
+            .import("aeron.aio")?
+            .call_method1("leave_recorded", (slf, kind, error, traceback))
+    }
+
+    /// A condition that holds if an offer may succeed, or would raise or run a handler. Each check takes one step.
+    #[getter(_is_ready)]
+    fn is_ready(&self) -> PyResult<Condition> {
+        let shared = Arc::clone(self.get()?);
+        Ok(Condition::new(move || {
+            shared.look(RecordedPublisher::is_ready)
+        }))
+    }
+
+    /// A condition that holds if everything is recorded, or a call would raise or run a handler. Each check takes one
+    /// step.
+    #[getter(_is_flushed)]
+    fn is_flushed(&self) -> PyResult<Condition> {
+        let shared = Arc::clone(self.get()?);
+        Ok(Condition::new(move || {
+            shared.look(|publisher| publisher.status().unrecorded().messages == 0)
+        }))
+    }
+
+    /// Channel that the program passed.
+    #[getter]
+    fn channel(&self) -> &str {
+        &self.channel
+    }
+
+    /// Stream id that the program passed.
+    #[getter]
+    fn stream_id(&self) -> i32 {
+        self.stream_id
+    }
+
+    /// Recording id; `None` until the recording is found or started.
+    #[getter]
+    fn recording_id(&self) -> PyResult<Option<i64>> {
+        Ok(self.get()?.status.recording_id())
+    }
+
+    /// Stream position after the last accepted message in bytes; `None` until the recording is found or started.
+    ///
+    /// Before the first message it is the end of the recording that is extended.
+    #[getter]
+    fn position(&self) -> PyResult<Option<i64>> {
+        Ok(self.get()?.status.position())
+    }
+
+    /// Stream position up to which the messages are recorded, in bytes; `None` until the recording is found or started.
+    #[getter]
+    fn recorded_position(&self) -> PyResult<Option<i64>> {
+        Ok(self.get()?.status.recorded_position())
+    }
+
+    /// Number of accepted messages that are not known to be recorded.
+    #[getter]
+    fn unrecorded_messages(&self) -> PyResult<usize> {
+        Ok(self.get()?.status.unrecorded().messages)
+    }
+
+    /// Number of bytes of accepted messages that are not known to be recorded.
+    #[getter]
+    fn unrecorded_bytes(&self) -> PyResult<usize> {
+        Ok(self.get()?.status.unrecorded().bytes)
+    }
+
+    /// Number of times that the recording was extended after a loss.
+    #[getter]
+    fn reconnects(&self) -> PyResult<u64> {
+        Ok(self.get()?.status.reconnects())
+    }
+
+    /// Number of messages that were sent again after a loss. A message counts each time.
+    #[getter]
+    fn offered_again(&self) -> PyResult<u64> {
+        Ok(self.get()?.status.offered_again())
+    }
+
+    /// Whether the archive records the stream, as far as known.
+    #[getter]
+    fn is_connected(&self) -> PyResult<bool> {
+        Ok(self.get()?.status.is_recording())
+    }
+
+    /// Whether an error ended the publisher.
+    #[getter]
+    fn has_failed(&self) -> PyResult<bool> {
+        Ok(self.get()?.status.failure().is_some())
+    }
+
+    /// The `RecordedPublisherError` that ended the publisher, or `None`.
+    #[getter]
+    fn failure_reason(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let failure = self.get()?.status.failure().map(from_publisher);
+        Ok(failure.map(|error| error.into_value(py).into_any()))
+    }
+
+    /// Whether the publisher was closed.
+    #[getter]
+    fn is_closed(&self) -> PyResult<bool> {
+        Ok(self.get()?.is_closed())
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self._driver)?;
+        self.handlers
+            .iter()
+            .try_for_each(|handler| handler.visit(&visit))
+    }
+
+    fn __repr__(&self) -> String {
+        let shared = self.shared.anywhere();
+        let state = match (shared.is_closed(), shared.status.failure()) {
+            (true, _) => "closed",
+            (false, Some(_)) => "failed",
+            (false, None) if shared.status.is_recording() => "recorded",
+            (false, None) => "not recorded",
+        };
+        format!(
+            "<RecordedPublisher {} stream {}, recording {}, {state}>",
+            self.channel,
+            self.stream_id,
+            shared.status.recording_id().unwrap_or(-1)
+        )
+    }
+}
+
+impl PyRecordedPublisher {
+    /// Returns the exception for a message that was not accepted within its timeout.
+    fn timed_out(&self) -> PyErr {
+        let shared = self.shared.anywhere();
+        let stream = format!("{}, stream {}", self.channel, self.stream_id);
+        if shared.status.recording_id().is_some() && shared.status.unrecorded().messages > 0 {
+            let what = "the buffer is full, and the archive has not recorded enough";
+            return raise(
+                "BackPressureTimeoutError",
+                format!("{stream}: {what} within the timeout"),
+            );
+        }
+        let what = "no archive has recorded the stream within the timeout; on_error tells why";
+        raise("NotConnectedError", format!("{stream}: {what}"))
+    }
+}

@@ -1,0 +1,68 @@
+//! [`PublishingSchedule`]: all events of a run with recorded publishers, generated from a seed before the run starts.
+
+use fastrand::Rng;
+
+use super::super::plan::{ArchiveEvent, ArchiveSchedule, HEAL_NS};
+use super::publisher::PublishingPlan;
+use crate::network::HostId;
+use crate::schedule::{MS, one_of, rarely};
+
+/// Start of the publishers' deaths, in nanoseconds after the start of the schedule.
+const DEATHS_BEGIN_NS: i64 = 1_000 * MS;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct PublishingSchedule {
+    /// The schedule of the drivers, the archives and the network. It has no operators.
+    pub archives: ArchiveSchedule,
+    /// The publishers.
+    pub publishers: Vec<PublishingPlan>,
+    /// Times at which a publisher dies, after the start.
+    pub deaths: Vec<(i64, usize)>,
+}
+
+impl PublishingSchedule {
+    /// Generates the schedule of a seed.
+    pub fn draw(seed: u64) -> Self {
+        let mut random = Rng::with_seed(seed ^ 0x9B_11_5E_D0);
+        let mut archives = ArchiveSchedule::draw(seed);
+        let operators = std::mem::take(&mut archives.operators);
+        archives.events.retain(|(_, event)| {
+            !matches!(event, ArchiveEvent::CrashOperator(_) | ArchiveEvent::Rot(_))
+        });
+        let deaths: Vec<_> = (0..random.usize(0..3))
+            .map(|_| (random.i64(DEATHS_BEGIN_NS..HEAL_NS), random.usize(..2)))
+            .collect();
+        let dies = |publisher: usize, host: HostId| {
+            let mut events = archives.events.iter();
+            deaths.iter().any(|(_, dying)| *dying == publisher)
+                || events.any(
+                    |(_, event)| matches!(event, ArchiveEvent::LosePower(it, _) if *it == host),
+                )
+        };
+        let publishers = operators
+            .iter()
+            .take(2)
+            .enumerate()
+            .map(|(number, operator)| PublishingPlan {
+                host: operator.host,
+                control: operator.control.clone(),
+                channel: operator.channel.clone(),
+                parameters: operator.publishing.clone(),
+                source_location: operator.source_location,
+                stream_id: operator.first_stream_id,
+                max_message_length: operator.max_message_length,
+                has_empty_pages: operator.has_empty_pages,
+                buffer_length: one_of(&mut random, &[64, 256, 1_024]) * 1_024,
+                is_found_by_alias: random.bool(),
+                initial_position: rarely(&mut random, 2).then(|| random.u32(1..2_000) * 32),
+                offers_batches: !dies(number, operator.host),
+            })
+            .collect();
+        Self {
+            archives,
+            publishers,
+            deaths,
+        }
+    }
+}
