@@ -9,6 +9,7 @@
 //!   writes it ([`SparseIndex`]). After a kill, it also [proves](IndexProof)
 //!   whether a last frame that looks torn was acknowledged.
 
+mod arrivals;
 mod entry;
 mod file;
 mod heads;
@@ -18,6 +19,7 @@ mod proof;
 mod recorder;
 mod repair;
 mod sparse;
+mod time;
 
 pub use entry::{ENTRY_LENGTH, IndexEntry, IndexForm, IndexHeader};
 pub use file::{IndexFile, IndexWriter};
@@ -27,6 +29,7 @@ pub use proof::IndexProof;
 pub use recorder::IndexRecorder;
 pub use repair::{LostArrivals, Repair, Tail, indexed_end, repair};
 pub use sparse::{ArrivalClock, BlockFrames, SparseIndex};
+pub use time::{FindPositionError, FoundPosition, TimeSearch, find_position};
 
 pub(crate) use moves::{cut_index, hand_over, remove_index, remove_lonely};
 pub(crate) use repair::repair_last;

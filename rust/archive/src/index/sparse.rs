@@ -176,7 +176,13 @@ impl<S: Storage> SparseIndex<S> {
     /// The entry of a frame that may look torn cannot be written. Then the blocks must be undone. If any other entry
     /// cannot be written, only an arrival time is lost, and no error is returned.
     pub fn note(&mut self, frames: &BlockFrames, end_position: i64) -> io::Result<()> {
-        let now_us = self.clock.now_us().max(self.arrival_us);
+        // If the clock was set back, times do not descend: a search by time relies on it.
+        let pending_us = self.pending.and_then(|pending| pending.arrival_us);
+        let now_us = self
+            .clock
+            .now_us()
+            .max(self.arrival_us)
+            .max(pending_us.unwrap_or(0));
         let entry = IndexEntry {
             end_position,
             progress: frames.tracker.progress(),
