@@ -33,6 +33,7 @@ pub use time::{FindPositionError, FoundPosition, TimeSearch, find_position};
 
 pub(crate) use moves::{cut_index, hand_over, remove_index, remove_lonely};
 pub(crate) use repair::repair_last;
+pub(crate) use sparse::{ENTRY_INTERVAL_US, MAX_UNINDEXED_BYTES};
 
 /// Extension of an index file, without the dot.
 pub const INDEX_EXTENSION: &str = "idx";

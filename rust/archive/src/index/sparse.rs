@@ -26,9 +26,9 @@ use crate::stream::RecordedStream;
 /// Number of bytes after an entry at which the next block needs an entry.
 const ENTRY_INTERVAL_BYTES: i64 = 64 * 1024;
 /// Time after an entry at which the next block needs an entry, in microseconds.
-const ENTRY_INTERVAL_US: i64 = 1_000;
+pub(crate) const ENTRY_INTERVAL_US: i64 = 1_000;
 /// Maximum number of recorded bytes without an entry after a kill: the bytes for which no entry was due, and one block.
-pub(super) const MAX_UNINDEXED_BYTES: i64 = ENTRY_INTERVAL_BYTES + MAX_BLOCK_LENGTH as i64;
+pub(crate) const MAX_UNINDEXED_BYTES: i64 = ENTRY_INTERVAL_BYTES + MAX_BLOCK_LENGTH as i64;
 
 /// The wall clock for arrival times.
 #[derive(Clone)]

@@ -234,13 +234,12 @@ impl TimeSearch {
         };
         let is_before = |bound_us: i64| bound_us.saturating_add(COARSE_TIME_US) < self.time_us;
         let stop_us = self.recording.stop_us();
-        let is_start_after = self.edge == TimeEdge::Until
-            && from == self.recording.stream.start_position()
+        let is_start_after = from == self.recording.stream.start_position()
             && self.recording.start_us() >= self.time_us;
         let are_all_before = [written_us, stop_us].into_iter().flatten().any(is_before);
         if is_start_after {
             self.reached = from;
-            return Ok(Some(self.approximate()));
+            return Ok(Some(self.found(None)));
         }
         self.reached = self.limit();
         if are_all_before {

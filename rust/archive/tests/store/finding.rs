@@ -432,7 +432,7 @@ fn without_an_index_the_catalog_bounds_the_times() {
     let after = recorded.find(end, TimeEdge::Since, FIRST_US + 3_600_000_000);
     assert_eq!((after.position, after.is_approximate), (end, false));
     let before = recorded.find(end, TimeEdge::Until, FIRST_US);
-    assert_eq!((before.position, before.is_approximate), (0, true));
+    assert_eq!((before.position, before.is_approximate), (0, false));
 }
 
 #[test]

@@ -34,6 +34,11 @@ impl<S: Storage> SegmentReads<S> {
         }
     }
 
+    /// Returns the directory of the files.
+    pub fn storage(&self) -> &S {
+        &self.storage
+    }
+
     /// Calls `on_read` with the bytes of each read and the nanoseconds that it took.
     pub fn measure(
         &mut self,
