@@ -35,6 +35,7 @@ from aeron._aeron import (
     CountersReader,
     ErrorObservation,
     ExclusivePublication,
+    FoundPosition,
     FragmentAssembler,
     Header,
     IdleStrategy,
@@ -103,6 +104,7 @@ from aeron.exceptions import (
     DriverError,
     DriverTimeoutError,
     EmptyRecordingError,
+    EmptyTimeRangeError,
     ForkedError,
     GenericDriverError,
     ImageClosedError,
@@ -166,6 +168,7 @@ if TYPE_CHECKING:  # for type checkers: at run time __getattr__ loads these name
         Messages,
         Offsets,
         SourceLocation,
+        Time,
         ViewHandler,
     )
 
@@ -235,10 +238,12 @@ __all__ = [
     "DriverTimeoutError",
     "DynamicCompositeAgent",
     "EmptyRecordingError",
+    "EmptyTimeRangeError",
     "ErrorObservation",
     "ExclusivePublication",
     "FixedLoss",
     "ForkedError",
+    "FoundPosition",
     "FragmentAssembler",
     "FragmentHandler",
     "FrameType",
@@ -304,6 +309,7 @@ __all__ = [
     "StorageSpaceError",
     "Subscription",
     "SubscriptionClosedError",
+    "Time",
     "UnauthorisedActionError",
     "UnknownCommandError",
     "UnknownCounterError",
@@ -357,6 +363,7 @@ _LAZY = {
     "Recordings": "recordings",
     "ShutdownSignalBarrier": "barrier",
     "SourceLocation": "types",
+    "Time": "types",
     "ViewHandler": "types",
 }
 """Names that are loaded at their first use, with their modules. These modules import more of the standard library."""

@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use super::{ENTRY_LENGTH, IndexEntry, IndexFile};
+use super::{ENTRY_LENGTH, IndexEntry, IndexFile, Progress};
 use crate::storage::StorageFile;
 
 /// Number of entries that are read at once in the search for an entry with a time.
@@ -15,6 +15,8 @@ pub(super) struct SegmentArrivals<'a, F> {
     file: &'a IndexFile<F>,
     count: u64,
     end: i64,
+    /// Progress of the messages at the end of the last entry.
+    progress: Progress,
 }
 
 /// An entry with an arrival time.
@@ -35,6 +37,7 @@ impl<'a, F: StorageFile> SegmentArrivals<'a, F> {
             file,
             count: last.map_or(0, |(number, _)| number + 1),
             end: last.map_or(begin, |(_, entry)| entry.end_position),
+            progress: last.map_or(file.header().progress, |(_, entry)| entry.progress),
         })
     }
 
@@ -46,6 +49,11 @@ impl<'a, F: StorageFile> SegmentArrivals<'a, F> {
     /// Returns the position after the last entry.
     pub fn end(&self) -> i64 {
         self.end
+    }
+
+    /// Returns the progress of the messages at the end of the last entry.
+    pub fn progress(&self) -> Progress {
+        self.progress
     }
 
     /// Returns the end of the last complete message before the entry `number`, or an earlier message if the entry before

@@ -25,9 +25,10 @@ use aeron_protocol::archive::TimeEdge;
 
 use super::arrivals::{Arrival, SegmentArrivals};
 use super::repair::epoch_us;
-use super::sparse::MAX_UNINDEXED_BYTES;
-use super::{IndexFile, IndexForm};
+use super::sparse::{ENTRY_INTERVAL_US, MAX_UNINDEXED_BYTES};
+use super::{HeadTracker, IndexFile, IndexForm};
 use crate::catalog::RecordingDescriptor;
+use crate::reader::RecordingReader;
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::{RecordedStream, StreamError};
 
@@ -175,8 +176,11 @@ impl TimeSearch {
                 return Ok(Some(found));
             }
             let rest = self.limit() - arrivals.end();
-            let is_due = rest > MAX_UNINDEXED_BYTES || !self.is_being_written();
-            if rest == 0 || !is_due {
+            if rest > 0 && rest <= MAX_UNINDEXED_BYTES && self.is_being_written() {
+                self.pass_rest(storage, &arrivals)?;
+                return Ok(None);
+            }
+            if rest == 0 {
                 return Ok(None);
             }
         }
@@ -202,6 +206,30 @@ impl TimeSearch {
         }
         self.reached = self.position_before(arrivals, arrivals.count())?;
         Ok(None)
+    }
+
+    /// Passes the last messages of an active recording, for which no entry is due yet. They arrived within a millisecond
+    /// after the last entry. If that may not be before the time, the range begins before them.
+    fn pass_rest<S: Storage>(
+        &mut self,
+        storage: &S,
+        arrivals: &SegmentArrivals<'_, S::File>,
+    ) -> io::Result<()> {
+        let last = arrivals.last()?.map(|last| last.time_us);
+        let is_before = |last_us: i64| last_us.saturating_add(ENTRY_INTERVAL_US) < self.time_us;
+        if self.unknown.is_none() && last.is_some_and(is_before) {
+            let stream = self.recording.stream;
+            let mut tracker = HeadTracker::new(arrivals.progress());
+            let reader = RecordingReader::new(storage, stream, arrivals.end(), self.limit());
+            // Bytes that cannot be read belong to the range.
+            if let Ok(mut reader) = reader {
+                while let Ok(Some(frame)) = reader.next_frame() {
+                    tracker.take(&frame);
+                }
+            }
+            self.reached = self.reached.max(tracker.progress().head.unwrap_or(0));
+        }
+        Ok(())
     }
 
     /// Finds the edge in the segment. The time of the entry `last` is not before the time.

@@ -11,7 +11,7 @@ use aeron_archive::index::{
 };
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::reader::RecordingReader;
-use aeron_archive::storage::Access;
+use aeron_archive::storage::{Access, Storage, StorageFile};
 use aeron_archive::store::{ArchiveStore, StoreOptions};
 use aeron_archive::stream::RecordedStream;
 use aeron_protocol::archive::TimeEdge;
@@ -460,6 +460,30 @@ fn an_index_that_another_archive_left_behind_gives_times_up_to_its_end() {
     let in_second = recorded.find(end, TimeEdge::Since, FIRST_US + 40_000_000);
     assert!(in_second.is_approximate, "{in_second:?}");
     assert_eq!(in_second.position % SEGMENT_LENGTH, 0);
+}
+
+#[test]
+fn the_last_messages_of_an_active_recording_need_no_entry_of_their_own() {
+    let (mut recorded, session) = Recorded::new(true, 0);
+    let message = |pause_us| Step::Message {
+        fragments: vec![100],
+        pause_us,
+    };
+    let steps = [message(0), message(100), message(100)];
+    let ends = recorded.run(session, &steps, false);
+    let last = ends[2].0;
+    let find = |time_us| recorded.find(last, TimeEdge::Since, time_us).position;
+    assert_eq!(find(FIRST_US), 0);
+    assert_eq!(find(FIRST_US + 150), ends[0].0);
+    assert_eq!(find(FIRST_US + 1_000), ends[0].0);
+    assert_eq!(find(FIRST_US + 1_001), last);
+    // A message that is not complete belongs to a range that begins now.
+    let file = recorded.storage.open("0-0.rec", Access::Write).unwrap();
+    let begin = Publisher::new(last).data(BEGIN, &payload(100));
+    file.write_all_at(&begin, last as u64).unwrap();
+    let end = last + begin.len() as i64;
+    let found = recorded.find(end, TimeEdge::Since, FIRST_US + 1_001);
+    assert_eq!(found.position, last);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod recording;
 mod replay;
 mod replication;
 mod retention;
+mod time;
 
 pub use replay::{REPLAY_CHANNEL, REPLAY_STREAM_ID};
 
