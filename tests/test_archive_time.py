@@ -16,6 +16,7 @@ from tests.conftest import eventually
 
 import aeron
 from aeron._times import epoch_us
+from ports import free_port
 
 CHANNEL = "aeron:ipc?term-length=64k"
 SEGMENT = 64 * 1024
@@ -239,14 +240,21 @@ def test_a_replay_with_a_rate_takes_its_time(archive: aeron.AeronArchive, past: 
 
 
 def test_a_replay_over_a_response_channel_has_a_rate_too(
-    driver: aeron.MediaDriver, server: aeron.Archive, archive: aeron.AeronArchive, past: Past, client: aeron.Aeron
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path
 ) -> None:
-    assert server.archive_id is not None
-    channel = "aeron:udp?control-mode=response|control=localhost:0"
-    begin = time.monotonic()
-    received = positions(archive.replay(past.recording_id, channel, rate=300 * 1024))
-    assert received[-1] == past.end
-    assert time.monotonic() - begin > 0.45
+    control, response = (f"localhost:{free_port()}" for _ in range(2))
+    request_channel = f"aeron:udp?endpoint={control}"
+    response_channel = f"aeron:udp?control-mode=response|control={response}"
+    with (
+        aeron.Archive(directory, driver=driver, control_channel=request_channel, **SETTINGS),
+        aeron.connect_archive(client, control_channel=request_channel, response_channel=response_channel) as archive,
+    ):
+        past = Past(archive, stream_id)
+        channel = f"aeron:udp?control-mode=response|control=localhost:{free_port()}"
+        begin = time.monotonic()
+        received = positions(archive.replay(past.recording_id, channel, rate=300 * 1024))
+        assert received[-1] == past.end
+        assert time.monotonic() - begin > 0.45
 
 
 def test_a_replay_at_a_speed_has_the_pauses_of_the_recording(archive: aeron.AeronArchive, stream_id: int) -> None:
@@ -265,7 +273,9 @@ def test_a_replay_at_a_speed_has_the_pauses_of_the_recording(archive: aeron.Aero
 def test_a_recording_without_an_index_has_no_pace(archive: aeron.AeronArchive, past: Past, directory: Path) -> None:
     for path in directory.glob("*.idx"):
         path.unlink()
-    with pytest.raises(aeron.ArchiveError, match="the index has no arrival times at position=0: replay without a speed"):
+    with pytest.raises(
+        aeron.ArchiveError, match="the index has no arrival times at position=0: replay without a speed"
+    ):
         archive.replay(past.recording_id, speed=1)
 
 

@@ -36,11 +36,11 @@ elif sys.version_info >= (3, 12):
     from collections.abc import Buffer
 
     _Array = Buffer
-    _NumpyTime = datetime
+    _NumpyTime = Any
 else:
     Buffer = bytes | bytearray | memoryview
     _Array = Buffer
-    _NumpyTime = datetime
+    _NumpyTime = Any
 
 __all__ = [
     "AnyPublication",

@@ -27,9 +27,9 @@ pub struct ReplayParams {
     /// Maximum number of bytes of the stream for each second, at least 1; [`NULL_VALUE`] for no limit. Only archives of
     /// this project support it.
     pub max_bytes_per_second: i64,
-    /// Speed: [`SPEED_UNIT`](aeron_protocol::archive::extension::SPEED_UNIT) sends the messages at the intervals at which
-    /// they arrived, twice of it sends them twice as fast. At least 1; [`NULL_VALUE`] for no such pace. Only archives of
-    /// this project support it.
+    /// Speed: [`SPEED_UNIT`](aeron_protocol::archive::extension::SPEED_UNIT) sends the messages at the intervals at
+    /// which they arrived, twice of it sends them twice as fast. At least 1; [`NULL_VALUE`] for no such pace. Only
+    /// archives of this project support it.
     pub speed_millionths: i64,
 }
 

@@ -56,15 +56,15 @@ impl<'a, F: StorageFile> SegmentArrivals<'a, F> {
         self.progress
     }
 
-    /// Returns the end of the last complete message before the entry `number`, or an earlier message if the entry before
-    /// is damaged. Returns `None` if no message has begun there.
+    /// Returns the end of the last complete message before the entry `number`, or an earlier message if the entry
+    /// before is damaged. Returns `None` if no message has begun there.
     pub fn head_before(&self, number: u64) -> io::Result<Option<i64>> {
         let header = self.file.header().progress.head;
         Ok(self.head_of((0..number).rev())?.unwrap_or(header))
     }
 
-    /// As [`head_before`](Self::head_before), but returns a later message if the entry before is damaged. Returns `None`
-    /// if there is no such entry.
+    /// As [`head_before`](Self::head_before), but returns a later message if the entry before is damaged. Returns
+    /// `None` if there is no such entry.
     pub fn head_before_or_later(&self, number: u64) -> io::Result<Option<i64>> {
         match number.checked_sub(1) {
             Some(before) => Ok(self.head_of(before..self.count)?.flatten()),

@@ -208,8 +208,8 @@ impl TimeSearch {
         Ok(None)
     }
 
-    /// Passes the last messages of an active recording, for which no entry is due yet. They arrived within a millisecond
-    /// after the last entry. If that may not be before the time, the range begins before them.
+    /// Passes the last messages of an active recording, for which no entry is due yet. They arrived within a
+    /// millisecond after the last entry. If that may not be before the time, the range begins before them.
     fn pass_rest<S: Storage>(
         &mut self,
         storage: &S,

@@ -5,7 +5,8 @@ use super::{ArchiveCall, extension_request, nothing, request, value};
 
 impl ArchiveCall<i64> {
     /// Starts a replay of a recording on a channel and stream. If the parameters name a counter, its value bounds the
-    /// replay. If they have a rate or a speed, only archives of this project support the call. The result is the id of the replay, whose low 32 bits are the session id of its stream.
+    /// replay. If they have a rate or a speed, only archives of this project support the call. The result is the id of
+    /// the replay, whose low 32 bits are the session id of its stream.
     ///
     /// Over a response channel the parameters must have a token, and the call must be sent on its own publication:
     /// [`AeronArchive::start_replay`](super::super::AeronArchive::start_replay) does both.

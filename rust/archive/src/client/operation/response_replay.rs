@@ -29,8 +29,8 @@ enum ResponseReplayStep {
 }
 
 impl ResponseReplay {
-    /// Requests the token, unless the parameters have one. If they have a rate or a speed, first checks that the archive
-    /// supports it.
+    /// Requests the token, unless the parameters have one. If they have a rate or a speed, first checks that the
+    /// archive supports it.
     ///
     /// # Errors
     /// [`ArchiveClientError::InvalidArgument`] if the parameters do not name a subscription.

@@ -105,8 +105,8 @@ impl<F: StorageFile> RecordedPace<F> {
         }
     }
 
-    /// Returns the position before which frames are due. Frames before `sent` have been sent, and those before `stop` are
-    /// recorded. Reads a part of one index file at most.
+    /// Returns the position before which frames are due. Frames before `sent` have been sent, and those before `stop`
+    /// are recorded. Reads a part of one index file at most.
     ///
     /// # Errors
     /// All frames with an entry were sent, and the next ones have no entry although one was due.

@@ -26,8 +26,8 @@ struct RecordingFilter {
 }
 
 impl RecordingFilter {
-    /// Creates the call that lists the recordings. The archive itself can only filter by channel and stream together, and
-    /// not by time.
+    /// Creates the call that lists the recordings. The archive itself can only filter by channel and stream together,
+    /// and not by time.
     fn call(&self, from_recording_id: i64) -> ArchiveCall<Vec<RecordingDescriptor>> {
         let limit = i32::try_from(self.limit).unwrap_or(i32::MAX);
         let has_times = self.since_us.is_some() || self.until_us.is_some();

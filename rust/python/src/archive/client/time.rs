@@ -18,9 +18,9 @@ use crate::operations::PyPendingOperation;
 archive_methods! {
     /// Finds the position of a recording at which a range of time begins or ends.
     ///
-    /// A range that begins at a time has all messages that arrived at or after it. A range that ends at the same
-    /// time ends at the same position, so that adjacent ranges share no message. If arrival times are lost, or a segment
-    /// has no index, both ranges have the messages with unknown times.
+    /// A range that begins at a time has all messages that arrived at or after it. A range that ends at the same time
+    /// ends at the same position, so that adjacent ranges share no message. If arrival times are lost, or a segment has
+    /// no index, both ranges have the messages with unknown times.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
