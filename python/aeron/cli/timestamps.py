@@ -24,32 +24,24 @@ def local_time(epoch_ms: int) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d}{moment:%z}"
 
 
-class Moment(click.ParamType[datetime]):
-    """A time in ISO 8601, in the local time zone if the text has none, or the time since then, such as ``15m``."""
-
-    name = "TIME"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Returns the time with its time zone."""
-        text = str(value)
-        try:
-            return datetime.fromisoformat(text).astimezone()
-        except (ValueError, OverflowError):
-            pass
-        try:
-            return datetime.now(UTC) - timedelta(milliseconds=age_ms(text))
-        except (click.BadParameter, OverflowError):
-            self.fail(
-                f"{text!r} is neither a time such as 2026-11-26T14:00:00Z nor the time since then such as 15m",
-                param,
-                ctx,
-            )
+def moment(text: str) -> datetime:
+    """Parses a time in ISO 8601, in the local time zone if the text has none, or the time since then, such as 15m."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        pass
+    try:
+        return datetime.now(UTC) - timedelta(milliseconds=age_ms(text))
+    except (click.BadParameter, OverflowError) as error:
+        raise click.BadParameter(
+            f"{text!r} is neither a time such as 2026-11-26T14:00:00Z nor the time since then such as 15m"
+        ) from error
 
 
 def time_options(what: str) -> Callable[[F], F]:
     """Adds the options ``--since`` and ``--until``. ``what`` names the things that the options select."""
-    since = click.option("--since", type=Moment(), help=f"Only {what} at or after this time.")
-    until = click.option("--until", type=Moment(), help=f"Only {what} before this time.")
+    since = click.option("--since", type=moment, metavar="TIME", help=f"Only {what} at or after this time.")
+    until = click.option("--until", type=moment, metavar="TIME", help=f"Only {what} before this time.")
 
     def add(function: F) -> F:
         wrapped: Any = since(until(function))

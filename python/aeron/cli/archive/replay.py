@@ -14,7 +14,7 @@ from aeron.cli.archive.files import RECORDING_ID, json_option, progress_bar
 from aeron.cli.archive.live import ArchiveSession, Target, archive_options, archive_session
 from aeron.cli.options import STREAM_ID, Number, size
 from aeron.cli.text import printable
-from aeron.cli.timestamps import Moment, time_options
+from aeron.cli.timestamps import moment, time_options
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -128,7 +128,9 @@ def replay(
 @_replay_options
 @click.option("--from", "position", type=POSITION, help="Position to begin at.  [default: the start]")
 @click.option("--live", is_flag=True, help="Begin at the position that is recorded at this moment.")
-@click.option("--since", type=Moment(), help="Begin with the messages that arrived at or after this time.")
+@click.option(
+    "--since", type=moment, metavar="TIME", help="Begin with the messages that arrived at or after this time."
+)
 @_pace_options
 def follow(
     *,
