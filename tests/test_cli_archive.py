@@ -312,6 +312,34 @@ def test_commands_that_only_read_work_beside_a_running_archive(scene: Scene) -> 
     assert run("archive", "verify", scene.directory, "--all").exit_code == 0
 
 
+def test_verify_beside_a_running_archive_reports_no_damage_that_is_not_there(scene: Scene) -> None:
+    publication = scene.archive.add_recorded_exclusive_publication(CHANNEL, 2030)
+    id = None
+    for round in range(6):
+        for number in range(100):
+            position = publication.publish(message(number), timeout=5)
+            if number % 25 == 0:
+                verified = run("archive", "verify", scene.directory, "--all", *(() if id is None else (id,)))
+                assert verified.exit_code == 0, verified.output
+        id = scene.archive.wait_recorded(publication, position, timeout=5).recording_id
+        if round:
+            scene.archive.purge_segments(id, round * SEGMENT_LENGTH)
+    scene.archive.stop_recording(publication)
+    publication.close()
+
+
+def test_verify_beside_a_running_archive_finds_damage(scene: Scene) -> None:
+    recording = scene.record(2031, 100)
+    segment = scene.directory / f"{recording.recording_id}-0.rec"
+    with segment.open("r+b") as file:
+        file.seek(1024 * 10 + 6)
+        file.write(b"\xff")
+    result = run("archive", "verify", scene.directory, recording.recording_id, "--all")
+    assert result.exit_code == 255
+    assert f"(recordingId={recording.recording_id}) ERR" in result.stdout
+    scene.archive.purge_recording(recording.recording_id)
+
+
 def test_commands_that_change_files_refuse_a_running_archive(scene: Scene) -> None:
     result = run("archive", "compact", scene.directory, "--yes")
     assert result.exit_code == 1
