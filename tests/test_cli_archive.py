@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -111,6 +113,52 @@ def test_replay_writes_the_bytes_of_messages_to_a_file(scene: Scene, tmp_path: P
     output = tmp_path / "messages"
     assert scene.run("replay", scene.recording.recording_id, "-o", output) == ""
     assert output.read_bytes() == b"".join(map(message, range(200)))
+
+
+def test_replay_and_follow_print_messages_of_a_range_of_time(scene: Scene) -> None:
+    publication = scene.archive.add_recorded_exclusive_publication(CHANNEL, 2020)
+    for number in range(20):
+        if number == 10:
+            time.sleep(0.01)
+            middle = datetime.now(UTC).isoformat()
+            time.sleep(0.01)
+        position = publication.publish(message(number), timeout=5)
+    id = scene.archive.wait_recorded(publication, position, timeout=5).recording_id
+    assert len(scene.run("replay", id, "--since", middle).splitlines()) == 10
+    assert "<<message 9." in scene.run("replay", id, "--until", middle).splitlines()[-1]
+    assert scene.run("replay", id, "--since", middle, "--until", middle) == ""
+    assert len(scene.run("replay", id, "--since", "1h").splitlines()) == 20
+    assert "<<message 10." in scene.run("follow", id, "--since", middle, "-m", 1)
+    scene.archive.stop_recording(publication)
+    publication.close()
+    dumped = run("archive", "dump", scene.directory, "--since", middle, "--json").stdout.splitlines()
+    frames = [json.loads(line) for line in dumped if f'"recording_id": {id}, "position"' in line]
+    assert bytes.fromhex(frames[0]["payload"]) == message(10)
+    assert len(frames) == 10
+    listed = run("archive", "list", scene.directory, "--until", "2001-01-01T00:00:00Z", "--json").stdout
+    assert json.loads(listed) == []
+    listed = run("archive", "list", scene.directory, "--since", middle, "--json").stdout
+    assert id in [each["recording_id"] for each in json.loads(listed)]
+
+
+def test_replay_with_a_rate_and_speed_takes_its_time(scene: Scene) -> None:
+    begin = time.monotonic()
+    lines = scene.run("replay", scene.recording.recording_id, "--rate", "400k").splitlines()
+    assert len(lines) == 200
+    assert time.monotonic() - begin > 0.4
+    assert len(scene.run("replay", scene.recording.recording_id, "--speed", "0.5").splitlines()) == 200
+
+
+def test_wrong_times_and_two_edges_are_refused(scene: Scene) -> None:
+    for arguments, text in (
+        (["--since", "soon"], "'soon' is neither a time such as"),
+        (["--since", "1h", "--from", 0], "--from and --since are both given"),
+        (["--until", "1h", "--to", 0], "--to and --until are both given"),
+        (["--speed", "0"], "--speed"),
+    ):
+        result = run("archive", "replay", "--dir", scene.driver.dir, 0, *arguments)
+        assert result.exit_code == 1
+        assert text in result.stderr
 
 
 def test_replay_and_purge_of_an_unknown_recording_fail(scene: Scene) -> None:
@@ -262,6 +310,34 @@ def test_commands_that_only_read_work_beside_a_running_archive(scene: Scene) -> 
     listed = run("archive", "list", scene.directory).stdout.splitlines()
     assert len(listed) == count + 1
     assert run("archive", "verify", scene.directory, "--all").exit_code == 0
+
+
+def test_verify_beside_a_running_archive_reports_no_damage_that_is_not_there(scene: Scene) -> None:
+    publication = scene.archive.add_recorded_exclusive_publication(CHANNEL, 2030)
+    id = None
+    for round in range(6):
+        for number in range(100):
+            position = publication.publish(message(number), timeout=5)
+            if number % 25 == 0:
+                verified = run("archive", "verify", scene.directory, "--all", *(() if id is None else (id,)))
+                assert verified.exit_code == 0, verified.output
+        id = scene.archive.wait_recorded(publication, position, timeout=5).recording_id
+        if round:
+            scene.archive.purge_segments(id, round * SEGMENT_LENGTH)
+    scene.archive.stop_recording(publication)
+    publication.close()
+
+
+def test_verify_beside_a_running_archive_finds_damage(scene: Scene) -> None:
+    recording = scene.record(2031, 100)
+    segment = scene.directory / f"{recording.recording_id}-0.rec"
+    with segment.open("r+b") as file:
+        file.seek(1024 * 10 + 6)
+        file.write(b"\xff")
+    result = run("archive", "verify", scene.directory, recording.recording_id, "--all")
+    assert result.exit_code == 255
+    assert f"(recordingId={recording.recording_id}) ERR" in result.stdout
+    scene.archive.purge_recording(recording.recording_id)
 
 
 def test_commands_that_change_files_refuse_a_running_archive(scene: Scene) -> None:

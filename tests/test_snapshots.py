@@ -28,6 +28,7 @@ SNAPSHOTS: dict[str, Callable[[], Any]] = {
     "LogFrame": lambda: aeron.LogFrame(64, 100, "a header"),
     "LossObservation": lambda: aeron.LossObservation(1, 2, 3, 4, 5, 6, "aeron:ipc", "a source"),
     "MultiGapLoss": lambda: aeron.MultiGapLoss(1, 2, 3, 4),
+    "FoundPosition": lambda: aeron.FoundPosition(1, 64, None, True),
     "NamedReader": lambda: aeron.NamedReader(1, "bars", 64, 2, 1000, None),
     "NotSent": lambda: aeron.BACK_PRESSURED,
     "PublicationErrorFrame": lambda: aeron.PublicationErrorFrame(1, 2, 3, 4, 5, 6, 13, "too old", None),

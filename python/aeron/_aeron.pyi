@@ -34,7 +34,7 @@ from aeron._stubs.driver_files import (
     read_error_log,
     read_loss_report,
 )
-from aeron._stubs.extensions import NamedReader, RecordingInfo, RetentionOutcome, RetentionPolicy
+from aeron._stubs.extensions import FoundPosition, NamedReader, RecordingInfo, RetentionOutcome, RetentionPolicy
 from aeron._stubs.handlers import Action, FragmentAssembler, Header
 from aeron._stubs.idle import (
     BackoffIdleStrategy,
@@ -108,6 +108,7 @@ __all__ = [
     "CountersReader",
     "ErrorObservation",
     "ExclusivePublication",
+    "FoundPosition",
     "FragmentAssembler",
     "Header",
     "IdleStrategy",

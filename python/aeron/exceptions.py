@@ -35,6 +35,7 @@ __all__ = [
     "DriverError",
     "DriverTimeoutError",
     "EmptyRecordingError",
+    "EmptyTimeRangeError",
     "ForkedError",
     "GenericDriverError",
     "ImageClosedError",
@@ -501,6 +502,13 @@ class NotSupportedByArchiveError(ArchiveError, NotImplementedError):
     """The archive does not have the request, which this project adds to Aeron's protocol.
 
     Use an archive of this project, of a version that has the request.
+    """
+
+
+class EmptyTimeRangeError(ArchiveError, LookupError):
+    """The recording has no message in the range of time of a replay.
+
+    Choose an earlier begin or a later end.
     """
 
 

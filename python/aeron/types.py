@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
 from aeron._aeron import (
@@ -25,17 +26,21 @@ from aeron._aeron import (
 from aeron.results import NotSent
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
     from typing_extensions import Buffer
 
     _Array: TypeAlias = npt.NDArray[Any]
+    _NumpyTime: TypeAlias = np.datetime64
 elif sys.version_info >= (3, 12):
     from collections.abc import Buffer
 
     _Array = Buffer
+    _NumpyTime = Any
 else:
     Buffer = bytes | bytearray | memoryview
     _Array = Buffer
+    _NumpyTime = Any
 
 __all__ = [
     "AnyPublication",
@@ -51,6 +56,7 @@ __all__ = [
     "Messages",
     "Offsets",
     "SourceLocation",
+    "Time",
     "ViewHandler",
 ]
 
@@ -119,6 +125,8 @@ SourceLocation: TypeAlias = Literal["LOCAL", "REMOTE"]
 ``"LOCAL"`` means that the archive's driver publishes the stream, ``"REMOTE"`` that another driver does. Lower-case
 letters are accepted at run time.
 """
+Time: TypeAlias = datetime | _NumpyTime
+"""A time: a datetime with a time zone, or a ``numpy.datetime64``, which numpy defines in UTC."""
 
 
 class AnyPublication(Protocol):

@@ -3,6 +3,9 @@
 Our archive then continues on the directory of the real one.
 """
 
+import time
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 import aeron
@@ -81,6 +84,53 @@ def test_a_real_archive_that_was_killed_after_our_index_is_not_decided_by_it(dri
         with _connected(client, archive) as connected:
             (recording,) = connected.list_recordings()
             assert recording.stop_position == stop
+
+
+def test_a_recording_of_the_real_archive_is_found_by_the_times_of_its_files(drivers, start_archive):
+    driver = drivers("ours")
+    archive = start_archive("java", driver)
+    with aeron.connect(driver.directory) as client:
+        with _connected(client, archive) as connected:
+            first = [bytes([number]) * 4000 for number in range(100)]
+            second = [bytes([100 + number]) * 4000 for number in range(100)]
+            connected.start_recording(_CHANNEL, _STREAM)
+            with client.add_exclusive_publication(_CHANNEL, _STREAM) as publication:
+                publication.wait_connected(timeout=10)
+                middle = _sent(connected, publication, first)
+                # File times may be coarse, so that the archive regards two seconds as the same time.
+                time.sleep(3)
+                since = datetime.now(UTC)
+                time.sleep(3)
+                end = _sent(connected, publication, second)
+                connected.stop_recording(_CHANNEL, _STREAM)
+        archive.stop()
+
+        archive.kind = "ours"
+        archive.start()
+        with _connected(client, archive) as connected:
+            found = connected.find_position(0, since=since)
+            # The segment in which the second part begins was last written with the second part.
+            assert found == aeron.FoundPosition(0, middle // _SEGMENT * _SEGMENT, None, True)
+            with pytest.warns(UserWarning, match="recording 0 has no index"):
+                replay = connected.replay(0, since=since)
+            with replay:
+                received = [message for batch in replay.batches(timeout=10) for message in batch.to_list()]
+            assert received[-100:] == second
+            assert received[0] in first
+            before = connected.find_position(0, until=since)
+            assert middle <= before.position <= middle // _SEGMENT * _SEGMENT + _SEGMENT
+            later = datetime.now(UTC) + timedelta(hours=1)
+            assert connected.find_position(0, since=later) == aeron.FoundPosition(0, end, None, False)
+            with pytest.raises(aeron.ArchiveError, match="the index has no arrival times at position=0"):
+                connected.replay(0, speed=1)
+        archive.stop()
+
+
+def _sent(connected, publication, messages):
+    for message in messages:
+        position = publication.publish(message, timeout=10)
+    connected.wait_recorded(publication, position, timeout=10)
+    return position
 
 
 def _connected(client, archive):

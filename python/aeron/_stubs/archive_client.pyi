@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal, Self, final
 
 from aeron._stubs.client import Aeron
-from aeron._stubs.extensions import NamedReader, RecordingInfo, RetentionOutcome, RetentionPolicy
+from aeron._stubs.extensions import FoundPosition, NamedReader, RecordingInfo, RetentionOutcome, RetentionPolicy
 from aeron._stubs.operations import PendingOperation
 from aeron._stubs.persistent import PersistentSubscription
 from aeron._stubs.publication import ExclusivePublication, Publication
@@ -15,7 +15,7 @@ from aeron._stubs.subscription import Subscription
 from aeron.exceptions import AeronError, PersistentSubscriptionError, RecordedPublisherError
 from aeron.follow import Follower, RecordingChange
 from aeron.recordings import Recordings
-from aeron.types import Channel, Credentials, SourceLocation
+from aeron.types import Channel, Credentials, SourceLocation, Time
 
 @final
 class AeronArchive:
@@ -340,6 +340,10 @@ class AeronArchive:
         *,
         position: int | None = None,
         length: int = -1,
+        since: Time | None = None,
+        until: Time | None = None,
+        rate: int | None = None,
+        speed: float | None = None,
         bounding_limit_counter_id: int | None = None,
         file_io_max_length: int | None = None,
     ) -> Subscription:
@@ -356,6 +360,13 @@ class AeronArchive:
             position: Position of the first message, in bytes. `None` stands for the start of the recording.
             length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
                 recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+            since: Replay the messages that arrived at or after this time, instead of `position`: a datetime with a
+                time zone, or a `numpy.datetime64`, which is in UTC.
+            until: Replay only messages that arrived before this time, instead of `length`. If the recording has no
+                index, a range of time has whole segments, and a `UserWarning` says so.
+            rate: Maximum number of bytes of the stream for each second, with the headers of frames.
+            speed: Send the messages in the intervals in which they arrived, divided by this number. `1.0` is the
+                recorded pace. With `rate`, the slower one counts. The recording must have an index.
             bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
             file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
                 setting.
@@ -364,6 +375,10 @@ class AeronArchive:
             The `Subscription`.
 
         Raises:
+            InvalidArgumentError: If an argument is out of range, a datetime has no time zone, or two arguments
+                contradict each other.
+            EmptyTimeRangeError: If the recording has no message in the range of time.
+            NotSupportedByArchiveError: If the archive does not have replays by time, rate or speed.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -383,6 +398,10 @@ class AeronArchive:
         *,
         position: int | None = None,
         length: int = -1,
+        since: Time | None = None,
+        until: Time | None = None,
+        rate: int | None = None,
+        speed: float | None = None,
         bounding_limit_counter_id: int | None = None,
         file_io_max_length: int | None = None,
     ) -> PendingOperation[Subscription]:
@@ -403,6 +422,13 @@ class AeronArchive:
             position: Position of the first message, in bytes. `None` stands for the start of the recording.
             length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
                 recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+            since: Replay the messages that arrived at or after this time, instead of `position`: a datetime with a
+                time zone, or a `numpy.datetime64`, which is in UTC.
+            until: Replay only messages that arrived before this time, instead of `length`. If the recording has no
+                index, a range of time has whole segments, and a `UserWarning` says so.
+            rate: Maximum number of bytes of the stream for each second, with the headers of frames.
+            speed: Send the messages in the intervals in which they arrived, divided by this number. `1.0` is the
+                recorded pace. With `rate`, the slower one counts. The recording must have an index.
             bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
             file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
                 setting.
@@ -411,6 +437,10 @@ class AeronArchive:
             The `Subscription`.
 
         Raises:
+            InvalidArgumentError: If an argument is out of range, a datetime has no time zone, or two arguments
+                contradict each other.
+            EmptyTimeRangeError: If the recording has no message in the range of time.
+            NotSupportedByArchiveError: If the archive does not have replays by time, rate or speed.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -430,6 +460,8 @@ class AeronArchive:
         *,
         position: int | None = None,
         length: int = -1,
+        rate: int | None = None,
+        speed: float | None = None,
         bounding_limit_counter_id: int | None = None,
         file_io_max_length: int | None = None,
     ) -> int:
@@ -442,6 +474,9 @@ class AeronArchive:
             position: Position of the first message, in bytes. `None` stands for the start of the recording.
             length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
                 recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+            rate: Maximum number of bytes of the stream for each second, with the headers of frames.
+            speed: Send the messages in the intervals in which they arrived, divided by this number. `1.0` is the
+                recorded pace. With `rate`, the slower one counts. The recording must have an index.
             bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
             file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
                 setting.
@@ -450,6 +485,8 @@ class AeronArchive:
             The id of the replay. Its low 32 bits are the session id of the replayed stream.
 
         Raises:
+            InvalidArgumentError: If an argument is out of range, or two arguments contradict each other.
+            NotSupportedByArchiveError: If the archive does not have replays with a rate or speed.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -463,6 +500,8 @@ class AeronArchive:
         *,
         position: int | None = None,
         length: int = -1,
+        rate: int | None = None,
+        speed: float | None = None,
         bounding_limit_counter_id: int | None = None,
         file_io_max_length: int | None = None,
     ) -> PendingOperation[int]:
@@ -479,6 +518,9 @@ class AeronArchive:
             position: Position of the first message, in bytes. `None` stands for the start of the recording.
             length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
                 recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+            rate: Maximum number of bytes of the stream for each second, with the headers of frames.
+            speed: Send the messages in the intervals in which they arrived, divided by this number. `1.0` is the
+                recorded pace. With `rate`, the slower one counts. The recording must have an index.
             bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
             file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
                 setting.
@@ -487,6 +529,8 @@ class AeronArchive:
             The id of the replay. Its low 32 bits are the session id of the replayed stream.
 
         Raises:
+            InvalidArgumentError: If an argument is out of range, or two arguments contradict each other.
+            NotSupportedByArchiveError: If the archive does not have replays with a rate or speed.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -561,6 +605,8 @@ class AeronArchive:
         stream_id: int | None = None,
         from_recording_id: int = 0,
         limit: int | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
     ) -> Recordings:
         """Lists recordings in the order of their ids.
 
@@ -569,11 +615,15 @@ class AeronArchive:
             stream_id: Stream id of the recordings. `None` lists all streams.
             from_recording_id: Lowest recording id to list.
             limit: Maximum number of results. `None` stands for no limit.
+            since: List only recordings that were active at or after this time, by their timestamps: a datetime with
+                a time zone, or a `numpy.datetime64`, which is in UTC.
+            until: List only recordings that began before this time.
 
         Returns:
             `Recordings`, a tuple with `to_arrow()`.
 
         Raises:
+            InvalidArgumentError: If a datetime has no time zone.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -586,6 +636,8 @@ class AeronArchive:
         stream_id: int | None = None,
         from_recording_id: int = 0,
         limit: int | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
     ) -> PendingOperation[Recordings]:
         """Starts `list_recordings` without waiting for the archive.
 
@@ -598,11 +650,15 @@ class AeronArchive:
             stream_id: Stream id of the recordings. `None` lists all streams.
             from_recording_id: Lowest recording id to list.
             limit: Maximum number of results. `None` stands for no limit.
+            since: List only recordings that were active at or after this time, by their timestamps: a datetime with
+                a time zone, or a `numpy.datetime64`, which is in UTC.
+            until: List only recordings that began before this time.
 
         Returns:
             `Recordings`, a tuple with `to_arrow()`.
 
         Raises:
+            InvalidArgumentError: If a datetime has no time zone.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1421,6 +1477,76 @@ class AeronArchive:
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
             ArchiveClosedError: If the client of the archive is closed.
+        """
+    def find_position(
+        self, recording_id: int, *, since: Time | None = None, until: Time | None = None
+    ) -> FoundPosition:
+        """Finds the position of a recording at which a range of time begins or ends.
+
+        A range that begins at a time has all messages that arrived at or after it. A range that ends at the same
+        time ends at the same position, so that adjacent ranges share no message. If arrival times are lost, or a segment
+        has no index, both ranges have the messages with unknown times.
+
+        Args:
+            recording_id: Id of the recording.
+            since: Begin of a range: a datetime with a time zone, or a `numpy.datetime64`, which is in UTC.
+            until: End of a range, instead of `since`.
+
+        Returns:
+            The `FoundPosition`. If the recording has no index, it is the begin or end of a segment, and
+            `is_approximate`.
+
+        Raises:
+            InvalidArgumentError: If not exactly one of `since` and `until` is given, or a datetime has no time zone.
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+
+        Example:
+            ```python
+            noon = datetime(2026, 11, 26, 12, tzinfo=UTC)
+            begin = archive.find_position(recording.recording_id, since=noon).position
+            ```
+        """
+    def async_find_position(
+        self, recording_id: int, *, since: Time | None = None, until: Time | None = None
+    ) -> PendingOperation[FoundPosition]:
+        """Starts `find_position` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+
+        Finds the position of a recording at which a range of time begins or ends.
+
+        A range that begins at a time has all messages that arrived at or after it. A range that ends at the same
+        time ends at the same position, so that adjacent ranges share no message. If arrival times are lost, or a segment
+        has no index, both ranges have the messages with unknown times.
+
+        Args:
+            recording_id: Id of the recording.
+            since: Begin of a range: a datetime with a time zone, or a `numpy.datetime64`, which is in UTC.
+            until: End of a range, instead of `since`.
+
+        Returns:
+            The `FoundPosition`. If the recording has no index, it is the begin or end of a segment, and
+            `is_approximate`.
+
+        Raises:
+            InvalidArgumentError: If not exactly one of `since` and `until` is given, or a datetime has no time zone.
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+
+        Example:
+            ```python
+            noon = datetime(2026, 11, 26, 12, tzinfo=UTC)
+            begin = archive.find_position(recording.recording_id, since=noon).position
+            ```
         """
     def commit_reader(
         self,

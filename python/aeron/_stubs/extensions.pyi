@@ -1,4 +1,4 @@
-"""Named readers, retention policies, and names and metadata of recordings."""
+"""Named readers, retention policies, names and metadata of recordings, and positions by time."""
 
 from typing import Literal, Self, TypeAlias, final
 
@@ -151,3 +151,26 @@ class RecordingInfo:
     @property
     def gap_to(self) -> int | None:
         """Position at which this recording begins, in bytes; `None` if it is of another session."""
+
+@final
+class FoundPosition:
+    """A position of a recording that was found by time. Immutable; pickled and compared by its values."""
+    def __new__(cls, recording_id: int, position: int, timestamp_us: int | None, is_approximate: bool) -> Self: ...
+    def __getnewargs__(self) -> tuple[int, int, int | None, bool]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def recording_id(self) -> int:
+        """Id of the recording."""
+    @property
+    def position(self) -> int:
+        """Position between two messages, in bytes."""
+    @property
+    def timestamp_us(self) -> int | None:
+        """Arrival time of the first message after the position, in microseconds since the epoch. `None` if the time is
+        not known, or if there is no such message.
+        """
+    @property
+    def is_approximate(self) -> bool:
+        """Whether the archive has no index for the time, so that the position is that of a whole segment."""

@@ -1,8 +1,16 @@
-"""Formats times as Aeron's tools print them."""
+"""Formats times as Aeron's tools print them, and parses the times of options."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar, cast
+
+import click
+
+from aeron.cli.options import age_ms
+
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def local_time(epoch_ms: int) -> str:
@@ -14,3 +22,29 @@ def local_time(epoch_ms: int) -> str:
     except (OverflowError, ValueError, OSError):
         return "-"
     return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d}{moment:%z}"
+
+
+def moment(text: str) -> datetime:
+    """Parses a time in ISO 8601, in the local time zone if the text has none, or the time since then, such as 15m."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        pass
+    try:
+        return datetime.now(UTC) - timedelta(milliseconds=age_ms(text))
+    except (click.BadParameter, OverflowError) as error:
+        raise click.BadParameter(
+            f"{text!r} is neither a time such as 2026-11-26T14:00:00Z nor the time since then such as 15m"
+        ) from error
+
+
+def time_options(what: str) -> Callable[[F], F]:
+    """Adds the options ``--since`` and ``--until``. ``what`` names the things that the options select."""
+    since = click.option("--since", type=moment, metavar="TIME", help=f"Only {what} at or after this time.")
+    until = click.option("--until", type=moment, metavar="TIME", help=f"Only {what} before this time.")
+
+    def add(function: F) -> F:
+        wrapped: Any = since(until(function))
+        return cast(F, wrapped)
+
+    return add

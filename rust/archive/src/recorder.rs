@@ -225,7 +225,7 @@ impl<S: Storage> RecorderSession<S> {
         finished.map_err(|source| self.write_error(name, ENTRY_LENGTH, source))
     }
 
-    /// Notes in the index that there is no new data: see [`SparseIndex::note_pause`].
+    /// Notes in the index that there is no new data: see [`SegmentIndex::note_pause`].
     pub fn note_pause(&mut self) {
         if let Some(SessionIndex { index, .. }) = &mut self.index {
             index.note_pause();

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 
 import click
 
 import aeron
 from aeron._pipeline import _ArchiveMark, _CatalogEntry
+from aeron._times import epoch_us
 from aeron.cli.archive.files import (
     archive_argument,
     entries_of,
@@ -19,7 +21,7 @@ from aeron.cli.archive.files import (
 )
 from aeron.cli.table import aligned
 from aeron.cli.text import printable
-from aeron.cli.timestamps import local_time
+from aeron.cli.timestamps import local_time, time_options
 
 _COLUMNS = ("id", "started", "stopped", "start position", "stop position", "bytes", "stream", "session", "channel")
 _TEXTS = frozenset({"started", "stopped", "channel"})
@@ -28,15 +30,24 @@ _HEADER_LENGTH = 8192
 
 @click.command("list")
 @archive_argument
+@time_options("recordings that were active")
 @json_option
-def list_command(*, directory: str, as_json: bool) -> None:
+def list_command(*, directory: str, since: datetime | None, until: datetime | None, as_json: bool) -> None:
     """Show the recordings of the archive in DIRECTORY, one recording per line."""
     entries = [entry for entry in entries_of(open_files(directory), None) if entry.state == "VALID"]
+    entries = [entry for entry in entries if _is_within(entry.recording, since, until)]
     if as_json:
         print_json([entry_as_json(entry) for entry in entries])
         return
     rows = [_cells(entry.recording) for entry in entries]
     click.echo("\n".join(aligned(_COLUMNS, rows, texts=_TEXTS)))
+
+
+def _is_within(recording: aeron.Recording, since: datetime | None, until: datetime | None) -> bool:
+    """Returns whether the recording was active in a range of time, by the whole milliseconds of its timestamps."""
+    start_us, stop_ms = recording.start_timestamp_ms * 1_000, recording.stop_timestamp_ms
+    began = until is None or start_us < epoch_us(until, "until")
+    return began and (since is None or stop_ms is None or stop_ms * 1_000 + 999 >= epoch_us(since, "since"))
 
 
 @click.command("describe")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from datetime import datetime
 
 import click
 
 import aeron
 from aeron._pipeline import _ArchiveFiles, _CatalogEntry, _RecordedFrame
+from aeron._times import epoch_us
 from aeron.cli.archive.describe import descriptor_line, entry_as_json, print_heading
 from aeron.cli.archive.files import archive_argument, entries_of, json_option, mark_file, open_files
 from aeron.cli.text import printable
+from aeron.cli.timestamps import time_options
 
 _HEADER_LENGTH = 32
 _NO_LIMIT = 2**63 - 1
@@ -19,8 +23,9 @@ _NO_LIMIT = 2**63 - 1
 @click.command("dump")
 @archive_argument
 @click.argument("limit", type=click.IntRange(min=1), required=False)
+@time_options("frames of messages that arrived")
 @json_option
-def dump(*, directory: str, limit: int | None, as_json: bool) -> None:
+def dump(*, directory: str, limit: int | None, since: datetime | None, until: datetime | None, as_json: bool) -> None:
     """Print each entry of the catalog, and the frames of the recordings that are not deleted.
 
     After each LIMIT frames of a recording the command asks whether to continue with this recording. With --json it
@@ -33,16 +38,30 @@ def dump(*, directory: str, limit: int | None, as_json: bool) -> None:
         if limit is not None:
             click.echo(f"\nDumping up to {limit} fragments per recording")
     is_whole = True
+    frames = _FramesInTime(files, since, until)
     for entry in entries:
         if as_json:
-            is_whole &= _dump_as_json(files, entry, limit or _NO_LIMIT)
+            is_whole &= _dump_as_json(frames, entry, limit or _NO_LIMIT)
         else:
-            is_whole &= _dump(files, entry, limit or _NO_LIMIT)
+            is_whole &= _dump(frames, entry, limit or _NO_LIMIT)
     if not is_whole:
         raise SystemExit(1)
 
 
-def _dump(files: _ArchiveFiles, entry: _CatalogEntry, limit: int) -> bool:
+class _FramesInTime:
+    """The frames of recordings in a range of time. Without an index, the range has whole segments."""
+
+    def __init__(self, files: _ArchiveFiles, since: datetime | None, until: datetime | None) -> None:
+        self._files = files
+        self._since_us = None if since is None else epoch_us(since, "since")
+        self._until_us = None if until is None else epoch_us(until, "until")
+
+    def of(self, recording_id: int) -> Iterator[_RecordedFrame]:
+        """Returns the frames of a recording."""
+        return self._files.frames(recording_id, since_us=self._since_us, until_us=self._until_us)
+
+
+def _dump(files: _FramesInTime, entry: _CatalogEntry, limit: int) -> bool:
     """Prints a recording. Returns ``False`` if the recording is valid and a frame of it cannot be read."""
     recording = entry.recording
     stop = recording.stop_position
@@ -59,7 +78,7 @@ def _dump(files: _ArchiveFiles, entry: _CatalogEntry, limit: int) -> bool:
     if entry.state == "DELETED":
         return True
     try:
-        for number, frame in enumerate(files.frames(recording.recording_id), start=1):
+        for number, frame in enumerate(files.of(recording.recording_id), start=1):
             offset = frame.position % recording.term_buffer_length + _HEADER_LENGTH
             shown = "padding" if frame.is_padding else "data"
             covered = frame.end_position - frame.position - _HEADER_LENGTH
@@ -83,13 +102,13 @@ def _dump(files: _ArchiveFiles, entry: _CatalogEntry, limit: int) -> bool:
     return True
 
 
-def _dump_as_json(files: _ArchiveFiles, entry: _CatalogEntry, limit: int) -> bool:
+def _dump_as_json(files: _FramesInTime, entry: _CatalogEntry, limit: int) -> bool:
     recording_id = entry.recording.recording_id
     click.echo(json.dumps({"type": "recording"} | entry_as_json(entry)))
     if entry.state == "DELETED":
         return True
     try:
-        for number, frame in enumerate(files.frames(recording_id)):
+        for number, frame in enumerate(files.of(recording_id)):
             if number == limit:
                 break
             click.echo(json.dumps(_frame_as_json(recording_id, frame)))

@@ -146,13 +146,18 @@ class Bar:
         """Adds to the number of bytes that are done."""
         self.reach(self._done_bytes + done_bytes)
 
-    def reach(self, done_bytes: int) -> None:
-        """Sets the number of bytes that are done."""
+    @property
+    def is_visible(self) -> bool:
+        """Whether the bar can appear."""
+        return self._progress is not None
+
+    def reach(self, done_bytes: int, total_bytes: int | None = None) -> None:
+        """Sets the number of bytes that are done, and the total if it has changed."""
         self._done_bytes = done_bytes
         now = time.monotonic()
         if self._progress is None or self._task is None or now - self._shown_at < _REFRESH_INTERVAL_S:
             return
-        self._progress.update(self._task, completed=done_bytes)
+        self._progress.update(self._task, completed=done_bytes, total=total_bytes)
         if not self._is_shown:
             self._progress.start()
             self._is_shown = True

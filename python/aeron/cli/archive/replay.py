@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, TypeVar
+from datetime import datetime
+from typing import Any, BinaryIO, TypeVar, cast
 
 import click
 
 import aeron
 from aeron.cli.archive.files import POSITION, RECORDING_ID, json_option, progress_bar
 from aeron.cli.archive.live import ArchiveSession, Target, archive_options, archive_session
-from aeron.cli.options import STREAM_ID, size
+from aeron.cli.options import STREAM_ID, Number, size
 from aeron.cli.text import printable
+from aeron.cli.timestamps import moment, time_options
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -59,10 +61,24 @@ def _replay_options(function: F) -> F:
     return function
 
 
+def _pace_options(function: F) -> F:
+    """Adds the options ``--rate`` and ``--speed``."""
+    rate = click.option("--rate", type=size, help="Replay at most this number of bytes for each second, such as 10m.")
+    speed = click.option(
+        "--speed",
+        type=Number(min=0.000_001, max=1_000_000),
+        help="Replay in the intervals in which messages arrived, divided by this number. 1 is the recorded pace.",
+    )
+    wrapped: Any = rate(speed(function))
+    return cast(F, wrapped)
+
+
 @click.command("replay")
 @_replay_options
 @click.option("--from", "position", type=POSITION, help="Position to begin at.  [default: the start]")
 @click.option("--to", "to", type=POSITION, help="Position to end at.  [default: the recorded end at this moment]")
+@time_options("messages that arrived")
+@_pace_options
 def replay(
     *,
     target: Target,
@@ -75,19 +91,32 @@ def replay(
     as_json: bool,
     position: int | None,
     to: int | None,
+    since: datetime | None,
+    until: datetime | None,
+    rate: int | None,
+    speed: float | None,
 ) -> None:
     """Print the messages of the recording RECORDING_ID of a running archive, each with the position after it.
 
-    With --json each message is an object in one line, with the payload in hexadecimal digits.
+    With --json each message is an object in one line, with the payload in hexadecimal digits. Times are in ISO 8601, or
+    the time since then, such as 15m.
     """
+    _check_edges(position, since, "--from", "--since")
+    _check_edges(to, until, "--to", "--until")
     with archive_session(target) as session:
-        begin = session.archive.get_start_position(recording_id) if position is None else position
-        end = session.archive.get_max_recorded_position(recording_id) if to is None else to
+        begin = _position_at(session, recording_id, position, since=since)
+        end = _position_at(session, recording_id, to, until=until)
+        if begin is None:
+            begin = session.archive.get_start_position(recording_id)
+        if end is None:
+            end = session.archive.get_max_recorded_position(recording_id)
         if begin == end:
             return
         if begin > end:
-            raise click.UsageError(f"--from={begin} is after position {end}, at which the replay ends")
-        replayed = session.archive.replay(recording_id, channel, stream_id, position=begin, length=end - begin)
+            raise click.UsageError(f"the range begins at position {begin}, which is after its end {end}")
+        replayed = session.archive.replay(
+            recording_id, channel, stream_id, position=begin, length=end - begin, rate=rate, speed=speed
+        )
         printer = _Printer(recording_id, length, as_json, output)
         with progress_bar("replaying", end - begin, hidden=output is None) as bar:
             _print(session, replayed, printer, messages, lambda position: bar.reach(position - begin))
@@ -97,6 +126,10 @@ def replay(
 @_replay_options
 @click.option("--from", "position", type=POSITION, help="Position to begin at.  [default: the start]")
 @click.option("--live", is_flag=True, help="Begin at the position that is recorded at this moment.")
+@click.option(
+    "--since", type=moment, metavar="TIME", help="Begin with the messages that arrived at or after this time."
+)
+@_pace_options
 def follow(
     *,
     target: Target,
@@ -109,18 +142,58 @@ def follow(
     as_json: bool,
     position: int | None,
     live: bool,
+    since: datetime | None,
+    rate: int | None,
+    speed: float | None,
 ) -> None:
     """Print messages while the recording RECORDING_ID is recorded, until it stops or until Ctrl-C."""
+    _check_edges(position, since, "--from", "--since")
+    _check_edges(True if live else None, since, "--live", "--since")
     with archive_session(target) as session:
+        position = _position_at(session, recording_id, position, since=since)
         if live:
             position = session.archive.get_max_recorded_position(recording_id)
             if session.archive.get_stop_position(recording_id) == position:
                 return
         replayed = session.archive.replay(
-            recording_id, channel, stream_id, position=position, length=aeron.REPLAY_ALL_AND_FOLLOW
+            recording_id,
+            channel,
+            stream_id,
+            position=position,
+            length=aeron.REPLAY_ALL_AND_FOLLOW,
+            rate=rate,
+            speed=speed,
         )
         printer = _Printer(recording_id, length, as_json, output)
         _print(session, replayed, printer, messages, lambda _: None)
+
+
+def _check_edges(position: object, time: datetime | None, position_name: str, time_name: str) -> None:
+    """Refuses two options for the same edge of a range.
+
+    Raises:
+        click.UsageError: both are given.
+    """
+    if position is not None and time is not None:
+        raise click.UsageError(f"{position_name} and {time_name} are both given: choose one of them")
+
+
+def _position_at(
+    session: ArchiveSession,
+    recording_id: int,
+    position: int | None,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> int | None:
+    """Returns the position of an edge of a range, which the program or a time gives. Returns ``None`` without both."""
+    if since is None and until is None:
+        return position
+    found = session.archive.find_position(recording_id, since=since, until=until)
+    if found.is_approximate:
+        edge = "--since" if until is None else "--until"
+        click.echo(f"{edge}: the recording has no index for this time: the range has whole segments", err=True)
+    return found.position
 
 
 def _print(

@@ -8,6 +8,7 @@ import time
 import click
 
 import aeron
+from aeron.cli.archive.copying import Source, follow
 from aeron.cli.archive.files import RECORDING_ID, json_option
 from aeron.cli.archive.live import ArchiveSession, Target, archive_options, archive_session, signal_as_json, signal_line
 from aeron.cli.options import STREAM_ID
@@ -45,6 +46,12 @@ _ERROR_TIMEOUT_S = 1.0
 )
 @click.option("--replication-channel", metavar="URI", help="Channel for the replay of the other archive.")
 @click.option("--detach", is_flag=True, help="End at once. The archive continues to replicate.")
+@click.option(
+    "--follow",
+    "is_followed",
+    is_flag=True,
+    help="Continue the copy that the archive already has, and try again after errors, until the copy is complete.",
+)
 @json_option
 def replicate(
     *,
@@ -59,12 +66,30 @@ def replicate(
     live_destination: str | None,
     replication_channel: str | None,
     detach: bool,
+    is_followed: bool,
     as_json: bool,
 ) -> None:
     """Have a running archive copy a recording of another archive. SRC_CONTROL_CHANNEL is its channel for requests.
 
     The command ends when the replication ends. Interrupting the command stops the replication.
+
+    With --follow the command can be given again at any time: it finds the copy of the recording and continues it. It
+    ends when the recording has stopped and is copied completely, and shows its progress until then.
     """
+    if is_followed:
+        if detach or live_destination is not None:
+            raise click.UsageError("--follow cannot be given with --detach or --live-destination")
+        source = Source(
+            src_recording_id,
+            src_control_channel,
+            src_control_stream_id,
+            src_response_channel,
+            None if src_credentials is None else src_credentials.encode(),
+            replication_channel,
+            stop_position,
+        )
+        follow(target, source, dst_recording_id, as_json=as_json)
+        return
     with archive_session(target) as session:
         replication_id = session.archive.replicate(
             src_recording_id,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from typing import cast
+
 import click
 
 import aeron
-from aeron._pipeline import _CatalogEntry, _Verification
+from aeron._pipeline import _CatalogEntry, _read_archive_mark, _Verification
 from aeron.cli.archive.files import (
     MISUSED,
     Bar,
@@ -20,6 +23,9 @@ from aeron.cli.archive.files import (
     recording_argument,
 )
 from aeron.cli.text import printable_lines
+
+_ATTEMPTS, _PAUSE_S = 3, 0.2
+"""Further attempts to verify a recording that an archive may change, and the seconds between them."""
 
 
 @click.command("verify")
@@ -52,7 +58,8 @@ def verify(
 ) -> None:
     """Verify all recordings of the archive in DIRECTORY, or one. The exit status is 255 if a recording is broken.
 
-    Without --repair nothing is changed.
+    Without --repair nothing is changed, and an archive may use the directory: a recording that seems broken is read
+    again, because the archive may have written or deleted bytes in between.
     """
     results = []
     with open_files(directory, write=repair) as files, explained():
@@ -64,15 +71,39 @@ def verify(
                     found = files.verify(entry.recording.recording_id, all_segments, checksum, bar.advance)
                     keep = _keeps_torn(directory, found, on_torn_fragment, bar) if repair else True
                     state = files.repair(found, keep) if repair else entry.state
-                    results.append(_result(found, entry, state, keep=keep))
+                    result = _result(found, entry, state, keep=keep)
                 except aeron.ArchiveDirectoryError as error:
-                    results.append(_failure(entry, str(error)))
+                    result = _failure(entry, str(error))
+                if result["verdict"] == "ERR" and not repair:
+                    result = _confirmed(directory, result, all_segments, checksum)
+                results.append(result)
                 if not as_json:
                     bar.echo(_line(results[-1], is_repaired=repair))
     if as_json:
         print_json(results)
     if any(result["verdict"] == "ERR" for result in results):
         raise SystemExit(MISUSED)
+
+
+def _confirmed(
+    directory: str, result: dict[str, object], all_segments: bool, checksum: str | None
+) -> dict[str, object]:
+    """Verifies a recording that seems broken again, if an archive uses the directory. Returns the last result."""
+    for _ in range(_ATTEMPTS):
+        mark = _read_archive_mark(directory)
+        if mark is None or not mark.is_active:
+            break
+        time.sleep(_PAUSE_S)
+        files = open_files(directory)
+        entry = files.entry(cast(int, result["recording_id"]))
+        try:
+            found = files.verify(entry.recording.recording_id, all_segments, checksum, lambda _: None)
+            result = _result(found, entry, entry.state, keep=True)
+        except aeron.ArchiveDirectoryError as error:
+            result = _failure(entry, str(error))
+        if result["verdict"] != "ERR":
+            break
+    return result
 
 
 def _keeps_torn(directory: str, found: _Verification, on_torn_fragment: str, bar: Bar) -> bool:

@@ -49,6 +49,7 @@ pub fn replay_params(request: &Request) -> Result<ReplayParams> {
         replay_token: request.number_or("token", default.replay_token)?,
         subscription_registration_id: request
             .number_or("subscription", default.subscription_registration_id)?,
+        ..default
     })
 }
 

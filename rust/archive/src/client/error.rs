@@ -71,6 +71,14 @@ pub enum ArchiveClientError {
         /// Name of the request.
         request: &'static str,
     },
+    /// A recording has no message in the range of time of a replay.
+    #[error(
+        "recording {recording_id} has no message in the range of time: choose an earlier begin or a later end"
+    )]
+    EmptyTimeRange {
+        /// The recording.
+        recording_id: i64,
+    },
     /// The archive has ended the session, or no longer runs.
     #[error("not connected to the archive: its response stream has ended")]
     Disconnected,

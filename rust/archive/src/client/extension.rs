@@ -22,6 +22,16 @@ pub struct TimedPosition {
     pub is_approximate: bool,
 }
 
+/// A range of time, in microseconds since the epoch. It contains the messages that arrived at or after `since_us` and
+/// before `until_us`. The rule is in [`TimeSearch`](crate::index::TimeSearch).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeRange {
+    /// Begin of the range; `None` for the position in the request.
+    pub since_us: Option<i64>,
+    /// End of the range; `None` for the length in the request.
+    pub until_us: Option<i64>,
+}
+
 /// A recording with its name, metadata and link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedInfo {

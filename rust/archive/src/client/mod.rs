@@ -46,7 +46,7 @@ pub use self::credentials::{CredentialsSupplier, NoCredentials};
 pub use self::descriptor::RecordingSubscription;
 pub use self::error::{ArchiveClientError, Result};
 pub use self::exchange::MAX_QUEUED_SIGNALS;
-pub use self::extension::{ExtensionPage, ListedInfo, TimedPosition};
+pub use self::extension::{ExtensionPage, ListedInfo, TimeRange, TimedPosition};
 pub use self::operation::{ArchiveOperation, StartedReplay};
 pub use self::params::{NULL_COUNTER_ID, ReplayParams, ReplicationParams};
 pub use self::persistent::{

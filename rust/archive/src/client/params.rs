@@ -24,6 +24,13 @@ pub struct ReplayParams {
     pub replay_token: i64,
     /// Registration id of the subscription that receives a replay over a response channel; [`NULL_VALUE`] otherwise.
     pub subscription_registration_id: i64,
+    /// Maximum number of bytes of the stream for each second, at least 1; [`NULL_VALUE`] for no limit. Only archives of
+    /// this project support it.
+    pub max_bytes_per_second: i64,
+    /// Speed: [`SPEED_UNIT`](aeron_protocol::archive::extension::SPEED_UNIT) sends the messages at the intervals at
+    /// which they arrived, twice of it sends them twice as fast. At least 1; [`NULL_VALUE`] for no such pace. Only
+    /// archives of this project support it.
+    pub speed_millionths: i64,
 }
 
 impl Default for ReplayParams {
@@ -35,6 +42,8 @@ impl Default for ReplayParams {
             file_io_max_length: NULL_LENGTH,
             replay_token: NULL_VALUE,
             subscription_registration_id: NULL_VALUE,
+            max_bytes_per_second: NULL_VALUE,
+            speed_millionths: NULL_VALUE,
         }
     }
 }
@@ -48,6 +57,29 @@ impl ReplayParams {
             length,
             ..Self::default()
         }
+    }
+
+    /// Returns whether the replay has a rate or a speed.
+    pub(super) const fn is_paced(&self) -> bool {
+        self.max_bytes_per_second != NULL_VALUE || self.speed_millionths != NULL_VALUE
+    }
+
+    /// Returns an error if rate or speed are not positive, or if a counter bounds a replay with a rate or speed.
+    pub(super) fn validate(&self) -> Result<()> {
+        let is_valid = |value: i64| value == NULL_VALUE || value > 0;
+        let problem = if !is_valid(self.max_bytes_per_second) {
+            format!(
+                "rate={} bytes per second is not positive",
+                self.max_bytes_per_second
+            )
+        } else if !is_valid(self.speed_millionths) {
+            format!("speed={} millionths is not positive", self.speed_millionths)
+        } else if self.is_paced() && self.bounding_limit_counter_id != NULL_COUNTER_ID {
+            "a replay with a rate or a speed cannot be bounded by a counter".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(ArchiveClientError::InvalidArgument(problem))
     }
 }
 

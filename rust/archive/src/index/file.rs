@@ -7,6 +7,7 @@ use aeron_memory::log::frame::FRAME_ALIGNMENT;
 use crate::segments::sidecar_name;
 use crate::storage::{Access, Storage, StorageFile, SyncLevel};
 
+use super::arrivals::SegmentArrivals;
 use super::{ENTRY_LENGTH, INDEX_EXTENSION, IndexEntry, IndexForm, IndexHeader, IndexRecorder};
 
 /// Number of entries that are read at once in the search for the last one.
@@ -186,6 +187,18 @@ impl<F: StorageFile> IndexFile<F> {
             }
         }
         Ok(filled / ENTRY_LENGTH)
+    }
+
+    /// Returns whether an entry has an arrival time.
+    ///
+    /// # Errors
+    /// The file system returns an error.
+    pub(crate) fn has_times(&self) -> io::Result<bool> {
+        Ok(
+            SegmentArrivals::of(self, self.header.base_position, i64::MAX)?
+                .last()?
+                .is_some(),
+        )
     }
 
     /// Returns the last valid entry that ends at `limit` or before, with its index.

@@ -10,6 +10,7 @@
 //!
 //! A recorder writes both forms by a [`SegmentIndex`].
 
+mod arrivals;
 mod entry;
 mod file;
 mod heads;
@@ -19,6 +20,7 @@ mod proof;
 mod recorder;
 mod repair;
 mod segment;
+mod time;
 mod written;
 
 pub use entry::{ENTRY_LENGTH, IndexEntry, IndexForm, IndexHeader};
@@ -29,10 +31,12 @@ pub use proof::IndexProof;
 pub use recorder::IndexRecorder;
 pub use repair::{LostArrivals, Repair, Tail, indexed_end, repair};
 pub use segment::{ArrivalClock, BlockFrames, SegmentIndex};
+pub use time::{FindPositionError, FoundPosition, TimeSearch, find_position};
 pub use written::written_end;
 
 pub(crate) use moves::{cut_index, hand_over, remove_index, remove_lonely};
 pub(crate) use repair::repair_last;
+pub(crate) use segment::{ENTRY_INTERVAL_US, MAX_UNINDEXED_BYTES};
 
 /// Extension of an index file, without the dot.
 pub const INDEX_EXTENSION: &str = "idx";

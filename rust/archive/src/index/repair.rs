@@ -498,7 +498,7 @@ impl<S: Storage> RepairedSegment<'_, S> {
 }
 
 /// Converts a time to microseconds since the epoch.
-fn epoch_us(time: SystemTime) -> i64 {
+pub(super) fn epoch_us(time: SystemTime) -> i64 {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
         Err(_) => 0,

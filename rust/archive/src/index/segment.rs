@@ -27,9 +27,9 @@ use crate::stream::RecordedStream;
 /// Number of bytes after an entry at which the next block needs an entry.
 const ENTRY_INTERVAL_BYTES: i64 = 64 * 1024;
 /// Time after an entry at which the next block needs an entry, in microseconds.
-const ENTRY_INTERVAL_US: i64 = 1_000;
+pub(crate) const ENTRY_INTERVAL_US: i64 = 1_000;
 /// Maximum number of recorded bytes without an entry after a kill: the bytes for which no entry was due, and one block.
-pub(super) const MAX_UNINDEXED_BYTES: i64 = ENTRY_INTERVAL_BYTES + MAX_BLOCK_LENGTH as i64;
+pub(crate) const MAX_UNINDEXED_BYTES: i64 = ENTRY_INTERVAL_BYTES + MAX_BLOCK_LENGTH as i64;
 
 /// The wall clock for arrival times.
 #[derive(Clone)]
@@ -197,7 +197,9 @@ impl<S: Storage> SegmentIndex<S> {
     /// The entry of a frame that may look torn, or an entry of the dense form, cannot be written. Then the blocks must
     /// be undone. If any other entry cannot be written, only an arrival time is lost, and no error is returned.
     pub fn note(&mut self, frames: &BlockFrames, end_position: i64, now_us: i64) -> io::Result<()> {
-        let now_us = now_us.max(self.arrival_us);
+        // If the clock was set back, times do not descend: a search by time relies on it.
+        let pending_us = self.pending.and_then(|pending| pending.arrival_us);
+        let now_us = now_us.max(self.arrival_us).max(pending_us.unwrap_or(0));
         let entry = IndexEntry {
             end_position,
             progress: frames.tracker.progress(),

@@ -8,6 +8,7 @@ use aeron_protocol::archive::{NULL_VALUE, RequestIds};
 
 use super::control::{ControlStreams, Response};
 use super::counters::ArchiveCounters;
+use super::extension::TimeSearches;
 use super::listing::{Listing, ListingSource, SubscriptionEntry};
 use super::maintenance::Deletions;
 use super::outbox::Outbox;
@@ -34,6 +35,7 @@ pub(super) struct ArchiveConductor<S: Storage + Clone> {
     pub(super) replications: Replications,
     pub(super) deletions: Deletions,
     pub(super) retention: Retention<S>,
+    pub(super) searches: TimeSearches,
     pub(super) sessions: ControlSessions,
     pub(super) streams: ControlStreams,
     pub(super) outbox: Outbox,
@@ -246,6 +248,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         work += self.poll_requests();
         work += self.begin_held_replays() + self.run_replications();
         work += self.poll_replays() + self.run_retention() + self.delete_files();
+        work += self.search_by_time();
         work += self.sessions.deliver(&mut self.outbox, self.now_ns);
         work += self.run_sessions();
         self.reports.heartbeat(self.now_ms);

@@ -22,6 +22,7 @@ use super::control::ControlStreams;
 use super::counters::{
     ArchiveCounters, PendingCounters, TransferCounters, TransferMeter, is_archive_there,
 };
+use super::extension::TimeSearches;
 use super::maintenance::Deletions;
 use super::outbox::Outbox;
 use super::recording::{Recorder, RecordingEvents, RecordingSettings, Recordings};
@@ -274,6 +275,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             replications: Replications::new(replication_settings(context, archive_id)),
             deletions: Deletions::default(),
             retention: Retention::new(RetentionLog::new(store.storage().clone()), now_ms),
+            searches: TimeSearches::default(),
             sessions,
             outbox: Outbox::default(),
             reports,

@@ -1,12 +1,13 @@
 //! The requests about replays that the conductor of the archive executes.
 
 use aeron_client::Image;
+use aeron_protocol::archive::extension::ReplayAtRateRequest;
 use aeron_protocol::archive::{BoundedReplayRequest, NULL_VALUE, ReplayRequest, RequestIds};
 
 use super::ArchiveError;
 use super::conductor::ArchiveConductor;
 use super::control::Response;
-use super::replay::{ReplayEvent, ReplayRange, ReplayRequested};
+use super::replay::{ReplayEvent, ReplayRange, ReplayRequested, RequestedPace};
 use crate::storage::Storage;
 
 /// A request to replay, bounded or not.
@@ -15,6 +16,7 @@ pub(super) struct ReplayOrder<'a> {
     pub requester: RequestIds,
     pub recording_id: i64,
     pub range: ReplayRange,
+    pub pace: RequestedPace,
     pub limit_counter_id: Option<i32>,
     pub stream_id: i32,
     pub channel: &'a str,
@@ -59,6 +61,7 @@ impl<'a> ReplayOrder<'a> {
                 length: request.length,
                 file_io_max_length: request.file_io_max_length,
             },
+            pace: RequestedPace::default(),
             limit_counter_id: None,
             stream_id: request.replay_stream_id,
             channel,
@@ -80,11 +83,37 @@ impl<'a> ReplayOrder<'a> {
                 length: request.length,
                 file_io_max_length: request.file_io_max_length,
             },
+            pace: RequestedPace::default(),
             limit_counter_id: Some(request.limit_counter_id),
             stream_id: request.replay_stream_id,
             channel,
             response_correlation_id: None,
         }
+    }
+
+    /// Creates the order from a request for a replay at a rate.
+    ///
+    /// # Errors
+    /// A value of the pace is neither positive nor −1.
+    pub fn of_paced(
+        requester: RequestIds,
+        request: &ReplayAtRateRequest<'_>,
+        channel: &'a str,
+    ) -> Result<Self, ArchiveError> {
+        Ok(Self {
+            requester,
+            recording_id: request.recording_id,
+            range: ReplayRange {
+                position: request.position,
+                length: request.length,
+                file_io_max_length: request.file_io_max_length,
+            },
+            pace: RequestedPace::new(request.max_bytes_per_second, request.speed_millionths)?,
+            limit_counter_id: None,
+            stream_id: request.replay_stream_id,
+            channel,
+            response_correlation_id: None,
+        })
     }
 }
 
@@ -129,6 +158,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             active_position: self.recordings.position_counter(order.recording_id),
             limit_counter_id: order.limit_counter_id,
             range: order.range,
+            pace: order.pace,
             channel: order.channel,
             stream_id: order.stream_id,
             response_correlation_id: order.response_correlation_id,

@@ -5,6 +5,7 @@ use std::io;
 use aeron_memory::cnc::SemanticVersion;
 
 use crate::catalog::{CATALOG_VERSION, CatalogError, RecordingState};
+use crate::index::FindPositionError;
 use crate::reader::ReadError;
 use crate::recovery::RecoveryError;
 use crate::store::StoreError;
@@ -54,6 +55,9 @@ pub enum ToolError {
     /// The entry of a recording has values that no recording can have.
     #[error(transparent)]
     Stream(#[from] StreamError),
+    /// A position cannot be found by time.
+    #[error(transparent)]
+    FindPosition(#[from] FindPositionError),
     /// The frames of a recording cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),

@@ -185,6 +185,20 @@ fn the_last_blocks_get_their_entry_in_a_pause_of_a_millisecond() {
 }
 
 #[test]
+fn times_do_not_descend_if_the_clock_is_set_back_even_before_an_entry_is_due() {
+    let (storage, mut store, clock) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 1);
+    clock.advance(10);
+    record(&mut session, 1);
+    clock.advance(-5_000);
+    record(&mut session, 1);
+    session.finish_index().unwrap();
+    let expected = [(1_056, Some(1_000_000)), (3 * 1_056, Some(1_000_010))];
+    assert_eq!(times(&storage, 0, 0), expected);
+}
+
+#[test]
 fn a_recording_that_stops_has_an_entry_at_its_end_and_each_segment_its_own_index() {
     let (storage, mut store, _) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();

@@ -5,6 +5,7 @@ mod attaching;
 mod channels;
 mod common;
 mod detaching;
+mod finding;
 mod indexing;
 mod migrating;
 mod opening;

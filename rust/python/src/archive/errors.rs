@@ -24,6 +24,7 @@ pub fn from_archive(error: &ArchiveClientError) -> PyErr {
         ArchiveClientError::Timeout { correlation_id, .. } => {
             with_correlation_id(raise("ArchiveTimeoutError", message), *correlation_id)
         }
+        ArchiveClientError::EmptyTimeRange { .. } => raise("EmptyTimeRangeError", message),
         ArchiveClientError::Disconnected => raise("ArchiveDisconnectedError", message),
         ArchiveClientError::Closed => raise("ArchiveClosedError", message),
         ArchiveClientError::NotSupported { .. } => raise("NotSupportedByArchiveError", message),

@@ -297,8 +297,15 @@ impl PyArchiveFiles {
         PyCatalogEntry::new(py, entry)
     }
 
-    fn frames(&self, recording_id: i64) -> PyResult<PyRecordedFrames> {
-        let frames = self.lock().frames(recording_id);
+    /// Returns the frames of a recording, or of a range of time in microseconds since the epoch.
+    #[pyo3(signature = (recording_id, *, since_us = None, until_us = None))]
+    fn frames(
+        &self,
+        recording_id: i64,
+        since_us: Option<i64>,
+        until_us: Option<i64>,
+    ) -> PyResult<PyRecordedFrames> {
+        let frames = self.lock().frames_in_time(recording_id, since_us, until_us);
         let frames = Mutex::new(frames.map_err(|error| from_tool(&error))?);
         Ok(PyRecordedFrames { frames })
     }

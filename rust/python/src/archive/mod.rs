@@ -19,6 +19,7 @@ mod replay;
 mod replay_merge;
 mod server;
 mod signals;
+mod time;
 
 use aeron_archive::client::{FROM_LIVE, FROM_START};
 use aeron_protocol::archive::{REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP};
@@ -43,6 +44,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<recording::PyRecordingSignal>()?;
     module.add_class::<recording::PyRecordingSubscription>()?;
     module.add_class::<replay_merge::PyReplayMerge>()?;
+    module.add_class::<time::PyFoundPosition>()?;
     module.add_class::<server::PyArchive>()?;
     module.add_class::<signals::PyRecordingSignals>()?;
     files::register(module)?;

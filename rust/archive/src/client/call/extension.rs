@@ -1,13 +1,17 @@
 //! Creates the [`ArchiveCall`]s that this project adds to Aeron's protocol.
 //! [`AeronArchive`](super::super::AeronArchive) sends them to archives that support them.
 
-use aeron_protocol::archive::NULL_VALUE;
 use aeron_protocol::archive::extension::MAX_LISTED;
+use aeron_protocol::archive::{ControlResponseCode, NULL_VALUE, TimeEdge};
 
-use super::super::extension::{ExtensionDescriptor, ExtensionPage, ListedInfo};
+use super::super::answer::{Answer, Expected};
+use super::super::error::{ArchiveClientError, Result};
+use super::super::extension::{ExtensionDescriptor, ExtensionPage, ListedInfo, TimedPosition};
 use super::{ArchiveCall, extension_request, nothing, page_of, value};
 use crate::extensions::{NamedReader, RetentionPolicy, RetentionScope};
 use crate::retention::RetentionOutcome;
+
+const FIND_POSITION: &str = "find position";
 
 impl ArchiveCall<i64> {
     /// Requests the capabilities of the archive, as bits. Aeron's archive does not respond.
@@ -192,4 +196,35 @@ impl ArchiveCall<ExtensionPage<ListedInfo>> {
             },
         )
     }
+}
+
+impl ArchiveCall<TimedPosition> {
+    /// Finds a position of a recording by time, in microseconds since the epoch.
+    pub fn find_position(recording_id: i64, edge: TimeEdge, timestamp_us: i64) -> Self {
+        Self::listing(
+            FIND_POSITION,
+            Expected::Page,
+            extension_request!(FindPosition(FindPositionRequest {
+                recording_id,
+                timestamp_us,
+                edge,
+                reserved: 0,
+            })),
+            found_position,
+        )
+    }
+}
+
+fn found_position(outcome: Result<Answer>) -> Result<TimedPosition> {
+    let page = page_of(outcome, |descriptor| match descriptor {
+        ExtensionDescriptor::TimedPosition(found) => Some(found),
+        _ => None,
+    })?;
+    let missing = || ArchiveClientError::UnexpectedResponse {
+        request: FIND_POSITION,
+        correlation_id: NULL_VALUE,
+        code: ControlResponseCode::Ok,
+        relevant_id: NULL_VALUE,
+    };
+    page.entries.first().copied().ok_or_else(missing)
 }

@@ -1,11 +1,12 @@
 //! Calls that start and stop replays.
 
 use super::super::params::{NULL_COUNTER_ID, ReplayParams};
-use super::{ArchiveCall, nothing, request, value};
+use super::{ArchiveCall, extension_request, nothing, request, value};
 
 impl ArchiveCall<i64> {
     /// Starts a replay of a recording on a channel and stream. If the parameters name a counter, its value bounds the
-    /// replay. The result is the id of the replay, whose low 32 bits are the session id of its stream.
+    /// replay. If they have a rate or a speed, only archives of this project support the call. The result is the id of
+    /// the replay, whose low 32 bits are the session id of its stream.
     ///
     /// Over a response channel the parameters must have a token, and the call must be sent on its own publication:
     /// [`AeronArchive::start_replay`](super::super::AeronArchive::start_replay) does both.
@@ -16,6 +17,23 @@ impl ArchiveCall<i64> {
         params: &ReplayParams,
     ) -> Self {
         let (replay_channel, params) = (replay_channel.to_owned(), *params);
+        if params.is_paced() {
+            return Self::with_response(
+                "start replay at a rate",
+                extension_request!(ReplayAtRate(ReplayAtRateRequest {
+                    recording_id,
+                    position: params.position,
+                    length: params.length,
+                    replay_token: params.replay_token,
+                    max_bytes_per_second: params.max_bytes_per_second,
+                    speed_millionths: params.speed_millionths,
+                    replay_stream_id,
+                    file_io_max_length: params.file_io_max_length,
+                    replay_channel: replay_channel.as_bytes(),
+                })),
+                value,
+            );
+        }
         if params.bounding_limit_counter_id == NULL_COUNTER_ID {
             return Self::with_response(
                 "start replay",

@@ -3,12 +3,17 @@
 //! If the archive does not support them, as Aeron's archive, they fail after one second with
 //! [`ArchiveClientError::NotSupported`](super::super::ArchiveClientError::NotSupported).
 
+use aeron_protocol::archive::TimeEdge;
 use aeron_protocol::archive::extension::Capabilities;
 
 use super::super::aeron_archive::AeronArchive;
 use super::super::call::ArchiveCall;
-use super::super::extension::ListedInfo;
-use super::super::operation::{ArchiveOperation, CheckedCall, CheckedListing};
+use super::super::error::Result;
+use super::super::extension::{ListedInfo, TimeRange, TimedPosition};
+use super::super::operation::{
+    ArchiveOperation, CheckedCall, CheckedListing, StartedReplay, TimedReplay,
+};
+use super::super::params::ReplayParams;
 use crate::extensions::{NamedReader, RetentionPolicy};
 use crate::retention::RetentionOutcome;
 
@@ -136,9 +141,52 @@ impl AeronArchive {
     }
 }
 
+/// Positions by time.
+impl AeronArchive {
+    /// Finds the position of a recording at which a range of time begins or ends. `timestamp_us` is in microseconds
+    /// since the epoch.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn find_position(
+        &self,
+        recording_id: i64,
+        edge: TimeEdge,
+        timestamp_us: i64,
+    ) -> ArchiveOperation<TimedPosition> {
+        let call = ArchiveCall::find_position(recording_id, edge, timestamp_us);
+        self.checked(Capabilities::TIME, call)
+    }
+
+    /// As [`async_replay_with_id`](Self::async_replay_with_id), for a range of time.
+    ///
+    /// # Errors
+    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) if the parameters
+    /// have a position although the range has a begin, or a length although it has an end. The operation fails with
+    /// [`ArchiveClientError::EmptyTimeRange`](super::super::ArchiveClientError::EmptyTimeRange) if there is nothing to
+    /// replay, and with other errors.
+    pub fn async_replay_in_time(
+        &self,
+        recording_id: i64,
+        range: TimeRange,
+        replay_channel: &str,
+        replay_stream_id: i32,
+        params: &ReplayParams,
+    ) -> Result<ArchiveOperation<StartedReplay>> {
+        let steps = TimedReplay::new(
+            recording_id,
+            range,
+            replay_channel,
+            replay_stream_id,
+            params,
+        )?;
+        Ok(ArchiveOperation::new(self, steps))
+    }
+}
+
 impl AeronArchive {
     /// Begins an operation of one request that the archive must support.
-    fn checked<T: Clone + Send + 'static>(
+    pub(super) fn checked<T: Clone + Send + 'static>(
         &self,
         required: Capabilities,
         call: ArchiveCall<T>,

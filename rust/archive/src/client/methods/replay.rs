@@ -1,6 +1,7 @@
 //! Methods that start and stop replays.
 
 use aeron_client::Subscription;
+use aeron_protocol::archive::extension::Capabilities;
 
 use super::super::aeron_archive::AeronArchive;
 use super::super::call::ArchiveCall;
@@ -45,6 +46,7 @@ impl AeronArchive {
         replay_stream_id: i32,
         params: &ReplayParams,
     ) -> Result<ArchiveOperation<i64>> {
+        params.validate()?;
         if is_response_mode(&parse(replay_channel)?) {
             let steps = ResponseReplay::start(
                 self,
@@ -55,12 +57,12 @@ impl AeronArchive {
             )?;
             return Ok(ArchiveOperation::new(self, steps));
         }
-        self.begin(ArchiveCall::start_replay(
-            recording_id,
-            replay_channel,
-            replay_stream_id,
-            params,
-        ))
+        let call =
+            ArchiveCall::start_replay(recording_id, replay_channel, replay_stream_id, params);
+        match params.is_paced() {
+            true => Ok(self.checked(Capabilities::REPLAY_RATE, call)),
+            false => self.begin(call),
+        }
     }
 
     /// Replays a recording on a channel and stream, and subscribes to it. Returns the subscription, possibly before it

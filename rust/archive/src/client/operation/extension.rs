@@ -28,7 +28,7 @@ pub(in super::super) struct CheckedListing<D> {
 }
 
 /// Checks a capability. The archive is asked once in the lifetime of a client, if it responds.
-struct CapabilityCheck {
+pub(super) struct CapabilityCheck {
     required: Capabilities,
     request: &'static str,
     asked: Option<(Ticket<i64>, i64)>,
@@ -124,7 +124,7 @@ impl<D: Send> Steps<Vec<D>> for CheckedListing<D> {
 }
 
 impl CapabilityCheck {
-    const fn new(required: Capabilities, request: &'static str) -> Self {
+    pub const fn new(required: Capabilities, request: &'static str) -> Self {
         Self {
             required,
             request,
@@ -132,7 +132,7 @@ impl CapabilityCheck {
         }
     }
 
-    fn correlation_id(&self, of_request: Option<i64>) -> i64 {
+    pub fn correlation_id(&self, of_request: Option<i64>) -> i64 {
         let of_check = || {
             self.asked
                 .as_ref()
@@ -144,7 +144,7 @@ impl CapabilityCheck {
     }
 
     /// Makes progress without waiting. Returns whether the archive is known to have the capability.
-    fn poll(&mut self, archive: &AeronArchive) -> Result<bool> {
+    pub fn poll(&mut self, archive: &AeronArchive) -> Result<bool> {
         if let Some(capabilities) = archive.known_capabilities() {
             self.abandon(archive);
             return self.decide(capabilities);
@@ -190,7 +190,7 @@ impl CapabilityCheck {
         }
     }
 
-    fn abandon(&mut self, archive: &AeronArchive) {
+    pub fn abandon(&mut self, archive: &AeronArchive) {
         if let Some((ticket, _)) = self.asked.take() {
             abandon(archive, &ticket);
         }

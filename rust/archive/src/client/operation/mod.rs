@@ -4,6 +4,7 @@ mod extension;
 mod recorded;
 mod replay;
 mod response_replay;
+mod timed_replay;
 
 use super::aeron_archive::{AeronArchive, wait_for};
 use super::call::Ticket;
@@ -14,6 +15,7 @@ pub(super) use recorded::{RecordedExclusivePublication, RecordedPublication};
 pub use replay::StartedReplay;
 pub(super) use replay::{ReplaySubscription, SubscriptionOfReplay};
 pub(super) use response_replay::ResponseReplay;
+pub(super) use timed_replay::TimedReplay;
 
 /// An operation that waits for the archive. Its first request was sent when the operation was created.
 ///

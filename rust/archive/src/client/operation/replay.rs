@@ -2,13 +2,14 @@
 
 use aeron_client::{PendingOperation, Subscription};
 use aeron_protocol::archive::NULL_VALUE;
+use aeron_protocol::archive::extension::Capabilities;
 
 use super::super::aeron_archive::AeronArchive;
 use super::super::call::ArchiveCall;
 use super::super::channels::{has_wildcard_port, is_response_mode, parse, with_session_id};
 use super::super::error::Result;
 use super::super::params::ReplayParams;
-use super::{CallSteps, ResponseReplay, Steps};
+use super::{CallSteps, CheckedCall, ResponseReplay, Steps};
 
 /// Starts a replay and subscribes to it.
 ///
@@ -34,6 +35,8 @@ pub struct StartedReplay {
     pub replay_session_id: i64,
     /// The subscription, possibly before it has an image.
     pub subscription: Subscription,
+    /// Whether the range of a replay by time has a begin or an end that is only that of a segment.
+    pub is_approximate: bool,
 }
 
 enum ReplayStep {
@@ -52,6 +55,7 @@ impl ReplaySubscription {
         replay_stream_id: i32,
         params: &ReplayParams,
     ) -> Result<Self> {
+        params.validate()?;
         let channel = parse(replay_channel)?;
         let step = if is_response_mode(&channel) || has_wildcard_port(&channel) {
             let aeron = archive.aeron();
@@ -61,7 +65,7 @@ impl ReplaySubscription {
         } else {
             let call =
                 ArchiveCall::start_replay(recording_id, replay_channel, replay_stream_id, params);
-            ReplayStep::Start(Box::new(CallSteps(archive.submit(&call)?)))
+            ReplayStep::Start(start_steps(archive, call, params)?)
         };
         Ok(Self {
             recording_id,
@@ -92,6 +96,7 @@ impl ReplaySubscription {
                 let started = started.map(|replay_session_id| StartedReplay {
                     replay_session_id,
                     subscription: subscription.clone(),
+                    is_approximate: false,
                 });
                 return Ok((None, started));
             }
@@ -105,6 +110,7 @@ impl ReplaySubscription {
                 let started = added.map(|subscription| StartedReplay {
                     replay_session_id,
                     subscription,
+                    is_approximate: false,
                 });
                 return Ok((None, started));
             }
@@ -128,8 +134,8 @@ impl ReplaySubscription {
             return Ok(ReplayStep::StartFor(subscription, Box::new(start)));
         }
         let call = ArchiveCall::start_replay(recording_id, channel, stream_id, &self.params);
-        let start = CallSteps(archive.submit(&call)?);
-        Ok(ReplayStep::StartFor(subscription, Box::new(start)))
+        let start = start_steps(archive, call, &self.params)?;
+        Ok(ReplayStep::StartFor(subscription, start))
     }
 
     /// Subscribes to the session of the replay, whose id is in the low 32 bits of the replay's id.
@@ -139,6 +145,18 @@ impl ReplaySubscription {
         let adding = aeron.async_add_subscription(&channel, self.replay_stream_id)?;
         Ok(ReplayStep::SubscribeLast(replay_session_id, adding))
     }
+}
+
+/// Returns the steps of a request that starts a replay. An archive must support a rate or speed.
+fn start_steps(
+    archive: &AeronArchive,
+    call: ArchiveCall<i64>,
+    params: &ReplayParams,
+) -> Result<Box<dyn Steps<i64>>> {
+    if params.is_paced() {
+        return Ok(Box::new(CheckedCall::new(Capabilities::REPLAY_RATE, call)));
+    }
+    Ok(Box::new(CallSteps(archive.submit(&call)?)))
 }
 
 impl Steps<StartedReplay> for ReplaySubscription {

@@ -2,12 +2,14 @@
 
 use aeron_client::{ExclusivePublication, PendingOperation};
 use aeron_protocol::archive::NULL_VALUE;
+use aeron_protocol::archive::extension::Capabilities;
 
 use super::super::aeron_archive::AeronArchive;
 use super::super::call::{ArchiveCall, Ticket};
 use super::super::channels::replay_request_channel;
 use super::super::error::{ArchiveClientError, Result};
 use super::super::params::ReplayParams;
+use super::extension::CapabilityCheck;
 use super::{Steps, abandon};
 
 /// Requests a token, adds a publication that names the response subscription, and sends the replay request on it.
@@ -20,13 +22,15 @@ pub(in super::super) struct ResponseReplay {
 }
 
 enum ResponseReplayStep {
+    Check(CapabilityCheck),
     Token(Ticket<i64>),
     Publication(PendingOperation<ExclusivePublication>),
     Replay(Ticket<i64>),
 }
 
 impl ResponseReplay {
-    /// Requests the token, unless the parameters have one.
+    /// Requests the token, unless the parameters have one. If they have a rate or a speed, first checks that the
+    /// archive supports it.
     ///
     /// # Errors
     /// [`ArchiveClientError::InvalidArgument`] if the parameters do not name a subscription.
@@ -43,10 +47,12 @@ impl ResponseReplay {
                     .to_owned(),
             ));
         }
-        let step = if params.replay_token == NULL_VALUE {
-            ResponseReplayStep::Token(archive.submit(&ArchiveCall::replay_token(recording_id))?)
-        } else {
-            add_publication(archive, params)?
+        let step = match params.is_paced() {
+            true => ResponseReplayStep::Check(CapabilityCheck::new(
+                Capabilities::REPLAY_RATE,
+                "start replay at a rate",
+            )),
+            false => first_step(archive, recording_id, params)?,
         };
         Ok(Self {
             recording_id,
@@ -80,11 +86,18 @@ impl Steps<i64> for ResponseReplay {
             ResponseReplayStep::Token(ticket) | ResponseReplayStep::Replay(ticket) => {
                 ticket.correlation_id()
             }
+            ResponseReplayStep::Check(check) => check.correlation_id(None),
             ResponseReplayStep::Publication(_) => NULL_VALUE,
         }
     }
 
     fn poll(&mut self, archive: &AeronArchive) -> Result<Option<i64>> {
+        if let ResponseReplayStep::Check(check) = &mut self.step {
+            if !check.poll(archive)? {
+                return Ok(None);
+            }
+            self.step = first_step(archive, self.recording_id, &self.params)?;
+        }
         if let ResponseReplayStep::Token(ticket) = &self.step {
             let Some(token) = archive.poll_session(|session| session.take(ticket))? else {
                 return Ok(None);
@@ -102,15 +115,34 @@ impl Steps<i64> for ResponseReplay {
             ResponseReplayStep::Replay(ticket) => {
                 archive.poll_session(|session| session.take(ticket))
             }
-            ResponseReplayStep::Token(_) | ResponseReplayStep::Publication(_) => Ok(None),
+            ResponseReplayStep::Check(_)
+            | ResponseReplayStep::Token(_)
+            | ResponseReplayStep::Publication(_) => Ok(None),
         }
     }
 
     fn abandon(&mut self, archive: &AeronArchive) {
-        if let ResponseReplayStep::Token(ticket) | ResponseReplayStep::Replay(ticket) = &self.step {
-            abandon(archive, ticket);
+        match &mut self.step {
+            ResponseReplayStep::Check(check) => check.abandon(archive),
+            ResponseReplayStep::Token(ticket) | ResponseReplayStep::Replay(ticket) => {
+                abandon(archive, ticket);
+            }
+            ResponseReplayStep::Publication(_) => {}
         }
     }
+}
+
+/// Requests the token, unless the parameters have one.
+fn first_step(
+    archive: &AeronArchive,
+    recording_id: i64,
+    params: &ReplayParams,
+) -> Result<ResponseReplayStep> {
+    if params.replay_token != NULL_VALUE {
+        return add_publication(archive, params);
+    }
+    let token = archive.submit(&ArchiveCall::replay_token(recording_id))?;
+    Ok(ResponseReplayStep::Token(token))
 }
 
 fn add_publication(archive: &AeronArchive, params: &ReplayParams) -> Result<ResponseReplayStep> {

@@ -1,6 +1,7 @@
 //! Dispatches the messages of clients: each request becomes one call of the conductor, and its result a response.
 
 use aeron_client::Image;
+use aeron_protocol::archive::extension::ExtensionRequest;
 use aeron_protocol::archive::{
     ArchiveDecodeError, ArchiveErrorCode, ArchiveRequest, AuthConnectRequest, ConnectRequest,
     MessageHeader, NULL_VALUE, RequestIds, SourceLocation,
@@ -114,6 +115,14 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Serves a message that is not a request of Aeron's protocol.
     fn on_other_message(&mut self, image: &Image, message: &[u8]) {
         match decode_extension(message) {
+            Some(Ok(ExtensionRequest::ReplayAtRate(request)))
+                if request.replay_token != NULL_VALUE =>
+            {
+                let ids = ids(request.control_session_id, request.correlation_id);
+                let order = text("replayChannel", request.replay_channel)
+                    .and_then(|channel| ReplayOrder::of_paced(ids, &request, channel));
+                self.on_replay_with_token(image, request.replay_token, order);
+            }
             Some(Ok(request)) => {
                 if let Some(ids) = self.accept(image, message) {
                     self.serve_extension(ids, &request);
@@ -393,7 +402,7 @@ fn old_parts<'a>(request: &ConnectRequest<'a>) -> Result<ConnectRequestParts<'a>
 }
 
 /// Returns a field of a message as text. The bytes of the message may have any value.
-fn text<'a>(field: &str, bytes: &'a [u8]) -> Result<&'a str, ArchiveError> {
+pub(in crate::server) fn text<'a>(field: &str, bytes: &'a [u8]) -> Result<&'a str, ArchiveError> {
     std::str::from_utf8(bytes)
         .map_err(|error| ArchiveError::generic(format!("{field} is not text: {error}")))
 }

@@ -5,24 +5,29 @@ mod info;
 mod page;
 mod readers;
 mod retention;
+mod time;
 
 pub(super) use page::DescriptorPage;
 pub(super) use retention::outcomes_page;
+pub(super) use time::TimeSearches;
 
 use aeron_protocol::archive::extension::{Capabilities, ExtensionRequest, MAX_NAME_LENGTH};
 use aeron_protocol::archive::{ArchiveDecodeError, RequestIds};
 
 use super::ArchiveError;
 use super::conductor::ArchiveConductor;
-use super::control::Response;
+use super::control::{Response, text};
 use super::listing::Listing;
+use super::replaying::ReplayOrder;
 use crate::storage::Storage;
 use crate::store::StoreError;
 
 /// The requests that this archive serves.
 const CAPABILITIES: Capabilities = Capabilities::READERS
     .and(Capabilities::RETENTION)
-    .and(Capabilities::RECORDING_INFO);
+    .and(Capabilities::RECORDING_INFO)
+    .and(Capabilities::TIME)
+    .and(Capabilities::REPLAY_RATE);
 
 /// How the response to an accepted request is sent.
 pub(super) enum ExtensionResult {
@@ -75,11 +80,14 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 self.apply_retention(ids, request)?;
                 return Ok(ExtensionResult::Later);
             }
-            Request::FindPosition(_) | Request::ReplayAtRate(_) => {
-                return Err(ArchiveError::generic(format!(
-                    "template id {} is not served",
-                    request.template_id()
-                )));
+            Request::FindPosition(request) => {
+                self.find_position(ids, request)?;
+                return Ok(ExtensionResult::Later);
+            }
+            Request::ReplayAtRate(request) => {
+                let channel = text("replayChannel", request.replay_channel)?;
+                self.replay(&ReplayOrder::of_paced(ids, request, channel)?)?;
+                return Ok(ExtensionResult::Later);
             }
         };
         Ok(ExtensionResult::Value(value))

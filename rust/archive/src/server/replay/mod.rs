@@ -7,8 +7,10 @@
 
 mod bounds;
 mod frame_run;
+mod pacing;
 mod plan;
 mod publication;
+mod recorded_pace;
 mod replayer;
 mod replays;
 mod segment_reads;
@@ -17,6 +19,7 @@ mod session;
 pub(crate) mod tests;
 mod tokens;
 
+pub(super) use pacing::RequestedPace;
 pub(super) use plan::ReplayRange;
 pub(super) use replayer::Replayer;
 pub(super) use replays::{ReplayEvent, ReplayRequested, ReplaySettings, Replays};

@@ -32,6 +32,8 @@ pub(in crate::server) struct ReplayPlan {
     pub limit_position: i64,
     /// Longest read of a segment file, in bytes.
     pub read_length: usize,
+    /// Longest data frame of the recording, in bytes.
+    pub mtu_length: usize,
 }
 
 impl ReplayPlan {
@@ -81,6 +83,7 @@ impl ReplayPlan {
             stop_position,
             limit_position: position.saturating_add(length),
             read_length,
+            mtu_length: usize::try_from(recording.mtu_length).unwrap_or(0),
         })
     }
 }

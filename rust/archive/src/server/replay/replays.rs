@@ -10,6 +10,7 @@ use aeron_protocol::archive::{ArchiveErrorCode, RequestIds};
 use aeron_protocol::uri::{UriError, key};
 
 use super::bounds::{LimitCounter, ReplayBounds};
+use super::pacing::RequestedPace;
 use super::plan::{ReplayPlan, ReplayRange};
 use super::replayer::{ReplayerCommand, ReplayerEvent};
 use super::session::{NewReplay, ReplayEnd};
@@ -50,6 +51,8 @@ pub(in crate::server) struct ReplayRequested<'a> {
     pub limit_counter_id: Option<i32>,
     /// The requested part of the recording.
     pub range: ReplayRange,
+    /// The requested pace.
+    pub pace: RequestedPace,
     /// Channel of the replay.
     pub channel: &'a str,
     /// Stream of the replay.
@@ -101,6 +104,7 @@ struct RequestedReplay {
     stream: RecordedStream,
     plan: ReplayPlan,
     bounds: ReplayBounds,
+    pace: RequestedPace,
     publication: PendingOperation<ExclusivePublication>,
     /// Whether `stop_all` was called for its recording.
     is_stopping: bool,
@@ -171,6 +175,7 @@ impl Replays {
             stream,
             plan,
             bounds: ReplayBounds::new(&plan, recording_stop, counters),
+            pace: request.pace,
             publication,
             is_stopping: false,
         });
@@ -357,6 +362,7 @@ impl Replays {
             stream: replay.stream,
             plan: replay.plan,
             bounds: replay.bounds,
+            pace: replay.pace,
             publication,
             position,
             checksum: self.settings.checksum,

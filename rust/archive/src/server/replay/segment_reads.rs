@@ -34,6 +34,11 @@ impl<S: Storage> SegmentReads<S> {
         }
     }
 
+    /// Returns the directory of the files.
+    pub fn storage(&self) -> &S {
+        &self.storage
+    }
+
     /// Calls `on_read` for each read, with its length in bytes and its duration in nanoseconds.
     pub fn measure(
         &mut self,

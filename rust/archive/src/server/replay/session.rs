@@ -10,8 +10,10 @@ use aeron_protocol::archive::ArchiveErrorCode;
 
 use super::bounds::ReplayBounds;
 use super::frame_run::{FrameRewrite, FrameRun, RecordedBytes, RunFault};
+use super::pacing::{ReplayPace, RequestedPace};
 use super::plan::ReplayPlan;
 use super::publication::ReplayPublication;
+use super::recorded_pace::PaceFault;
 use super::segment_reads::SegmentReads;
 use crate::checksum::Checksum;
 use crate::frame::FrameFault;
@@ -30,6 +32,8 @@ pub(in crate::server) struct NewReplay<P = ExclusivePublication> {
     pub plan: ReplayPlan,
     /// The bounds of the replay, which may move.
     pub bounds: ReplayBounds,
+    /// The pace of the replay.
+    pub pace: RequestedPace,
     /// The publication, at the first position of the plan.
     pub publication: P,
     /// Position of the replay, written for the conductor.
@@ -47,6 +51,7 @@ pub(super) struct ReplaySession<S: Storage, P = ExclusivePublication> {
     publication: P,
     rewrite: FrameRewrite,
     bounds: ReplayBounds,
+    pace: ReplayPace<S>,
     /// Whether the first position is neither the start of the recording nor the stop position. Then a recorded frame
     /// must begin at the first position.
     begins_within: bool,
@@ -100,6 +105,7 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
             stream,
             plan,
             bounds,
+            pace,
             publication,
             position,
             checksum,
@@ -117,6 +123,7 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
             ),
             publication,
             bounds,
+            pace: ReplayPace::new(pace, plan.position, plan.mtu_length),
             begins_within: plan.position > stream.start_position()
                 && plan.position != plan.stop_position,
             position: plan.position,
@@ -144,7 +151,7 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         let outcome = match self.state {
             ReplayState::Opening => self.open(reads, now_ns),
             ReplayState::Connecting => self.connect(now_ns),
-            ReplayState::Replaying => self.replay(reads),
+            ReplayState::Replaying => self.replay(reads, now_ns),
         };
         outcome.unwrap_or_else(ReplayProgress::Ended)
     }
@@ -167,6 +174,9 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         if self.begins_within {
             self.check_first_frame(reads)?;
         }
+        self.pace
+            .open(reads.storage(), &self.stream)
+            .map_err(|fault| self.pace_failure(&fault))?;
         self.state = ReplayState::Connecting;
         Ok(ReplayProgress::Started)
     }
@@ -204,11 +214,19 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         )))
     }
 
-    fn replay(&mut self, reads: &mut SegmentReads<S>) -> Result<ReplayProgress, ReplayEnd> {
+    fn replay(
+        &mut self,
+        reads: &mut SegmentReads<S>,
+        now_ns: i64,
+    ) -> Result<ReplayProgress, ReplayEnd> {
         if !self.publication.is_connected() {
             return Err(ReplayEnd::Aborted);
         }
         self.bounds.update();
+        let places = (self.position, self.bounds.stop_position());
+        self.pace
+            .advance(reads.storage(), &self.stream, places, now_ns)
+            .map_err(|fault| self.pace_failure(&fault))?;
         let begin = self.position;
         if self.append_padding()? {
             self.check_complete()?;
@@ -230,14 +248,15 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
 
     /// Reads the next bytes into the publication's log and sends their frames, if the publication accepts any.
     fn send_next(&mut self, reads: &mut SegmentReads<S>) -> Result<(), ReplayEnd> {
-        let length = self.readable_length();
+        let length = self.pace.readable(self.position, self.readable_length());
         if length < HEADER_LENGTH {
             return match length {
                 0 => Ok(()),
                 _ => self.check_incomplete(length),
             };
         }
-        let (position, limit) = (self.position, self.bounds.limit_position());
+        let limit = self.bounds.limit_position().min(self.pace.position());
+        let position = self.position;
         let (segment, stream, rewrite) = (&mut self.segment, &self.stream, &mut self.rewrite);
         let mut run = FrameRun::default();
         let filled = self.publication.fill_block(length, |space| {
@@ -340,6 +359,11 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
             )) => Err(ReplayEnd::Aborted),
             Err(error) => Err(self.failure(&error.to_string())),
         }
+    }
+
+    #[cold]
+    fn pace_failure(&self, fault: &PaceFault) -> ReplayEnd {
+        self.failure(&fault.to_string())
     }
 
     #[cold]

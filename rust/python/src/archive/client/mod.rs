@@ -11,6 +11,7 @@ mod recording;
 mod replay;
 mod replication;
 mod retention;
+mod time;
 
 pub use recording::Source;
 pub use replay::{REPLAY_CHANNEL, REPLAY_STREAM_ID};

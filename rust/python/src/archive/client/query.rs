@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 use super::super::link::Link;
 use super::super::recording::{PyRecording, PyRecordingSubscription};
+use super::super::time::EpochMicroseconds;
 use super::PyAeronArchive;
 use super::methods::archive_methods;
 use crate::argument;
@@ -19,14 +20,19 @@ use crate::operations::{Owned, PyPendingOperation};
 struct RecordingFilter {
     channel: Option<String>,
     stream_id: Option<i32>,
+    since_us: Option<i64>,
+    until_us: Option<i64>,
     limit: usize,
 }
 
 impl RecordingFilter {
-    /// Creates the call that lists the recordings. The archive itself can only filter by channel and stream together.
+    /// Creates the call that lists the recordings. The archive itself can only filter by channel and stream together,
+    /// and not by time.
     fn call(&self, from_recording_id: i64) -> ArchiveCall<Vec<RecordingDescriptor>> {
         let limit = i32::try_from(self.limit).unwrap_or(i32::MAX);
+        let has_times = self.since_us.is_some() || self.until_us.is_some();
         match (&self.channel, self.stream_id) {
+            _ if has_times => ArchiveCall::list_recordings(from_recording_id, i32::MAX),
             (Some(channel), Some(stream_id)) => {
                 ArchiveCall::list_recordings_for_uri(from_recording_id, limit, channel, stream_id)
             }
@@ -41,6 +47,21 @@ impl RecordingFilter {
                 .channel
                 .as_ref()
                 .is_none_or(|channel| recording.stripped_channel.contains(channel.as_str()))
+            && self.has_time(recording)
+    }
+
+    /// Returns whether the recording was active in a part of the range of time.
+    fn has_time(&self, recording: &RecordingDescriptor) -> bool {
+        let start_us = recording.start_timestamp_ms.saturating_mul(1_000);
+        // The timestamp has whole milliseconds.
+        let stop_us = recording
+            .stop_timestamp_ms
+            .saturating_mul(1_000)
+            .saturating_add(999);
+        self.until_us.is_none_or(|until_us| start_us < until_us)
+            && self
+                .since_us
+                .is_none_or(|since_us| recording.is_unfinished() || stop_us >= since_us)
     }
 
     /// Creates the Python object for the listed recordings.
@@ -62,20 +83,31 @@ archive_methods! {
     ///     stream_id: Stream id of the recordings. `None` lists all streams.
     ///     from_recording_id: Lowest recording id to list.
     ///     limit: Maximum number of results. `None` stands for no limit.
+    ///     since: List only recordings that were active at or after this time, by their timestamps: a datetime with
+    ///         a time zone, or a `numpy.datetime64`, which is in UTC.
+    ///     until: List only recordings that began before this time.
     ///
     /// Returns:
     ///     `Recordings`, a tuple with `to_arrow()`.
     ///
     /// Raises:
+    ///     InvalidArgumentError: If a datetime has no time zone.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
     ///     ArchiveClosedError: If the client of the archive is closed.
-    list_recordings, async_list_recordings (*, channel = None, stream_id = None, from_recording_id = 0, limit = None)
-    [slf, channel: Option<Channel>, stream_id: Option<i32>, from_recording_id: i64, limit: Option<usize>] {
+    list_recordings, async_list_recordings (
+        *, channel = None, stream_id = None, from_recording_id = 0, limit = None, since = None, until = None
+    )
+    [
+        slf, channel: Option<Channel>, stream_id: Option<i32>, from_recording_id: i64, limit: Option<usize>,
+        since: Option<EpochMicroseconds>, until: Option<EpochMicroseconds>,
+    ] {
         let wanted = RecordingFilter {
             channel: channel.map(|channel| channel.0),
             stream_id,
+            since_us: since.map(|time| time.0),
+            until_us: until.map(|time| time.0),
             limit: limit.unwrap_or(usize::MAX),
         };
         let call = wanted.call(from_recording_id);

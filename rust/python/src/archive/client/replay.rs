@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use aeron_archive::client::{
-    ArchiveCall, ArchiveOperation, NULL_COUNTER_ID, ReplayParams, Result, StartedReplay,
+    ArchiveCall, ArchiveOperation, NULL_COUNTER_ID, ReplayParams, Result, StartedReplay, TimeRange,
 };
+use aeron_protocol::archive::extension::SPEED_UNIT;
 use aeron_protocol::archive::{NULL_LENGTH, NULL_VALUE, REPLAY_ALL_AND_FOLLOW};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -14,6 +15,7 @@ use super::super::link::Link;
 use super::super::persistent::PyPersistentSubscription;
 use super::super::persistent_options::Options;
 use super::super::replay::Replay;
+use super::super::time::{EpochMicroseconds, warn_approximate};
 use super::PyAeronArchive;
 use super::methods::archive_methods;
 use crate::argument;
@@ -26,6 +28,9 @@ use crate::subscription::PySubscription;
 pub const REPLAY_CHANNEL: &str = "aeron:ipc";
 /// Default stream id of all replays. Each replay has its own session id.
 pub const REPLAY_STREAM_ID: i32 = 100;
+
+/// Greatest factor of the recorded pace.
+const MAX_SPEED: f64 = 1_000_000.0;
 
 archive_methods! {
     /// Replays a recording to a new subscription.
@@ -41,6 +46,13 @@ archive_methods! {
     ///     position: Position of the first message, in bytes. `None` stands for the start of the recording.
     ///     length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
     ///         recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+    ///     since: Replay the messages that arrived at or after this time, instead of `position`: a datetime with a
+    ///         time zone, or a `numpy.datetime64`, which is in UTC.
+    ///     until: Replay only messages that arrived before this time, instead of `length`. If the recording has no
+    ///         index, a range of time has whole segments, and a `UserWarning` says so.
+    ///     rate: Maximum number of bytes of the stream for each second, with the headers of frames.
+    ///     speed: Send the messages in the intervals in which they arrived, divided by this number. `1.0` is the
+    ///         recorded pace. With `rate`, the slower one counts. The recording must have an index.
     ///     bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
     ///     file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
     ///         setting.
@@ -49,6 +61,10 @@ archive_methods! {
     ///     The `Subscription`.
     ///
     /// Raises:
+    ///     InvalidArgumentError: If an argument is out of range, a datetime has no time zone, or two arguments
+    ///         contradict each other.
+    ///     EmptyTimeRangeError: If the recording has no message in the range of time.
+    ///     NotSupportedByArchiveError: If the archive does not have replays by time, rate or speed.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
@@ -61,18 +77,37 @@ archive_methods! {
     ///     ```
     replay, async_replay (
         recording_id, channel = Channel(REPLAY_CHANNEL.into()), stream_id = REPLAY_STREAM_ID, *, position = None,
-        length = REPLAY_ALL_AND_FOLLOW, bounding_limit_counter_id = None, file_io_max_length = None
+        length = REPLAY_ALL_AND_FOLLOW, since = None, until = None, rate = None, speed = None,
+        bounding_limit_counter_id = None, file_io_max_length = None
     )
-    as "($self, recording_id, channel='aeron:ipc', stream_id=100, *, position=None, length=-1, bounding_limit_counter_id=None, file_io_max_length=None)"
+    as "($self, recording_id, channel='aeron:ipc', stream_id=100, *, position=None, length=-1, since=None, until=None, rate=None, speed=None, bounding_limit_counter_id=None, file_io_max_length=None)"
     [
         slf, recording_id: i64, channel: Channel, stream_id: i32, position: Option<i64>, length: i64,
+        since: Option<EpochMicroseconds>, until: Option<EpochMicroseconds>, rate: Option<i64>, speed: Option<f64>,
         bounding_limit_counter_id: Option<i32>, file_io_max_length: Option<i32>,
     ] {
-        let params = replay_params(position, length, bounding_limit_counter_id, file_io_max_length);
-        let begin = |link: &Arc<Link>| -> Result<ArchiveOperation<StartedReplay>> {
-            link.archive.async_replay_with_id(recording_id, &channel.0, stream_id, &params)
+        let params = ReplayParams {
+            max_bytes_per_second: rate_value(rate)?,
+            speed_millionths: speed_value(speed)?,
+            ..replay_params(position, length, bounding_limit_counter_id, file_io_max_length)
         };
-        Self::pending(slf, "replay", begin, replay_subscription)
+        let range = TimeRange {
+            since_us: since.map(|time| time.0),
+            until_us: until.map(|time| time.0),
+        };
+        let begin = |link: &Arc<Link>| -> Result<ArchiveOperation<StartedReplay>> {
+            let (archive, channel) = (&link.archive, &channel.0);
+            match range == TimeRange::default() {
+                true => archive.async_replay_with_id(recording_id, channel, stream_id, &params),
+                false => archive.async_replay_in_time(recording_id, range, channel, stream_id, &params),
+            }
+        };
+        Self::pending(slf, "replay", begin, move |py, owned, link, started| {
+            if started.is_approximate {
+                warn_approximate(py, recording_id)?;
+            }
+            replay_subscription(py, owned, link, started)
+        })
     }
 
     /// Replays a recording to a channel and stream. The program adds the subscription itself.
@@ -84,6 +119,9 @@ archive_methods! {
     ///     position: Position of the first message, in bytes. `None` stands for the start of the recording.
     ///     length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
     ///         recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+    ///     rate: Maximum number of bytes of the stream for each second, with the headers of frames.
+    ///     speed: Send the messages in the intervals in which they arrived, divided by this number. `1.0` is the
+    ///         recorded pace. With `rate`, the slower one counts. The recording must have an index.
     ///     bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
     ///     file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
     ///         setting.
@@ -92,20 +130,26 @@ archive_methods! {
     ///     The id of the replay. Its low 32 bits are the session id of the replayed stream.
     ///
     /// Raises:
+    ///     InvalidArgumentError: If an argument is out of range, or two arguments contradict each other.
+    ///     NotSupportedByArchiveError: If the archive does not have replays with a rate or speed.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
     ///     ArchiveClosedError: If the client of the archive is closed.
     start_replay, async_start_replay (
-        recording_id, channel, stream_id, *, position = None, length = REPLAY_ALL_AND_FOLLOW,
+        recording_id, channel, stream_id, *, position = None, length = REPLAY_ALL_AND_FOLLOW, rate = None, speed = None,
         bounding_limit_counter_id = None, file_io_max_length = None
     )
-    as "($self, recording_id, channel, stream_id, *, position=None, length=-1, bounding_limit_counter_id=None, file_io_max_length=None)"
+    as "($self, recording_id, channel, stream_id, *, position=None, length=-1, rate=None, speed=None, bounding_limit_counter_id=None, file_io_max_length=None)"
     [
         slf, recording_id: i64, channel: Channel, stream_id: i32, position: Option<i64>, length: i64,
-        bounding_limit_counter_id: Option<i32>, file_io_max_length: Option<i32>,
+        rate: Option<i64>, speed: Option<f64>, bounding_limit_counter_id: Option<i32>, file_io_max_length: Option<i32>,
     ] {
-        let params = replay_params(position, length, bounding_limit_counter_id, file_io_max_length);
+        let params = ReplayParams {
+            max_bytes_per_second: rate_value(rate)?,
+            speed_millionths: speed_value(speed)?,
+            ..replay_params(position, length, bounding_limit_counter_id, file_io_max_length)
+        };
         let begin = |link: &Arc<Link>| {
             link.archive.async_start_replay(recording_id, &channel.0, stream_id, &params)
         };
@@ -216,4 +260,33 @@ fn replay_params(
         file_io_max_length: file_io_max_length.unwrap_or(NULL_LENGTH),
         ..ReplayParams::default()
     }
+}
+
+/// Returns the value of a request for a number of bytes for each second.
+fn rate_value(rate: Option<i64>) -> PyResult<i64> {
+    match rate {
+        None => Ok(NULL_VALUE),
+        Some(rate @ 1..) => Ok(rate),
+        Some(rate) => {
+            let reason = format!(
+                "rate={rate} is not positive: pass a number of bytes per second, or None for no limit"
+            );
+            Err(raise("InvalidArgumentError", reason))
+        }
+    }
+}
+
+/// Returns the value of a request for a factor of the recorded pace.
+fn speed_value(speed: Option<f64>) -> PyResult<i64> {
+    let Some(speed) = speed else {
+        return Ok(NULL_VALUE);
+    };
+    let millionths = (speed * SPEED_UNIT as f64).round();
+    if (1.0..=MAX_SPEED * SPEED_UNIT as f64).contains(&millionths) {
+        return Ok(millionths as i64);
+    }
+    let reason = format!(
+        "speed={speed} is not from 0.000001 to {MAX_SPEED}: pass 1.0 for the recorded pace, or None to send as fast as possible"
+    );
+    Err(raise("InvalidArgumentError", reason))
 }

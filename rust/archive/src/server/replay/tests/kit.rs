@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use aeron_agent::EpochClock;
 use aeron_client::{BlockSpace, FillBlockError, FilledBlock, OfferError, SharedBuffer};
 use aeron_memory::counters::{CountersManager, NewCounter};
 use aeron_memory::log::buffers::log_length;
@@ -15,9 +16,11 @@ use aeron_memory::words::Words;
 
 use crate::catalog::{NULL_VALUE, RecordingDescriptor};
 use crate::checksum::Checksum;
+use crate::index::{ArrivalClock, IndexForm, IndexRecorder, SegmentIndex};
 use crate::memory_storage::MemoryStorage;
 use crate::recorder::RecorderSession;
 use crate::server::replay::bounds::{LimitCounter, ReplayBounds};
+use crate::server::replay::pacing::RequestedPace;
 use crate::server::replay::plan::{ReplayPlan, ReplayRange};
 use crate::server::replay::publication::ReplayPublication;
 use crate::server::replay::segment_reads::SegmentReads;
@@ -93,6 +96,32 @@ impl Recording {
         }
     }
 
+    /// Creates a recording with an index.
+    pub fn indexed(start_position: i64, clock: Arc<dyn EpochClock>) -> Self {
+        let mut recording = Self::new(start_position);
+        let index = SegmentIndex::create(
+            recording.storage.clone(),
+            *recording.recorder.stream(),
+            IndexForm::Sparse,
+            IndexRecorder {
+                session_id: SESSION_ID,
+                control_session_id: 0,
+                correlation_id: 0,
+                begin_position: start_position,
+                boot_id: None,
+                sync_level: SyncLevel::None,
+            },
+            ArrivalClock::new(clock),
+        );
+        recording.recorder = recording.recorder.with_index(Some(index.unwrap()));
+        recording
+    }
+
+    /// Writes the last entry of the index.
+    pub fn finish_index(&mut self) {
+        self.recorder.finish_index().unwrap();
+    }
+
     pub fn position(&self) -> i64 {
         self.recorder.recorded_position()
     }
@@ -159,11 +188,22 @@ impl Recording {
         stop_position: Option<i64>,
         counters: Vec<LimitCounter>,
     ) -> Replay {
+        self.replay_at(RequestedPace::default(), range, stop_position, counters)
+    }
+
+    /// Returns a replay bounded by counters, with a pace.
+    pub fn replay_at(
+        &self,
+        pace: RequestedPace,
+        range: ReplayRange,
+        stop_position: Option<i64>,
+        counters: Vec<LimitCounter>,
+    ) -> Replay {
         let bound = counters.iter().map(LimitCounter::get).min();
         let descriptor = descriptor(self.start_position, stop_position.unwrap_or(NULL_VALUE));
         let plan = ReplayPlan::new(&range, &descriptor, bound, FILE_IO_MAX_LENGTH).unwrap();
         let bounds = ReplayBounds::new(&plan, stop_position, counters);
-        Replay::new(self, &descriptor, plan, bounds)
+        Replay::new(self, &descriptor, plan, bounds, pace)
     }
 }
 
@@ -209,6 +249,7 @@ impl Replay {
         descriptor: &RecordingDescriptor,
         plan: ReplayPlan,
         bounds: ReplayBounds,
+        pace: RequestedPace,
     ) -> Self {
         let publication = TestPublication::new(plan.position);
         let position = Arc::new(AtomicI64::new(plan.position));
@@ -217,6 +258,7 @@ impl Replay {
             stream: RecordedStream::new(&StreamDescription::from(descriptor)).unwrap(),
             plan,
             bounds,
+            pace,
             publication: publication.clone(),
             position: Arc::clone(&position),
             checksum: recording.checksum,

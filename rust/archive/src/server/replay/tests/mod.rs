@@ -4,6 +4,7 @@ mod bounds;
 pub(crate) mod driver;
 mod frame_run;
 mod kit;
+mod pacing;
 mod plan;
 mod replays;
 mod session;

@@ -12,7 +12,7 @@ use crate::catalog::RecordingDescriptor;
 use crate::memory_storage::MemoryStorage;
 use crate::server::ArchiveError;
 use crate::server::replay::{
-    ReplayEvent, ReplayRange, ReplayRequested, ReplaySettings, Replayer, Replays,
+    ReplayEvent, ReplayRange, ReplayRequested, ReplaySettings, Replayer, Replays, RequestedPace,
 };
 
 const CONNECTED: i32 = FIRST_CONNECTED_STREAM_ID;
@@ -75,6 +75,7 @@ impl Archive {
                 length: REPLAY_ALL_AND_FOLLOW,
                 file_io_max_length: -1,
             },
+            pace: RequestedPace::default(),
             channel: "aeron:ipc",
             stream_id: CONNECTED,
             response_correlation_id: None,
@@ -410,6 +411,7 @@ fn a_replay_of_an_active_recording_is_bounded_by_the_position_of_the_recording()
                     length: REPLAY_ALL_AND_FOLLOW,
                     file_io_max_length: -1,
                 },
+                pace: RequestedPace::default(),
                 channel: "aeron:ipc",
                 stream_id: CONNECTED,
                 response_correlation_id: None,

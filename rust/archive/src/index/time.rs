@@ -1,0 +1,385 @@
+//! [`TimeSearch`]: finds a position of a recording by time.
+//!
+//! # The rule
+//!
+//! The time of a message is the arrival time of the index entry in which the message ends. A range of time begins
+//! ([`TimeEdge::Since`]) and ends ([`TimeEdge::Until`]) before the first message whose time is not before the given
+//! time. So adjacent ranges of time share no message and lose no message.
+//!
+//! * **The clock was set back.** Later messages may have earlier times. They still belong to the range that the *first*
+//!   message begins. So a range that begins at a time has all messages that arrived at or after it.
+//! * **Times are lost.** An entry without a time counts as the next entry with a time. Because it may have arrived
+//!   before, such entries at an edge belong to both adjacent ranges.
+//! * **A segment has no index**, or the index does not cover the segment. Then only an upper bound of the times is
+//!   known: the time at which the file was last written, or the stop time of the recording if that is earlier. A range
+//!   that begins in such bytes begins with the first of them. A range that ends there ends with the segment. The result
+//!   is approximate. A copied file may have a later time. So a range never begins too late, and
+//!   [`TimeEdge::Until`] ignores a file that was written after the recording stopped.
+//!
+//! The search begins with the first segment: only that proves that no earlier message belongs to the range. It reads
+//! only the last time of each segment, until the segment of the edge.
+
+use std::io;
+
+use aeron_protocol::archive::TimeEdge;
+
+use super::arrivals::{Arrival, SegmentArrivals};
+use super::repair::epoch_us;
+use super::segment::{ENTRY_INTERVAL_US, MAX_UNINDEXED_BYTES};
+use super::{HeadTracker, IndexFile, IndexForm};
+use crate::catalog::RecordingDescriptor;
+use crate::reader::RecordingReader;
+use crate::storage::{Access, Storage, StorageFile};
+use crate::stream::{RecordedStream, StreamError};
+
+/// Bytes may arrive this long after the time at which their file was last written, in microseconds. Some file systems
+/// store whole seconds.
+const COARSE_TIME_US: i64 = 2_000_000;
+
+/// A position of a recording that was found by time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundPosition {
+    /// The position, between two messages.
+    pub position: i64,
+    /// Arrival time of the first message after the position, in microseconds since the epoch. `None` if it is not
+    /// known, or if there is no such message.
+    pub arrival_us: Option<i64>,
+    /// Whether the index lacks the time, so that the position is that of a whole segment.
+    pub is_approximate: bool,
+}
+
+/// Why a position cannot be found.
+#[derive(Debug, thiserror::Error)]
+pub enum FindPositionError {
+    /// The entry of the catalog is not valid.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// The file system returns an error.
+    #[error("cannot search the index of recording {recording_id}: {source}")]
+    Storage {
+        /// The recording.
+        recording_id: i64,
+        /// Error of the file system.
+        source: io::Error,
+    },
+}
+
+/// A search for a position by time. Each step reads the files of one segment.
+#[derive(Clone, Debug)]
+pub struct TimeSearch {
+    recording: SearchedRecording,
+    edge: TimeEdge,
+    time_us: i64,
+    /// Base of the next segment to search.
+    base: i64,
+    /// All messages before this position arrived before the time, or their times are not known.
+    reached: i64,
+    /// The messages without a time before `reached`, after the last one with a time.
+    unknown: Option<UnknownTimes>,
+}
+
+/// The catalog's facts about the recording.
+#[derive(Clone, Debug)]
+struct SearchedRecording {
+    descriptor: RecordingDescriptor,
+    stream: RecordedStream,
+    end_position: i64,
+}
+
+/// Messages whose times are not known.
+#[derive(Clone, Copy, Debug)]
+struct UnknownTimes {
+    /// Position before the first of them.
+    from: i64,
+    /// Whether they have no index.
+    is_approximate: bool,
+}
+
+/// Finds a position of a recording by time, in a directory that needs no running archive. `end_position` is the end of
+/// the recording, or the recorded position if the recording is active. `time_us` is in microseconds since the epoch.
+///
+/// # Errors
+/// [`FindPositionError`].
+pub fn find_position<S: Storage>(
+    storage: &S,
+    recording: &RecordingDescriptor,
+    end_position: i64,
+    edge: TimeEdge,
+    time_us: i64,
+) -> Result<FoundPosition, FindPositionError> {
+    let mut search = TimeSearch::new(recording, end_position, edge, time_us)?;
+    loop {
+        if let Some(found) = search.step(storage)? {
+            return Ok(found);
+        }
+    }
+}
+
+impl TimeSearch {
+    /// Creates a search. The arguments are those of [`find_position`]. No file is opened yet.
+    ///
+    /// # Errors
+    /// A value of the catalog entry is not valid.
+    pub fn new(
+        recording: &RecordingDescriptor,
+        end_position: i64,
+        edge: TimeEdge,
+        time_us: i64,
+    ) -> Result<Self, StreamError> {
+        let stream = RecordedStream::of_recording(recording)?;
+        let start = stream.start_position();
+        Ok(Self {
+            recording: SearchedRecording {
+                descriptor: recording.clone(),
+                stream,
+                end_position: end_position.max(start),
+            },
+            edge,
+            time_us,
+            base: stream.segment_base(start),
+            reached: start,
+            unknown: None,
+        })
+    }
+
+    /// Returns the recording.
+    #[must_use]
+    pub fn recording_id(&self) -> i64 {
+        self.recording.descriptor.recording_id
+    }
+
+    /// Searches the next segment. Returns the position, or `None` if the search is not finished.
+    ///
+    /// # Errors
+    /// The file system returns an error.
+    pub fn step<S: Storage>(
+        &mut self,
+        storage: &S,
+    ) -> Result<Option<FoundPosition>, FindPositionError> {
+        let found = self
+            .search_segment(storage)
+            .map_err(|source| FindPositionError::Storage {
+                recording_id: self.recording_id(),
+                source,
+            })?;
+        self.base += self.recording.stream.segment_length();
+        let is_last = self.base >= self.recording.end_position;
+        Ok(found.or_else(|| is_last.then(|| self.position_at_end())))
+    }
+
+    fn search_segment<S: Storage>(&mut self, storage: &S) -> io::Result<Option<FoundPosition>> {
+        let id = self.recording_id();
+        let file = IndexFile::open(storage, id, self.base, Access::Read)?;
+        if let Some(file) = file.filter(|file| self.recording.has_written(file)) {
+            let arrivals = SegmentArrivals::of(&file, self.begin(), self.limit())?;
+            if let Some(found) = self.search_entries(&arrivals)? {
+                return Ok(Some(found));
+            }
+            let rest = self.limit() - arrivals.end();
+            if rest > 0 && rest <= MAX_UNINDEXED_BYTES && self.is_being_written() {
+                self.pass_rest(storage, &arrivals)?;
+                return Ok(None);
+            }
+            if rest == 0 {
+                return Ok(None);
+            }
+        }
+        self.search_bytes(storage)
+    }
+
+    /// Searches the segment by its index. If nothing is found, all messages up to `reached` are done.
+    fn search_entries<F: StorageFile>(
+        &mut self,
+        arrivals: &SegmentArrivals<'_, F>,
+    ) -> io::Result<Option<FoundPosition>> {
+        let last = arrivals.last()?;
+        if let Some(last) = last.filter(|last| last.time_us >= self.time_us) {
+            return self.search_edge(arrivals, last);
+        }
+        let first_unknown = last.map_or(0, |last| last.number + 1);
+        if last.is_some() {
+            self.unknown = None;
+        }
+        if first_unknown < arrivals.count() {
+            let from = self.position_before(arrivals, first_unknown)?;
+            self.add_unknown(from, false);
+        }
+        self.reached = self.position_before(arrivals, arrivals.count())?;
+        Ok(None)
+    }
+
+    /// Passes the last messages of an active recording, for which no entry is due yet. They arrived within a
+    /// millisecond after the last entry. If that may not be before the time, the range begins before them.
+    fn pass_rest<S: Storage>(
+        &mut self,
+        storage: &S,
+        arrivals: &SegmentArrivals<'_, S::File>,
+    ) -> io::Result<()> {
+        let last = arrivals.last()?.map(|last| last.time_us);
+        let is_before = |last_us: i64| last_us.saturating_add(ENTRY_INTERVAL_US) < self.time_us;
+        if self.unknown.is_none() && last.is_some_and(is_before) {
+            let stream = self.recording.stream;
+            let mut tracker = HeadTracker::new(arrivals.progress());
+            let reader = RecordingReader::new(storage, stream, arrivals.end(), self.limit());
+            // Bytes that cannot be read belong to the range.
+            if let Ok(mut reader) = reader {
+                while let Ok(Some(frame)) = reader.next_frame() {
+                    tracker.take(&frame);
+                }
+            }
+            self.reached = self.reached.max(tracker.progress().head.unwrap_or(0));
+        }
+        Ok(())
+    }
+
+    /// Finds the edge in the segment. The time of the entry `last` is not before the time.
+    fn search_edge<F: StorageFile>(
+        &mut self,
+        arrivals: &SegmentArrivals<'_, F>,
+        last: Arrival,
+    ) -> io::Result<Option<FoundPosition>> {
+        let count = arrivals.count_before(self.time_us, last)?;
+        let next = arrivals.next(count)?.unwrap_or(last);
+        if count > 0 {
+            self.unknown = None;
+        }
+        if count < next.number {
+            let from = self.position_before(arrivals, count)?;
+            self.add_unknown(from, false);
+        }
+        self.reached = self.position_before(arrivals, next.number)?;
+        Ok(Some(self.found(Some(next.time_us))))
+    }
+
+    /// Searches the bytes from `reached` to the end of the segment, which have no index.
+    fn search_bytes<S: Storage>(&mut self, storage: &S) -> io::Result<Option<FoundPosition>> {
+        let name = self.recording.stream.segment_name(self.base);
+        let from = self.reached.max(self.begin());
+        let written_us = match storage.open(&name, Access::Read) {
+            Ok(file) => Some(epoch_us(file.modified()?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let is_before = |bound_us: i64| bound_us.saturating_add(COARSE_TIME_US) < self.time_us;
+        let stop_us = self.recording.stop_us();
+        let is_start_after = from == self.recording.stream.start_position()
+            && self.recording.start_us() >= self.time_us;
+        let are_all_before = [written_us, stop_us].into_iter().flatten().any(is_before);
+        if is_start_after {
+            self.reached = from;
+            return Ok(Some(self.found(None)));
+        }
+        self.reached = self.limit();
+        if are_all_before {
+            self.unknown = None;
+            return Ok(None);
+        }
+        self.add_unknown(from, true);
+        let is_found = match (self.edge, written_us) {
+            (_, None) => false,
+            (TimeEdge::Since, Some(_)) => true,
+            (TimeEdge::Until, Some(written_us)) => {
+                let is_copied =
+                    stop_us.is_some_and(|stop| written_us > stop.saturating_add(COARSE_TIME_US));
+                !is_copied && written_us.saturating_sub(COARSE_TIME_US) >= self.time_us
+            }
+        };
+        Ok(is_found.then(|| self.approximate()))
+    }
+
+    /// Returns the position if no message at or after the time was found.
+    fn position_at_end(&mut self) -> FoundPosition {
+        if self.edge == TimeEdge::Until {
+            self.reached = self.recording.end_position;
+        }
+        self.found(None)
+    }
+
+    fn approximate(&self) -> FoundPosition {
+        FoundPosition {
+            is_approximate: true,
+            ..self.found(None)
+        }
+    }
+
+    /// Returns the position of the edge. `arrival_us` is the time of the first message with a time after the edge.
+    fn found(&self, arrival_us: Option<i64>) -> FoundPosition {
+        let is_approximate = self.unknown.is_some_and(|unknown| unknown.is_approximate);
+        let unknown = self.unknown.filter(|_| self.edge == TimeEdge::Since);
+        FoundPosition {
+            position: unknown.map_or(self.reached, |unknown| unknown.from),
+            arrival_us: arrival_us.filter(|_| unknown.is_none()),
+            is_approximate,
+        }
+    }
+
+    fn add_unknown(&mut self, from: i64, is_approximate: bool) {
+        let unknown = self.unknown.get_or_insert(UnknownTimes {
+            from,
+            is_approximate,
+        });
+        unknown.is_approximate |= is_approximate;
+    }
+
+    /// Returns the end of the last complete message before an entry. If entries are damaged, a range that begins at the
+    /// result begins earlier, and a range that ends there ends later.
+    fn position_before<F: StorageFile>(
+        &self,
+        arrivals: &SegmentArrivals<'_, F>,
+        number: u64,
+    ) -> io::Result<i64> {
+        let head = match self.edge {
+            TimeEdge::Since => arrivals.head_before(number)?,
+            TimeEdge::Until => arrivals.head_before_or_later(number)?,
+        };
+        let start = self.recording.stream.start_position();
+        let position = head.unwrap_or_else(|| self.begin());
+        Ok(position.clamp(start, self.limit()))
+    }
+
+    /// Returns the first position of the segment.
+    fn begin(&self) -> i64 {
+        self.base.max(self.recording.stream.start_position())
+    }
+
+    /// Returns the end of the segment or of the recording.
+    fn limit(&self) -> i64 {
+        let end = self.base + self.recording.stream.segment_length();
+        end.min(self.recording.end_position)
+    }
+
+    /// Returns whether the segment is the last one of an active recording.
+    fn is_being_written(&self) -> bool {
+        self.recording.descriptor.is_unfinished() && self.limit() == self.recording.end_position
+    }
+}
+
+impl SearchedRecording {
+    /// Returns whether the recording's recorder has written an index. If another archive has continued the recording,
+    /// the index of the last segment may have entries for bytes that were written over.
+    fn has_written<F: StorageFile>(&self, file: &IndexFile<F>) -> bool {
+        let last = self.stream.segment_base(self.end_position);
+        let header = file.header();
+        header.form == IndexForm::Dense
+            || header.base_position < last
+            || file
+                .recorder()
+                .is_some_and(|recorder| recorder.is_last_of(&self.descriptor, self.end_position))
+    }
+
+    fn start_us(&self) -> i64 {
+        self.descriptor.start_timestamp_ms.saturating_mul(1_000)
+    }
+
+    /// Returns the time at which the recording stopped; `None` while it is active.
+    fn stop_us(&self) -> Option<i64> {
+        let is_stopped = !self.descriptor.is_unfinished();
+        // The timestamp has whole milliseconds.
+        is_stopped.then(|| {
+            self.descriptor
+                .stop_timestamp_ms
+                .saturating_mul(1_000)
+                .saturating_add(999)
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! Requests that find a position by time. A search takes many duty cycles, with one segment in each.
+
+use std::collections::VecDeque;
+
+use aeron_protocol::archive::extension::{ExtensionResponse, FindPositionRequest, TimePosition};
+use aeron_protocol::archive::{NULL_VALUE, RequestIds};
+
+use super::DescriptorPage;
+use super::page::encoded;
+use crate::index::{FindPositionError, FoundPosition, TimeSearch};
+use crate::server::ArchiveError;
+use crate::server::conductor::ArchiveConductor;
+use crate::server::listing::Listing;
+use crate::storage::Storage;
+
+/// Maximum number of searches at the same time.
+const MAX_SEARCHES: usize = 64;
+
+/// Searches that are not finished. They take turns.
+#[derive(Debug, Default)]
+pub(in crate::server) struct TimeSearches {
+    running: VecDeque<(RequestIds, TimeSearch)>,
+}
+
+impl<S: Storage + Clone> ArchiveConductor<S> {
+    /// Begins a search. The response is sent when it is finished.
+    ///
+    /// # Errors
+    /// The recording does not exist, or there are too many searches.
+    pub(super) fn find_position(
+        &mut self,
+        requester: RequestIds,
+        request: &FindPositionRequest,
+    ) -> Result<(), ArchiveError> {
+        let recording_id = request.recording_id;
+        let end_position = self.max_recorded_position(recording_id)?;
+        let recording = self.store.recording(recording_id)?;
+        if self.searches.running.len() >= MAX_SEARCHES {
+            return Err(ArchiveError::generic(format!(
+                "max searches by time reached {MAX_SEARCHES}: try again later"
+            )));
+        }
+        let search = TimeSearch::new(recording, end_position, request.edge, request.timestamp_us)
+            .map_err(ArchiveError::generic)?;
+        self.searches.running.push_back((requester, search));
+        Ok(())
+    }
+
+    /// Continues one search by one segment. Returns the work count.
+    pub(in crate::server) fn search_by_time(&mut self) -> usize {
+        let Some((requester, mut search)) = self.searches.running.pop_front() else {
+            return 0;
+        };
+        match search.step(self.store.storage()).transpose() {
+            None => self.searches.running.push_back((requester, search)),
+            Some(found) => match self.time_position(requester, &search, found) {
+                Ok(page) => self.list(
+                    requester,
+                    Listing::descriptors(requester.correlation_id, page),
+                ),
+                Err(error) => self.outbox.refuse(requester, error),
+            },
+        }
+        1
+    }
+
+    /// Returns the descriptor of a position that was found.
+    fn time_position(
+        &self,
+        requester: RequestIds,
+        search: &TimeSearch,
+        found: Result<FoundPosition, FindPositionError>,
+    ) -> Result<DescriptorPage, ArchiveError> {
+        let found = found.map_err(ArchiveError::generic)?;
+        let recording_id = search.recording_id();
+        // The first segments may have been deleted during the search.
+        let start_position = self.start_position(recording_id)?;
+        let position = TimePosition {
+            control_session_id: requester.control_session_id,
+            correlation_id: requester.correlation_id,
+            recording_id,
+            position: found.position.max(start_position),
+            timestamp_us: found.arrival_us.unwrap_or(NULL_VALUE),
+            is_approximate: found.is_approximate,
+        };
+        DescriptorPage::of([position].into_iter(), 0, 1, |position| {
+            encoded(&ExtensionResponse::TimePosition(position))
+        })
+    }
+}

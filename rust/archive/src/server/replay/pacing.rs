@@ -1,0 +1,163 @@
+//! [`ReplayPace`]: how fast a replay may send. A client requests a number of bytes for each second, the pace at which
+//! the stream was recorded, or both. Then the slower one counts.
+
+use aeron_protocol::archive::NULL_VALUE;
+use aeron_protocol::archive::extension::SPEED_UNIT;
+
+use super::recorded_pace::{PaceFault, RecordedPace};
+use crate::server::ArchiveError;
+use crate::storage::Storage;
+use crate::stream::RecordedStream;
+
+const NS_PER_S: i128 = 1_000_000_000;
+/// A replay that could not send for a while may make up for this part of a second, and no more.
+const BURSTS_PER_S: i64 = 100;
+
+/// The pace that a client requested.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::server) struct RequestedPace {
+    /// Maximum number of bytes of the stream for each second.
+    max_bytes_per_second: Option<i64>,
+    /// Factor of the recorded pace, in millionths.
+    speed_millionths: Option<i64>,
+}
+
+/// The pace of a replay in progress.
+#[derive(Debug)]
+pub(super) struct ReplayPace<S: Storage> {
+    rate: Option<RateLimit>,
+    recorded: Option<RecordedPace<S::File>>,
+    /// Longest data frame of the recording, in bytes.
+    mtu_length: usize,
+    /// Frames that begin before this position may be sent.
+    position: i64,
+}
+
+/// Allows a number of bytes for each second.
+#[derive(Debug, Clone, Copy)]
+struct RateLimit {
+    bytes_per_second: i64,
+    /// At this time, frames that begin before the position could be sent. `None` before the first frame.
+    begin: Option<(i64, i64)>,
+}
+
+impl RequestedPace {
+    /// Reads the values of a request.
+    ///
+    /// # Errors
+    /// A value is neither positive nor −1.
+    pub fn new(max_bytes_per_second: i64, speed_millionths: i64) -> Result<Self, ArchiveError> {
+        Ok(Self {
+            max_bytes_per_second: positive("maxBytesPerSecond", max_bytes_per_second)?,
+            speed_millionths: positive("speedMillionths", speed_millionths)?,
+        })
+    }
+}
+
+fn positive(field: &str, value: i64) -> Result<Option<i64>, ArchiveError> {
+    match value {
+        NULL_VALUE => Ok(None),
+        1.. => Ok(Some(value)),
+        _ => Err(ArchiveError::generic(format!(
+            "{field}={value} is neither positive nor -1, which stands for no limit"
+        ))),
+    }
+}
+
+impl<S: Storage> ReplayPace<S> {
+    /// Creates the pace of a replay that begins at `position`.
+    pub fn new(requested: RequestedPace, position: i64, mtu_length: usize) -> Self {
+        let rate = requested.max_bytes_per_second.map(RateLimit::new);
+        let speed = requested.speed_millionths;
+        let is_unlimited = rate.is_none() && speed.is_none();
+        Self {
+            rate,
+            recorded: speed.map(|speed| RecordedPace::new(speed, position)),
+            mtu_length,
+            position: if is_unlimited { i64::MAX } else { position },
+        }
+    }
+
+    /// Returns the position before which frames may begin now.
+    pub fn position(&self) -> i64 {
+        self.position
+    }
+
+    /// Returns the number of bytes to read of `available` bytes at `position`: enough for the frames that may be sent.
+    pub fn readable(&self, position: i64, available: usize) -> usize {
+        if self.position == i64::MAX {
+            return available;
+        }
+        match usize::try_from(self.position.saturating_sub(position)) {
+            Ok(0) | Err(_) => 0,
+            Ok(allowed) => available.min(allowed.saturating_add(self.mtu_length)),
+        }
+    }
+
+    /// Opens the index, if the recorded pace was requested.
+    ///
+    /// # Errors
+    /// The index has no arrival times.
+    pub fn open(&mut self, storage: &S, stream: &RecordedStream) -> Result<(), PaceFault> {
+        match &mut self.recorded {
+            Some(recorded) => recorded.open(storage, stream),
+            None => Ok(()),
+        }
+    }
+
+    /// Computes the position before which frames may begin. The replay has sent all frames before `sent`, and is
+    /// allowed to send those before `stop` in any case. Reads a part of one index file at most.
+    ///
+    /// # Errors
+    /// The index has no arrival times.
+    pub fn advance(
+        &mut self,
+        storage: &S,
+        stream: &RecordedStream,
+        (sent, stop): (i64, i64),
+        now_ns: i64,
+    ) -> Result<(), PaceFault> {
+        if self.position == i64::MAX {
+            return Ok(());
+        }
+        let by_rate = match &mut self.rate {
+            Some(rate) => rate.position(sent, now_ns),
+            None => i64::MAX,
+        };
+        let by_time = match &mut self.recorded {
+            Some(recorded) => recorded.position(storage, stream, (sent, stop), now_ns)?,
+            None => i64::MAX,
+        };
+        self.position = by_rate.min(by_time);
+        Ok(())
+    }
+}
+
+impl RateLimit {
+    const fn new(bytes_per_second: i64) -> Self {
+        Self {
+            bytes_per_second,
+            begin: None,
+        }
+    }
+
+    /// Returns the position before which frames may begin. All frames before `sent` have been sent.
+    fn position(&mut self, sent: i64, now_ns: i64) -> i64 {
+        let (from, from_ns) = *self.begin.get_or_insert((sent, now_ns));
+        let elapsed_ns = i128::from(now_ns.saturating_sub(from_ns).max(0));
+        let bytes = elapsed_ns * i128::from(self.bytes_per_second) / NS_PER_S;
+        let allowed = from.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
+        let most = sent.saturating_add(self.bytes_per_second / BURSTS_PER_S + 1);
+        if allowed > most {
+            self.begin = Some((most, now_ns));
+        }
+        allowed.min(most)
+    }
+}
+
+/// Returns the nanoseconds of a replay in which an interval of a recording is sent.
+pub(super) fn replay_ns(interval_us: i64, speed_millionths: i64) -> i64 {
+    let recorded_ns = i128::from(interval_us) * 1_000;
+    let ns = recorded_ns * i128::from(SPEED_UNIT) / i128::from(speed_millionths.max(1));
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
