@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from tests.conftest import eventually
 from tests.ports import free_port
 
 import aeron
-from aeron.follow import Follower, RecordingChange
 
 IPC = "aeron:ipc"
 
@@ -39,7 +39,7 @@ def publish(archive: aeron.AeronArchive, stream_id: int, first: int, count: int)
     return publication
 
 
-def read(follower: Follower, count: int, then: Callable[[int], object] = lambda count: None) -> list[int]:
+def read(follower: aeron.Follower, count: int, then: Callable[[int], object] = lambda count: None) -> list[int]:
     """Reads until there are `count` numbers. Calls `then` with the count after each batch."""
     numbers: list[int] = []
     for batch in follower.batches(timeout=10):
@@ -53,7 +53,7 @@ def read(follower: Follower, count: int, then: Callable[[int], object] = lambda 
 def test_a_follower_reads_the_history_and_then_each_new_message(archive: aeron.AeronArchive, stream_id: int) -> None:
     publication = publish(archive, stream_id, 0, 10)
     joined = threading.Event()
-    with Follower(archive, channel=IPC, stream_id=stream_id, on_live_joined=joined.set) as follower:
+    with archive.follow(channel=IPC, stream_id=stream_id, on_live_joined=joined.set) as follower:
 
         def offer_when_live(count: int) -> None:
             if count == 10:
@@ -71,11 +71,11 @@ def test_latest_begins_with_the_live_stream_and_a_number_at_that_position(
 ) -> None:
     publication = publish(archive, stream_id, 0, 4)
     recording = archive.list_recordings(channel=IPC, stream_id=stream_id)[-1]
-    with Follower(archive, recording, position="latest") as follower:
+    with archive.follow(recording, position="latest") as follower:
         eventually(lambda: follower.poll_batch() is None and follower.is_live)
         publication.publish(b"4", timeout=5)
         assert read(follower, 1) == [4]
-    with Follower(archive, recording.recording_id, position=2 * 64) as follower:
+    with archive.follow(recording.recording_id, position=2 * 64) as follower:
         assert read(follower, 3) == [2, 3, 4]
 
 
@@ -84,8 +84,8 @@ def test_a_follower_goes_on_with_the_recording_of_a_restarted_publisher(
 ) -> None:
     publish(archive, stream_id, 0, 5).close()
     publish(archive, stream_id, 5, 5).close()
-    changes: list[RecordingChange] = []
-    with Follower(archive, channel=IPC, stream_id=stream_id, on_change=changes.append) as follower:
+    changes: list[aeron.RecordingChange] = []
+    with archive.follow(channel=IPC, stream_id=stream_id, on_change=changes.append) as follower:
 
         def restart(count: int) -> None:
             if count == 10:
@@ -94,13 +94,13 @@ def test_a_follower_goes_on_with_the_recording_of_a_restarted_publisher(
         assert read(follower, 11, restart) == list(range(11))
     ids = [recording.recording_id for recording in archive.list_recordings(channel=IPC, stream_id=stream_id)]
     assert changes == [
-        RecordingChange(ids[0], 5 * 64, ids[1], 0, None),
-        RecordingChange(ids[1], 5 * 64, ids[2], 0, None),
+        aeron.RecordingChange(ids[0], 5 * 64, ids[1], 0, None),
+        aeron.RecordingChange(ids[1], 5 * 64, ids[2], 0, None),
     ]
 
 
 def test_a_follower_may_begin_before_the_stream(archive: aeron.AeronArchive, stream_id: int) -> None:
-    with Follower(archive, channel=IPC, stream_id=stream_id) as follower:
+    with archive.follow(channel=IPC, stream_id=stream_id) as follower:
         assert follower.recording_id is None
         assert list(follower.batches(timeout=0)) == []
         publish(archive, stream_id, 0, 3)
@@ -113,7 +113,7 @@ def test_a_follower_goes_on_if_another_session_extends_the_recording(
     publish(archive, stream_id, 0, 5).close()
     recording = archive.list_recordings(channel=IPC, stream_id=stream_id)[0]
     eventually(lambda: archive.get_stop_position(recording.recording_id) is not None)
-    with Follower(archive, recording) as follower:
+    with archive.follow(recording) as follower:
         assert read(follower, 5) == list(range(5))
         stop = follower.position
         length = recording.term_buffer_length
@@ -155,7 +155,7 @@ def test_fragmented_messages_are_whole_wherever_the_follower_joins(
     for _ in range(3):
         joined = threading.Event()
         got: list[bytes] = []
-        with Follower(archive, recording, on_live_joined=joined.set) as follower:
+        with archive.follow(recording, on_live_joined=joined.set) as follower:
             for batch in follower.batches(timeout=20):
                 got += batch.to_list()
                 if joined.is_set() and len(got) >= 200:
@@ -169,7 +169,7 @@ def test_a_coroutine_follows(archive: aeron.AeronArchive, stream_id: int) -> Non
 
     async def run() -> list[int]:
         numbers: list[int] = []
-        with Follower(archive, channel=IPC, stream_id=stream_id) as follower:
+        with archive.follow(channel=IPC, stream_id=stream_id) as follower:
             async for batch in follower:
                 numbers += [int(message) for message in batch.to_list()]
                 if len(numbers) == 5:
@@ -184,7 +184,7 @@ def test_a_coroutine_follows(archive: aeron.AeronArchive, stream_id: int) -> Non
 def test_a_handler_advances_the_position_after_it_has_returned(archive: aeron.AeronArchive, stream_id: int) -> None:
     publish(archive, stream_id, 0, 3)
     seen: list[tuple[bytes, int]] = []
-    with Follower(archive, channel=IPC, stream_id=stream_id) as follower:
+    with archive.follow(channel=IPC, stream_id=stream_id) as follower:
         eventually(
             lambda: (
                 follower.poll(lambda payload, header: seen.append((payload, follower.position))) < 0 or len(seen) == 3
@@ -200,7 +200,7 @@ def test_a_handler_advances_the_position_after_it_has_returned(archive: aeron.Ae
         ({}, "needs a recording, or a channel and a stream_id"),
         ({"recording": 0, "channel": IPC, "stream_id": 1}, "and not both"),
         ({"channel": IPC}, "needs both channel and stream_id"),
-        ({"recording": 0, "position": 0, "since": 0}, "position and since contradict each other"),
+        ({"recording": 0, "position": 0, "since": datetime.now(UTC)}, "position and since contradict each other"),
         ({"recording": 0, "position": "newest"}, "'newest' is not 'earliest', 'latest' or a number"),
         ({"channel": IPC, "stream_id": 1, "position": 64}, "position 64 needs a recording"),
         ({"recording": 0, "commit": "never"}, "commit 'never' is not 'batch' or 'explicit'"),
@@ -208,18 +208,78 @@ def test_a_handler_advances_the_position_after_it_has_returned(archive: aeron.Ae
 )
 def test_contradicting_arguments_are_refused(archive: aeron.AeronArchive, arguments: dict[str, Any], text: str) -> None:
     with pytest.raises(aeron.InvalidArgumentError, match=text):
-        Follower(archive, **arguments)
+        archive.follow(**arguments)
 
 
 def test_an_unknown_recording_is_refused(archive: aeron.AeronArchive) -> None:
     with pytest.raises(aeron.UnknownRecordingError, match="unknown recording id: 77"):
-        Follower(archive, 77)
+        archive.follow(77)
+
+
+def test_a_named_reader_goes_on_where_the_last_processed_batch_ended(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
+    publication = publish(archive, stream_id, 0, 10)
+    with archive.follow(channel=IPC, stream_id=stream_id, reader="bars") as follower:
+        batches = follower.batches(limit=4, timeout=10)
+        assert [batch.to_list() for batch, _ in zip(batches, range(2), strict=False)][-1][-1] == b"7"
+        del batches
+    # The first follower was closed without an exception, so its last batch counts as processed.
+    assert [reader.position for reader in archive.list_readers(name="bars")] == [8 * 64]
+    with pytest.raises(ZeroDivisionError), archive.follow(channel=IPC, stream_id=stream_id, reader="bars") as follower:
+        for batch in follower.batches(limit=1, timeout=10):
+            assert batch.to_list() == [b"8"]
+            raise ZeroDivisionError
+    with archive.follow(channel=IPC, stream_id=stream_id, reader="bars") as follower:
+        assert read(follower, 2) == [8, 9]
+    publication.publish(b"10", timeout=5)
+    with archive.follow(channel=IPC, stream_id=stream_id, reader="other") as follower:
+        assert read(follower, 11) == list(range(11))
+
+
+def test_an_explicit_commit_stores_a_position_and_nothing_else_does(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
+    publish(archive, stream_id, 0, 5)
+    with archive.follow(channel=IPC, stream_id=stream_id, reader="bars", commit="explicit") as follower:
+        assert read(follower, 5) == list(range(5))
+        follower.commit(2 * 64)
+    with archive.follow(channel=IPC, stream_id=stream_id, reader="bars", commit="explicit") as follower:
+        assert read(follower, 3) == [2, 3, 4]
+        follower.commit()
+    assert [reader.position for reader in archive.list_readers(name="bars")] == [5 * 64]
+
+
+def test_a_reader_moves_to_the_next_recording_with_its_limits(archive: aeron.AeronArchive, stream_id: int) -> None:
+    publish(archive, stream_id, 0, 5).close()
+    publish(archive, stream_id, 5, 5).close()
+    last = archive.list_recordings(channel=IPC, stream_id=stream_id)[-1]
+    with archive.follow(
+        channel=IPC, stream_id=stream_id, reader="bars", max_age_ms=60_000, max_lag_bytes=1 << 20
+    ) as follower:
+        assert read(follower, 10) == list(range(10))
+    [reader] = archive.list_readers(name="bars")
+    assert (reader.recording_id, reader.position) == (last.recording_id, 5 * 64)
+    assert (reader.max_age_ms, reader.max_lag_bytes) == (60_000, 1 << 20)
+
+
+def test_since_begins_at_the_first_message_of_that_time(archive: aeron.AeronArchive, stream_id: int) -> None:
+    publication = publish(archive, stream_id, 0, 5)
+    time.sleep(0.05)
+    begin = datetime.now(UTC)
+    time.sleep(0.05)
+    for number in range(5, 8):
+        position = publication.publish(b"%d" % number, timeout=5)
+    archive.wait_recorded(publication, position, timeout=5)
+    publication.close()
+    with archive.follow(channel=IPC, stream_id=stream_id, since=begin) as follower:
+        assert read(follower, 3) == [5, 6, 7]
 
 
 def test_a_commit_without_a_reader_is_refused(archive: aeron.AeronArchive, stream_id: int) -> None:
     publish(archive, stream_id, 0, 1)
     with (
-        Follower(archive, channel=IPC, stream_id=stream_id) as follower,
+        archive.follow(channel=IPC, stream_id=stream_id) as follower,
         pytest.raises(aeron.InvalidArgumentError, match="no reader to commit"),
     ):
         follower.commit()

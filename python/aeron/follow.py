@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from aeron._aeron import FROM_LIVE, ChannelUriBuilder, Recording
+from aeron._times import epoch_us
 from aeron.exceptions import InvalidArgumentError, InvalidPositionError, UnknownRecordingError
 
 if TYPE_CHECKING:
     from aeron._aeron import AeronArchive, Batch, Header, PendingOperation, PersistentSubscription
     from aeron.exceptions import PersistentSubscriptionError
-    from aeron.types import Channel
+    from aeron.types import Channel, Time
 
 __all__ = ["Follower", "RecordingChange"]
 
@@ -65,8 +65,8 @@ class Follower:
         position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"latest"`` begins with the
             live stream. A position needs `recording`. Default: the position of the reader if the archive has it,
             otherwise ``"earliest"``.
-        since: Time at which to begin, instead of `position`: a `datetime` with a time zone, or microseconds since the
-            epoch. No message that arrived at or after this time is skipped.
+        since: Time at which to begin, instead of `position`: a `datetime` with a time zone, or a `numpy.datetime64`.
+            No message that arrived at or after this time is skipped.
         reader: Name of the reader.
         commit: When the position of the reader is committed: ``"batch"`` or ``"explicit"``.
         max_age_ms: Milliseconds without a commit after which the reader expires. `None`: never.
@@ -103,7 +103,7 @@ class Follower:
         channel: Channel | None = None,
         stream_id: int | None = None,
         position: int | Literal["earliest", "latest"] | None = None,
-        since: datetime | int | None = None,
+        since: Time | None = None,
         reader: str | None = None,
         commit: Literal["batch", "explicit"] = "batch",
         max_age_ms: int | None = None,
@@ -321,7 +321,7 @@ class Follower:
         if commit not in ("batch", "explicit"):
             raise InvalidArgumentError(f"commit {commit!r} is not 'batch' or 'explicit'")
 
-    def _start(self, position: int | str | None, since: datetime | int | None) -> None:
+    def _start(self, position: int | str | None, since: Time | None) -> None:
         recordings = self._recordings()
         if not recordings:
             # The first recording of the stream is read from its start when it appears.
@@ -333,7 +333,8 @@ class Follower:
                     self._open(recording, found)
                     return
         if since is not None:
-            recording = next((one for one in recordings if _reaches(one, since)), recordings[-1])
+            since_ms = epoch_us(since, "since") // 1_000
+            recording = next((one for one in recordings if _reaches(one, since_ms)), recordings[-1])
             self._open(recording, self._archive.find_position(recording.recording_id, since=since).position)
         elif position == "latest":
             self._open(recordings[-1], FROM_LIVE if recordings[-1].is_active else None)
@@ -488,9 +489,8 @@ def _of_session(channel: str, session_id: int) -> str:
     return channel if "session-id=" in channel else str(builder.put("session-id", session_id))
 
 
-def _reaches(recording: Recording, since: datetime | int) -> bool:
+def _reaches(recording: Recording, since_ms: int) -> bool:
     """Returns whether a recording may have messages that arrived at or after a time."""
-    since_ms = since.timestamp() * 1_000 if isinstance(since, datetime) else since / 1_000
     return recording.stop_timestamp_ms is None or recording.stop_timestamp_ms >= since_ms
 
 

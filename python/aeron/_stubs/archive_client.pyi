@@ -1,7 +1,6 @@
 """Clients of an archive."""
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Literal, Self, final
 
 from aeron._stubs.client import Aeron
@@ -2003,7 +2002,7 @@ class AeronArchive:
         channel: Channel | None = None,
         stream_id: int | None = None,
         position: int | Literal["earliest", "latest"] | None = None,
-        since: datetime | int | None = None,
+        since: Time | None = None,
         reader: str | None = None,
         commit: Literal["batch", "explicit"] = "batch",
         max_age_ms: int | None = None,

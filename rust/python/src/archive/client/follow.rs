@@ -17,8 +17,8 @@ impl PyAeronArchive {
     ///     position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"latest"`` begins
     ///         with the live stream. A position needs `recording`. Default: the position of the reader if the
     ///         archive has it, otherwise ``"earliest"``.
-    ///     since: Time at which to begin, instead of `position`: a `datetime` with a time zone, or microseconds
-    ///         since the epoch. No message that arrived at or after this time is skipped.
+    ///     since: Time at which to begin, instead of `position`: a `datetime` with a time zone, or a
+    ///         `numpy.datetime64`. No message that arrived at or after this time is skipped.
     ///     reader: Name of the reader.
     ///     commit: When the position of the reader is committed: ``"batch"`` or ``"explicit"``.
     ///     max_age_ms: Milliseconds without a commit after which the reader expires. `None`: never.
