@@ -254,6 +254,27 @@ def test_a_wrong_request_is_refused(
         call(archive)
 
 
+def test_with_little_space_retention_runs_before_a_recording_is_refused(
+    driver: aeron.MediaDriver, client: aeron.Aeron, directory: Path, stream_id: int
+) -> None:
+    with aeron.Archive(directory, driver=driver, **SETTINGS), aeron.connect_archive(client) as archive:
+        stream = Stream(archive, stream_id)
+        stream.record(3 * 64)
+        id = stream.stop()
+        archive.commit_reader(id, "bars", 0, max_age_ms=1)
+        archive.set_retention(recording_id=id, max_bytes=SEGMENT)
+    full = SETTINGS | {"low_storage_space_threshold": 2**62}
+    with aeron.Archive(directory, driver=driver, **full), aeron.connect_archive(client) as archive:
+        with pytest.raises(aeron.ArchiveStorageSpaceError):
+            archive.start_recording(CHANNEL, stream_id)
+        # The round that the request waited for has removed the reader, and then the segments.
+        assert archive.list_readers() == []
+        assert archive.get_start_position(id) == 3 * SEGMENT
+        assert segments(directory, id) == [3 * SEGMENT]
+        with pytest.raises(aeron.ArchiveStorageSpaceError):
+            archive.extend_recording(id, CHANNEL, stream_id)
+
+
 # ---- readers, names, metadata ----------------------------------------------------------------------------------------
 
 

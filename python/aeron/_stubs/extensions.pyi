@@ -110,8 +110,8 @@ class RetentionOutcome:
         """Whether the whole recording is deleted."""
     @property
     def held_by(self) -> _Holder | None:
-        """The holder of data that the policy would delete: `READER`, `REPLAY`, or `CHANGE` if a deletion, a migration, a
-        start or an extension of the recording is in progress; `None` if nothing keeps data.
+        """The holder of data that the policy would delete: `READER`, `REPLAY`, or `CHANGE` if a deletion, a migration,
+        a start or an extension of the recording is in progress; `None` if nothing keeps data.
         """
     @property
     def reader(self) -> str | None:

@@ -1,10 +1,10 @@
-//! What retention may delete: the choice of a policy, the evaluation against a simple model, holders and expiry.
+//! The decisions of retention: the choice of a policy, the evaluation against a simple model, holders and expiry.
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::extensions::{NamedReader, RetentionPolicy, RetentionScope};
 use aeron_archive::retention::{
-    Holders, ReaderExpiry, RecordingExtent, Removal, RetentionHolder, RetentionOutcome,
-    excess_bytes, expiry_of, needs_segment_time, outcome, policy_of, removals,
+    Holders, MAX_SEGMENTS, ReaderExpiry, RecordingExtent, Removal, RetentionHolder,
+    RetentionOutcome, excess_bytes, expiry_of, needs_segment_time, outcome, policy_of, removals,
 };
 use proptest::prelude::*;
 
@@ -118,6 +118,20 @@ fn a_recording_that_began_within_the_age_needs_no_times_of_segments() {
     assert!(!needs_segment_time(&policy, &extent, 0, NOW_MS));
     extent.start_timestamp_ms = 1;
     assert!(needs_segment_time(&policy, &extent, 0, NOW_MS));
+}
+
+/// A damaged catalog may contain any positions.
+#[test]
+fn a_recording_of_any_length_is_evaluated_in_parts() {
+    let policy = policy(Some(0), Some(1));
+    let mut endless = active(1, &[]);
+    endless.end_position = i64::MAX - 31;
+    let extents = [endless.clone(), endless.clone()];
+    assert_eq!(excess_bytes(&policy, &extents), i64::MAX);
+    endless.segment_times_ms = vec![1; MAX_SEGMENTS];
+    assert!(!needs_segment_time(&policy, &endless, i64::MAX, NOW_MS));
+    let removed = removals(&policy, &[endless.clone(), endless], NOW_MS);
+    assert_eq!(removed, [from(1, MAX_SEGMENTS as i64); 2]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{RecordingExtent, Removal, RetentionHolder};
 
-/// What still needs a part of a recording.
+/// The uses of a recording that keep a part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holders<'a> {
     /// Name and position of each reader that has not expired.
@@ -28,7 +28,7 @@ pub struct RetentionOutcome {
     pub allowed_position: i64,
     /// Whether the whole recording is deleted.
     pub is_purge: bool,
-    /// What keeps data that the policy would delete.
+    /// The holder of data that the policy would delete.
     pub held_by: RetentionHolder,
     /// Name of the reader that holds the data; empty in other cases.
     pub reader: String,

@@ -20,4 +20,4 @@ pub use choice::policy_of;
 pub use expiry::{ReaderExpiry, expiry_of};
 pub use extent::RecordingExtent;
 pub use holders::{Holders, RetentionOutcome, outcome};
-pub use removal::{Removal, excess_bytes, needs_segment_time, removals};
+pub use removal::{MAX_SEGMENTS, Removal, excess_bytes, needs_segment_time, removals};

@@ -1,9 +1,14 @@
 //! Computes what a policy alone allows to delete.
 
+use std::collections::BTreeSet;
+
 use super::RecordingExtent;
 use crate::extensions::RetentionPolicy;
 
-/// What a policy allows to delete of one recording.
+/// Maximum number of segments of a recording that are deleted at once. Later evaluations delete the others.
+pub const MAX_SEGMENTS: usize = 16 * 1024;
+
+/// The part of one recording that a policy allows to delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removal {
     /// The recording.
@@ -30,7 +35,8 @@ pub fn excess_bytes<'a>(
     let Some(max_bytes) = policy.max_bytes else {
         return 0;
     };
-    let total: i64 = extents.into_iter().map(RecordingExtent::bytes).sum();
+    let bytes = extents.into_iter().map(RecordingExtent::bytes);
+    let total = bytes.fold(0, i64::saturating_add);
     (total - max_bytes).max(0)
 }
 
@@ -53,7 +59,8 @@ pub fn needs_segment_time(
                 .iter()
                 .all(|time_ms| is_old(policy, *time_ms, now_ms))
     };
-    known < extent.sealed_segments() && (is_needed_for_bytes() || is_needed_for_age())
+    known < extent.sealed_segments().min(MAX_SEGMENTS)
+        && (is_needed_for_bytes() || is_needed_for_age())
 }
 
 /// Computes what a policy allows to delete. `extents` are all recordings of the policy. The result has only recordings
@@ -82,9 +89,10 @@ pub fn removals(
 }
 
 fn mark_by_bytes(marked: &mut [Marked<'_>], max_bytes: i64) {
-    let mut total: i64 = marked.iter().map(Marked::remaining_bytes).sum();
+    let bytes = marked.iter().map(Marked::remaining_bytes);
+    let mut total = bytes.fold(0, i64::saturating_add);
     // The heads of all recordings, the oldest first.
-    let mut heads: std::collections::BTreeSet<(i64, usize)> = marked
+    let mut heads: BTreeSet<(i64, usize)> = marked
         .iter()
         .enumerate()
         .filter_map(|(at, mark)| Some((mark.next_time_ms()?, at)))

@@ -1,4 +1,4 @@
-//! What the store knows and does for retention: extents of recordings, times of segments, and the deletion.
+//! The store's part of retention: extents of recordings, times of segments, and the deletion.
 
 use std::io;
 use std::ops::Range;
@@ -85,7 +85,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         // After a kill, files before the start position could also be detached segments, which must stay. On a full
         // disk the note may be missing: to free space is more important than to delete all files after a kill.
         self.note_deletion(id, first..new_start);
-        let operation = self.purge_segments(id, new_start, activity);
+        let operation = self.purge_named_segments(id, new_start, activity);
         if operation.is_err() {
             self.note_deletion(id, 0..0);
         }

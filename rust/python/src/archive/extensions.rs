@@ -77,8 +77,8 @@ snapshot! {
         allowed_position: i64,
         /// Whether the whole recording is deleted.
         is_purge: bool,
-        /// The holder of data that the policy would delete: `READER`, `REPLAY`, or `CHANGE` if a deletion, a migration, a
-        /// start or an extension of the recording is in progress; `None` if nothing keeps data.
+        /// The holder of data that the policy would delete: `READER`, `REPLAY`, or `CHANGE` if a deletion, a migration,
+        /// a start or an extension of the recording is in progress; `None` if nothing keeps data.
         held_by: Option<String>,
         /// Name of the reader that keeps data; `None` in other cases.
         reader: Option<String>,

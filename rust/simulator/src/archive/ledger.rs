@@ -53,13 +53,13 @@ pub struct Tape {
     pub may_be_extended: bool,
     /// Number of copies in progress. The tape does not change until they are complete.
     pub readers: usize,
-    /// What retention may delete of the recording; `None` if the operator has not set a policy.
+    /// Limits of retention for the recording; `None` if the operator has not set a policy.
     pub retention: Option<Retention>,
     /// Whether bits of the files were flipped: a replay may end early, but must not return wrong data.
     pub is_rotten: bool,
 }
 
-/// What retention may delete of a recording.
+/// Limits of retention for a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Highest position that the named reader may have committed. Data after it must stay.

@@ -26,8 +26,10 @@ const CONTROL_PORT: u16 = 8_010;
 const LOCAL_CONTROL: &str = "aeron:ipc?term-length=64k";
 
 /// In schedules whose seeds have one of the remainders for this divisor, clients commit readers and set policies.
-const RETAINING_DIVISOR: u64 = 5;
-const RETAINING_REMAINDERS: [u64; 2] = [2, 4];
+const RETAINING_DIVISOR: u64 = 8;
+const RETAINING_REMAINDERS: [u64; 2] = [1, 7];
+/// In these schedules, recordings wait for retention if the disk has at most this number of free bytes.
+const RETAINING_THRESHOLD: u64 = 128 * 1_024;
 
 /// An event of the schedule. Durations are in nanoseconds.
 #[derive(Clone, Debug)]
@@ -90,12 +92,19 @@ impl ArchiveSchedule {
         // Without indexes an archive may consider a complete frame torn. Recordings are replicated between the
         // archives, so both archives have the same setting.
         let is_indexed = !seed.is_multiple_of(4);
-        let archives: Vec<_> = (0..HOSTS)
+        let mut archives: Vec<_> = (0..HOSTS)
             .map(|host| archive(&mut random, host, is_indexed))
             .collect();
         let mut operators = operators(&mut random, &archives);
         let retains = RETAINING_REMAINDERS.contains(&(seed % RETAINING_DIVISOR));
-        operators.iter_mut().for_each(|plan| plan.retains = retains);
+        for operator in &mut operators {
+            operator.retains = retains;
+        }
+        if retains {
+            for archive in &mut archives {
+                archive.context.low_storage_space_threshold = RETAINING_THRESHOLD;
+            }
+        }
         let fair = Weather::fair(random.i64(5_000..500_000));
         let mut events = events(&mut random, &archives, &operators, &fair);
         events.push((HEAL_NS, ArchiveEvent::Heal));

@@ -1,5 +1,5 @@
 //! Retention of the archive: [rounds](Round) that apply the policies, when they begin, and the room that they make for
-//! new recordings. What may be deleted is computed by [`crate::retention`].
+//! new recordings. The module [`crate::retention`] computes the deletions.
 //!
 //! A round begins when a recording enters a new segment or stops, when policies change, when a client requests it, and
 //! otherwise every five seconds. It works in small steps, one in each duty cycle of the conductor. Nothing happens
@@ -105,6 +105,10 @@ impl<S: Storage> Retention<S> {
         if self.round.is_some() {
             return self.round.take();
         }
+        // Recordings wait for this round, also if the last policy has just been removed.
+        if self.room.is_requested() {
+            return Some(Round::new(None, true));
+        }
         if let Some(request) = self.requests.pop_front() {
             return Some(Round::new(Some(request), false));
         }
@@ -113,7 +117,7 @@ impl<S: Storage> Retention<S> {
         }
         self.is_due = false;
         self.next_round_ns = now_ns.saturating_add(ROUND_INTERVAL_NS);
-        has_work.then(|| Round::new(None, self.room.is_requested()))
+        has_work.then(|| Round::new(None, false))
     }
 }
 

@@ -102,7 +102,6 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         );
         if is_low {
             self.retention.room = Room::Requested;
-            self.retention.trigger();
         }
         is_low
     }

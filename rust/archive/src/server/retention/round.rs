@@ -61,7 +61,7 @@ impl Round {
         self.is_for_room
     }
 
-    /// Begins again. What was deleted stays in the response.
+    /// Begins again. Deletions that were made stay in the response.
     pub fn restart(&mut self) {
         self.next_recording_id = Some(0);
         self.groups.clear();

@@ -1,6 +1,7 @@
 //! Requests for retention: a position of a named reader, or a policy for a recording.
 //!
-//! A recording first gets a reader at its start, and then a policy. So data that the reader has not committed must stay.
+//! A recording first gets a reader at its start, and then a policy. So data that the reader has not committed must
+//! stay.
 
 use aeron_archive::client::AeronArchive;
 use aeron_archive::extensions::{RetentionPolicy, RetentionScope};
