@@ -1482,9 +1482,9 @@ class AeronArchive:
     ) -> FoundPosition:
         """Finds the position of a recording at which a range of time begins or ends.
 
-        A range that begins at a time has all messages that arrived at or after it. A range that ends at the same
-        time ends at the same position, so that adjacent ranges share no message. If arrival times are lost, or a segment
-        has no index, both ranges have the messages with unknown times.
+        A range that begins at a time has all messages that arrived at or after it. A range that ends at the same time
+        ends at the same position, so that adjacent ranges share no message. If arrival times are lost, or a segment has
+        no index, both ranges have the messages with unknown times.
 
         Args:
             recording_id: Id of the recording.
@@ -1519,9 +1519,9 @@ class AeronArchive:
 
         Finds the position of a recording at which a range of time begins or ends.
 
-        A range that begins at a time has all messages that arrived at or after it. A range that ends at the same
-        time ends at the same position, so that adjacent ranges share no message. If arrival times are lost, or a segment
-        has no index, both ranges have the messages with unknown times.
+        A range that begins at a time has all messages that arrived at or after it. A range that ends at the same time
+        ends at the same position, so that adjacent ranges share no message. If arrival times are lost, or a segment has
+        no index, both ranges have the messages with unknown times.
 
         Args:
             recording_id: Id of the recording.

@@ -137,6 +137,8 @@ class Archive:
         catalog_capacity: int = 1048576,
         on_torn_fragment: Literal["refuse", "truncate"] = "refuse",
         index: bool = True,
+        scrub_rate: int = 0,
+        scrub_interval_ns: int = 86400000000000,
         max_concurrent_recordings: int = 20,
         max_concurrent_replays: int = 20,
         record_checksum: str = "",

@@ -17,6 +17,7 @@ use super::replay::Replays;
 use super::replaying::HeldReplays;
 use super::replication::Replications;
 use super::retention::Retention;
+use super::scrub::Scrubber;
 use super::sessions::ControlSessions;
 use super::{ArchiveError, ErrorReports};
 use crate::catalog::RecordingDescriptor;
@@ -36,6 +37,7 @@ pub(super) struct ArchiveConductor<S: Storage + Clone> {
     pub(super) deletions: Deletions,
     pub(super) retention: Retention<S>,
     pub(super) searches: TimeSearches,
+    pub(super) scrubber: Scrubber<S>,
     pub(super) sessions: ControlSessions,
     pub(super) streams: ControlStreams,
     pub(super) outbox: Outbox,
@@ -248,7 +250,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         work += self.poll_requests();
         work += self.begin_held_replays() + self.run_replications();
         work += self.poll_replays() + self.run_retention() + self.delete_files();
-        work += self.search_by_time();
+        work += self.search_by_time() + self.scrub();
         work += self.sessions.deliver(&mut self.outbox, self.now_ns);
         work += self.run_sessions();
         self.reports.heartbeat(self.now_ms);

@@ -136,6 +136,11 @@ settings! {
     /// Write an index beside each segment: arrival times, ends of messages, and whether a last frame is whole after a
     /// kill.
     index: bool = true, "aeron.archive.index" Boolean;
+    /// Bytes of sealed segments that are read for each second to find damage, which is reported and never repaired; 0
+    /// reads none.
+    scrub_rate: u64 = 0, "aeron.archive.scrub.rate" Size(0, MAX);
+    /// Time between the begins of two passes over all sealed segments.
+    scrub_interval_ns: i64 = 24 * 3600 * SECOND, "aeron.archive.scrub.interval" Duration(0, MAX);
     /// Maximum number of recordings at the same time.
     max_concurrent_recordings: i32 = 20, "aeron.archive.max.concurrent.recordings" Integer(0, MAX_I32);
     /// Maximum number of replays at the same time.

@@ -31,6 +31,7 @@ use super::replaying::HeldReplays;
 use super::replication::Replications;
 use super::reports::ErrorReports;
 use super::retention::{Retention, RetentionLog};
+use super::scrub::{ScrubSettings, Scrubber};
 use super::sessions::ControlSessions;
 use super::startup::ArchiveStartError;
 use crate::index::ArrivalClock;
@@ -276,6 +277,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             deletions: Deletions::default(),
             retention: Retention::new(RetentionLog::new(store.storage().clone()), now_ms),
             searches: TimeSearches::default(),
+            scrubber: Scrubber::new(scrub_settings(context, choices)),
             sessions,
             outbox: Outbox::default(),
             reports,
@@ -317,6 +319,14 @@ fn replay_settings(context: &ArchiveContext, choices: &ArchiveChoices) -> Replay
         connect_timeout_ns: context.connect_timeout_ns,
         linger_timeout_ns: context.replay_linger_timeout_ns,
         file_io_max_length: context.file_io_max_length as i32,
+        checksum: choices.replay_checksum,
+    }
+}
+
+fn scrub_settings(context: &ArchiveContext, choices: &ArchiveChoices) -> ScrubSettings {
+    ScrubSettings {
+        bytes_per_second: i64::try_from(context.scrub_rate).unwrap_or(i64::MAX),
+        interval_ns: context.scrub_interval_ns,
         checksum: choices.replay_checksum,
     }
 }

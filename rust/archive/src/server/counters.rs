@@ -24,6 +24,8 @@ mod type_id {
     pub const RETENTION_FREED_BYTES: i32 = 20_101;
     pub const RETENTION_FREED_SEGMENTS: i32 = 20_102;
     pub const RETENTION_EXPIRED_READERS: i32 = 20_103;
+    pub const SCRUB_CHECKED_BYTES: i32 = 20_104;
+    pub const SCRUB_FINDINGS: i32 = 20_105;
 }
 
 /// Counters of an archive. The driver frees these counters when the client of the archive is closed.
@@ -48,6 +50,16 @@ pub(super) struct ArchiveCounters {
     pub reads: TransferCounters,
     /// Deletions by retention.
     pub retention: RetentionCounters,
+    /// Results of scrubbing.
+    pub scrub: ScrubCounters,
+}
+
+/// Counters for the frames that scrubbing has read since the archive started.
+pub(super) struct ScrubCounters {
+    /// Bytes of sound frames.
+    pub checked_bytes: Counter,
+    /// Damaged frames.
+    pub findings: Counter,
 }
 
 /// Counters for what retention has deleted since the archive started.
@@ -136,7 +148,7 @@ impl ArchiveCounters {
         }
         for (type_id, label) in SESSION_AND_TRANSFER_COUNTERS
             .into_iter()
-            .chain(RETENTION_COUNTERS)
+            .chain(OWN_COUNTERS)
         {
             want(type_id, label.to_owned());
         }
@@ -184,7 +196,7 @@ const SESSION_AND_TRANSFER_COUNTERS: [(i32, &str); 9] = [
 ];
 
 /// The counters that this project adds.
-const RETENTION_COUNTERS: [(i32, &str); 3] = [
+const OWN_COUNTERS: [(i32, &str); 5] = [
     (
         type_id::RETENTION_FREED_BYTES,
         "archive-retention freed bytes",
@@ -197,6 +209,8 @@ const RETENTION_COUNTERS: [(i32, &str); 3] = [
         type_id::RETENTION_EXPIRED_READERS,
         "archive-retention expired readers",
     ),
+    (type_id::SCRUB_CHECKED_BYTES, "archive-scrub checked bytes"),
+    (type_id::SCRUB_FINDINGS, "archive-scrub findings"),
 ];
 
 impl PendingCounters {
@@ -248,6 +262,10 @@ impl PendingCounters {
                 freed_bytes: next(),
                 freed_segments: next(),
                 expired_readers: next(),
+            },
+            scrub: ScrubCounters {
+                checked_bytes: next(),
+                findings: next(),
             },
         }))
     }

@@ -7,7 +7,8 @@
 //! * Requests: `control` (sessions, dispatch, responses), `sessions` (all sessions), `authentication` and [`users`],
 //!   `outbox` (messages to sessions).
 //! * The conductor's operations: `conductor` (queries and duty cycle), `listing`, `recording`, `replay` and
-//!   `replaying`, `replication` and `replicating`, `maintenance` (truncate, purge, detach, migrate), `retention`.
+//!   `replaying`, `replication` and `replicating`, `maintenance` (truncate, purge, detach, migrate), `retention`,
+//!   `scrub`.
 //! * `extension`: the requests that this project adds.
 //! * Observation: `counters`, `reports` (errors without a client), `error` (errors in responses).
 
@@ -33,6 +34,7 @@ mod replicating;
 mod replication;
 mod reports;
 mod retention;
+mod scrub;
 mod sessions;
 mod startup;
 pub mod users;

@@ -1,0 +1,165 @@
+//! Scrubbing: reads the sealed segments of all recordings at a limited rate, and reports damage. Changes nothing.
+//!
+//! A segment is sealed if its recorder writes no more into it. In a pass each sealed segment is read once, in the order
+//! of recording ids. A segment with damage is reported once, and the pass continues with the next segment.
+
+mod budget;
+mod segment;
+
+use std::collections::HashSet;
+
+use self::budget::ReadBudget;
+use self::segment::{Finding, SegmentScrub, SegmentStep};
+use super::conductor::ArchiveConductor;
+use crate::catalog::RecordingDescriptor;
+use crate::checksum::Checksum;
+use crate::storage::Storage;
+
+/// Maximum number of findings that are reported. Later ones are only counted.
+const MAX_REPORTED: usize = 1_000;
+
+/// Settings of the scrubbing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ScrubSettings {
+    /// Bytes that are read for each second; 0 turns the scrubbing off.
+    pub bytes_per_second: i64,
+    /// Time between the begins of two passes, in nanoseconds.
+    pub interval_ns: i64,
+    /// Checksum that is verified in each frame, if any.
+    pub checksum: Option<Checksum>,
+}
+
+/// The progress of the scrubbing.
+pub(super) struct Scrubber<S: Storage> {
+    settings: ScrubSettings,
+    budget: ReadBudget,
+    /// Time at which the pass began; the next pass begins an interval later. `None` before the first pass.
+    pass_ns: Option<i64>,
+    /// Recording and base of the next segment; `None` between two passes.
+    next: Option<(i64, i64)>,
+    segment: Option<SegmentScrub<S>>,
+    /// Recording and position of the findings that were reported.
+    reported: HashSet<(i64, i64)>,
+}
+
+impl<S: Storage> Scrubber<S> {
+    pub fn new(settings: ScrubSettings) -> Self {
+        Self {
+            settings,
+            budget: ReadBudget::new(settings.bytes_per_second),
+            pass_ns: None,
+            next: None,
+            segment: None,
+            reported: HashSet::new(),
+        }
+    }
+
+    /// Returns whether a part of a segment may be read now. Begins a pass if one is due.
+    fn may_read(&mut self, now_ns: i64) -> bool {
+        if self.settings.bytes_per_second == 0 || !self.budget.is_open(now_ns) {
+            return false;
+        }
+        if self.next.is_none() && self.segment.is_none() {
+            let is_due = self.pass_ns.is_none_or(|begin_ns| {
+                now_ns.saturating_sub(begin_ns) >= self.settings.interval_ns
+            });
+            if is_due {
+                self.pass_ns = Some(now_ns);
+                self.next = Some((0, 0));
+            }
+            return is_due;
+        }
+        true
+    }
+}
+
+impl<S: Storage + Clone> ArchiveConductor<S> {
+    /// Reads a part of one segment, if the rate allows it. Returns the work count.
+    pub(super) fn scrub(&mut self) -> usize {
+        if !self.scrubber.may_read(self.now_ns) {
+            return 0;
+        }
+        let Some(mut segment) = self.scrubber.segment.take() else {
+            self.begin_segment();
+            return 1;
+        };
+        let step = segment.step();
+        self.scrubber.budget.spend(segment.take_read_bytes());
+        self.counters
+            .scrub
+            .checked_bytes
+            .fetch_add(segment.take_checked_bytes());
+        match step {
+            SegmentStep::Continue => self.scrubber.segment = Some(segment),
+            SegmentStep::Sound => {}
+            SegmentStep::Damaged(finding) => self.on_finding(&finding),
+        }
+        1
+    }
+
+    /// Opens the next sealed segment, or ends the pass.
+    fn begin_segment(&mut self) {
+        let Some((recording_id, base)) = self.scrubber.next else {
+            return;
+        };
+        let Some(recording) = self.store.recordings_from(recording_id).next() else {
+            self.scrubber.next = None;
+            return;
+        };
+        let first = recording.first_segment_base();
+        let base = match recording.recording_id == recording_id {
+            true => base.max(first),
+            false => first,
+        };
+        let end = self.sealed_end(recording);
+        if base >= end {
+            self.scrubber.next = Some((recording.recording_id.saturating_add(1), 0));
+            return;
+        }
+        self.scrubber.next = Some((
+            recording.recording_id,
+            base + i64::from(recording.segment_length),
+        ));
+        let (storage, checksum) = (
+            self.store.storage().clone(),
+            self.scrubber.settings.checksum,
+        );
+        self.scrubber.segment = SegmentScrub::new(storage, recording, (base, end), checksum);
+    }
+
+    /// Returns the end of the recording's sealed segments.
+    fn sealed_end(&self, recording: &RecordingDescriptor) -> i64 {
+        if !recording.is_unfinished() {
+            return recording.stop_position;
+        }
+        match self.recordings.position(recording.recording_id) {
+            Some(position) => recording.segment_base(position),
+            // The recorder is about to begin or to end.
+            None => recording.start_position,
+        }
+    }
+
+    /// Counts and reports damage, unless the damaged part was deleted in the meantime.
+    fn on_finding(&mut self, finding: &Finding) {
+        let Ok(recording) = self.store.recording(finding.recording_id) else {
+            return;
+        };
+        let end = self.sealed_end(recording);
+        if !(recording.start_position..end).contains(&finding.position) {
+            return;
+        }
+        let key = (finding.recording_id, finding.position);
+        if self.scrubber.reported.contains(&key) {
+            return;
+        }
+        self.counters.scrub.findings.fetch_add(1);
+        if self.scrubber.reported.len() < MAX_REPORTED {
+            self.scrubber.reported.insert(key);
+            let text = format!(
+                "scrub: recording {} is damaged: {}; restore {} from a copy, or run aeron archive verify",
+                finding.recording_id, finding.problem, finding.file
+            );
+            self.report(&text);
+        }
+    }
+}
