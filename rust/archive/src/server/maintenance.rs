@@ -58,8 +58,8 @@ impl Deletions {
         self.running.is_empty()
     }
 
-    /// Deletes a file of the first operation whose recording `may_delete` accepts. Returns the work count, and the error
-    /// if that fails.
+    /// Deletes a file of the first operation whose recording `may_delete` accepts. Returns the work count, and the
+    /// error if that fails.
     fn do_work<S: Storage + Clone>(
         &mut self,
         store: &mut ArchiveStore<S>,

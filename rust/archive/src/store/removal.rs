@@ -159,8 +159,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Ok(self.delete_files(recording_id, count, files))
     }
 
-    /// Does the same as [`purge_segments`](Self::purge_segments), but computes the names of the files. In a directory with
-    /// a hundred thousand files, a list of the names takes too long for a duty cycle.
+    /// Does the same as [`purge_segments`](Self::purge_segments), but computes the names of the files. In a directory
+    /// with a hundred thousand files, a list of the names takes too long for a duty cycle.
     pub(super) fn purge_named_segments(
         &mut self,
         recording_id: i64,
