@@ -364,14 +364,15 @@ impl Tape {
     /// Returns a short description of the known state.
     pub fn summary(&self) -> String {
         format!(
-            "recording {:?} from {} to {:?}, acknowledged {}, published {}, doubt {:?}, deleted {}",
+            "recording {:?} from {} to {:?}, acknowledged {}, published {}, doubt {:?}, deleted {}, {:?}",
             self.recording_id,
             self.start,
             self.stop,
             self.acknowledged,
             self.published,
             self.doubt,
-            self.is_deleted
+            self.is_deleted,
+            self.retention
         )
     }
 
@@ -403,9 +404,13 @@ impl Tape {
     }
 
     /// Whether retention may have deleted the whole recording: nothing is left that the reader needs.
-    fn may_be_purged_by_retention(&self) -> bool {
-        self.retention
-            .is_some_and(|it| it.committed >= self.stop.unwrap_or(self.acknowledged))
+    fn may_be_purged_by_retention(&self, doubt: Option<UncertainChange>) -> bool {
+        let end = self.stop.unwrap_or(self.acknowledged);
+        let end = match doubt {
+            Some(UncertainChange::Truncated(position)) => end.min(position),
+            _ => end,
+        };
+        self.retention.is_some_and(|it| it.committed >= end)
     }
 
     /// Whether retention may have moved the start of the recording to a position.
@@ -452,7 +457,7 @@ impl Tape {
         let Some(found) = found else {
             if self.is_deleted
                 || doubt == Some(UncertainChange::Deleted)
-                || self.may_be_purged_by_retention()
+                || self.may_be_purged_by_retention(doubt)
             {
                 self.may_have_removed_files |= !self.is_deleted;
                 self.is_deleted = true;

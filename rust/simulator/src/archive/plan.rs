@@ -102,6 +102,7 @@ impl ArchiveSchedule {
         }
         if retains {
             for archive in &mut archives {
+                archive.retains = true;
                 archive.context.low_storage_space_threshold = RETAINING_THRESHOLD;
             }
         }
@@ -169,6 +170,7 @@ fn archive(random: &mut Rng, host: HostId, is_indexed: bool) -> ArchivePlan {
         context,
         seed: random.u64(..),
         longest_read: rarely(random, 3).then(|| random.usize(100..5_000)),
+        retains: false,
     }
 }
 

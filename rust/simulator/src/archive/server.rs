@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aeron_agent::Agent;
+use aeron_archive::catalog::Catalog;
 use aeron_archive::mark_file::{MarkFile, Owner};
 use aeron_archive::memory_storage::{StorageFault, Survival};
 use aeron_archive::ownership::BootId;
 use aeron_archive::recovery::OnTornFragment;
+use aeron_archive::segments::SegmentFileName;
 use aeron_archive::server::context::ArchiveContext;
 use aeron_archive::server::{
     ArchiveEnvironment, ArchiveStart, ArchiveStartError, ErrorReports, OpenReports,
@@ -41,6 +43,8 @@ pub struct ArchivePlan {
     pub seed: u64,
     /// Maximum number of bytes that one read of the disk returns.
     pub longest_read: Option<usize>,
+    /// Whether clients set retention policies. Then no client purges segments.
+    pub retains: bool,
 }
 
 /// See the [module](self).
@@ -281,12 +285,39 @@ impl ArchiveServer {
                 self.lives += 1;
                 self.has_crashed = false;
                 self.on_torn_fragment = self.plan.context.on_torn_fragment;
+                self.check_segments()?;
                 Ok(1)
             }
             Err(error) => {
                 self.go_down(clock);
                 self.judge(&error)
             }
+        }
+    }
+
+    /// Checks that the start has completed the deletions by retention that a kill had interrupted.
+    ///
+    /// # Errors
+    /// A segment is left before the start of its recording.
+    fn check_segments(&self) -> Result<(), Finding> {
+        if !self.plan.retains {
+            return Ok(());
+        }
+        let Ok(catalog) = Catalog::open_read_only(&self.disk.storage) else {
+            return Ok(());
+        };
+        let names = self.disk.names();
+        let mut files = names.iter().filter_map(|name| SegmentFileName::parse(name));
+        let is_left = |file: &SegmentFileName<'_>| {
+            let recording = catalog.recording(file.recording_id);
+            recording.is_ok_and(|it| file.base < it.first_segment_base())
+        };
+        match files.find(is_left) {
+            None => Ok(()),
+            Some(file) => Err(format!(
+                "the archive of host {} starts, and {file:?} is left by retention",
+                self.plan.host
+            )),
         }
     }
 

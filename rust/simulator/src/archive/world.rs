@@ -500,6 +500,11 @@ impl ArchiveWorld {
             for error in errors.iter().rev().take(10).rev() {
                 text += &format!("archive of host {host}: {error}\n");
             }
+            let log = archive.disk().storage.bytes("archive-retention.log");
+            let log = String::from_utf8_lossy(&log.unwrap_or_default()).into_owned();
+            for line in log.lines() {
+                text += &format!("retention of host {host}: {line}\n");
+            }
         }
         for (number, tape) in self.ledger.tapes().iter().enumerate() {
             text += &format!(

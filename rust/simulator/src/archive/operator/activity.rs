@@ -544,7 +544,7 @@ impl Operator {
                 let to = ledger.tape(tape).boundary(self.random.f64());
                 self.change(tape, Change::Truncate(to), archive, ledger)
             }
-            18 => {
+            18 if !self.plan.retains => {
                 let tape = self.any_changeable(ledger)?;
                 let it = ledger.tape(tape);
                 let to = it.segment_base(it.stop?);
