@@ -59,6 +59,7 @@ WAITING = {
         aeron.PendingOperation,
         aeron.AeronArchive,
         aeron.PersistentSubscription,
+        aeron.RecordedPublisher,
     )
     for name in dir(kind)
     if "timeout=" in (getattr(getattr(kind, name), "__text_signature__", None) or "")
@@ -316,6 +317,41 @@ def read_persistently(world: World, dice: random.Random) -> None:
         subscription.close()
 
 
+def publish_for_a_recording(world: World, dice: random.Random) -> None:
+    """Publishes to a recording, which may be purged, stopped or extended by another publisher meanwhile."""
+    publisher = world.pick(dice, aeron.RecordedPublisher)
+    handle = handlers(world, dice)
+    if publisher is None or dice.random() < 0.1:
+        options: dict[str, Any] = {"on_error": handle, "on_reconnect": handle} if dice.random() < 0.5 else {}
+        options |= dice.choice([{}, {"alias": "random"}, {"recording_id": dice.randrange(10)}])
+        world.keep(
+            aeron.RecordedPublisher(
+                dice.choice(CHANNELS),
+                dice.randrange(3),
+                driver=world.driver,
+                message_timeout=0.3,
+                takeover_timeout=dice.choice([0, 0.1]),
+                buffer_length=dice.choice([65536, 1 << 20]),
+                **options,
+            )
+        )
+        return
+    timeout = dice.choice([0, 0.001, 0.05])
+    uses: list[Callable[[], Any]] = [
+        publisher.poll,
+        lambda: publisher.offer(message(dice)),
+        lambda: publisher.offer_batch(messages(dice)),
+        lambda: publisher.publish(message(dice), timeout=timeout),
+        lambda: publisher.flush(timeout),
+        lambda: world.keep(*publisher.unrecorded()[:3]),
+        lambda: publisher.failure_reason,
+        lambda: repr(publisher),
+    ]
+    dice.choice(uses)()
+    if dice.random() < 0.02:
+        publisher.close(timeout)
+
+
 def wait_for_an_operation(world: World, dice: random.Random) -> None:
     operation = world.pick(dice, aeron.PendingOperation)
     if operation is None:
@@ -425,6 +461,7 @@ ACTS = (
     + [add] * 2
     + [use_the_archive] * 3
     + [read_persistently] * 3
+    + [publish_for_a_recording] * 3
     + [wait_for_an_operation, call_anything, call_anything, end_something, look_around, connect]
 )
 
@@ -447,7 +484,11 @@ def act(world: World, dice: random.Random) -> None:
 async def act_async(world: World, dice: random.Random) -> None:
     publication = world.pick(dice, aeron.Publication, aeron.ExclusivePublication)
     subscription = world.pick(dice, aeron.Subscription)
+    publisher = world.pick(dice, aeron.RecordedPublisher)
     waits: list[Callable[[], Any]] = [
+        lambda: publisher.offer_async(message(dice)),
+        lambda: publisher.offer_batch_async(messages(dice)),
+        lambda: publisher.flush_async(0.01),
         lambda: publication.offer_async(message(dice)),
         lambda: publication.offer_batch_async(messages(dice)),
         lambda: publication.claim_async(dice.randrange(1400), 0.01),

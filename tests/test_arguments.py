@@ -157,6 +157,7 @@ def objects(stream: Stream, driver: aeron.MediaDriver, tmp_path: Path) -> Iterat
     channels = [VALID[name] for name in ("replay_channel", "replay_destination", "live_destination")]
     found = [
         archive.persistent_subscription(recording_id=0, live_channel="aeron:ipc", live_stream_id=1),
+        archive.recorded_publisher("aeron:ipc", stream.stream_id + 1_000_000),
         driver,
         server,
         archive,

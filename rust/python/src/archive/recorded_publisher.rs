@@ -15,7 +15,9 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::connect::{ArchiveClientSettings, Credentials, GivenCredentials};
 use super::errors::{from_archive, from_publisher};
-use super::recorded_publisher_options::{ClientSettings, PublisherHandlers, PublisherOptions};
+use super::recorded_publisher_options::{
+    PublisherClientSettings, PublisherHandlers, PublisherOptions,
+};
 use crate::argument;
 use crate::buffers::{LARGE_COPY_LENGTH, with_bytes};
 use crate::channel::Channel;
@@ -110,16 +112,16 @@ pub struct PyRecordedPublisher {
 struct SharedPublisher {
     publisher: Mutex<RecordedPublisher>,
     status: RecordedPublisherStatus,
-    events: Arc<Events>,
+    events: Arc<PublisherEvents>,
     credentials: Arc<Credentials>,
-    client_settings: Arc<ClientSettings>,
+    client_settings: Arc<PublisherClientSettings>,
     is_closing: AtomicBool,
     /// Whether a call of the program runs.
     is_called: AtomicBool,
 }
 
 /// An event for a handler of the program. The program's next call runs the handler.
-enum Event {
+enum PublisherEvent {
     Reconnect(i64),
     Error(RecordedPublisherError),
     /// An error of a client of the publisher for which no call waits.
@@ -127,20 +129,20 @@ enum Event {
 }
 
 #[derive(Default)]
-struct Events {
-    queue: Mutex<VecDeque<Event>>,
+struct PublisherEvents {
+    queue: Mutex<VecDeque<PublisherEvent>>,
     has_any: AtomicBool,
 }
 
 /// Listener of a native publisher. It queues the events until the program calls, because it may run without the GIL.
-struct EventQueue(Arc<Events>);
+struct PublisherEventQueue(Arc<PublisherEvents>);
 
-impl Events {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Event>> {
+impl PublisherEvents {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<PublisherEvent>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, event: Event) {
+    fn push(&self, event: PublisherEvent) {
         let mut events = self.lock();
         if events.len() == MAX_EVENTS {
             events.pop_front();
@@ -149,7 +151,7 @@ impl Events {
         self.has_any.store(true, Ordering::Release);
     }
 
-    fn pop(&self) -> Option<Event> {
+    fn pop(&self) -> Option<PublisherEvent> {
         let mut events = self.lock();
         let event = events.pop_front();
         self.has_any.store(!events.is_empty(), Ordering::Release);
@@ -161,13 +163,13 @@ impl Events {
     }
 }
 
-impl RecordedPublisherListener for EventQueue {
+impl RecordedPublisherListener for PublisherEventQueue {
     fn on_reconnect(&mut self, _recording_id: i64, position: i64) {
-        self.0.push(Event::Reconnect(position));
+        self.0.push(PublisherEvent::Reconnect(position));
     }
 
     fn on_error(&mut self, error: &RecordedPublisherError) {
-        self.0.push(Event::Error(error.clone()));
+        self.0.push(PublisherEvent::Error(error.clone()));
     }
 }
 
@@ -289,13 +291,13 @@ impl Drop for PyRecordedPublisher {
 }
 
 /// Passes batches of messages to a publisher.
-struct BatchSink<'a, 'py> {
+struct PublisherBatchSink<'a, 'py> {
     py: Python<'py>,
     publisher: &'a PyRecordedPublisher,
     accepted_any: bool,
 }
 
-impl Sink for BatchSink<'_, '_> {
+impl Sink for PublisherBatchSink<'_, '_> {
     fn take<M: MessageBatch + Sync>(
         &mut self,
         messages: &M,
@@ -334,14 +336,14 @@ impl PyRecordedPublisher {
     ) -> PyResult<Self> {
         let (client_settings, driver) = options.client_settings(py, driver)?;
         let client_settings = Arc::new(client_settings);
-        let events = Arc::new(Events::default());
+        let events = Arc::new(PublisherEvents::default());
         let mut context = options.context(archive);
-        context.listener = Some(Box::new(EventQueue(Arc::clone(&events))));
+        context.listener = Some(Box::new(PublisherEventQueue(Arc::clone(&events))));
         let (settings, reported) = (Arc::clone(&client_settings), Arc::clone(&events));
         let make_context = move || {
             let events = Arc::clone(&reported);
             let report = Arc::new(move |error: &aeron_client::Error| {
-                events.push(Event::Client(error.clone()));
+                events.push(PublisherEvent::Client(error.clone()));
             });
             settings.context(report)
         };
@@ -383,16 +385,16 @@ impl PyRecordedPublisher {
         }
         while let Some(event) = shared.events.pop() {
             let handler = match &event {
-                Event::Reconnect(_) => &self.handlers.on_reconnect,
-                Event::Error(_) | Event::Client(_) => &self.handlers.on_error,
+                PublisherEvent::Reconnect(_) => &self.handlers.on_reconnect,
+                PublisherEvent::Error(_) | PublisherEvent::Client(_) => &self.handlers.on_error,
             };
             let Some(function) = handler.as_ref().and_then(|handler| handler.function(py)) else {
                 continue;
             };
             match event {
-                Event::Reconnect(position) => function.call1((position,))?,
-                Event::Error(error) => function.call1((from_publisher(&error),))?,
-                Event::Client(source) => {
+                PublisherEvent::Reconnect(position) => function.call1((position,))?,
+                PublisherEvent::Error(error) => function.call1((from_publisher(&error),))?,
+                PublisherEvent::Client(source) => {
                     let error = RecordedPublisherError::Client { source };
                     function.call1((from_publisher(&error),))?
                 }
@@ -615,7 +617,7 @@ impl PyRecordedPublisher {
         #[pyo3(from_py_with = argument::start)] start: usize,
     ) -> PyResult<usize> {
         self.tell(messages.py())?;
-        let mut sink = BatchSink {
+        let mut sink = PublisherBatchSink {
             py: messages.py(),
             publisher: self,
             accepted_any: false,

@@ -117,10 +117,10 @@ impl PublisherOptions {
         &self,
         py: Python<'_>,
         driver: Option<DriverName>,
-    ) -> PyResult<(ClientSettings, Option<Py<PyMediaDriver>>)> {
+    ) -> PyResult<(PublisherClientSettings, Option<Py<PyMediaDriver>>)> {
         let mut context = Context::from_env().map_err(|error| from_client(&error))?;
         let driver = find_driver(py, &mut context, driver)?;
-        let settings = ClientSettings {
+        let settings = PublisherClientSettings {
             aeron_dir: context.aeron_dir,
             driver_timeout_ms: self.driver_timeout_ms.unwrap_or(context.driver_timeout_ms),
             is_invoked: context.use_conductor_agent_invoker,
@@ -132,7 +132,7 @@ impl PublisherOptions {
 }
 
 /// The settings of the publisher's clients. A context serves one client, so each client gets a new one.
-pub struct ClientSettings {
+pub struct PublisherClientSettings {
     aeron_dir: PathBuf,
     driver_timeout_ms: u64,
     is_invoked: bool,
@@ -140,7 +140,7 @@ pub struct ClientSettings {
     driver_turn: Option<DriverTurn>,
 }
 
-impl ClientSettings {
+impl PublisherClientSettings {
     /// Runs an embedded driver that has no threads.
     pub fn run_driver(&self) {
         if let Some(run) = &self.driver_invoker {

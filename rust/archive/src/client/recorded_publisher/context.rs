@@ -18,7 +18,7 @@ pub const DEFAULT_TAKEOVER_TIMEOUT_NS: u64 = 30_000_000_000;
 /// Maximum of [`RecordedPublisherContext::takeover_timeout_ns`]: a hundred years.
 const MAX_TAKEOVER_TIMEOUT_NS: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
 
-/// Settings of a recorded publisher.
+/// PublisherSettings of a recorded publisher.
 pub struct RecordedPublisherContext {
     /// Channel of the stream. If its media is UDP and the source is local, it gets `ssc=true` unless it sets `ssc`: the
     /// stream then needs no other subscriber than the archive.
@@ -37,7 +37,7 @@ pub struct RecordedPublisherContext {
     /// Time to wait at the start until another publisher of the recording has ended, in nanoseconds (30 s). That
     /// publisher may be a process that was killed: its driver notices the death after the client liveness timeout.
     pub takeover_timeout_ns: u64,
-    /// Settings for the archive. Their handlers are not called.
+    /// PublisherSettings for the archive. Their handlers are not called.
     pub archive: ArchiveClientContext,
     /// Called with the events of the publisher (none).
     pub listener: Option<Box<dyn RecordedPublisherListener>>,
@@ -61,7 +61,7 @@ impl RecordedPublisherContext {
     }
 
     /// Checks the settings, and completes the channel.
-    pub(super) fn conclude(&self) -> Result<Settings> {
+    pub(super) fn conclude(&self) -> Result<PublisherSettings> {
         self.check()?;
         let mut channel = parse(&self.channel)?;
         if let Some(alias) = &self.alias {
@@ -72,7 +72,7 @@ impl RecordedPublisherContext {
         if needs_spy_connection && channel.get(key::SPIES_SIMULATE_CONNECTION).is_none() {
             put(&mut channel, key::SPIES_SIMULATE_CONNECTION, "true")?;
         }
-        Ok(Settings {
+        Ok(PublisherSettings {
             channel,
             stream_id: self.stream_id,
             recording_id: self.recording_id,
@@ -133,8 +133,8 @@ impl std::fmt::Debug for RecordedPublisherContext {
     }
 }
 
-/// Settings that were checked.
-pub(super) struct Settings {
+/// PublisherSettings that were checked.
+pub(super) struct PublisherSettings {
     channel: ChannelUri,
     pub(super) stream_id: i32,
     pub(super) recording_id: Option<i64>,
@@ -144,7 +144,7 @@ pub(super) struct Settings {
     pub(super) archive: ArchiveClientContext,
 }
 
-impl Settings {
+impl PublisherSettings {
     /// Returns the channel of the first publication.
     pub(super) fn new_channel(&self) -> String {
         self.channel.to_string()

@@ -18,6 +18,6 @@ pub trait RecordedPublisherListener: Send {
 
 /// Ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct NoListener;
+pub(super) struct NoPublisherListener;
 
-impl RecordedPublisherListener for NoListener {}
+impl RecordedPublisherListener for NoPublisherListener {}

@@ -28,13 +28,13 @@ use aeron_agent::NanoClock;
 use aeron_client::{Aeron, AppendError, Appended, MessageBatch, PendingOperation};
 
 use self::connection::{Connection, ConnectionEvent};
-use self::context::Settings;
+use self::context::PublisherSettings;
 use self::decision::Situation;
 use self::geometry::MessagePlace;
 use self::kept::{KeptMessages, MESSAGE_OVERHEAD};
-use self::listener::NoListener;
+use self::listener::NoPublisherListener;
 use self::recorded_position::PositionNews;
-use self::set_up::{KnownRecording, SetUp, SetUpEnd, SetUpTurn};
+use self::set_up::{KnownRecording, RecordingSetUp, RecordingSetUpEnd, RecordingSetUpTurn};
 use self::stream::ActiveStream;
 use super::backoff::Backoff;
 use super::error::Result;
@@ -81,7 +81,7 @@ const STEP_INTERVAL_NS: i64 = 1_000_000;
 /// # }
 /// ```
 pub struct RecordedPublisher {
-    settings: Settings,
+    settings: PublisherSettings,
     connection: Connection,
     state: PublisherState,
     stream: Option<ActiveStream>,
@@ -103,7 +103,7 @@ enum PublisherState {
     AwaitArchive,
     /// The next set-up begins at this time.
     Pause(i64),
-    SetUp(SetUp),
+    SetUp(RecordingSetUp),
     /// The archive records the stream.
     Recording,
     Failed,
@@ -154,7 +154,9 @@ impl RecordedPublisher {
             last_step_ns: i64::MIN,
             needed_room: 0,
             status: RecordedPublisherStatus::new(),
-            listener: context.listener.unwrap_or_else(|| Box::new(NoListener)),
+            listener: context
+                .listener
+                .unwrap_or_else(|| Box::new(NoPublisherListener)),
             settings,
         })
     }
@@ -438,7 +440,9 @@ impl RecordedPublisher {
                 self.state = PublisherState::AwaitArchive;
                 self.listener.on_error(&error);
             }
-            ConnectionEvent::SessionOpened => self.state = PublisherState::SetUp(SetUp::Begin),
+            ConnectionEvent::SessionOpened => {
+                self.state = PublisherState::SetUp(RecordingSetUp::Begin)
+            }
             ConnectionEvent::SessionLost => {
                 if let Some(stream) = &mut self.stream {
                     stream.recorded.forget_request();
@@ -453,11 +457,11 @@ impl RecordedPublisher {
     /// Runs one step of the set-up.
     fn set_up(&mut self, now_ns: i64) -> usize {
         let set_up = match &self.state {
-            PublisherState::Pause(until_ns) if now_ns >= *until_ns => SetUp::Begin,
+            PublisherState::Pause(until_ns) if now_ns >= *until_ns => RecordingSetUp::Begin,
             PublisherState::SetUp(_) => {
                 match std::mem::replace(&mut self.state, PublisherState::AwaitArchive) {
                     PublisherState::SetUp(set_up) => set_up,
-                    _ => SetUp::Begin,
+                    _ => RecordingSetUp::Begin,
                 }
             }
             _ => return 0,
@@ -466,7 +470,7 @@ impl RecordedPublisher {
             self.state = PublisherState::AwaitArchive;
             return 0;
         };
-        let mut turn = SetUpTurn {
+        let mut turn = RecordingSetUpTurn {
             aeron: &peers.aeron,
             archive: &mut peers.archive,
             settings: &self.settings,
@@ -487,7 +491,7 @@ impl RecordedPublisher {
         match turn.step(set_up) {
             Ok(next) => {
                 let work = usize::from(std::mem::discriminant(&next) != step);
-                if matches!(next, SetUp::Add(..)) {
+                if matches!(next, RecordingSetUp::Add(..)) {
                     // The recording has stopped, so it has no more of the former publication.
                     self.drop_stream();
                 }
@@ -501,20 +505,20 @@ impl RecordedPublisher {
         }
     }
 
-    fn end_set_up(&mut self, end: SetUpEnd, now_ns: i64) {
+    fn end_set_up(&mut self, end: RecordingSetUpEnd, now_ns: i64) {
         match end {
-            SetUpEnd::Recording(stream, position) => self.begin_stream(stream, position),
-            SetUpEnd::StillRecording => {
+            RecordingSetUpEnd::Recording(stream, position) => self.begin_stream(stream, position),
+            RecordingSetUpEnd::StillRecording => {
                 self.backoff = Backoff::new();
                 self.state = PublisherState::Recording;
             }
-            SetUpEnd::AwaitStop(error) => {
+            RecordingSetUpEnd::AwaitStop(error) => {
                 self.drop_stream();
                 self.retry(error, now_ns);
             }
-            SetUpEnd::Retry(error) => self.retry(error, now_ns),
-            SetUpEnd::SessionLost => self.state = PublisherState::AwaitArchive,
-            SetUpEnd::Failed(error) => self.fail(error),
+            RecordingSetUpEnd::Retry(error) => self.retry(error, now_ns),
+            RecordingSetUpEnd::SessionLost => self.state = PublisherState::AwaitArchive,
+            RecordingSetUpEnd::Failed(error) => self.fail(error),
         }
     }
 

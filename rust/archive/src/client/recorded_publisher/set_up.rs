@@ -1,4 +1,4 @@
-//! [`SetUp`]: finds or starts the recording, and gets a publication that the archive records.
+//! [`RecordingSetUp`]: finds or starts the recording, and gets a publication that the archive records.
 
 use aeron_client::{Aeron, ErrorCode, ExclusivePublication, PendingOperation};
 use aeron_protocol::archive::ArchiveErrorCode;
@@ -8,7 +8,7 @@ use super::super::call::{ArchiveCall, Ticket};
 use super::super::channels::with_session_id;
 use super::super::error::ArchiveClientError;
 use super::super::link::{Answered, ArchiveLink};
-use super::context::Settings;
+use super::context::PublisherSettings;
 use super::decision::{Decision, Situation};
 use super::error::RecordedPublisherError;
 use super::geometry::StreamGeometry;
@@ -20,7 +20,7 @@ use crate::catalog::RecordingDescriptor;
 const SEARCH_COUNT: i32 = 100;
 
 /// A step of the set-up.
-pub(super) enum SetUp {
+pub(super) enum RecordingSetUp {
     Begin,
     /// Looks for the last recording with the alias.
     Search(AliasSearch),
@@ -64,7 +64,7 @@ pub(super) struct KnownRecording {
 }
 
 /// The end of a set-up.
-pub(super) enum SetUpEnd {
+pub(super) enum RecordingSetUpEnd {
     /// The archive records a new publication from this position on.
     Recording(ActiveStream, i64),
     /// The archive still records the publication of before.
@@ -78,13 +78,13 @@ pub(super) enum SetUpEnd {
 }
 
 /// The next step, which may be the same one again.
-type Advance = Result<SetUp, Box<SetUpEnd>>;
+type RecordingAdvance = Result<RecordingSetUp, Box<RecordingSetUpEnd>>;
 
 /// The parts of a publisher that a set-up uses.
-pub(super) struct SetUpTurn<'a> {
+pub(super) struct RecordingSetUpTurn<'a> {
     pub(super) aeron: &'a Aeron,
     pub(super) archive: &'a mut ArchiveLink,
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a PublisherSettings,
     pub(super) recording: &'a mut Option<KnownRecording>,
     pub(super) situation: Situation,
     /// Set while another publisher extends the recording: the time until which the set-up waits for its end.
@@ -92,28 +92,30 @@ pub(super) struct SetUpTurn<'a> {
     pub(super) now_ns: i64,
 }
 
-impl SetUpTurn<'_> {
+impl RecordingSetUpTurn<'_> {
     /// Runs one step.
-    pub(super) fn step(&mut self, set_up: SetUp) -> Advance {
+    pub(super) fn step(&mut self, set_up: RecordingSetUp) -> RecordingAdvance {
         match set_up {
-            SetUp::Begin => self.begin(),
-            SetUp::Search(search) => self.search(search),
-            SetUp::LookUp(request) => self.look_up(request),
-            SetUp::Add(plan, operation) => self.add(plan, operation),
-            SetUp::Request(plan, publication, request) => self.request(plan, publication, request),
-            SetUp::Await(awaited) => self.await_recording(awaited),
+            RecordingSetUp::Begin => self.begin(),
+            RecordingSetUp::Search(search) => self.search(search),
+            RecordingSetUp::LookUp(request) => self.look_up(request),
+            RecordingSetUp::Add(plan, operation) => self.add(plan, operation),
+            RecordingSetUp::Request(plan, publication, request) => {
+                self.request(plan, publication, request)
+            }
+            RecordingSetUp::Await(awaited) => self.await_recording(awaited),
         }
     }
 
-    fn begin(&mut self) -> Advance {
+    fn begin(&mut self) -> RecordingAdvance {
         let known = self.recording.as_ref().map(|recording| recording.id);
         match (known.or(self.settings.recording_id), &self.settings.alias) {
             (Some(recording_id), _) => self
                 .submit(&ArchiveCall::list_recording(recording_id))
-                .map(SetUp::LookUp),
+                .map(RecordingSetUp::LookUp),
             (None, Some(alias)) => {
                 let request = self.submit_search(0, &alias.clone())?;
-                Ok(SetUp::Search(AliasSearch {
+                Ok(RecordingSetUp::Search(AliasSearch {
                     request,
                     found: None,
                 }))
@@ -124,12 +126,12 @@ impl SetUpTurn<'_> {
 }
 
 /// Looking up the recording.
-impl SetUpTurn<'_> {
+impl RecordingSetUpTurn<'_> {
     fn submit_search(
         &mut self,
         from_recording_id: i64,
         alias: &str,
-    ) -> Result<Ticket<Vec<RecordingDescriptor>>, Box<SetUpEnd>> {
+    ) -> Result<Ticket<Vec<RecordingDescriptor>>, Box<RecordingSetUpEnd>> {
         let fragment = format!("{}={alias}", key::ALIAS);
         let stream_id = self.settings.stream_id;
         self.submit(&ArchiveCall::list_recordings_for_uri(
@@ -140,9 +142,9 @@ impl SetUpTurn<'_> {
         ))
     }
 
-    fn search(&mut self, mut search: AliasSearch) -> Advance {
+    fn search(&mut self, mut search: AliasSearch) -> RecordingAdvance {
         let recordings = match self.archive.take(&search.request) {
-            Answered::Pending => return Ok(SetUp::Search(search)),
+            Answered::Pending => return Ok(RecordingSetUp::Search(search)),
             Answered::Value(recordings) => recordings,
             Answered::Expired => return Err(retry(None)),
             Answered::Refused(source) => return Err(refused(source)),
@@ -155,16 +157,16 @@ impl SetUpTurn<'_> {
         match (last_id, search.found) {
             (Some(last_id), found) if !is_complete => {
                 let request = self.submit_search(last_id.saturating_add(1), &alias)?;
-                Ok(SetUp::Search(AliasSearch { request, found }))
+                Ok(RecordingSetUp::Search(AliasSearch { request, found }))
             }
             (_, Some(found)) => self.go_on(&found),
             (_, None) => self.add_publication(Plan::Start),
         }
     }
 
-    fn look_up(&mut self, request: Ticket<Option<RecordingDescriptor>>) -> Advance {
+    fn look_up(&mut self, request: Ticket<Option<RecordingDescriptor>>) -> RecordingAdvance {
         match self.archive.take(&request) {
-            Answered::Pending => Ok(SetUp::LookUp(request)),
+            Answered::Pending => Ok(RecordingSetUp::LookUp(request)),
             Answered::Value(Some(recording)) => self.go_on(&recording),
             Answered::Value(None) => {
                 let known = self.recording.as_ref().map(|recording| recording.id);
@@ -178,14 +180,14 @@ impl SetUpTurn<'_> {
         }
     }
 
-    fn go_on(&mut self, recording: &RecordingDescriptor) -> Advance {
+    fn go_on(&mut self, recording: &RecordingDescriptor) -> RecordingAdvance {
         let decision = self
             .situation
             .decide(recording, self.settings.stream_id, self.recording.as_ref())
             .map_err(failed)?;
         match decision {
-            Decision::StillRecording => Err(Box::new(SetUpEnd::StillRecording)),
-            Decision::AwaitStop => Err(Box::new(SetUpEnd::AwaitStop(None))),
+            Decision::StillRecording => Err(Box::new(RecordingSetUpEnd::StillRecording)),
+            Decision::AwaitStop => Err(Box::new(RecordingSetUpEnd::AwaitStop(None))),
             Decision::AwaitOther => Err(self.await_other(recording)),
             Decision::Extend(geometry) => {
                 *self.takeover_deadline_ns = None;
@@ -207,7 +209,7 @@ impl SetUpTurn<'_> {
     }
 
     /// Waits until another publisher has ended, and reports it once. Fails if that takes too long.
-    fn await_other(&mut self, recording: &RecordingDescriptor) -> Box<SetUpEnd> {
+    fn await_other(&mut self, recording: &RecordingDescriptor) -> Box<RecordingSetUpEnd> {
         let in_use = RecordedPublisherError::InUse {
             recording_id: recording.recording_id,
             session_id: recording.session_id,
@@ -218,17 +220,19 @@ impl SetUpTurn<'_> {
         match *self.takeover_deadline_ns {
             None => {
                 *self.takeover_deadline_ns = Some(deadline_ns);
-                Box::new(SetUpEnd::AwaitStop(Some(in_use)))
+                Box::new(RecordingSetUpEnd::AwaitStop(Some(in_use)))
             }
-            Some(deadline_ns) if self.now_ns < deadline_ns => Box::new(SetUpEnd::AwaitStop(None)),
+            Some(deadline_ns) if self.now_ns < deadline_ns => {
+                Box::new(RecordingSetUpEnd::AwaitStop(None))
+            }
             Some(_) => failed(in_use),
         }
     }
 }
 
 /// Recording a new publication.
-impl SetUpTurn<'_> {
-    fn add_publication(&self, plan: Plan) -> Advance {
+impl RecordingSetUpTurn<'_> {
+    fn add_publication(&self, plan: Plan) -> RecordingAdvance {
         let channel = match (plan, &*self.recording) {
             (Plan::Extend { position, .. }, Some(known)) => self
                 .settings
@@ -239,7 +243,7 @@ impl SetUpTurn<'_> {
         let stream_id = self.settings.stream_id;
         self.aeron
             .async_add_exclusive_publication(&channel, stream_id)
-            .map(|operation| SetUp::Add(plan, operation))
+            .map(|operation| RecordingSetUp::Add(plan, operation))
             .map_err(publication_failed)
     }
 
@@ -247,9 +251,9 @@ impl SetUpTurn<'_> {
         &mut self,
         plan: Plan,
         mut operation: PendingOperation<ExclusivePublication>,
-    ) -> Advance {
+    ) -> RecordingAdvance {
         let Some(publication) = operation.poll().map_err(publication_failed)? else {
-            return Ok(SetUp::Add(plan, operation));
+            return Ok(RecordingSetUp::Add(plan, operation));
         };
         let session_id = publication.session_id();
         let channel = with_session_id(publication.channel(), session_id).map_err(unusable)?;
@@ -272,7 +276,7 @@ impl SetUpTurn<'_> {
             known.sessions.push(session_id);
         }
         let request = self.submit(&call)?;
-        Ok(SetUp::Request(plan, publication, request))
+        Ok(RecordingSetUp::Request(plan, publication, request))
     }
 
     fn request(
@@ -280,10 +284,10 @@ impl SetUpTurn<'_> {
         plan: Plan,
         publication: ExclusivePublication,
         request: Ticket<i64>,
-    ) -> Advance {
+    ) -> RecordingAdvance {
         match self.archive.take(&request) {
-            Answered::Pending => Ok(SetUp::Request(plan, publication, request)),
-            Answered::Value(_) => Ok(SetUp::Await(Box::new(AwaitedRecording {
+            Answered::Pending => Ok(RecordingSetUp::Request(plan, publication, request)),
+            Answered::Value(_) => Ok(RecordingSetUp::Await(Box::new(AwaitedRecording {
                 plan,
                 publication,
                 request_id: request.correlation_id(),
@@ -296,7 +300,7 @@ impl SetUpTurn<'_> {
         }
     }
 
-    fn await_recording(&mut self, mut awaited: Box<AwaitedRecording>) -> Advance {
+    fn await_recording(&mut self, mut awaited: Box<AwaitedRecording>) -> RecordingAdvance {
         let session_id = awaited.publication.session_id();
         if let Some(recorded) = RecordedPosition::find(self.aeron, self.archive, session_id) {
             return Err(self.recording(*awaited, recorded));
@@ -304,7 +308,7 @@ impl SetUpTurn<'_> {
         if let Some(request) = &awaited.query {
             let answer = self.archive.take(request);
             if matches!(answer, Answered::Pending) {
-                return Ok(SetUp::Await(awaited));
+                return Ok(RecordingSetUp::Await(awaited));
             }
             awaited.query = None;
             if let Answered::Value(Some(value)) = answer {
@@ -336,14 +340,14 @@ impl SetUpTurn<'_> {
             };
             awaited.query = Some(self.submit(&call)?);
         }
-        Ok(SetUp::Await(awaited))
+        Ok(RecordingSetUp::Await(awaited))
     }
 
     fn recording(
         &mut self,
         awaited: AwaitedRecording,
         recorded: RecordedPosition,
-    ) -> Box<SetUpEnd> {
+    ) -> Box<RecordingSetUpEnd> {
         let AwaitedRecording {
             plan,
             publication,
@@ -374,13 +378,13 @@ impl SetUpTurn<'_> {
         });
         known.is_ours = true;
         let stream = ActiveStream::new(publication, recorded, request_id);
-        Box::new(SetUpEnd::Recording(stream, position))
+        Box::new(RecordingSetUpEnd::Recording(stream, position))
     }
 
-    fn submit<T>(&mut self, call: &ArchiveCall<T>) -> Result<Ticket<T>, Box<SetUpEnd>> {
+    fn submit<T>(&mut self, call: &ArchiveCall<T>) -> Result<Ticket<T>, Box<RecordingSetUpEnd>> {
         self.archive
             .submit(call, self.now_ns)
-            .ok_or_else(|| Box::new(SetUpEnd::SessionLost))
+            .ok_or_else(|| Box::new(RecordingSetUpEnd::SessionLost))
     }
 }
 
@@ -389,21 +393,21 @@ fn has_alias(recording: &RecordingDescriptor, alias: &str) -> bool {
         .is_ok_and(|channel| channel.get(key::ALIAS) == Some(alias))
 }
 
-fn retry(error: Option<RecordedPublisherError>) -> Box<SetUpEnd> {
-    Box::new(SetUpEnd::Retry(error))
+fn retry(error: Option<RecordedPublisherError>) -> Box<RecordingSetUpEnd> {
+    Box::new(RecordingSetUpEnd::Retry(error))
 }
 
-fn failed(error: RecordedPublisherError) -> Box<SetUpEnd> {
-    Box::new(SetUpEnd::Failed(error))
+fn failed(error: RecordedPublisherError) -> Box<RecordingSetUpEnd> {
+    Box::new(RecordingSetUpEnd::Failed(error))
 }
 
-fn unusable(source: ArchiveClientError) -> Box<SetUpEnd> {
+fn unusable(source: ArchiveClientError) -> Box<RecordingSetUpEnd> {
     failed(RecordedPublisherError::Archive { source })
 }
 
 /// Returns the end for a request that the archive refused. Other refusals than those of the recording and of the user
 /// may end: space becomes free, another recording stops.
-fn refused(source: ArchiveClientError) -> Box<SetUpEnd> {
+fn refused(source: ArchiveClientError) -> Box<RecordingSetUpEnd> {
     let is_final = matches!(
         source.archive_code(),
         Some(ArchiveErrorCode::UnknownRecording | ArchiveErrorCode::UnauthorisedAction)
@@ -417,7 +421,7 @@ fn refused(source: ArchiveClientError) -> Box<SetUpEnd> {
 
 /// Returns the end for a publication that the driver refused. If the channel itself is wrong, no later attempt
 /// succeeds.
-fn publication_failed(source: aeron_client::Error) -> Box<SetUpEnd> {
+fn publication_failed(source: aeron_client::Error) -> Box<RecordingSetUpEnd> {
     let is_final = matches!(
         source,
         aeron_client::Error::Registration {

@@ -13,11 +13,11 @@ const UNKNOWN: i64 = -1;
 /// listener.
 #[derive(Clone, Debug)]
 pub struct RecordedPublisherStatus {
-    shared: Arc<SharedStatus>,
+    shared: Arc<SharedPublisherStatus>,
 }
 
 #[derive(Debug)]
-struct SharedStatus {
+struct SharedPublisherStatus {
     recording_id: AtomicI64,
     position: AtomicI64,
     recorded_position: AtomicI64,
@@ -41,7 +41,7 @@ pub struct Unrecorded {
 
 impl RecordedPublisherStatus {
     pub(super) fn new() -> Self {
-        let shared = SharedStatus {
+        let shared = SharedPublisherStatus {
             recording_id: AtomicI64::new(UNKNOWN),
             position: AtomicI64::new(UNKNOWN),
             recorded_position: AtomicI64::new(UNKNOWN),

@@ -22,8 +22,8 @@ pub(super) struct ActiveStream {
 }
 
 /// Outcome of an attempt to send.
-enum Sent {
-    /// Sent, up to this position.
+enum AppendOutcome {
+    /// The message was sent, up to this position.
     UpTo(i64),
     /// The log has rotated to its next term: try again at once.
     AfterRotation,
@@ -71,8 +71,8 @@ impl ActiveStream {
     #[inline]
     pub(super) fn send(&self, message: &[u8], end: i64) -> Result<bool, RecordedPublisherError> {
         match sent(self.publication.offer(message))? {
-            Sent::UpTo(position) => check(position, end).map(|()| true),
-            Sent::AfterRotation | Sent::NotNow => Ok(false),
+            AppendOutcome::UpTo(position) => check(position, end).map(|()| true),
+            AppendOutcome::AfterRotation | AppendOutcome::NotNow => Ok(false),
         }
     }
 
@@ -106,9 +106,9 @@ impl ActiveStream {
                 None => sent(self.publication.offer_parts(&message.parts))?,
             };
             match outcome {
-                Sent::NotNow => break,
-                Sent::AfterRotation => {}
-                Sent::UpTo(position) => {
+                AppendOutcome::NotNow => break,
+                AppendOutcome::AfterRotation => {}
+                AppendOutcome::UpTo(position) => {
                     check(position, message.end)?;
                     budget -= message.length() as i64;
                     again += u64::from(message.is_again);
@@ -125,14 +125,14 @@ impl ActiveStream {
     }
 }
 
-fn sent(outcome: Result<i64, OfferError>) -> Result<Sent, RecordedPublisherError> {
+fn sent(outcome: Result<i64, OfferError>) -> Result<AppendOutcome, RecordedPublisherError> {
     match outcome {
-        Ok(position) => Ok(Sent::UpTo(position)),
-        Err(OfferError::Append(AppendError::AdminAction)) => Ok(Sent::AfterRotation),
+        Ok(position) => Ok(AppendOutcome::UpTo(position)),
+        Err(OfferError::Append(AppendError::AdminAction)) => Ok(AppendOutcome::AfterRotation),
         // The loss of the recording or of the client is noticed elsewhere.
         Err(OfferError::Append(
             AppendError::NotConnected | AppendError::BackPressured | AppendError::Closed,
-        )) => Ok(Sent::NotNow),
+        )) => Ok(AppendOutcome::NotNow),
         Err(source) => Err(RecordedPublisherError::Offer { source }),
     }
 }

@@ -94,9 +94,9 @@ struct Slot {
     taken: Option<Aeron>,
 }
 
-struct Reports(Arc<Mutex<Vec<String>>>);
+struct PublisherReports(Arc<Mutex<Vec<String>>>);
 
-impl RecordedPublisherListener for Reports {
+impl RecordedPublisherListener for PublisherReports {
     fn on_reconnect(&mut self, recording_id: i64, position: i64) {
         lock(&self.0).push(format!("recording {recording_id} goes on at {position}"));
     }
@@ -294,7 +294,7 @@ impl PublishingProcess {
         context.source_location = plan.source_location;
         context.buffer_length = plan.buffer_length;
         context.takeover_timeout_ns = TAKEOVER_TIMEOUT_NS;
-        context.listener = Some(Box::new(Reports(Arc::clone(&self.errors))));
+        context.listener = Some(Box::new(PublisherReports(Arc::clone(&self.errors))));
         match plan.is_found_by_alias {
             true => context.alias = Some(format!("stream-{}", plan.stream_id)),
             false => context.recording_id = self.tape.recording_id,
