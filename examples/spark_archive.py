@@ -23,6 +23,7 @@ def record(client: aeron.Aeron, messages: list[bytes]) -> None:
         aeron.connect_archive(client) as archive,
         archive.add_recorded_publication("aeron:ipc", STREAM_ID) as publication,
     ):
+        position = publication.position
         for message in messages:
             position = publication.publish(message, timeout=5)
         archive.wait_recorded(publication, position, timeout=5)

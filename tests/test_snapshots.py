@@ -36,6 +36,7 @@ SNAPSHOTS: dict[str, Callable[[], Any]] = {
     "Recording": lambda: aeron.Recording(
         1, 0, None, 2, None, 3, 4, "aeron:ipc", "aeron:ipc?alias=a", "aeron:ipc", 5, 65536, 131072, 1408
     ),
+    "RecordingChange": lambda: aeron.RecordingChange(1, 64, 2, 0, None),
     "RecordingInfo": lambda: aeron.RecordingInfo(1, "trades", b"metadata", 0, 64, None),
     "RecordingSignal": lambda: aeron.RecordingSignal("START", 1, 2, 3, 4),
     "RecordingSubscription": lambda: aeron.RecordingSubscription(1, 2, "aeron:ipc"),
@@ -99,8 +100,16 @@ def live(stream: Stream, tmp_path: Path, driver: aeron.MediaDriver) -> dict[str,
     return {type(thing).__name__: thing for thing in objects}
 
 
-PLAIN = {"Agent", "AgentInvoker", "AgentRunner", "CompositeAgent", "DynamicCompositeAgent", "ShutdownSignalBarrier"}
-"""Classes written in Python, for agents of a program."""
+PLAIN = {
+    "Agent",
+    "AgentInvoker",
+    "AgentRunner",
+    "CompositeAgent",
+    "DynamicCompositeAgent",
+    "Follower",
+    "ShutdownSignalBarrier",
+}
+"""Classes written in Python that are not pickled."""
 PROTOCOLS = {"AnyPublication", "ArrowArray", "ArrowSchema"}
 """Protocols: classes without instances."""
 

@@ -25,7 +25,7 @@ _LAST_COMMIT_TIMEOUT = 5.0
 
 
 class RecordingChange(NamedTuple):
-    """The step of a `Follower` from a recording that has ended to a later one of the same stream."""
+    """The step of a `Follower` from a recording that has ended to a later one of the same stream. Immutable."""
 
     previous_recording_id: int
     """Id of the recording that has ended."""
@@ -190,8 +190,8 @@ class Follower:
             limit: Maximum number of messages of a batch.
             timeout: Seconds to wait for a next batch, after which the iterator ends. ``None`` waits without a limit.
 
-        Yields:
-            Batches that are not empty.
+        Returns:
+            An iterator of batches that are not empty.
 
         Raises:
             PersistentSubscriptionError: If the follower has failed.
@@ -219,8 +219,8 @@ class Follower:
         Args:
             limit: Maximum number of messages of a batch.
 
-        Yields:
-            Batches that are not empty.
+        Returns:
+            An asynchronous iterator of batches that are not empty.
 
         Raises:
             PersistentSubscriptionError: If the follower has failed.

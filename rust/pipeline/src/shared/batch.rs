@@ -7,7 +7,7 @@ use super::connection::{ArchiveAccess, ArchiveConnections};
 use super::files::archive_directory;
 use super::messages::{ArchiveView, RecordedMessages};
 use super::partition::SharedPartition;
-use super::positions::{Positions, RangeEnd};
+use super::positions::{RangeEnd, ReadPositions};
 use super::recordings::{SharedRecording, SharedSelection, find};
 use crate::error::{LiveCode, LiveError};
 use crate::planning::{self, MAX_PARTITIONS, Range, RangeCutting, RowKind};
@@ -21,9 +21,9 @@ pub struct SharedBatch {
     /// Which recordings to read.
     pub selection: SharedSelection,
     /// Where reading starts.
-    pub starting: Positions,
+    pub starting: ReadPositions,
     /// Where reading ends.
-    pub ending: Positions,
+    pub ending: ReadPositions,
     /// Minimum number of partitions; `None` for one partition per segment.
     pub min_partitions: Option<usize>,
     /// Maximum number of rows of a partition.

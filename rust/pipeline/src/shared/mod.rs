@@ -28,7 +28,7 @@ mod times;
 pub use self::batch::{SharedBatch, plan_shared};
 pub use self::connection::{ArchiveAccess, ArchiveConnections};
 pub use self::partition::SharedPartition;
-pub use self::positions::{Positions, PositionsError};
+pub use self::positions::{PositionsError, ReadPositions};
 pub use self::reader::SharedPartitionReader;
 pub use self::reader_position::QueryReader;
 pub use self::recordings::{ChannelSelection, SharedSelection};
@@ -36,4 +36,4 @@ pub use self::source::{SharedSettings, SharedSource};
 
 /// Check that waiting calls make. `true` ends the wait with
 /// [`LiveCode::Interrupted`](crate::error::LiveCode::Interrupted).
-pub type InterruptCheck = fn() -> bool;
+pub type ReadInterrupted = fn() -> bool;

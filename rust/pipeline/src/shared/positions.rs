@@ -1,4 +1,4 @@
-//! [`Positions`]: where reading starts or ends, as the options `startingOffsets` and `endingOffsets` name it.
+//! [`ReadPositions`]: where reading starts or ends, as the options `startingOffsets` and `endingOffsets` name it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::offsets::{ArchiveName, Offset, RecordingOffset};
 
 /// Positions in the recordings of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Positions {
+pub enum ReadPositions {
     /// The start of each recording.
     Earliest,
     /// The end of each recording at the time of the request.
@@ -46,7 +46,7 @@ impl RangeEnd {
     }
 }
 
-impl Positions {
+impl ReadPositions {
     /// Parses `earliest`, `latest`, `@` with microseconds since the epoch, the text of an offset, or a JSON object with
     /// positions by recording id.
     ///
@@ -191,16 +191,19 @@ mod tests {
 
     #[test]
     fn words_offsets_and_positions_by_id_are_parsed() {
-        assert_eq!(Positions::parse("Earliest"), Ok(Positions::Earliest));
-        assert_eq!(Positions::parse("latest"), Ok(Positions::Latest));
-        assert_eq!(Positions::parse("@-7"), Ok(Positions::Time(-7)));
-        let by_id = Positions::parse(r#"{"0": 4096, "12": 32}"#).unwrap();
+        assert_eq!(
+            ReadPositions::parse("Earliest"),
+            Ok(ReadPositions::Earliest)
+        );
+        assert_eq!(ReadPositions::parse("latest"), Ok(ReadPositions::Latest));
+        assert_eq!(ReadPositions::parse("@-7"), Ok(ReadPositions::Time(-7)));
+        let by_id = ReadPositions::parse(r#"{"0": 4096, "12": 32}"#).unwrap();
         assert_eq!(
             by_id,
-            Positions::ById(BTreeMap::from([(0, 4096), (12, 32)]))
+            ReadPositions::ById(BTreeMap::from([(0, 4096), (12, 32)]))
         );
         let text = r#"{"aeron": 1, "archive": "shared:7", "recordings": {"1001/-5/3": 64}}"#;
-        let Positions::Offset(offset) = Positions::parse(text).unwrap() else {
+        let ReadPositions::Offset(offset) = ReadPositions::parse(text).unwrap() else {
             panic!("the text is an offset");
         };
         assert_eq!(offset.position(3), Some(64));
@@ -220,7 +223,7 @@ mod tests {
                 "version 2",
             ),
         ] {
-            let error = Positions::parse(text).unwrap_err().to_string();
+            let error = ReadPositions::parse(text).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
         }
     }

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use aeron_protocol::archive::NULL_VALUE;
 
-use super::InterruptCheck;
+use super::ReadInterrupted;
 use super::batch::{SharedRange, by_rows, ranges_of_terms};
 use super::connection::{ArchiveAccess, ArchiveConnections};
 use super::files::archive_directory;
 use super::messages::{ArchiveView, RecordedMessages};
-use super::positions::{Positions, RangeEnd};
+use super::positions::{RangeEnd, ReadPositions};
 use super::reader_position::QueryReader;
 use super::recordings::{SharedRecording, SharedSelection, find};
 use crate::error::{LiveCode, LiveError};
@@ -36,7 +36,7 @@ pub struct SharedSettings {
     /// Which recordings the query reads.
     pub selection: SharedSelection,
     /// Where a query without a checkpoint starts.
-    pub starting: Positions,
+    pub starting: ReadPositions,
     /// Limits of a batch, used if the trigger honours them.
     pub limits: PlanLimits,
     /// How to cut a batch into partitions.
@@ -50,7 +50,7 @@ pub struct SharedSettings {
     /// The named reader that keeps the committed offset; `None` for none.
     pub reader: Option<QueryReader>,
     /// Check that waiting hooks make.
-    pub is_interrupted: InterruptCheck,
+    pub is_interrupted: ReadInterrupted,
 }
 
 /// The recordings of an archive as seen by Spark's streaming query: the arithmetic of its offsets.
@@ -60,12 +60,12 @@ pub struct SharedSettings {
 pub struct SharedSource {
     settings: SharedSettings,
     is_closed: AtomicBool,
-    state: Mutex<QueryState>,
+    state: Mutex<SharedQueryState>,
 }
 
 /// State that the hooks keep between calls. All of it can be lost: the checkpoint has the rest.
 #[derive(Default)]
-struct QueryState {
+struct SharedQueryState {
     is_available_now: bool,
     /// End of each recording when a query with the trigger *available now* started.
     frozen: Option<HashMap<i64, i64>>,
@@ -111,7 +111,7 @@ impl SharedSource {
         std::mem::take(&mut self.state().lines)
     }
 
-    fn state(&self) -> MutexGuard<'_, QueryState> {
+    fn state(&self) -> MutexGuard<'_, SharedQueryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -272,7 +272,7 @@ impl SharedSource {
 /// Requests to the archive.
 impl SharedSource {
     /// Stores the positions of an offset in the named reader, if the query has one.
-    fn keep(&self, state: &mut QueryState, offset: &Offset) -> Result<(), LiveError> {
+    fn keep(&self, state: &mut SharedQueryState, offset: &Offset) -> Result<(), LiveError> {
         let Some(reader) = &self.settings.reader else {
             return Ok(());
         };
@@ -281,7 +281,7 @@ impl SharedSource {
     }
 
     /// Lists the recordings. If the archive does not run, waits for it as long as for a response.
-    fn look(&self, state: &mut QueryState) -> Result<Look, LiveError> {
+    fn look(&self, state: &mut SharedQueryState) -> Result<Look, LiveError> {
         let deadline = Instant::now() + self.settings.access.timeout;
         loop {
             match self.try_look(state) {
@@ -294,7 +294,7 @@ impl SharedSource {
         }
     }
 
-    fn try_look(&self, state: &mut QueryState) -> Result<Look, LiveError> {
+    fn try_look(&self, state: &mut SharedQueryState) -> Result<Look, LiveError> {
         let settings = &self.settings;
         let (access, selection) = (&settings.access, &settings.selection);
         let (archive_id, recordings) = settings.connections.with(access, |connection| {
@@ -324,7 +324,7 @@ impl SharedSource {
     }
 
     /// Fixes the end of a query that ends by itself (trigger *available now*).
-    fn freeze(&self, state: &mut QueryState, look: &Look) -> Result<(), LiveError> {
+    fn freeze(&self, state: &mut SharedQueryState, look: &Look) -> Result<(), LiveError> {
         if !state.is_available_now || state.frozen.is_some() {
             return Ok(());
         }
@@ -349,7 +349,7 @@ impl SharedSource {
     /// Returns the end of the batch that begins at `start`; `None` if there is no new data.
     fn next(
         &self,
-        state: &mut QueryState,
+        state: &mut SharedQueryState,
         look: &Look,
         start: &Offset,
         limits: PlanLimits,
@@ -431,7 +431,7 @@ impl SharedSource {
     /// Checks that the recordings have the data after `start`.
     fn check_purged(
         &self,
-        state: &mut QueryState,
+        state: &mut SharedQueryState,
         look: &Look,
         start: &Offset,
     ) -> Result<(), LiveError> {
@@ -457,7 +457,7 @@ impl SharedSource {
     /// Reports that a recording is gone. That is a loss if it was longer when it was seen last.
     fn lose_recording(
         &self,
-        state: &mut QueryState,
+        state: &mut SharedQueryState,
         taken: &RecordingOffset,
     ) -> Result<(), LiveError> {
         let seen = find(&state.recordings, taken.recording_id).map(|recording| recording.end);
@@ -472,7 +472,7 @@ impl SharedSource {
 
     fn lose_purged(
         &self,
-        state: &mut QueryState,
+        state: &mut SharedQueryState,
         recording: &SharedRecording,
         taken: &RecordingOffset,
         from: i64,
@@ -490,7 +490,7 @@ impl SharedSource {
     /// Counts a loss once, or returns it as an error.
     fn lose(
         &self,
-        state: &mut QueryState,
+        state: &mut SharedQueryState,
         taken: &RecordingOffset,
         from: i64,
         to: i64,
@@ -520,7 +520,7 @@ impl SharedSource {
     /// Returns a range that Spark has logged, without the part that is lost; `None` if all of it is lost.
     fn logged<'r>(
         &self,
-        state: &mut QueryState,
+        state: &mut SharedQueryState,
         look: &'r Look,
         from: i64,
         taken: &RecordingOffset,
@@ -577,7 +577,7 @@ impl SharedSource {
 
 /// Returns the end of the last complete message of a recording. Messages are looked at once for each recorded position.
 fn head(
-    state: &mut QueryState,
+    state: &mut SharedQueryState,
     archive: &ArchiveView,
     recording: &SharedRecording,
     from: i64,

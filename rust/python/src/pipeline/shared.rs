@@ -7,7 +7,7 @@ use std::time::Duration;
 use aeron_pipeline::error::{LiveCode, LiveError};
 use aeron_pipeline::planning::{PlanLimits, RangeCutting, RowKind};
 use aeron_pipeline::shared::{
-    ArchiveAccess, ArchiveConnections, ChannelSelection, Positions, QueryReader, SharedBatch,
+    ArchiveAccess, ArchiveConnections, ChannelSelection, QueryReader, ReadPositions, SharedBatch,
     SharedPartition, SharedPartitionReader, SharedSelection, SharedSettings, SharedSource,
     plan_shared,
 };
@@ -437,8 +437,8 @@ fn lock(reader: &Mutex<SharedPartitionReader>) -> MutexGuard<'_, SharedPartition
     reader.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn positions(text: &str) -> PyResult<Positions> {
-    Positions::parse(text).map_err(|error| raise("InvalidArgumentError", error.to_string()))
+fn positions(text: &str) -> PyResult<ReadPositions> {
+    ReadPositions::parse(text).map_err(|error| raise("InvalidArgumentError", error.to_string()))
 }
 
 fn row_kind(record_length: Option<u32>) -> RowKind {
