@@ -1515,7 +1515,7 @@ class AeronArchive:
     ) -> PendingOperation[FoundPosition]:
         """Starts `find_position` without waiting for the archive.
 
-        Returns a `PendingOperation` at once. Its result and errors are those of the method without `async_`:
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Finds the position of a recording at which a range of time begins or ends.
 
@@ -2018,27 +2018,29 @@ class AeronArchive:
         """Reads a recorded stream from a position in its history, joins the live stream, and follows it without gaps.
 
         Args:
-            recording: Id of the recording, or a `Recording`. Otherwise `channel` and `stream_id` select the recordings.
+            recording: Id of the recording, or a `Recording`. Otherwise `channel` and `stream_id` select the
+                recordings.
             channel: Text that the channels of the recordings contain.
             stream_id: Stream id of the recordings.
-            position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"latest"`` begins with the
-                live stream. A position needs `recording`. Default: the position of the reader if the archive has it,
-                otherwise ``"earliest"``.
-            since: Time at which to begin, instead of `position`: a `datetime` with a time zone, or microseconds since the
-                epoch. No message that arrived at or after this time is skipped.
+            position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"latest"`` begins
+                with the live stream. A position needs `recording`. Default: the position of the reader if the
+                archive has it, otherwise ``"earliest"``.
+            since: Time at which to begin, instead of `position`: a `datetime` with a time zone, or a
+                `numpy.datetime64`. No message that arrived at or after this time is skipped.
             reader: Name of the reader.
             commit: When the position of the reader is committed: ``"batch"`` or ``"explicit"``.
             max_age_ms: Milliseconds without a commit after which the reader expires. `None`: never.
             max_lag_bytes: Bytes recorded after the reader's position above which the reader expires. `None`: never.
-            live_channel: Channel of the live stream. Default: the channel of the recording. For a stream that another host
-                publishes to the archive by unicast there is no live stream to join, so it is read from the recording.
+            live_channel: Channel of the live stream. Default: the channel of the recording. For a stream that
+                another host publishes to the archive by unicast there is no live stream to join, so it is read from
+                the recording.
             replay_channel: Channel of replays, with an address of this machine. Its port may be 0.
             replay_stream_id: Stream id of replays.
             on_change: Called as ``on_change(change)`` with a `RecordingChange`.
             on_live_joined: Called without arguments when the follower has joined the live stream.
             on_live_left: Called without arguments when the follower has lost the live stream.
-            on_error: Called as ``on_error(error)`` with each `PersistentSubscriptionError`, also those that do not end the
-                follower.
+            on_error: Called as ``on_error(error)`` with each `PersistentSubscriptionError`, also those that do not
+                end the follower.
 
         Returns:
             The `Follower`.
@@ -2046,8 +2048,8 @@ class AeronArchive:
         Raises:
             InvalidArgumentError: If the arguments contradict each other.
             UnknownRecordingError: If the archive does not have the recording.
-            ArchiveError: If the archive refuses a request. `NotSupportedByArchiveError` if `reader` or `since` is used with
-                an archive of another project.
+            ArchiveError: If the archive refuses a request. `NotSupportedByArchiveError` if `reader` or `since` is
+                used with an archive of another project.
 
         Example:
             ```python

@@ -61,6 +61,10 @@ class Archive:
             `truncate`. Default: `'refuse'`.
         index: Write an index beside each segment: arrival times, ends of messages, and whether a last frame
             is whole after a kill. Default: `True`.
+        scrub_rate: Bytes of sealed segments that are read for each second to find damage, which is reported
+            and never repaired; 0 reads none. Default: `0` bytes.
+        scrub_interval_ns: Time between the begins of two passes over all sealed segments. Default:
+            `86400000000000` nanoseconds.
         max_concurrent_recordings: Maximum number of recordings at the same time. Default: `20`.
         max_concurrent_replays: Maximum number of replays at the same time. Default: `20`.
         record_checksum: Checksum of recorded frames, `CRC-32` or `CRC-32C`; if empty, no checksum. Default:
