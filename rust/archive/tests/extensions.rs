@@ -2,10 +2,12 @@
 
 use aeron_archive::extensions::{
     DamagedExtensions, EXTENSIONS_FILE_NAME, ExtensionChange, Extensions, NamedReader,
-    RecordingLabels, RecordingLink, RetentionPolicy, RetentionScope, decode_records,
+    RecordingLabels, RecordingLink, ResumableSubscription, RetentionPolicy, RetentionScope,
+    decode_records,
 };
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
+use aeron_protocol::archive::SourceLocation;
 use proptest::prelude::*;
 
 type Contents = (
@@ -13,6 +15,7 @@ type Contents = (
     Vec<RetentionPolicy>,
     Vec<(i64, RecordingLabels)>,
     Vec<(i64, std::ops::Range<i64>)>,
+    Vec<ResumableSubscription>,
 );
 
 fn open(storage: &MemoryStorage) -> Extensions<MemoryStorage> {
@@ -31,6 +34,7 @@ fn contents(extensions: &Extensions<MemoryStorage>) -> Contents {
             .deletions()
             .map(|(id, range)| (id, range.clone()))
             .collect(),
+        extensions.subscriptions().cloned().collect(),
     )
 }
 
@@ -103,7 +107,30 @@ fn any_change() -> impl Strategy<Value = ExtensionChange> {
             range,
         }
     });
-    prop_oneof![readers, removals, policies, infos, deletions]
+    let channel = || "aeron:ipc\\?alias=[a-c]";
+    let locations = prop_oneof![Just(SourceLocation::Local), Just(SourceLocation::Remote)];
+    let subscriptions = (channel(), -2..2_i32, locations, prop::option::of(id())).prop_map(
+        |(channel, stream_id, source_location, recording_id)| {
+            ExtensionChange::Subscription(ResumableSubscription {
+                channel,
+                stream_id,
+                source_location,
+                recording_id,
+            })
+        },
+    );
+    let stops = (channel(), -2..2_i32).prop_map(|(channel, stream_id)| {
+        ExtensionChange::SubscriptionStopped { channel, stream_id }
+    });
+    prop_oneof![
+        readers,
+        removals,
+        policies,
+        infos,
+        deletions,
+        subscriptions,
+        stops
+    ]
 }
 
 proptest! {

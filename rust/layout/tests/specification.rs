@@ -720,6 +720,14 @@ RecordingInfoLayout 48
     32 8 gap_from
     40 8 gap_to
 
+SubscriptionNoteLayout 36
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 4 stream_id
+    28 4 source_location
+    32 4 is_removed
+
 TimePositionLayout 44
     0 8 control_session_id
     8 8 correlation_id
@@ -840,6 +848,7 @@ fn declared() -> BTreeMap<&'static str, String> {
         text_of::<extension::RetentionLayout>(),
         text_of::<extension::RetentionStepLayout>(),
         text_of::<extension::RecordingInfoLayout>(),
+        text_of::<extension::SubscriptionNoteLayout>(),
         text_of::<extension::TimePositionLayout>(),
     ])
 }

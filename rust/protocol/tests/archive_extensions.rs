@@ -1,15 +1,16 @@
 //! The messages that this project adds to the archive's control protocol.
 
 use aeron_protocol::archive::extension::{
-    ApplyRetentionRequest, Capabilities, CapabilitiesRequest, CommitReaderRequest,
+    ApplyRetentionRequest, Capabilities, CapabilitiesRequest, CommitReaderRequest, ExtensionNote,
     ExtensionRequest, ExtensionResponse, FIRST_TEMPLATE_ID, FindPositionRequest,
     ListReadersRequest, ListRecordingInfoRequest, ListRetentionRequest, ReaderDescriptor,
     RecordingInfo, RemoveReaderRequest, ReplayAtRateRequest, RetentionDescriptor, RetentionStep,
-    SetRecordingMetadataRequest, SetRecordingNameRequest, SetRetentionRequest, TimePosition,
+    SetRecordingMetadataRequest, SetRecordingNameRequest, SetRetentionRequest, SubscriptionNote,
+    TimePosition,
 };
 use aeron_protocol::archive::{
     ArchiveDecodeError, ArchiveRequest, ArchiveResponse, RecordingEvent, RequestIds,
-    RetentionHolder, TimeEdge,
+    RetentionHolder, SourceLocation, TimeEdge,
 };
 use proptest::prelude::*;
 
@@ -163,6 +164,19 @@ fn responses<'a>(values: &[i64; 4], number: i32, text: &'a [u8]) -> Vec<Extensio
     ]
 }
 
+/// Returns one message of each kind that is only in the file.
+fn notes<'a>(values: &[i64; 4], number: i32, text: &'a [u8]) -> Vec<ExtensionNote<'a>> {
+    vec![ExtensionNote::Subscription(SubscriptionNote {
+        control_session_id: IDS.control_session_id,
+        correlation_id: IDS.correlation_id,
+        recording_id: values[0],
+        stream_id: number,
+        source_location: SourceLocation::Remote,
+        is_removed: true,
+        channel: text,
+    })]
+}
+
 proptest! {
     #[test]
     fn each_message_is_read_as_it_was_written_and_is_unknown_to_the_protocol_of_aeron(
@@ -187,6 +201,13 @@ proptest! {
             prop_assert_eq!(response.ids(), (IDS.control_session_id, IDS.correlation_id));
             prop_assert!(unknown(ArchiveResponse::decode(&bytes).err()));
         }
+        for note in notes(&values, number, &text) {
+            let mut bytes = vec![0xA5; note.encoded_length()];
+            prop_assert_eq!(note.encode(&mut bytes), Ok(bytes.len()));
+            prop_assert_eq!(ExtensionNote::decode(&bytes), Ok(note));
+            prop_assert!(unknown(ExtensionRequest::decode(&bytes).err()));
+            prop_assert!(unknown(ExtensionResponse::decode(&bytes).err()));
+        }
     }
 
     #[test]
@@ -203,7 +224,8 @@ proptest! {
         let changed = at.index(bytes.len());
         bytes[changed] = byte;
         let part = &bytes[..cut.index(bytes.len() + 1)];
-        let _ = (ExtensionRequest::decode(part), ExtensionResponse::decode(part), RequestIds::of(part));
+        let _ = (ExtensionRequest::decode(part), ExtensionResponse::decode(part), ExtensionNote::decode(part));
+        let _ = RequestIds::of(part);
     }
 }
 
@@ -212,6 +234,7 @@ fn template_ids_are_unique_and_outside_the_schema_of_aeron() {
     let mut own = [
         ExtensionRequest::TEMPLATE_IDS,
         ExtensionResponse::TEMPLATE_IDS,
+        ExtensionNote::TEMPLATE_IDS,
     ]
     .concat();
     own.sort_unstable();

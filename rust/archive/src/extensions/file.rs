@@ -33,7 +33,8 @@ impl fmt::Display for DamagedExtensions {
         write!(
             formatter,
             "{EXTENSIONS_FILE_NAME} was damaged and is now {}: the archive has no named readers, retention policies, \
-             and names and metadata of recordings until they are set again; no data of recordings is lost",
+             and names and metadata of recordings until they are set again, and takes up no recording again; no data of \
+             recordings is lost",
             self.name
         )
     }

@@ -1,5 +1,5 @@
 //! [`Extensions`]: what this project stores for an archive beside Aeron's own files: named readers, retention policies,
-//! and names, metadata and links of recordings.
+//! names, metadata and links of recordings, and recording subscriptions that are taken up again.
 //!
 //! All of it is in one file, `archive-extensions.dat`, which is created with the first change. Aeron's archive and
 //! tools ignore the file. Recordings do not depend on it: without the file, no retention policy applies, and nothing is
@@ -12,7 +12,8 @@ mod state;
 pub use file::{DamagedExtensions, EXTENSIONS_FILE_NAME};
 pub use record::decode_records;
 pub use state::{
-    ExtensionChange, NamedReader, RecordingLabels, RecordingLink, RetentionPolicy, RetentionScope,
+    ExtensionChange, NamedReader, RecordingLabels, RecordingLink, ResumableSubscription,
+    RetentionPolicy, RetentionScope,
 };
 
 use std::io;
@@ -130,6 +131,11 @@ impl<S: Storage> Extensions<S> {
             .get(&recording_id)
             .cloned()
             .unwrap_or_default()
+    }
+
+    /// Returns the recording subscriptions that are taken up again, by stream and channel.
+    pub fn subscriptions(&self) -> impl Iterator<Item = &ResumableSubscription> {
+        self.state.subscriptions.values()
     }
 
     /// Returns the range whose segments retention deletes, or did not delete completely before a kill.

@@ -6,13 +6,15 @@
 use aeron_layout::private_archive::{ExtensionFileLayout, ExtensionRecordLayout};
 use aeron_layout::{Layout, U32};
 use aeron_protocol::archive::extension::{
-    ExtensionRequest, ExtensionResponse, ReaderDescriptor, RecordingInfo as RecordingInfoMessage,
-    RemoveReaderRequest, RetentionDescriptor, RetentionStep,
+    ExtensionNote, ExtensionRequest, ExtensionResponse, ReaderDescriptor,
+    RecordingInfo as RecordingInfoMessage, RemoveReaderRequest, RetentionDescriptor, RetentionStep,
+    SubscriptionNote,
 };
-use aeron_protocol::archive::{NULL_VALUE, RetentionHolder};
+use aeron_protocol::archive::{NULL_VALUE, RetentionHolder, SourceLocation};
 
 use super::state::{
-    ExtensionChange, NamedReader, RecordingLabels, RecordingLink, RetentionPolicy, RetentionScope,
+    ExtensionChange, NamedReader, RecordingLabels, RecordingLink, ResumableSubscription,
+    RetentionPolicy, RetentionScope,
 };
 
 /// Length of the header of the file in bytes.
@@ -154,6 +156,24 @@ fn message_of(change: &ExtensionChange) -> Vec<u8> {
         ExtensionChange::Info { recording_id, info } => response(
             &ExtensionResponse::RecordingInfo(info.message(0, 0, *recording_id)),
         ),
+        ExtensionChange::Subscription(subscription) => note(&SubscriptionNote {
+            control_session_id,
+            correlation_id,
+            recording_id: subscription.recording_id.unwrap_or(NULL_VALUE),
+            stream_id: subscription.stream_id,
+            source_location: subscription.source_location,
+            is_removed: false,
+            channel: subscription.channel.as_bytes(),
+        }),
+        ExtensionChange::SubscriptionStopped { channel, stream_id } => note(&SubscriptionNote {
+            control_session_id,
+            correlation_id,
+            recording_id: NULL_VALUE,
+            stream_id: *stream_id,
+            source_location: SourceLocation::Local,
+            is_removed: true,
+            channel: channel.as_bytes(),
+        }),
         ExtensionChange::Deleting {
             recording_id,
             range,
@@ -177,7 +197,26 @@ fn response(message: &ExtensionResponse<'_>) -> Vec<u8> {
     bytes
 }
 
+fn note(subscription: &SubscriptionNote<'_>) -> Vec<u8> {
+    let message = ExtensionNote::Subscription(*subscription);
+    let mut bytes = vec![0; message.encoded_length()];
+    message.encode(&mut bytes).expect("the length fits");
+    bytes
+}
+
 fn change_of(message: &[u8]) -> Option<ExtensionChange> {
+    if let Ok(ExtensionNote::Subscription(note)) = ExtensionNote::decode(message) {
+        let (channel, stream_id) = (text(note.channel)?, note.stream_id);
+        return Some(match note.is_removed {
+            true => ExtensionChange::SubscriptionStopped { channel, stream_id },
+            false => ExtensionChange::Subscription(ResumableSubscription {
+                channel,
+                stream_id,
+                source_location: note.source_location,
+                recording_id: limit(note.recording_id),
+            }),
+        });
+    }
     if let Ok(ExtensionRequest::RemoveReader(removed)) = ExtensionRequest::decode(message) {
         return Some(ExtensionChange::ReaderRemoved {
             recording_id: removed.recording_id,

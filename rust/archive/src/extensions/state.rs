@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use aeron_protocol::archive::SourceLocation;
+
 /// A reader of a recording that stores its position in the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedReader {
@@ -67,7 +69,20 @@ pub struct RecordingLink {
     pub gap_to: Option<i64>,
 }
 
-/// A change of readers, policies or infos.
+/// A recording subscription that the archive takes up again at its next start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResumableSubscription {
+    /// Channel of the request.
+    pub channel: String,
+    /// Stream.
+    pub stream_id: i32,
+    /// Location of the source.
+    pub source_location: SourceLocation,
+    /// Recording that the subscription extends; `None` if each image becomes a new recording.
+    pub recording_id: Option<i64>,
+}
+
+/// A change of readers, policies, infos or subscriptions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExtensionChange {
     /// A reader was created, or has stored its position.
@@ -88,6 +103,15 @@ pub enum ExtensionChange {
         /// The new values.
         info: RecordingLabels,
     },
+    /// A recording subscription was added.
+    Subscription(ResumableSubscription),
+    /// A recording subscription was stopped.
+    SubscriptionStopped {
+        /// Channel of the request.
+        channel: String,
+        /// Stream.
+        stream_id: i32,
+    },
     /// Retention begins to delete the segments in a range of positions, or has deleted them if the range is empty.
     Deleting {
         /// The recording.
@@ -97,12 +121,14 @@ pub enum ExtensionChange {
     },
 }
 
-/// Readers, policies and infos.
+/// Readers, policies, infos and subscriptions.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ExtensionState {
     pub(super) readers: BTreeMap<(i64, String), NamedReader>,
     pub(super) policies: BTreeMap<RetentionScope, RetentionPolicy>,
     pub(super) infos: BTreeMap<i64, RecordingLabels>,
+    /// Subscriptions by stream and channel.
+    pub(super) subscriptions: BTreeMap<(i32, String), ResumableSubscription>,
     /// Ranges whose segments retention deletes.
     pub(super) deletions: BTreeMap<i64, Range<i64>>,
 }
@@ -143,6 +169,13 @@ impl ExtensionState {
             ExtensionChange::Info { recording_id, info } => {
                 self.infos.insert(recording_id, info);
             }
+            ExtensionChange::Subscription(subscription) => {
+                let key = (subscription.stream_id, subscription.channel.clone());
+                self.subscriptions.insert(key, subscription);
+            }
+            ExtensionChange::SubscriptionStopped { channel, stream_id } => {
+                self.subscriptions.remove(&(stream_id, channel));
+            }
             ExtensionChange::Deleting {
                 recording_id,
                 range,
@@ -166,6 +199,8 @@ impl ExtensionState {
             recording_id: *id,
             info: info.clone(),
         });
+        let subscriptions = self.subscriptions.values().cloned();
+        let subscriptions = subscriptions.map(ExtensionChange::Subscription);
         let deletions = self.deletions.iter();
         let deletions = deletions.map(|(id, range)| ExtensionChange::Deleting {
             recording_id: *id,
@@ -174,6 +209,7 @@ impl ExtensionState {
         readers
             .chain(policies)
             .chain(infos)
+            .chain(subscriptions)
             .chain(deletions)
             .collect()
     }

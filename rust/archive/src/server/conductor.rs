@@ -244,13 +244,14 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         if self.recordings.take_new_segment() {
             self.retention.trigger();
         }
-        for error in self.recordings.take_index_errors() {
-            self.report(&error);
+        for note in self.recordings.take_notes() {
+            self.report(&note);
         }
         work += self.poll_requests();
         work += self.begin_held_replays() + self.run_replications();
         work += self.poll_replays() + self.run_retention() + self.delete_files();
         work += self.search_by_time() + self.scrub();
+        self.recordings.store_memory(&mut self.store);
         work += self.sessions.deliver(&mut self.outbox, self.now_ns);
         work += self.run_sessions();
         self.reports.heartbeat(self.now_ms);

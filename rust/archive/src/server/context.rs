@@ -136,6 +136,9 @@ settings! {
     /// Write an index beside each segment: arrival times, ends of messages, and whether a last frame is whole after a
     /// kill.
     index: bool = true, "aeron.archive.index" Boolean;
+    /// Take up recording subscriptions again that were active when the archive ended. A stream that goes on extends its
+    /// recording, or becomes a new recording that is linked to the former one if data between were not recorded.
+    resume: bool = false, "aeron.archive.resume" Boolean;
     /// Bytes of sealed segments that are read for each second to find damage, which is reported and never repaired; 0
     /// reads none.
     scrub_rate: u64 = 0, "aeron.archive.scrub.rate" Size(0, MAX);

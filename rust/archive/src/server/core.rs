@@ -260,6 +260,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             archive_id,
             max_concurrent_recordings: context.max_concurrent_recordings as usize,
             block_limit: context.file_io_max_length,
+            is_resuming: context.resume,
         };
         let mut reports = (surroundings.reports)(now_ms, counters.errors.clone())?;
         for recording in recovered.iter().filter(|recording| recording.is_torn) {
@@ -268,7 +269,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
         if let Some(damage) = store.extensions().damage() {
             reports.report(now_ms, &damage.to_string());
         }
-        let conductor = ArchiveConductor {
+        let mut conductor = ArchiveConductor {
             archive_id,
             recordings: Recordings::new(recording_settings, recorder_commands, events_of_recorder),
             replays,
@@ -289,6 +290,9 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             counters,
             now_ms,
         };
+        conductor
+            .recordings
+            .resume(&conductor.aeron, &mut conductor.store);
         Ok(Self {
             conductor,
             recorder,

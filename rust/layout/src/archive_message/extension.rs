@@ -179,6 +179,22 @@ layout! {
         pub gap_to: I64 = 40,
     }
 
+    /// A recording subscription that the archive takes up again at its next start; the channel follows.
+    pub struct SubscriptionNoteLayout: 36 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// Recording that the subscription extends; -1 for new recordings.
+        pub recording_id: I64 = 16,
+        /// Stream.
+        pub stream_id: I32 = 24,
+        /// Location of the source.
+        pub source_location: I32 = 28,
+        /// Whether the subscription was stopped.
+        pub is_removed: I32 = 32,
+    }
+
     /// A position that was found by time.
     pub struct TimePositionLayout: 44 {
         /// Control session.

@@ -2,8 +2,10 @@
 
 mod counters;
 mod events;
+mod memory;
 mod recorder;
 mod recordings;
+mod resumption;
 mod session;
 mod subscriptions;
 mod unnoted;

@@ -9,6 +9,7 @@ use aeron_protocol::archive::{ArchiveErrorCode, RecordingSignal, RequestIds, Sou
 use aeron_protocol::uri::ChannelUri;
 
 use super::counters::request_position_counter;
+use super::memory::{SubscriptionMemory, refuse};
 use super::recorder::{EndedRecording, RecorderCommand, RecorderEvent};
 use super::session::RecordingSession;
 use super::subscriptions::{
@@ -19,6 +20,7 @@ use crate::catalog::RecordingDescriptor;
 use crate::channel;
 use crate::recorder::RecorderSession;
 use crate::server::ArchiveError;
+use crate::server::control::Response;
 use crate::server::listing::SubscriptionEntry;
 use crate::server::outbox::{Outbox, SignalPlace};
 use crate::storage::Storage;
@@ -58,18 +60,21 @@ pub(in crate::server) struct RecordingSettings {
     pub max_concurrent_recordings: usize,
     /// Maximum length of a block that is written at once, in bytes.
     pub block_limit: usize,
+    /// Whether subscriptions are taken up again after a restart.
+    pub is_resuming: bool,
 }
 
 /// Active recordings, and the subscriptions whose images start new recordings.
 pub(in crate::server) struct Recordings<S: Storage> {
-    settings: RecordingSettings,
-    subscriptions: RecordingSubscriptions,
+    pub(super) settings: RecordingSettings,
+    pub(super) subscriptions: RecordingSubscriptions,
     arrivals: ImageArrivals,
     starting: Vec<Starting<S>>,
     active: BTreeMap<i64, Active>,
     unnoted: UnnotedStops,
-    /// Reasons why recordings go on without an index, until they are taken.
-    index_errors: Vec<String>,
+    /// Errors and notes of which no client is told, until they are taken.
+    pub(super) notes: Vec<String>,
+    pub(super) memory: SubscriptionMemory,
     /// Whether a recording has entered a new segment or has stopped, so that retention may delete something.
     has_new_segment: bool,
     recorder: Sender<RecorderCommand<S>>,
@@ -117,7 +122,8 @@ impl<S: Storage + Clone> Recordings<S> {
             starting: Vec::new(),
             active: BTreeMap::new(),
             unnoted: UnnotedStops::default(),
-            index_errors: Vec::new(),
+            notes: Vec::new(),
+            memory: SubscriptionMemory::new(settings.is_resuming),
             has_new_segment: false,
             recorder,
             events,
@@ -290,9 +296,10 @@ impl<S: Storage + Clone> Recordings<S> {
         let Some(number) = self.number_of(recording_id) else {
             return false;
         };
-        let was_subscribed = self.subscriptions.remove(number).is_some();
+        let removed = self.subscriptions.remove(number);
+        self.memory.forget(removed.as_ref());
         self.stop_recording(recording_id);
-        was_subscribed
+        removed.is_some()
     }
 
     /// Processes the replies of the driver and the events of the recorder. Returns the work count. If
@@ -305,8 +312,13 @@ impl<S: Storage + Clone> Recordings<S> {
         is_waiting_for_room: bool,
         outbox: &mut Outbox,
     ) -> usize {
-        let mut work = self.subscriptions.poll(|requester, reply| {
-            outbox.respond(requester, crate::server::control::Response::of(reply));
+        let (memory, notes) = (&mut self.memory, &mut self.notes);
+        let mut work = self.subscriptions.poll(|entry, reply| match reply {
+            Ok(registration_id) => {
+                memory.remember(entry);
+                outbox.respond(entry.requester, Response::Ok(registration_id));
+            }
+            Err(error) => refuse(notes, outbox, entry.requester, error),
         });
         if !is_waiting_for_room {
             for (number, image) in self.arrivals.take() {
@@ -318,9 +330,9 @@ impl<S: Storage + Clone> Recordings<S> {
         work + self.poll_starting(store, now_ms, outbox) + self.take_events(store, now_ms, outbox)
     }
 
-    /// Returns why recordings go on without an index, each reason once.
-    pub fn take_index_errors(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.index_errors)
+    /// Returns the errors and notes of which no client is told, each once.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     /// Stores the stop positions of recordings that the recorder has ended, or never started. To be called after the
@@ -335,7 +347,7 @@ impl<S: Storage + Clone> Recordings<S> {
                 ..
             } = starting.active;
             if let Err(error) = store.stop_recording(recording_id, position, now_ms) {
-                outbox.refuse(requester, error.into());
+                refuse(&mut self.notes, outbox, requester, error.into());
             }
         }
         let unbegun = self
@@ -377,7 +389,7 @@ impl<S: Storage + Clone> Recordings<S> {
             .map(|parts| parts.subscription_number)
     }
 
-    fn subscribe(
+    pub(super) fn subscribe(
         &mut self,
         aeron: &Aeron,
         request: &RecordingRequest<'_>,
@@ -401,6 +413,7 @@ impl<S: Storage + Clone> Recordings<S> {
             is_auto_stop: request.is_auto_stop,
             purpose,
             stream_id: request.stream_id,
+            source_location: request.source_location,
             subscribed_channel: channel::recording_channel(&channel, is_local)?,
             original_channel: request.channel.to_owned(),
             stripped_channel: channel::stripped(request.channel)?,
@@ -429,32 +442,59 @@ impl<S: Storage + Clone> Recordings<S> {
         }
         let (requester, is_auto_stop, purpose) =
             (entry.requester, entry.is_auto_stop, entry.purpose);
+        let outcome = match purpose {
+            RecordingPurpose::New | RecordingPurpose::Extend { .. } => {
+                self.begin_as(purpose, aeron, store, number, image, now_ms)
+            }
+            RecordingPurpose::Resume { .. } => {
+                self.begin_again(aeron, store, number, &image, now_ms)
+            }
+        };
+        if let Err(error) = outcome {
+            refuse(&mut self.notes, outbox, requester, error);
+            let is_extension = matches!(purpose, RecordingPurpose::Extend { .. });
+            if is_extension && is_auto_stop {
+                self.subscriptions.remove(number);
+            }
+        }
+    }
+
+    /// Begins a recording, or extends one. A subscription with this number exists.
+    pub(super) fn begin_as(
+        &mut self,
+        purpose: RecordingPurpose,
+        aeron: &Aeron,
+        store: &mut ArchiveStore<S>,
+        number: u64,
+        image: Image,
+        now_ms: i64,
+    ) -> Result<(), ArchiveError> {
+        let Some(entry) = self.subscriptions.by_number(number) else {
+            return Ok(());
+        };
         let join_position = image.join_position();
         let recording_id = match purpose {
-            RecordingPurpose::New => store.next_recording_id(),
             RecordingPurpose::Extend { recording_id } => recording_id,
+            RecordingPurpose::New | RecordingPurpose::Resume { .. } => store.next_recording_id(),
         };
         let is_unfinished = |store: &ArchiveStore<S>| {
             let recording = store.recording(recording_id);
             recording.is_ok_and(RecordingDescriptor::is_unfinished)
         };
         let was_unfinished = is_unfinished(store);
-        match start(aeron, store, &self.settings, entry, image, now_ms) {
+        match start(aeron, store, &self.settings, entry, purpose, image, now_ms) {
             Ok(starting) => {
                 self.unnoted.forget(recording_id);
                 self.starting.push(starting);
+                Ok(())
             }
             Err(error) => {
-                outbox.refuse(requester, error);
                 if !was_unfinished && is_unfinished(store) {
                     // The catalog has the recording or the extension, although its sync or a later step failed. So its
                     // stop position is stored later.
                     self.unnoted.add(recording_id, join_position, now_ms);
                 }
-                let is_extension = matches!(purpose, RecordingPurpose::Extend { .. });
-                if is_extension && is_auto_stop {
-                    self.subscriptions.remove(number);
-                }
+                Err(error)
             }
         }
     }
@@ -477,11 +517,11 @@ impl<S: Storage + Clone> Recordings<S> {
                 Err(error) => {
                     work += 1;
                     let (id, requester) = (starting.active.recording_id, starting.active.requester);
-                    outbox.refuse(requester, error.into());
+                    refuse(&mut self.notes, outbox, requester, error.into());
                     let position = starting.recorder.recorded_position();
                     if let Err(error) = store.stop_recording(id, position, now_ms) {
                         self.unnoted.add(id, position, now_ms);
-                        outbox.refuse(requester, error.into());
+                        refuse(&mut self.notes, outbox, requester, error.into());
                     }
                 }
             }
@@ -543,7 +583,7 @@ impl<S: Storage + Clone> Recordings<S> {
                 RecorderEvent::IndexLost {
                     recording_id,
                     error,
-                } => self.index_errors.push(format!(
+                } => self.notes.push(format!(
                     "recording {recording_id} goes on without an index until it is extended: {error}"
                 )),
             }
@@ -576,7 +616,7 @@ impl<S: Storage + Clone> Recordings<S> {
             .into_iter()
             .chain(stopped.err().map(ArchiveError::from))
         {
-            outbox.refuse(parts.requester, error);
+            refuse(&mut self.notes, outbox, parts.requester, error);
         }
         let place = SignalPlace {
             recording_id,
@@ -591,7 +631,8 @@ impl<S: Storage + Clone> Recordings<S> {
     }
 
     fn stop_subscription(&mut self, number: u64) {
-        self.subscriptions.remove(number);
+        let removed = self.subscriptions.remove(number);
+        self.memory.forget(removed.as_ref());
         let of_it: Vec<i64> = self
             .all_parts()
             .filter(|parts| parts.subscription_number == number)
@@ -622,6 +663,7 @@ fn start<S: Storage + Clone>(
     store: &mut ArchiveStore<S>,
     settings: &RecordingSettings,
     entry: &ServedSubscription,
+    purpose: RecordingPurpose,
     image: Image,
     now_ms: i64,
 ) -> Result<Starting<S>, ArchiveError> {
@@ -629,8 +671,8 @@ fn start<S: Storage + Clone>(
         .subscription()
         .ok_or_else(|| ArchiveError::generic("image of a subscription that is being added"))?
         .clone();
-    let (recorder, signal) = match entry.purpose {
-        RecordingPurpose::New => {
+    let (recorder, signal) = match purpose {
+        RecordingPurpose::New | RecordingPurpose::Resume { .. } => {
             let new = NewRecording {
                 start_timestamp_ms: now_ms,
                 join_position: image.join_position(),

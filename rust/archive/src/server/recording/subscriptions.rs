@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use aeron_client::{Aeron, Image, PendingOperation, Subscription, SubscriptionHandlers};
-use aeron_protocol::archive::RequestIds;
+use aeron_protocol::archive::{RequestIds, SourceLocation};
 
 use crate::server::ArchiveError;
 use crate::server::listing::SubscriptionEntry;
@@ -19,6 +19,12 @@ pub(in crate::server) enum RecordingPurpose {
     Extend {
         /// Recording id.
         recording_id: i64,
+    },
+    /// The subscription was taken up again: an image that continues a recording extends it. Any other image becomes a
+    /// new recording.
+    Resume {
+        /// Recording that the subscription extended before; `None` if each image became a new recording.
+        recording_id: Option<i64>,
     },
 }
 
@@ -36,6 +42,8 @@ pub(in crate::server) struct ServedSubscription {
     pub purpose: RecordingPurpose,
     /// Stream.
     pub stream_id: i32,
+    /// Location of the source, as it was requested.
+    pub source_location: SourceLocation,
     /// Channel that the archive subscribed to.
     pub subscribed_channel: String,
     /// Channel as it was requested.
@@ -79,6 +87,7 @@ pub(in crate::server) struct NewSubscription {
     pub is_auto_stop: bool,
     pub purpose: RecordingPurpose,
     pub stream_id: i32,
+    pub source_location: SourceLocation,
     pub subscribed_channel: String,
     pub original_channel: String,
     pub stripped_channel: String,
@@ -109,6 +118,7 @@ impl RecordingSubscriptions {
             is_auto_stop: new.is_auto_stop,
             purpose: new.purpose,
             stream_id: new.stream_id,
+            source_location: new.source_location,
             subscribed_channel: new.subscribed_channel,
             original_channel: new.original_channel,
             stripped_channel: new.stripped_channel,
@@ -117,11 +127,10 @@ impl RecordingSubscriptions {
         Ok(number)
     }
 
-    /// Processes the driver's replies. Calls `on_reply` with each request and the registration id of its subscription,
-    /// or the error.
+    /// Processes the driver's replies. Calls `on_reply` with each subscription and its registration id, or the error.
     pub fn poll(
         &mut self,
-        mut on_reply: impl FnMut(RequestIds, Result<i64, ArchiveError>),
+        mut on_reply: impl FnMut(&ServedSubscription, Result<i64, ArchiveError>),
     ) -> usize {
         let mut count = 0;
         self.subscriptions.retain_mut(|entry| {
@@ -132,13 +141,13 @@ impl RecordingSubscriptions {
                 Ok(None) => true,
                 Ok(Some(subscription)) => {
                     count += 1;
-                    on_reply(entry.requester, Ok(subscription.registration_id()));
+                    on_reply(entry, Ok(subscription.registration_id()));
                     entry.state = ServedSubscriptionState::Open(subscription);
                     true
                 }
                 Err(error) => {
                     count += 1;
-                    on_reply(entry.requester, Err(error.into()));
+                    on_reply(entry, Err(error.into()));
                     false
                 }
             }
@@ -169,10 +178,14 @@ impl RecordingSubscriptions {
 
     /// Returns whether images of a subscription extend this recording.
     pub fn extend(&self, recording_id: i64) -> bool {
-        let purpose = RecordingPurpose::Extend { recording_id };
+        let extends = |purpose| match purpose {
+            RecordingPurpose::New => false,
+            RecordingPurpose::Extend { recording_id: id } => id == recording_id,
+            RecordingPurpose::Resume { recording_id: id } => id == Some(recording_id),
+        };
         self.subscriptions
             .iter()
-            .any(|entry| entry.purpose == purpose)
+            .any(|entry| extends(entry.purpose))
     }
 
     /// Removes a subscription: no further images are recorded. When the last of its recordings drops the subscription,

@@ -8,9 +8,11 @@
 //! [`ControlResponse`](super::ControlResponse) whose result is the index of the next entry, or
 //! [`NULL_VALUE`](super::NULL_VALUE) after the last entry.
 
+mod note;
 mod request;
 mod response;
 
+pub use note::*;
 pub use request::*;
 pub use response::*;
 

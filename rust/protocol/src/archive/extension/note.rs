@@ -1,0 +1,36 @@
+//! Messages that are only in the file in which an archive keeps the state of these additions.
+
+use aeron_layout::archive_message::extension::SubscriptionNoteLayout;
+
+use super::super::codes::SourceLocation;
+use super::super::declare::{archive_message, archive_message_set};
+
+archive_message! {
+    /// A recording subscription that an archive takes up again at its next start.
+    pub struct SubscriptionNote<'a>(SubscriptionNoteLayout) = 20_105 {
+        /// Unused, 0.
+        pub control_session_id: i64,
+        /// Unused, 0.
+        pub correlation_id: i64,
+        /// Recording that the subscription extends; -1 if each image becomes a new recording.
+        pub recording_id: i64,
+        /// Stream.
+        pub stream_id: i32,
+        /// Location of the source.
+        pub source_location: SourceLocation,
+        /// Whether the subscription was stopped.
+        pub is_removed: bool,
+        data {
+            /// Channel of the request.
+            channel,
+        }
+    }
+}
+
+archive_message_set! {
+    /// A message that is only in the file, and never sent.
+    pub enum ExtensionNote {
+        /// A recording subscription.
+        Subscription(SubscriptionNote<'a>),
+    }
+}
