@@ -37,6 +37,7 @@ SNAPSHOTS: dict[str, Callable[[], Any]] = {
         1, 0, None, 2, None, 3, 4, "aeron:ipc", "aeron:ipc?alias=a", "aeron:ipc", 5, 65536, 131072, 1408
     ),
     "RecordingChange": lambda: aeron.RecordingChange(1, 64, 2, 0, None),
+    "RecordingExport": lambda: aeron.RecordingExport(1, 0, 64, 1, 0, (Path("trades.parquet"),), 100),
     "RecordingInfo": lambda: aeron.RecordingInfo(1, "trades", b"metadata", 0, 64, None),
     "RecordingSignal": lambda: aeron.RecordingSignal("START", 1, 2, 3, 4),
     "RecordingSubscription": lambda: aeron.RecordingSubscription(1, 2, "aeron:ipc"),
@@ -73,6 +74,7 @@ def live(stream: Stream, tmp_path: Path, driver: aeron.MediaDriver) -> dict[str,
         archive.signals(),
         persistent,
         persistent.batches(),
+        archive.recorded_publisher("aeron:ipc", stream.stream_id),
         merge,
         stream.client,
         stream.publication,
@@ -107,6 +109,7 @@ PLAIN = {
     "CompositeAgent",
     "DynamicCompositeAgent",
     "Follower",
+    "RecordedBatches",
     "ShutdownSignalBarrier",
 }
 """Classes written in Python that are not pickled."""

@@ -325,10 +325,10 @@ impl PublishingProcess {
             messages.push(message);
         }
         // A message that was refused is offered again with the same bytes.
-        if let (Some(first), Some(refused)) = (messages.first_mut(), process.next_message.take()) {
-            if refused.number == first.number {
-                *first = refused;
-            }
+        if let (Some(first), Some(refused)) = (messages.first_mut(), process.next_message.take())
+            && refused.number == first.number
+        {
+            *first = refused;
         }
         let bytes: Vec<_> = messages
             .iter()
