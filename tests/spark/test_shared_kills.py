@@ -28,9 +28,19 @@ with aeron.MediaDriver(dir=sys.argv[1], ipc_term_buffer_length=1 << 20):
     signal.pause()
 """
 
+# The driver starts at the same time, and its directory may still have the files of a killed driver.
 ARCHIVE = """
-import signal, sys, aeron
-with aeron.Archive(sys.argv[2], sys.argv[1], segment_file_length=128 * 1024, low_storage_space_threshold=0):
+import signal, sys, time, aeron
+
+def start():
+    while True:
+        try:
+            return aeron.Archive(sys.argv[2], sys.argv[1], segment_file_length=128 * 1024, low_storage_space_threshold=0)
+        except aeron.AeronError as error:
+            print(error, file=sys.stderr)
+            time.sleep(0.1)
+
+with start():
     signal.pause()
 """
 

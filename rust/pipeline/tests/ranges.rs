@@ -250,13 +250,13 @@ fn the_stop_position_of_a_stopped_recording_is_its_end_while_the_archive_runs() 
 #[test]
 fn a_recording_of_a_running_query_is_read_up_to_the_last_block_in_its_index() {
     let directory = tempfile::tempdir().unwrap();
-    let mut request = LockRequest {
+    let request = LockRequest {
         id: PrivateArchiveId::random().unwrap(),
         aeron_directory: "",
         clock: &SystemEpochClock,
         pause: &mut |_| Ok(()),
     };
-    let _lock = DirectoryLock::create(directory.path(), &mut request).unwrap();
+    let _lock = DirectoryLock::create(directory.path(), &request).unwrap();
     let mut recording = recordings::Recording::within(Directory::new(directory.path()), 64 * 1024);
     let end = recording.message(&[1; 3_000], 0);
     recording.at(1);
