@@ -35,7 +35,8 @@ import signal, sys, time, aeron
 def start():
     while True:
         try:
-            return aeron.Archive(sys.argv[2], sys.argv[1], segment_file_length=128 * 1024, low_storage_space_threshold=0)
+            settings = {"segment_file_length": 128 * 1024, "low_storage_space_threshold": 0}
+            return aeron.Archive(sys.argv[2], sys.argv[1], **settings)
         except aeron.AeronError as error:
             print(error, file=sys.stderr)
             time.sleep(0.1)
