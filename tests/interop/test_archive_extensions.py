@@ -10,7 +10,7 @@ from interop.archives import Archive
 from interop.conftest import _started
 
 _CHANNEL = "aeron:ipc?term-length=64k"
-_STREAM = 10
+_STREAM, _OTHER_STREAM = 10, 11
 _SEGMENT = 64 * 1024
 
 _CALLS = {
@@ -36,11 +36,11 @@ def real_archive(drivers, tmp_path_factory):
     archive.remove()
 
 
-def connected(client):
+def connected(client, stream=_STREAM):
     """Connects to the archive, which may still be starting."""
     for _ in range(30):
         try:
-            return aeron.connect_archive(client, message_timeout=5)
+            return aeron.connect_archive(client, control_stream_id=stream, message_timeout=5)
         except aeron.ArchiveTimeoutError as error:
             failure = error
     raise failure
@@ -85,9 +85,9 @@ def test_the_real_tool_and_archive_take_a_directory_with_our_files(drivers, tmp_
 
     driver = drivers("ours")
     archive = _started(
-        lambda: Archive("java", driver, directory, tmp_path / "errors", _STREAM, {"aeron.archive.id": 303})
+        lambda: Archive("java", driver, directory, tmp_path / "errors", _OTHER_STREAM, {"aeron.archive.id": 303})
     )
-    with aeron.connect(driver.directory) as client, connected(client) as connection:
+    with aeron.connect(driver.directory) as client, connected(client, _OTHER_STREAM) as connection:
         with connection.replay(recording.recording_id, length=aeron.REPLAY_ALL_AND_STOP) as replay:
             count = sum(len(batch) for batch in replay.batches(timeout=10))
         assert count == (position - start) // 1024
