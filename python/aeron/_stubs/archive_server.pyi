@@ -61,6 +61,9 @@ class Archive:
             `truncate`. Default: `'refuse'`.
         index: Write an index beside each segment: arrival times, ends of messages, and whether a last frame
             is whole after a kill. Default: `True`.
+        resume: Take up recording subscriptions again that were active when the archive ended. A stream that
+            goes on extends its recording, or becomes a new recording that is linked to the former one if
+            data between were not recorded. Default: `False`.
         scrub_rate: Bytes of sealed segments that are read for each second to find damage, which is reported
             and never repaired; 0 reads none. Default: `0` bytes.
         scrub_interval_ns: Time between the begins of two passes over all sealed segments. Default:
@@ -141,6 +144,7 @@ class Archive:
         catalog_capacity: int = 1048576,
         on_torn_fragment: Literal["refuse", "truncate"] = "refuse",
         index: bool = True,
+        resume: bool = False,
         scrub_rate: int = 0,
         scrub_interval_ns: int = 86400000000000,
         max_concurrent_recordings: int = 20,

@@ -138,6 +138,13 @@ impl<S: Storage> Extensions<S> {
         self.state.subscriptions.values()
     }
 
+    /// Returns a recording subscription that is taken up again.
+    pub fn subscription(&self, stream_id: i32, channel: &str) -> Option<&ResumableSubscription> {
+        self.state
+            .subscriptions
+            .get(&(stream_id, channel.to_owned()))
+    }
+
     /// Returns the range whose segments retention deletes, or did not delete completely before a kill.
     pub fn deletion(&self, recording_id: i64) -> Option<&Range<i64>> {
         self.state.deletions.get(&recording_id)

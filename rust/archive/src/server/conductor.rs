@@ -251,7 +251,10 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         work += self.begin_held_replays() + self.run_replications();
         work += self.poll_replays() + self.run_retention() + self.delete_files();
         work += self.search_by_time() + self.scrub();
-        self.recordings.store_memory(&mut self.store);
+        if !self.aeron.is_closed() {
+            // Images also end because the driver has died. Then the subscriptions are not forgotten.
+            self.recordings.store_memory(&mut self.store);
+        }
         work += self.sessions.deliver(&mut self.outbox, self.now_ns);
         work += self.run_sessions();
         self.reports.heartbeat(self.now_ms);

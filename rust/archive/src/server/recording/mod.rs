@@ -3,8 +3,10 @@
 mod counters;
 mod events;
 mod memory;
+mod overlap;
 mod recorder;
 mod recordings;
+mod resume;
 mod resumption;
 mod session;
 mod subscriptions;

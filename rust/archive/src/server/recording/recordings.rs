@@ -9,8 +9,9 @@ use aeron_protocol::archive::{ArchiveErrorCode, RecordingSignal, RequestIds, Sou
 use aeron_protocol::uri::ChannelUri;
 
 use super::counters::request_position_counter;
-use super::memory::{SubscriptionMemory, refuse};
+use super::memory::SubscriptionMemory;
 use super::recorder::{EndedRecording, RecorderCommand, RecorderEvent};
+use super::resume::{refuse, refuse_subscription};
 use super::session::RecordingSession;
 use super::subscriptions::{
     ImageArrivals, NewSubscription, RecordingPurpose, RecordingSubscriptions, ServedSubscription,
@@ -318,7 +319,7 @@ impl<S: Storage + Clone> Recordings<S> {
                 memory.remember(entry);
                 outbox.respond(entry.requester, Response::Ok(registration_id));
             }
-            Err(error) => refuse(notes, outbox, entry.requester, error),
+            Err(error) => refuse_subscription(notes, outbox, entry, error),
         });
         if !is_waiting_for_room {
             for (number, image) in self.arrivals.take() {
@@ -440,6 +441,7 @@ impl<S: Storage + Clone> Recordings<S> {
             self.arrivals.put_back(number, image);
             return;
         }
+        self.memory.remember(entry);
         let (requester, is_auto_stop, purpose) =
             (entry.requester, entry.is_auto_stop, entry.purpose);
         let outcome = match purpose {
@@ -472,7 +474,7 @@ impl<S: Storage + Clone> Recordings<S> {
         let Some(entry) = self.subscriptions.by_number(number) else {
             return Ok(());
         };
-        let join_position = image.join_position();
+        let join_position = image.position();
         let recording_id = match purpose {
             RecordingPurpose::Extend { recording_id } => recording_id,
             RecordingPurpose::New | RecordingPurpose::Resume { .. } => store.next_recording_id(),
@@ -612,6 +614,7 @@ impl<S: Storage + Clone> Recordings<S> {
         if stopped.is_err() {
             self.unnoted.add(recording_id, position, now_ms);
         }
+        let has_failed = error.is_some();
         for error in error
             .into_iter()
             .chain(stopped.err().map(ArchiveError::from))
@@ -627,6 +630,21 @@ impl<S: Storage + Clone> Recordings<S> {
         active.position.close();
         if parts.is_auto_stop {
             self.stop_subscription(parts.subscription_number);
+        } else if !has_failed {
+            self.note_end_of_image(parts.subscription_number);
+        }
+    }
+
+    fn note_end_of_image(&mut self, number: u64) {
+        let is_recorded = self
+            .all_parts()
+            .any(|parts| parts.subscription_number == number);
+        if let Some(entry) = self
+            .subscriptions
+            .by_number(number)
+            .filter(|_| !is_recorded)
+        {
+            self.memory.note_end_of_images(entry);
         }
     }
 
@@ -671,11 +689,13 @@ fn start<S: Storage + Clone>(
         .subscription()
         .ok_or_else(|| ArchiveError::generic("image of a subscription that is being added"))?
         .clone();
+    // The bytes before this position were recorded before a restart of the archive.
+    let join_position = image.position();
     let (recorder, signal) = match purpose {
         RecordingPurpose::New | RecordingPurpose::Resume { .. } => {
             let new = NewRecording {
                 start_timestamp_ms: now_ms,
-                join_position: image.join_position(),
+                join_position,
                 initial_term_id: image.initial_term_id(),
                 term_length: length(image.term_buffer_length())?,
                 mtu_length: length(image.mtu_length())?,
@@ -689,7 +709,7 @@ fn start<S: Storage + Clone>(
         }
         RecordingPurpose::Extend { recording_id } => {
             let continuation = Continuation {
-                join_position: image.join_position(),
+                join_position,
                 initial_term_id: image.initial_term_id(),
                 term_length: length(image.term_buffer_length())?,
                 mtu_length: length(image.mtu_length())?,

@@ -1,7 +1,7 @@
 //! [`Resumption`]: how an image of a subscription that was taken up again is recorded.
 //!
 //! If the archive ends while it records a stream, the stream may go on. The image that the next archive process gets
-//! then joins at the end of the recording, or later.
+//! then joins near the end of the recording, or later.
 
 use aeron_client::Image;
 use aeron_protocol::uri::{ChannelUri, key};
@@ -19,7 +19,7 @@ pub(super) struct ResumedSubscription<'a> {
     pub recording_id: Option<i64>,
 }
 
-/// The stream of an image, and the position at which it was joined.
+/// The stream of an image, and its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JoinedStream {
     pub stream_id: i32,
@@ -27,7 +27,8 @@ pub(super) struct JoinedStream {
     pub initial_term_id: i32,
     pub term_length: i32,
     pub mtu_length: i32,
-    pub join_position: i64,
+    /// Position of the first byte that is not consumed.
+    pub position: i64,
 }
 
 /// How an image is recorded.
@@ -41,7 +42,9 @@ pub(super) enum Resumption {
     },
     /// The image becomes a new recording, which is linked to the former one: positions between were not recorded.
     Link(RecordingLink),
-    /// There is no former recording of the image's session.
+    /// The image begins before the end of this recording. The choice is made when the bytes up to its end are consumed.
+    Overlap { recording_id: i64 },
+    /// There is no former recording of the image's session, or the publisher began again with the same session id.
     Unlinked,
 }
 
@@ -54,7 +57,7 @@ impl JoinedStream {
             initial_term_id: image.initial_term_id(),
             term_length: i32::try_from(image.term_buffer_length()).ok()?,
             mtu_length: i32::try_from(image.mtu_length()).ok()?,
-            join_position: image.join_position(),
+            position: image.position(),
         })
     }
 
@@ -83,15 +86,16 @@ impl Resumption {
         let link = RecordingLink {
             predecessor_id: recording_id,
             gap_from: stop_position,
-            gap_to: Some(stream.join_position),
+            gap_to: Some(stream.position),
         };
-        if stream.join_position == stop_position && stream.mtu_length == former.mtu_length {
-            Self::Extend { recording_id, link }
-        } else if stream.join_position >= stop_position {
-            Self::Link(link)
-        } else {
-            // The publisher began again with the same session id.
-            Self::Unlinked
+        match stream.position - stop_position {
+            0 if stream.mtu_length == former.mtu_length => Self::Extend { recording_id, link },
+            0.. => Self::Link(link),
+            // A publisher is never more than a term before its subscribers.
+            distance if -distance <= i64::from(stream.term_length) => {
+                Self::Overlap { recording_id }
+            }
+            _ => Self::Unlinked,
         }
     }
 }
@@ -144,14 +148,14 @@ mod tests {
         }
     }
 
-    fn joined(session_id: i32, join_position: i64) -> JoinedStream {
+    fn joined(session_id: i32, position: i64) -> JoinedStream {
         JoinedStream {
             stream_id: 2,
             session_id,
             initial_term_id: 5,
             term_length: 65536,
             mtu_length: 1408,
-            join_position,
+            position,
         }
     }
 
@@ -195,19 +199,28 @@ mod tests {
     }
 
     #[test]
-    fn an_image_of_another_session_or_stream_or_of_an_earlier_position_is_not_linked() {
-        let recordings = [recording(0, 11, 4096), recording(1, 12, NULL_VALUE)];
+    fn an_image_that_joins_within_a_term_before_the_end_overlaps_its_recording() {
+        let recordings = [recording(0, 11, 100_000)];
+        let overlap = Resumption::Overlap { recording_id: 0 };
+        for position in [99_968, 100_000 - 65536] {
+            assert_eq!(choose(&recordings, &NEW, &joined(11, position)), overlap);
+        }
+    }
+
+    #[test]
+    fn an_image_of_another_session_or_stream_or_of_a_much_earlier_position_is_not_linked() {
+        let recordings = [recording(0, 11, 100_000), recording(1, 12, NULL_VALUE)];
         for stream in [
-            joined(13, 4096),
-            joined(12, 4096),
-            joined(11, 4064),
+            joined(13, 100_000),
+            joined(12, 100_000),
+            joined(11, 100_000 - 65536 - 32),
             JoinedStream {
                 initial_term_id: 6,
-                ..joined(11, 4096)
+                ..joined(11, 100_000)
             },
             JoinedStream {
                 stream_id: 3,
-                ..joined(11, 4096)
+                ..joined(11, 100_000)
             },
         ] {
             assert_eq!(choose(&recordings, &NEW, &stream), Resumption::Unlinked);

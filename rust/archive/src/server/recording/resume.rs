@@ -1,0 +1,204 @@
+//! Takes up recording subscriptions again after a restart of the archive.
+
+use aeron_client::{Aeron, Image};
+use aeron_protocol::archive::{NULL_VALUE, RequestIds};
+
+use super::overlap::consume_recorded;
+use super::recordings::{RecordingRequest, Recordings};
+use super::resumption::{JoinedStream, ResumedSubscription, Resumption};
+use super::subscriptions::{RecordingPurpose, ServedSubscription};
+use crate::extensions::{ExtensionChange, RecordingLabels, RecordingLink};
+use crate::server::ArchiveError;
+use crate::server::outbox::Outbox;
+use crate::storage::Storage;
+use crate::store::ArchiveStore;
+
+/// The requester of a subscription that the archive takes up by itself.
+const NOBODY: RequestIds = RequestIds {
+    control_session_id: NULL_VALUE,
+    correlation_id: NULL_VALUE,
+};
+
+impl<S: Storage + Clone> Recordings<S> {
+    /// Takes up the remembered subscriptions, or forgets them if the archive is not to resume. The limit of concurrent
+    /// recordings does not apply: it may be lower than before, but what was recorded is to be recorded.
+    pub fn resume(&mut self, aeron: &Aeron, store: &mut ArchiveStore<S>) {
+        let remembered: Vec<_> = store.extensions().subscriptions().cloned().collect();
+        for subscription in remembered {
+            if !self.memory.is_on() {
+                self.memory.forget_former(subscription);
+                continue;
+            }
+            let request = RecordingRequest {
+                requester: NOBODY,
+                channel: &subscription.channel,
+                stream_id: subscription.stream_id,
+                source_location: subscription.source_location,
+                is_auto_stop: false,
+            };
+            let purpose = RecordingPurpose::Resume {
+                recording_id: subscription.recording_id,
+            };
+            if let Err(error) = self.subscribe(aeron, &request, purpose) {
+                let (stream_id, channel) = (subscription.stream_id, &subscription.channel);
+                self.notes
+                    .push(not_recorded_again(stream_id, channel, &error));
+            }
+        }
+        self.store_memory(store);
+    }
+
+    /// Records an image of a subscription that was taken up again.
+    pub(super) fn begin_again(
+        &mut self,
+        aeron: &Aeron,
+        store: &mut ArchiveStore<S>,
+        number: u64,
+        image: &Image,
+        now_ms: i64,
+    ) -> Result<(), ArchiveError> {
+        let begin = |recordings: &mut Self, store: &mut _, purpose| {
+            recordings.begin_as(purpose, aeron, store, number, image.clone(), now_ms)
+        };
+        let link = match self.choose(store, number, image) {
+            Resumption::Extend { recording_id, link } => {
+                let Err(error) = begin(self, store, RecordingPurpose::Extend { recording_id })
+                else {
+                    return Ok(());
+                };
+                self.notes.push(format!(
+                    "recording {recording_id} is not extended: {}",
+                    error.message
+                ));
+                link
+            }
+            Resumption::Link(link) => link,
+            Resumption::Overlap { .. } | Resumption::Unlinked => {
+                let purpose = self.purpose_without_link(store, number);
+                return begin(self, store, purpose);
+            }
+        };
+        self.begin_linked(store, link, |recordings, store| {
+            begin(recordings, store, RecordingPurpose::New)
+        })
+    }
+
+    /// Returns the purpose for an image of which no former recording is known.
+    fn purpose_without_link(&self, store: &ArchiveStore<S>, number: u64) -> RecordingPurpose {
+        match self.former_extension(number) {
+            Some(recording_id) if store.recording(recording_id).is_ok() => {
+                RecordingPurpose::Extend { recording_id }
+            }
+            _ => RecordingPurpose::New,
+        }
+    }
+
+    /// Returns the recording that a subscription extended before the restart.
+    fn former_extension(&self, number: u64) -> Option<i64> {
+        match self.subscriptions.by_number(number)?.purpose {
+            RecordingPurpose::Resume { recording_id } => recording_id,
+            RecordingPurpose::New | RecordingPurpose::Extend { .. } => None,
+        }
+    }
+
+    /// Chooses how an image is recorded. Consumes the bytes of the image that its former recording has already.
+    fn choose(&self, store: &ArchiveStore<S>, number: u64, image: &Image) -> Resumption {
+        let Some(entry) = self.subscriptions.by_number(number) else {
+            return Resumption::Unlinked;
+        };
+        let subscription = ResumedSubscription {
+            channel: &entry.original_channel,
+            recording_id: self.former_extension(number),
+        };
+        let choose = || match JoinedStream::of(image) {
+            Some(stream) => Resumption::choose(store.recordings().rev(), &subscription, &stream),
+            None => Resumption::Unlinked,
+        };
+        match choose() {
+            Resumption::Overlap { recording_id } => {
+                let former = store.recording(recording_id);
+                match former.is_ok_and(|former| consume_recorded(image, store.storage(), former)) {
+                    true => choose(),
+                    false => Resumption::Unlinked,
+                }
+            }
+            chosen => chosen,
+        }
+    }
+
+    /// Begins a new recording that is linked to a former one. The link is stored first: if the process is killed in
+    /// between, the next start removes it.
+    fn begin_linked(
+        &mut self,
+        store: &mut ArchiveStore<S>,
+        link: RecordingLink,
+        begin: impl FnOnce(&mut Self, &mut ArchiveStore<S>) -> Result<(), ArchiveError>,
+    ) -> Result<(), ArchiveError> {
+        let recording_id = store.next_recording_id();
+        let info = RecordingLabels {
+            link: Some(link),
+            ..RecordingLabels::default()
+        };
+        let change = ExtensionChange::Info { recording_id, info };
+        if let Err(error) = store.extensions_mut().apply(vec![change]) {
+            self.notes.push(format!(
+                "the link from recording {recording_id} to {} is not stored: {error}",
+                link.predecessor_id
+            ));
+        }
+        let begun = begin(self, store);
+        if store.recording(recording_id).is_err() {
+            // If it fails, the next start removes the link.
+            let _ = store.extensions_mut().forget(recording_id);
+            return begun;
+        }
+        let gap_to = link.gap_to.unwrap_or(link.gap_from);
+        if gap_to > link.gap_from {
+            self.notes.push(format!(
+                "recording {recording_id} continues recording {}: positions {} to {gap_to} were not recorded",
+                link.predecessor_id, link.gap_from
+            ));
+        }
+        begun
+    }
+}
+
+/// Refuses the request for a subscription, as [`refuse`] does.
+pub(super) fn refuse_subscription(
+    notes: &mut Vec<String>,
+    outbox: &mut Outbox,
+    entry: &ServedSubscription,
+    error: ArchiveError,
+) {
+    match entry.requester == NOBODY {
+        true => notes.push(not_recorded_again(
+            entry.stream_id,
+            &entry.original_channel,
+            &error,
+        )),
+        false => outbox.refuse(entry.requester, error),
+    }
+}
+
+fn not_recorded_again(stream_id: i32, channel: &str, error: &ArchiveError) -> String {
+    format!(
+        "stream {stream_id} of {channel} is not recorded again: {}",
+        error.message
+    )
+}
+
+/// Refuses a request. The archive's own request is refused by a note.
+pub(super) fn refuse(
+    notes: &mut Vec<String>,
+    outbox: &mut Outbox,
+    requester: RequestIds,
+    error: ArchiveError,
+) {
+    match requester == NOBODY {
+        true => notes.push(format!(
+            "a recording that was taken up again: {}",
+            error.message
+        )),
+        false => outbox.refuse(requester, error),
+    }
+}
