@@ -70,7 +70,8 @@ def active(archive: aeron.AeronArchive, stream_id: int) -> list[int]:
 
 def extension_of(recording: aeron.Recording | None) -> str:
     """Channel of a publication that begins where a recording has stopped."""
-    assert recording is not None and recording.stop_position is not None
+    assert recording is not None
+    assert recording.stop_position is not None
     term, offset = divmod(recording.stop_position, recording.term_buffer_length)
     initial = recording.initial_term_id
     return f"{CHANNEL}|init-term-id={initial}|term-id={initial + term}|term-offset={offset}"

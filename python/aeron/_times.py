@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from aeron.exceptions import ArgumentTypeError
+
 __all__ = ["epoch_us"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -22,7 +24,7 @@ def epoch_us(value: object, name: str) -> int:
 
     Raises:
         ValueError: If the value is a datetime without a time zone, or not a time.
-        TypeError: If the value has another type.
+        ArgumentTypeError: If the value has another type.
     """
     if isinstance(value, datetime):
         if value.utcoffset() is None:
@@ -31,7 +33,7 @@ def epoch_us(value: object, name: str) -> int:
         return -((_EPOCH - value) // _MICROSECOND)
     if type(value).__module__ == "numpy" and type(value).__name__ == "datetime64":
         return _numpy_epoch_us(value, name)
-    raise TypeError(f"{name}={value!r} is not a time: pass a datetime with a time zone, or a numpy.datetime64")
+    raise ArgumentTypeError(f"{name}={value!r} is not a time: pass a datetime with a time zone, or a numpy.datetime64")
 
 
 def _numpy_epoch_us(value: object, name: str) -> int:

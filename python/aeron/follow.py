@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from aeron._aeron import FROM_LIVE, ChannelUriBuilder, Recording
 from aeron._times import epoch_us
-from aeron.exceptions import InvalidArgumentError, InvalidPositionError, UnknownRecordingError
+from aeron.exceptions import ArgumentTypeError, InvalidArgumentError, InvalidPositionError, UnknownRecordingError
 
 if TYPE_CHECKING:
     from aeron._aeron import AeronArchive, Batch, Header, PendingOperation, PersistentSubscription
@@ -116,6 +116,26 @@ class Follower:
         on_live_left: Callable[[], object] | None = None,
         on_error: Callable[[PersistentSubscriptionError], object] | None = None,
     ) -> None:
+        _check_types(
+            {
+                "recording": recording,
+                "channel": channel,
+                "stream_id": stream_id,
+                "position": position,
+                "since": since,
+                "reader": reader,
+                "commit": commit,
+                "max_age_ms": max_age_ms,
+                "max_lag_bytes": max_lag_bytes,
+                "live_channel": live_channel,
+                "replay_channel": replay_channel,
+                "replay_stream_id": replay_stream_id,
+                "on_change": on_change,
+                "on_live_joined": on_live_joined,
+                "on_live_left": on_live_left,
+                "on_error": on_error,
+            }
+        )
         self._archive = archive
         self._recording_id = recording.recording_id if isinstance(recording, Recording) else recording
         self._channel = None if channel is None else str(channel)
@@ -481,6 +501,36 @@ class _Commits:
                 self._wanted[0], self._name, self._wanted[1], **self._limits
             )
         return True
+
+
+_CHANNEL = ((str, ChannelUriBuilder), "a str or a ChannelUriBuilder")
+_TYPES: dict[str, tuple[Any, str]] = {
+    "recording": ((int, Recording), "a Recording or an integer"),
+    "channel": _CHANNEL,
+    "stream_id": (int, "an integer"),
+    "position": ((int, str), "an integer, 'earliest' or 'latest'"),
+    "reader": (str, "a str"),
+    "commit": (str, "'batch' or 'explicit'"),
+    "max_age_ms": (int, "an integer"),
+    "max_lag_bytes": (int, "an integer"),
+    "live_channel": _CHANNEL,
+    "replay_channel": _CHANNEL,
+    "replay_stream_id": (int, "an integer"),
+}
+
+
+def _check_types(arguments: dict[str, object]) -> None:
+    """Raises an error that names the first argument of a wrong type. `None` stands for a default."""
+    for name, value in arguments.items():
+        if value is None:
+            continue
+        if name == "since":
+            epoch_us(value, name)
+        elif name.startswith("on_"):
+            if not callable(value):
+                raise ArgumentTypeError(f"{name}={value!r} is not a function")
+        elif not isinstance(value, _TYPES[name][0]):
+            raise ArgumentTypeError(f"{name}={value!r} is not {_TYPES[name][1]}")
 
 
 def _of_session(channel: str, session_id: int) -> str:
