@@ -13,7 +13,7 @@ pub(super) const MESSAGE_OVERHEAD: usize = 32;
 /// Bytes and descriptions are in two ring buffers, which do not allocate once they have grown to their full length.
 #[derive(Debug)]
 pub(super) struct KeptMessages {
-    /// Maximum of [`length`](Self::length), in bytes.
+    /// Maximum length of all kept messages together, in bytes.
     limit: usize,
     bytes: VecDeque<u8>,
     messages: VecDeque<KeptMessage>,
