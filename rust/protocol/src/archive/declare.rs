@@ -120,8 +120,8 @@ macro_rules! archive_message_set {
             /// after the last field are ignored.
             ///
             /// # Errors
-            /// [`ArchiveDecodeError`](crate::archive::ArchiveDecodeError) if the message does not belong to this set, is
-            /// incomplete, or contains an undefined number. Never reads outside `message` and never panics.
+            /// [`ArchiveDecodeError`](crate::archive::ArchiveDecodeError) if the message does not belong to this set,
+            /// is incomplete, or contains an undefined number. Never reads outside `message` and never panics.
             pub fn decode(message: &'a [u8]) -> Result<Self, $crate::archive::ArchiveDecodeError> {
                 use $crate::archive::body::{ArchiveMessage, Body};
                 let body = Body::of(message)?;
