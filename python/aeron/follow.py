@@ -519,7 +519,7 @@ _TYPES: dict[str, tuple[Any, str]] = {
 }
 
 
-def _check_types(arguments: dict[str, object]) -> None:
+def _check_types(arguments: dict[str, Any]) -> None:
     """Raises an error that names the first argument of a wrong type. `None` stands for a default."""
     for name, value in arguments.items():
         if value is None:
