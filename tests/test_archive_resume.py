@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,184 @@ def test_a_stream_that_went_on_without_the_archive_becomes_a_recording_with_a_li
                 eventually(lambda: not active(archive, stream_id))
                 assert (numbers(archive, 0), numbers(archive, 1)) == (list(range(100)), list(range(200, 300)))
     assert f"recording 1 continues recording 0: positions {stop} to {begin} were not recorded" in place.errors()
+
+
+@pytest.fixture
+def linked(place: Place, client: aeron.Aeron, stream_id: int) -> Iterator[tuple[aeron.AeronArchive, int]]:
+    """Recording 0 with the numbers 0 to 99, and recording 1, which continues it, with 200 to 299.
+
+    Also the number of bytes between them, which were published while there was no archive.
+    """
+    with (
+        client.add_exclusive_publication(CHANNEL, stream_id) as publication,
+        client.add_subscription(CHANNEL, stream_id) as subscription,
+    ):
+        with place.archive() as archive:
+            archive.start_recording("aeron:ipc", stream_id)
+            publish(publication, 0, 100)
+            eventually(lambda: active(archive, stream_id))
+            wait_recorded(archive, 0, publication)
+            stop = publication.position
+        publish(publication, 100, 100)
+        received: list[bytes] = []
+        eventually(lambda: received.extend(subscription.poll_batch(100).to_list()) or len(received) == 200)
+        begin = publication.position
+        # The driver has noticed the position of the subscriber.
+        eventually(lambda: publication.available_window == 32 * 1024)
+        with place.archive() as archive:
+            eventually(lambda: active(archive, stream_id) == [1])
+            publish(publication, 200, 100)
+            wait_recorded(archive, 1, publication)
+            archive.stop_recording("aeron:ipc", stream_id)
+            eventually(lambda: not active(archive, stream_id))
+            yield archive, begin - stop
+
+
+@pytest.mark.parametrize("by", ["recording", "stream"])
+def test_a_follower_goes_on_with_the_recording_that_continues_and_reports_the_lost_bytes(
+    linked: tuple[aeron.AeronArchive, int], stream_id: int, by: str
+) -> None:
+    archive, lost_bytes = linked
+    selection: dict[str, Any] = (
+        {"recording": 0} if by == "recording" else {"channel": "aeron:ipc", "stream_id": stream_id}
+    )
+    changes: list[aeron.RecordingChange] = []
+    with archive.follow(**selection, on_change=changes.append) as follower:
+        read: list[int] = []
+        for batch in follower.batches(timeout=5):
+            read += [int(message) for message in batch.to_list()]
+            if len(read) >= 200:
+                break
+    assert read == [*range(100), *range(200, 300)]
+    [change] = changes
+    assert (change.previous_recording_id, change.recording_id, change.lost_bytes) == (0, 1, lost_bytes)
+    assert change.start_position - change.stop_position == lost_bytes
+
+
+def test_latest_and_a_time_of_a_recording_are_looked_for_in_those_that_continue_it_too(
+    linked: tuple[aeron.AeronArchive, int],
+) -> None:
+    archive, _ = linked
+    recording = archive.list_recording(1)
+    assert recording is not None
+    with archive.follow(0, position="latest") as follower:
+        assert (follower.recording_id, follower.position) == (1, recording.stop_position)
+    with archive.follow(0, since=datetime.fromtimestamp(recording.start_timestamp_ms / 1_000, UTC)) as follower:
+        assert follower.recording_id == 1
+
+
+def test_a_reader_of_a_recording_continues_in_the_recording_that_follows_it(
+    linked: tuple[aeron.AeronArchive, int],
+) -> None:
+    archive, _ = linked
+    with archive.follow(0, reader="bars") as follower:
+        read = 0
+        for batch in follower.batches(16, timeout=5):
+            read += len(batch)
+            if read > 150:
+                break
+        position = follower.position
+    with archive.follow(0, reader="bars") as follower:
+        assert (follower.recording_id, follower.position) == (1, position)
+
+
+def follow_on(follower: aeron.Follower, read: list[int], count: int) -> None:
+    """Polls until there are `count` numbers."""
+
+    def has_all() -> bool:
+        if (batch := follower.poll_batch()) is not None:
+            read.extend(int(message) for message in batch.to_list())
+        return len(read) >= count
+
+    eventually(has_all)
+
+
+def test_a_follower_with_a_reader_goes_on_after_a_restart_of_the_archive(
+    place: Place, client: aeron.Aeron, stream_id: int
+) -> None:
+    read: list[int] = []
+    with client.add_exclusive_publication(CHANNEL, stream_id) as publication:
+        with place.archive() as archive:
+            archive.start_recording("aeron:ipc", stream_id)
+            publish(publication, 0, 100)
+            wait_recorded(archive, 0, publication)
+            follower = archive.follow(0, reader="bars")
+            follow_on(follower, read, 100)
+            eventually(lambda: follower.poll_batch() is None and follower.is_live)
+        eventually(lambda: follower.poll_batch() is None)
+        with place.archive() as archive:
+            eventually(lambda: active(archive, stream_id) == [0])
+            publish(publication, 100, 100)
+            follow_on(follower, read, 200)
+            wait_recorded(archive, 0, publication)
+
+            def committed() -> list[int]:
+                assert follower.poll_batch() is None
+                return [reader.position for reader in archive.list_readers(name="bars")]
+
+            eventually(lambda: committed() == [publication.position])
+            follower.close()
+    assert read == list(range(200))
+
+
+def test_a_follower_that_read_live_without_the_archive_reads_no_message_twice(tmp_path: Path, stream_id: int) -> None:
+    """The follower loses the live stream when the archive is back. It continues in the recording with the link."""
+    settings: dict[str, Any] = {
+        "timer_interval_ns": 20_000_000,
+        "untethered_window_limit_timeout_ns": 50_000_000,
+        "untethered_linger_timeout_ns": 50_000_000,
+        "untethered_resting_timeout_ns": 200_000_000,
+    }
+    with (
+        aeron.MediaDriver(dir=tmp_path / "driver", **settings) as driver,
+        aeron.connect(driver) as client,
+        client.add_exclusive_publication(CHANNEL, stream_id) as publication,
+    ):
+        place = Place(driver, client, tmp_path / "archive")
+        read: list[int] = []
+        changes: list[aeron.RecordingChange] = []
+        with place.archive() as archive:
+            archive.start_recording("aeron:ipc", stream_id)
+            publish(publication, 0, 100)
+            wait_recorded(archive, 0, publication)
+            follower = archive.follow(0, live_channel="aeron:ipc?tether=false", on_change=changes.append)
+            follow_on(follower, read, 100)
+            eventually(lambda: follower.poll_batch() is None and follower.is_live)
+        publish(publication, 100, 100)
+        follow_on(follower, read, 200)
+        # The driver has noticed the position of the follower.
+        eventually(lambda: publication.available_window == 32 * 1024)
+        with place.archive() as archive:
+            eventually(lambda: active(archive, stream_id) == [1])
+            # The follower does not read, so that the driver unlinks it, and it has to read the recording again.
+            publish(publication, 200, 2000)
+            wait_recorded(archive, 1, publication)
+            follow_on(follower, read, 2200)
+            archive.stop_recording("aeron:ipc", stream_id)
+            follower.close()
+    assert read == list(range(2200))
+    assert [(change.recording_id, change.lost_bytes) for change in changes] == [(1, 0)]
+
+
+def test_a_follower_fails_if_no_recording_continues_the_one_that_the_live_stream_has_passed(
+    place: Place, client: aeron.Aeron, stream_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aeron.follow._SUCCESSOR_TIMEOUT", 0.5)
+    with client.add_exclusive_publication(CHANNEL, stream_id) as publication, place.archive() as archive:
+        archive.start_recording("aeron:ipc", stream_id)
+        publish(publication, 0, 100)
+        wait_recorded(archive, 0, publication)
+        archive.stop_recording("aeron:ipc", stream_id)
+        eventually(lambda: not active(archive, stream_id))
+        with client.add_subscription(CHANNEL, stream_id) as subscription:
+            subscription.wait_connected(timeout=5)
+            publish(publication, 100, 1)
+            eventually(lambda: len(subscription.poll_batch()) == 1)
+            with archive.follow(0) as follower:
+                read: list[int] = []
+                with pytest.raises(aeron.PersistentSubscriptionError, match="stopped at position=6400"):
+                    follow_on(follower, read, 101)
+                assert read == list(range(100))
 
 
 def test_a_publisher_with_a_new_session_becomes_a_recording_without_a_link(

@@ -8,18 +8,33 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from aeron._aeron import FROM_LIVE, ChannelUriBuilder, Recording
+from aeron._commits import ReaderCommits
+from aeron._links import Links
 from aeron._times import epoch_us
-from aeron.exceptions import ArgumentTypeError, InvalidArgumentError, InvalidPositionError, UnknownRecordingError
+from aeron.exceptions import (
+    ArchiveClosedError,
+    ArchiveDisconnectedError,
+    ArchiveTimeoutError,
+    ArgumentTypeError,
+    InvalidArgumentError,
+    PersistentSubscriptionError,
+    UnknownRecordingError,
+)
 
 if TYPE_CHECKING:
     from aeron._aeron import AeronArchive, Batch, Header, PendingOperation, PersistentSubscription
-    from aeron.exceptions import PersistentSubscriptionError
     from aeron.types import Channel, Time
 
 __all__ = ["Follower", "RecordingChange"]
 
 # Interval between two looks for a recording that continues the one that has ended, in seconds.
 _LOOK_INTERVAL = 0.25
+# Maximum time to wait for a recording that continues one whose end the live stream has passed, in seconds. An archive
+# that starts again needs a moment to go on with its recordings.
+_SUCCESSOR_TIMEOUT = 5.0
+# Errors of requests to an archive that has ended or does not respond. The first of them closes the client of the
+# archive. The follower then connects again.
+_LOST_CONNECTION = (ArchiveDisconnectedError, ArchiveTimeoutError, ArchiveClosedError)
 # Maximum time for which `close` waits for the last commit, in seconds.
 _LAST_COMMIT_TIMEOUT = 5.0
 
@@ -36,7 +51,9 @@ class RecordingChange(NamedTuple):
     start_position: int
     """Position at which that recording begins, in bytes."""
     lost_bytes: int | None
-    """Bytes of the stream that no recording has; `None` if that is unknown, because the publisher has a new session."""
+    """Bytes of the session between the last message that was delivered and `start_position`, which were not recorded
+    because the archive was away; `None` if the recording does not continue the earlier one, for example because its
+    publisher has a new session."""
 
 
 class Follower:
@@ -47,18 +64,23 @@ class Follower:
     follower uses a `PersistentSubscription`, whose documentation describes channels and failures.
 
     A follower of a channel and stream also reads the later recordings of that stream, for example those of a restarted
-    publisher: when a recording has ended and is read, it goes on with the next one, and calls `on_change`.
+    publisher: when a recording has ended and is read, it goes on with the next one, and calls `on_change`. A follower
+    of one recording goes on with those that continue it, which an archive with the setting `resume` starts when it was
+    away while the publisher went on.
 
     A *named reader* keeps the position in the archive: a later follower with the same name continues there, and
     retention of the archive does not delete what the reader has not committed. With ``commit="batch"`` a batch is
     committed when the next one is requested, so that after a crash the last batch may arrive again. With
     ``commit="explicit"`` the program calls `commit`.
 
+    If the archive ends, the follower goes on when the archive is back: it connects again with the settings of
+    `archive`.
+
     A context manager that closes the follower. One thread at a time may read from it. All work is done in the calls:
     a follower that is not read falls back, and is not lost.
 
     Args:
-        archive: A client of the archive, which must stay open. The follower does not close it.
+        archive: A client of the archive. The follower does not close it, and continues if the program closes it.
         recording: Id of the recording, or a `Recording`. Otherwise `channel` and `stream_id` select the recordings.
         channel: Text that the channels of the recordings contain.
         stream_id: Stream id of the recordings.
@@ -136,7 +158,10 @@ class Follower:
                 "on_error": on_error,
             }
         )
+        self._given_archive = archive
         self._archive = archive
+        self._links = Links(archive)
+        self._connecting: PendingOperation[AeronArchive] | None = None
         self._recording_id = recording.recording_id if isinstance(recording, Recording) else recording
         self._channel = None if channel is None else str(channel)
         self._stream_id = stream_id
@@ -149,12 +174,13 @@ class Follower:
             "on_error": on_error,
         }
         self._on_change = on_change
-        self._commits = None if reader is None else _Commits(archive, reader, max_age_ms, max_lag_bytes)
+        self._commits = None if reader is None else ReaderCommits(archive, reader, max_age_ms, max_lag_bytes)
         self._is_explicit = commit == "explicit"
         self._current: Recording | None = None
         self._subscription: PersistentSubscription | None = None
         self._position = 0
         self._next_look = 0.0
+        self._failure: tuple[PersistentSubscriptionError, float] | None = None
         self._is_closed = False
         self._check_arguments(position, since, commit)
         self._start(position, since)
@@ -183,7 +209,11 @@ class Follower:
             handler(payload, header)
             self._position = header.position
 
-        return subscription.poll(deliver, fragment_limit, copy=copy)
+        try:
+            return subscription.poll(deliver, fragment_limit, copy=copy)
+        except PersistentSubscriptionError as error:
+            self._await_successor(error)
+            return 0
 
     def poll_batch(self, limit: int = 4096) -> Batch | None:
         """Takes one step, and returns the messages that are available now. Does not wait.
@@ -200,7 +230,11 @@ class Follower:
         """
         if (subscription := self._ready()) is None:
             return None
-        batch = subscription.poll_batch(limit)
+        try:
+            batch = subscription.poll_batch(limit)
+        except PersistentSubscriptionError as error:
+            self._await_successor(error)
+            return None
         return self._taken(batch) if len(batch) else None
 
     def batches(self, limit: int = 4096, *, timeout: float | None = None) -> Iterator[Batch]:
@@ -224,7 +258,8 @@ class Follower:
             if subscription is None:
                 time.sleep(max(0.0, wait))
             else:
-                for batch in subscription.batches(limit, timeout=max(0.0, wait)):
+                batches = subscription.batches(limit, timeout=max(0.0, wait))
+                while (batch := self._next_of(batches)) is not None:
                     yield self._taken(batch)
                     deadline = _deadline(timeout)
                     self._commit_processed()
@@ -259,6 +294,8 @@ class Follower:
                     self._commit_processed()
             except TimeoutError:
                 pass
+            except PersistentSubscriptionError as error:
+                self._await_successor(error)
 
     def __aiter__(self) -> AsyncIterator[Batch]:
         """Returns `batches_async`."""
@@ -277,18 +314,35 @@ class Follower:
         """
         if self._commits is None or self._current is None:
             raise InvalidArgumentError("the follower has no reader to commit: pass reader='name' to follow")
-        self._commits.store(self._current.recording_id, self._position if position is None else position)
-        self._commits.wait(None)
+        position = self._position if position is None else position
+        try:
+            self._commits.store(self._current.recording_id, position)
+            self._commits.wait(None)
+        except _LOST_CONNECTION:
+            self._use(self._archive.reconnect())
+            self._commits.store(self._current.recording_id, position)
+            self._commits.wait(None)
 
     def close(self) -> None:
-        """Stops reading. With ``commit="batch"`` commits the position, if the last batch was processed. Idempotent."""
+        """Stops reading. With ``commit="batch"`` commits the position, if the last batch was processed. Idempotent.
+
+        Raises:
+            ArchiveError: If the archive does not store the position. The follower is closed all the same.
+        """
         if self._is_closed:
             return
         self._is_closed = True
         if self._subscription is not None:
             self._subscription.close()
-        if self._commits is not None:
-            self._commits.wait(_LAST_COMMIT_TIMEOUT)
+        try:
+            if self._commits is not None:
+                try:
+                    self._commits.wait(_LAST_COMMIT_TIMEOUT)
+                except _LOST_CONNECTION:
+                    self._use(self._archive.reconnect())
+                    self._commits.wait(_LAST_COMMIT_TIMEOUT)
+        finally:
+            self._close_own_connection()
 
     @property
     def position(self) -> int:
@@ -368,7 +422,7 @@ class Follower:
         recording = self._archive.list_recording(self._recording_id)
         if recording is None:
             raise UnknownRecordingError(f"unknown recording id: {self._recording_id}")
-        return [recording]
+        return self._links.chain(recording)
 
     def _open(self, recording: Recording, position: int | None) -> None:
         """Reads a recording from a position on; `None` stands for its end."""
@@ -378,6 +432,8 @@ class Follower:
         if self._subscription is not None:
             self._subscription.close()
         self._current = recording
+        if self._recording_id is not None:
+            self._recording_id = recording.recording_id
         self._position = position if position >= 0 else self._archive.get_max_recorded_position(recording.recording_id)
         self._start_position = position
         if self._commits is not None:
@@ -392,16 +448,63 @@ class Follower:
             **self._settings,
         )
 
+    def _next_of(self, batches: Iterator[Batch]) -> Batch | None:
+        try:
+            return next(batches, None)
+        except PersistentSubscriptionError as error:
+            self._await_successor(error)
+            return None
+
     def _ready(self) -> PersistentSubscription | None:
         """Returns the subscription to read from, after a look for a later recording if this one may have ended."""
         if self._is_closed:
             return None
-        self._commit_processed()
-        waits = self._subscription is None or self._subscription.state == "AWAIT_LIVE"
-        if waits and time.monotonic() >= self._next_look:
-            self._look()
-            self._next_look = time.monotonic() + _LOOK_INTERVAL
+        if self._connecting is not None and not self._connect_again(self._connecting):
+            return self._subscription
+        try:
+            self._commit_processed()
+            waits = self._subscription is None or self._subscription.state == "AWAIT_LIVE"
+            if waits and time.monotonic() >= self._next_look:
+                self._look()
+                self._next_look = time.monotonic() + _LOOK_INTERVAL
+        except _LOST_CONNECTION:
+            self._connecting = self._archive.async_reconnect()
         return self._subscription
+
+    def _connect_again(self, connecting: PendingOperation[AeronArchive]) -> bool:
+        """Makes progress with another connection to the archive. Returns whether the archive can be used again."""
+        if not connecting.done():
+            return False
+        self._connecting = None
+        try:
+            self._use(connecting.result(0))
+        except ArchiveTimeoutError:
+            self._connecting = self._archive.async_reconnect()
+            return False
+        return True
+
+    def _use(self, archive: AeronArchive) -> None:
+        """Sends requests to the archive by another connection."""
+        self._close_own_connection()
+        self._archive = archive
+        self._connecting = None
+        self._links = Links(archive)
+        if self._commits is not None:
+            self._commits.use(archive)
+
+    def _close_own_connection(self) -> None:
+        if self._archive is not self._given_archive:
+            self._archive.close()
+
+    def _await_successor(self, failure: PersistentSubscriptionError) -> None:
+        """Waits for a recording that continues this one, if the live stream has passed its end. Else raises."""
+        if failure.reason != "INVALID_START_POSITION" or self._current is None:
+            raise failure
+        assert self._subscription is not None
+        self._subscription.close()
+        self._subscription = None
+        self._failure = (failure, time.monotonic() + _SUCCESSOR_TIMEOUT)
+        self._next_look = 0.0
 
     def _look(self) -> None:
         if self._current is None:
@@ -410,28 +513,36 @@ class Follower:
         now = self._archive.list_recording(self._current.recording_id)
         if now is None:
             # The subscription fails with the reason.
-            return
-        if now.stop_position is None:
-            if now.session_id != self._current.session_id:
-                # A publisher with another session extends the recording: its live stream is another one.
+            pass
+        elif now.stop_position is None:
+            if self._subscription is None or now.session_id != self._current.session_id:
+                # The recording goes on, perhaps with another session, of which the live stream is another one.
                 self._open(now, self._position if self._position > self._start_position else self._start_position)
         elif (later := self._successor(now)) is not None:
-            recording, lost_bytes = later
-            change = RecordingChange(
-                now.recording_id, now.stop_position, recording.recording_id, recording.start_position, lost_bytes
-            )
-            self._open(recording, recording.start_position)
-            if self._commits is not None:
-                self._commits.remove(now.recording_id)
-            if self._on_change is not None:
-                self._on_change(change)
+            self._change_to(later, now, now.stop_position)
+        if self._subscription is None and self._failure is not None:
+            failure, deadline = self._failure
+            if now is None or self._position < now.start_position or time.monotonic() > deadline:
+                raise failure
 
-    def _successor(self, ended: Recording) -> tuple[Recording, int | None] | None:
-        """Returns the recording that continues one that has ended, and the number of bytes that are lost between."""
-        if self._recording_id is not None:
-            return None
-        later = [recording for recording in self._recordings() if recording.recording_id > ended.recording_id]
-        return (later[0], None) if later else None
+    def _change_to(self, later: Recording, ended: Recording, stop_position: int) -> None:
+        start, lost_bytes = later.start_position, None
+        if self._links.continues(later, ended):
+            # The live stream may have brought messages that no recording has, or that the later one has too.
+            lost_bytes = max(0, start - self._position)
+            start = max(start, self._position)
+        change = RecordingChange(
+            ended.recording_id, stop_position, later.recording_id, later.start_position, lost_bytes
+        )
+        self._open(later, start)
+        if self._commits is not None:
+            self._commits.remove(ended.recording_id)
+        if self._on_change is not None:
+            self._on_change(change)
+
+    def _successor(self, ended: Recording) -> Recording | None:
+        """Returns the recording to read after one that has ended."""
+        return next((one for one in self._recordings() if one.recording_id > ended.recording_id), None)
 
     def _taken(self, batch: Batch) -> Batch:
         self._position = int(batch.positions[-1])
@@ -447,60 +558,6 @@ class Follower:
 # Users import the classes from `aeron`, so reprs and pickles name that module.
 Follower.__module__ = "aeron"
 RecordingChange.__module__ = "aeron"
-
-
-class _Commits:
-    """Stores the position of a named reader in the archive, one request at a time."""
-
-    def __init__(self, archive: AeronArchive, name: str, max_age_ms: int | None, max_lag_bytes: int | None) -> None:
-        self._archive = archive
-        self._name = name
-        self._limits: dict[str, Any] = {"max_age_ms": max_age_ms, "max_lag_bytes": max_lag_bytes}
-        self._wanted: tuple[int, int] | None = None
-        self._sent: tuple[int, int] | None = None
-        self._pending: PendingOperation[int] | None = None
-        self._not_before = 0.0
-
-    def stored_in(self, recording_ids: list[int]) -> dict[int, int]:
-        """Returns the stored positions of the reader by recording."""
-        readers = self._archive.list_readers(name=self._name)
-        return {one.recording_id: one.position for one in readers if one.recording_id in recording_ids}
-
-    def store(self, recording_id: int, position: int) -> None:
-        """Stores a position as soon as the archive has recorded it. Does not wait."""
-        self._wanted = (recording_id, position)
-        self._advance()
-
-    def remove(self, recording_id: int) -> None:
-        """Removes the reader from a recording that it has read."""
-        self._archive.remove_reader(recording_id, self._name)
-
-    def wait(self, timeout: float | None) -> None:
-        """Waits until the position is stored, or the time is over."""
-        deadline = _deadline(timeout)
-        while self._advance() and time.monotonic() < deadline:
-            time.sleep(0.001)
-
-    def _advance(self) -> bool:
-        """Makes progress. Returns whether the position is not stored yet."""
-        if self._pending is not None:
-            if not self._pending.done():
-                return True
-            pending, self._pending = self._pending, None
-            try:
-                pending.result(0)
-            except InvalidPositionError:
-                # The live stream is ahead of the recording. The archive refuses a position that it has not recorded.
-                self._sent = None
-                self._not_before = time.monotonic() + 0.01
-        if self._sent == self._wanted or self._wanted is None:
-            return False
-        if time.monotonic() >= self._not_before:
-            self._sent = self._wanted
-            self._pending = self._archive.async_commit_reader(
-                self._wanted[0], self._name, self._wanted[1], **self._limits
-            )
-        return True
 
 
 _CHANNEL = ((str, ChannelUriBuilder), "a str or a ChannelUriBuilder")

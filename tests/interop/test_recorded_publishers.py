@@ -250,7 +250,8 @@ def test_a_publisher_that_is_killed_goes_on_after_its_last_recorded_message(
             process.kill()
     with place.client() as archive:
         [recording] = archive.list_recordings(stream_id=stream)
-        eventually(lambda: archive.get_stop_position(recording.recording_id) is not None)
+        # The driver notices after its client liveness timeout of 10 s that the last process is dead.
+        eventually(lambda: archive.get_stop_position(recording.recording_id) is not None, timeout_s=40)
         messages, _ = _replayed(archive, recording.recording_id)
     numbers = [struct.unpack_from("<Q", message)[0] for message in messages]
     assert numbers == list(range(len(numbers)))

@@ -135,5 +135,6 @@ def test_a_schema_that_names_what_is_not_there_is_refused_when_the_query_is_plan
 def test_a_batch_read_of_a_live_stream_is_pointed_elsewhere(spark: SparkSession, options: dict[str, str]) -> None:
     """08-58"""
     text = error_of(lambda: spark.read.format("aeron").options(**options).load().count())
-    assert "spark.read reads recordings: give archiveDir; for a live stream use spark.readStream" in text
+    assert "spark.read reads recordings: give archive.controlChannel for a running archive, or archiveDir" in text
+    assert "for a live stream use spark.readStream" in text
     assert '"aeron sub"' in text

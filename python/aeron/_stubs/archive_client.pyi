@@ -2058,6 +2058,56 @@ class AeronArchive:
                     process(batch)
             ```
         """
+    def reconnect(self) -> AeronArchive:
+        """Connects another client with the same settings, for example to an archive that was restarted.
+
+        A session with an archive ends when the archive ends. The methods of its client then raise
+        `ArchiveDisconnectedError`, or `ArchiveTimeoutError` if the archive was killed a moment ago. The new client has
+        neither `on_signal` nor `error_handler`. This client stays as it is.
+
+        Returns:
+            The new `AeronArchive`.
+
+        Raises:
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveError: If the archive refuses the connection.
+            ClientClosedError: If the Aeron client is closed.
+
+        Example:
+            ```python
+            try:
+                recordings = archive.list_recordings()
+            except aeron.ArchiveDisconnectedError:
+                archive = archive.reconnect()
+            ```
+        """
+    def async_reconnect(self) -> PendingOperation[AeronArchive]:
+        """Starts `reconnect` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
+
+        Connects another client with the same settings, for example to an archive that was restarted.
+
+        A session with an archive ends when the archive ends. The methods of its client then raise
+        `ArchiveDisconnectedError`, or `ArchiveTimeoutError` if the archive was killed a moment ago. The new client has
+        neither `on_signal` nor `error_handler`. This client stays as it is.
+
+        Returns:
+            The new `AeronArchive`.
+
+        Raises:
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveError: If the archive refuses the connection.
+            ClientClosedError: If the Aeron client is closed.
+
+        Example:
+            ```python
+            try:
+                recordings = archive.list_recordings()
+            except aeron.ArchiveDisconnectedError:
+                archive = archive.reconnect()
+            ```
+        """
     def persistent_subscription(
         self,
         *,

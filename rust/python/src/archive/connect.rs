@@ -50,12 +50,7 @@ impl ArchiveClientSettings {
         if std::env::var_os(CONTROL_TERM_LENGTH_VARIABLE).is_none() {
             context.control_term_buffer_length = CONTROL_TERM_LENGTH;
         }
-        let mut this = Self {
-            context,
-            credentials: GivenCredentials::default(),
-            on_signal: None,
-            error_handler: None,
-        };
+        let mut this = Self::of(context, GivenCredentials::default());
         let items = settings.into_iter().flatten();
         for (name, value) in items.filter(|(_, value)| !value.is_none()) {
             let name: String = name.extract()?;
@@ -69,6 +64,16 @@ impl ArchiveClientSettings {
         this.context.credentials = credentials;
         this.complete_channels()?;
         Ok(this)
+    }
+
+    /// Returns settings without handlers. `context` contains the supplier of `credentials`.
+    pub fn of(context: ArchiveClientContext, credentials: GivenCredentials) -> Self {
+        Self {
+            context,
+            credentials,
+            on_signal: None,
+            error_handler: None,
+        }
     }
 
     /// Returns the settings for a class without `on_signal` and `error_handler`. Raises if one of them is set.
@@ -149,7 +154,8 @@ impl ArchiveClientSettings {
         Ok(())
     }
 
-    fn connect(self, client: &Bound<'_, PyAeron>) -> PyResult<PyPendingOperation> {
+    /// Starts to connect.
+    pub fn connect(self, client: &Bound<'_, PyAeron>) -> PyResult<PyPendingOperation> {
         self.check_handlers(client.get())?;
         let what = format!(
             "connecting to the archive on {}",

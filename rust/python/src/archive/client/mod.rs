@@ -6,6 +6,7 @@ mod maintenance;
 mod methods;
 mod query;
 mod readers;
+mod reconnect;
 mod recorded_publisher;
 mod recording;
 mod replay;
@@ -18,11 +19,13 @@ pub use replay::{REPLAY_CHANNEL, REPLAY_STREAM_ID};
 
 use std::sync::Arc;
 
-use aeron_archive::client::{AeronArchive, ArchiveCall, ArchiveSessionState, Result};
+use aeron_archive::client::{
+    AeronArchive, ArchiveCall, ArchiveClientContext, ArchiveSessionState, Result,
+};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
-use super::connect::Credentials;
+use super::connect::{Credentials, GivenCredentials};
 use super::errors::from_archive;
 use super::link::Link;
 use super::operation::{ArchiveTask, ConvertOf, Task};
@@ -97,6 +100,19 @@ impl PyAeronArchive {
 
     fn get(&self) -> PyResult<&AeronArchive> {
         self.link.get().map(|link| &link.archive)
+    }
+
+    /// Returns the settings for another connection to the same archive.
+    fn settings_for_another(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<(ArchiveClientContext, GivenCredentials)> {
+        let mut context = self.get()?.context().clone();
+        let credentials = self.credentials.for_another(py)?;
+        if let Some(credentials) = &credentials {
+            context.credentials = Arc::clone(&credentials.supplier) as _;
+        }
+        Ok((context, credentials.unwrap_or_default()))
     }
 
     /// Starts an operation of the archive. `convert` creates the Python object of the result.

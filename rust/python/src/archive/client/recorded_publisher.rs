@@ -1,7 +1,5 @@
 //! The method that creates a `RecordedPublisher`.
 
-use std::sync::Arc;
-
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -58,13 +56,8 @@ impl PyAeronArchive {
             );
             return Err(raise("ArgumentTypeError", reason));
         }
-        let mut context = self.get()?.context().clone();
-        let credentials = self.credentials.for_another(py)?;
-        if let Some(credentials) = &credentials {
-            context.credentials = Arc::clone(&credentials.supplier) as _;
-        }
+        let (context, credentials) = self.settings_for_another(py)?;
         let driver = self.client.get().driver(py);
-        let credentials = credentials.unwrap_or_default();
         PyRecordedPublisher::open(py, Some(driver), options, context, credentials)
     }
 }

@@ -226,12 +226,7 @@ archive_methods! {
             );
             return Err(raise("ArgumentTypeError", reason));
         }
-        let mut context = self.get()?.context().clone();
-        let credentials = self.credentials.for_another(py)?;
-        if let Some(credentials) = &credentials {
-            context.credentials = Arc::clone(&credentials.supplier) as _;
-        }
-        let credentials = credentials.unwrap_or_default();
+        let (context, credentials) = self.settings_for_another(py)?;
         PyPersistentSubscription::open(self.client.bind(py), options, context, credentials)
     }
 }

@@ -1,0 +1,72 @@
+"""`ReaderCommits`: the position of a named reader, on its way to the archive."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from aeron.exceptions import InvalidPositionError
+
+if TYPE_CHECKING:
+    from aeron._aeron import AeronArchive, PendingOperation
+
+__all__ = ["ReaderCommits"]
+
+
+class ReaderCommits:
+    """Stores the position of a named reader in the archive, one request at a time."""
+
+    def __init__(self, archive: AeronArchive, name: str, max_age_ms: int | None, max_lag_bytes: int | None) -> None:
+        self._archive = archive
+        self._name = name
+        self._limits: dict[str, Any] = {"max_age_ms": max_age_ms, "max_lag_bytes": max_lag_bytes}
+        self._wanted: tuple[int, int] | None = None
+        self._sent: tuple[int, int] | None = None
+        self._pending: PendingOperation[int] | None = None
+        self._not_before = 0.0
+
+    def use(self, archive: AeronArchive) -> None:
+        """Sends requests to the archive by another connection, at first the one that had no response."""
+        self._archive = archive
+        self._pending = self._sent = None
+
+    def stored_in(self, recording_ids: list[int]) -> dict[int, int]:
+        """Returns the stored positions of the reader by recording."""
+        readers = self._archive.list_readers(name=self._name)
+        return {one.recording_id: one.position for one in readers if one.recording_id in recording_ids}
+
+    def store(self, recording_id: int, position: int) -> None:
+        """Stores a position as soon as the archive has recorded it. Does not wait."""
+        self._wanted = (recording_id, position)
+        self._advance()
+
+    def remove(self, recording_id: int) -> None:
+        """Removes the reader from a recording that it has read."""
+        self._archive.remove_reader(recording_id, self._name)
+
+    def wait(self, timeout: float | None) -> None:
+        """Waits until the position is stored, or the time is over."""
+        deadline = float("inf") if timeout is None else time.monotonic() + timeout
+        while self._advance() and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+    def _advance(self) -> bool:
+        """Makes progress. Returns whether the position is not stored yet."""
+        if self._pending is not None:
+            if not self._pending.done():
+                return True
+            pending, self._pending = self._pending, None
+            try:
+                pending.result(0)
+            except InvalidPositionError:
+                # The live stream is ahead of the recording. The archive refuses a position that it has not recorded.
+                self._sent = None
+                self._not_before = time.monotonic() + 0.01
+        if self._sent == self._wanted or self._wanted is None:
+            return False
+        if time.monotonic() >= self._not_before:
+            self._sent = self._wanted
+            self._pending = self._archive.async_commit_reader(
+                self._wanted[0], self._name, self._wanted[1], **self._limits
+            )
+        return True

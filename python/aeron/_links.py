@@ -1,0 +1,58 @@
+"""`Links`: recordings that continue another one, because the archive was away while their publisher went on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aeron.exceptions import NotSupportedByArchiveError
+
+if TYPE_CHECKING:
+    from aeron._aeron import AeronArchive, Recording, RecordingInfo
+
+__all__ = ["Links"]
+
+
+class Links:
+    """Looks up the links of recordings in an archive, each recording once.
+
+    An archive of another project has no links. It is asked once, and the question takes a second.
+    """
+
+    def __init__(self, archive: AeronArchive) -> None:
+        self._archive = archive
+        self._known: dict[int, RecordingInfo | None] = {}
+        self._is_supported = True
+
+    def continues(self, recording: Recording, earlier: Recording) -> bool:
+        """Returns whether a recording continues an earlier one: the same session, at the same or a later position."""
+        link = self._link(recording)
+        return link is not None and link.predecessor_id == earlier.recording_id
+
+    def chain(self, recording: Recording) -> list[Recording]:
+        """Returns a recording and those that continue it, the oldest first."""
+        chain = [recording]
+        while (successor := self._successor(chain[-1])) is not None:
+            chain.append(successor)
+        return chain
+
+    def _successor(self, recording: Recording) -> Recording | None:
+        if recording.stop_position is None or not self._is_supported:
+            return None
+        of_stream = self._archive.list_recordings(channel=recording.stripped_channel, stream_id=recording.stream_id)
+        for later in of_stream:
+            # A link joins recordings of one session. An archive gives the later one the higher id.
+            is_candidate = later.recording_id > recording.recording_id and later.session_id == recording.session_id
+            if is_candidate and self.continues(later, recording):
+                return later
+        return None
+
+    def _link(self, recording: Recording) -> RecordingInfo | None:
+        recording_id = recording.recording_id
+        if recording_id not in self._known and self._is_supported:
+            try:
+                found = self._archive.list_recording_info(recording_id=recording_id)
+            except NotSupportedByArchiveError:
+                self._is_supported = False
+                return None
+            self._known[recording_id] = next((one for one in found if one.predecessor_id is not None), None)
+        return self._known.get(recording_id)
