@@ -163,6 +163,47 @@ def test_without_an_archive_the_error_says_so(tmp_path: Path) -> None:
     assert "archive" in result.stderr
 
 
+def test_the_lag_of_readers_and_the_next_deletion_are_shown(
+    driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path
+) -> None:
+    stream = next(stream_ids)
+    settings: dict[str, Any] = {"segment_file_length": 65536, "low_storage_space_threshold": 0}
+    with (
+        aeron.Archive(tmp_path / "archive", driver=driver, local_control_stream_id=stream, **settings),
+        aeron.connect_archive(client, control_stream_id=stream) as archive,
+    ):
+
+        def shown(*options: object) -> str:
+            return stat(driver, "--control-stream", stream, *options)
+
+        def recording_as_json() -> dict[str, Any]:
+            [recording] = json.loads(shown("--json"))["recordings"]
+            return dict(recording)
+
+        channel = "aeron:ipc?term-length=64k"
+        with archive.add_recorded_exclusive_publication(channel, stream) as publication:
+            position = offer_all(publication, [bytes(992)] * 64 * 3)
+            recording = archive.wait_recorded(publication, position, timeout=5)
+            assert "lag" not in shown("--once")
+            assert (recording_as_json()["readers"], recording_as_json()["retention"]) == ([], None)
+
+            archive.commit_reader(recording.recording_id, "bars", 65536)
+            archive.commit_reader(recording.recording_id, "volume", 2 * 65536)
+            assert f"{2 * 65536:,} bars (+1)" in shown("--once")
+            readers = recording_as_json()["readers"]
+            assert [(each["name"], each["lag_bytes"]) for each in readers] == [("bars", 131072), ("volume", 65536)]
+
+            archive.set_retention(recording_id=recording.recording_id, max_bytes=4 * 65536)
+            assert "after 65,536 bytes" in shown("--once")
+            assert recording_as_json()["retention"]["room_bytes"] == 65536
+
+            archive.commit_reader(recording.recording_id, "bars", 0)
+            archive.set_retention(recording_id=recording.recording_id, max_bytes=65536)
+            assert "held by reader bars" in shown("--once")
+            retention = recording_as_json()["retention"]
+            assert (retention["held_by"], retention["reader"], retention["deletes_bytes"]) == ("READER", "bars", 0)
+
+
 @pytest.mark.parametrize(
     ("milliseconds", "text"),
     [

@@ -1,4 +1,4 @@
-"""``aeron archive stat``: rate, bytes and age of the recordings of a running archive, live, once, or as JSON."""
+"""``aeron archive stat``: rate, bytes, age, readers and retention of a running archive's recordings."""
 
 from __future__ import annotations
 
@@ -10,26 +10,31 @@ import click
 
 import aeron
 from aeron.cli.archive.files import json_option, print_json
+from aeron.cli.archive.keeping import Keeping, KeepingSampler, keeping_as_json, lag_cell, retention_cell
 from aeron.cli.archive.live import ArchiveSession, Target, archive_options, archive_session
 from aeron.cli.options import LONGEST_S, STREAM_ID
 from aeron.cli.screen import watch
 from aeron.cli.text import printable
 from aeron.cli.timestamps import local_time
 
-_COLUMNS = ("id", "bytes/s", "bytes", "position", "age", "stopped", "stream", "session", "channel")
-_LEFT_ALIGNED = frozenset({"stopped", "channel"})
+_COLUMNS = ("id", "bytes/s", "bytes", "position", "age", "stopped", "lag", "retention", "stream", "session", "channel")
+# Columns that are shown only if a recording has something in them.
+_OPTIONAL = frozenset({"lag", "retention"})
+_LEFT_ALIGNED = frozenset({"stopped", "lag", "retention", "channel"})
 
 
 @dataclass(frozen=True)
 class RecordingStat:
     """A recording at one moment.
 
-    ``bytes_per_s`` is the rate since the previous sample; it is ``None`` without such a sample.
+    ``bytes_per_s`` is the rate since the previous sample; it is ``None`` without such a sample. ``keeping`` is ``None``
+    if the archive has neither named readers nor retention.
     """
 
     recording: aeron.Recording
     position: int
     bytes_per_s: float | None
+    keeping: Keeping | None
 
     @property
     def bytes(self) -> int:
@@ -52,6 +57,7 @@ class Sampler:
         self._session = session
         self._channel, self._stream_id, self._active = channel, stream_id, active
         self._before: dict[int, tuple[int, float]] = {}
+        self._keeping = KeepingSampler(session.archive)
 
     def sample(self) -> Sample:
         """Returns the recordings that the options select.
@@ -61,22 +67,32 @@ class Sampler:
             aeron.AeronError: the archive refuses a request or does not respond.
         """
         archive = self._session.archive
-        recordings = archive.list_recordings(channel=self._channel, stream_id=self._stream_id)
-        positions = list(_positions(archive, recordings))
+        # A retention policy limits all its recordings together, also those that the options do not select.
+        positions = list(_positions(archive, archive.list_recordings()))
+        recorded = {recording.recording_id: (recording, position) for recording, position, _ in positions}
+        keeping = self._keeping.sample(recorded)
         self._session.check()
-        stats = [self._stat(recording, position, now_s) for recording, position, now_s in positions]
+        stats = [
+            self._stat(recording, position, now_s, None if keeping is None else keeping[recording.recording_id])
+            for recording, position, now_s in positions
+            if self._selects(recording)
+        ]
         self._before = {recording.recording_id: (position, now_s) for recording, position, now_s in positions}
         if self._active:
             stats = [stat for stat in stats if stat.recording.is_active]
         return Sample(time.time_ns() // 1_000_000, sorted(stats, key=_order))
 
-    def _stat(self, recording: aeron.Recording, position: int, now_s: float) -> RecordingStat:
+    def _selects(self, recording: aeron.Recording) -> bool:
+        is_of_channel = self._channel is None or self._channel in recording.original_channel
+        return is_of_channel and self._stream_id in (None, recording.stream_id)
+
+    def _stat(self, recording: aeron.Recording, position: int, now_s: float, keeping: Keeping | None) -> RecordingStat:
         before = self._before.get(recording.recording_id)
         if before is None:
-            return RecordingStat(recording, position, None)
+            return RecordingStat(recording, position, None, keeping)
         position_before, before_s = before
         # A truncation moves the position back.
-        return RecordingStat(recording, position, max(position - position_before, 0) / (now_s - before_s))
+        return RecordingStat(recording, position, max(position - position_before, 0) / (now_s - before_s), keeping)
 
 
 def _positions(
@@ -131,6 +147,10 @@ def stat(
 ) -> None:
     """Show the recordings of a running archive until interrupted: rate, bytes, position and age.
 
+    "lag" has the bytes that the slowest named reader has not committed. "retention" has what the archive deletes next:
+    the bytes that it deletes now, the reader or replay that holds them, or the bytes or the age until the next
+    deletion. Both columns appear only if a recording has a reader or a policy.
+
     Active recordings come first, then stopped ones, the last one first. With --once and --json the command measures
     the rates over one period, and ends.
     """
@@ -163,33 +183,36 @@ def render(archive: aeron.AeronArchive, sample: Sample) -> list[str]:
         f"{sum(stat.recording.is_active for stat in stats)} active, {sum(stat.bytes for stat in stats):,} bytes, "
         f"{rate:,.0f} bytes/s"
     )
-    rows = [_COLUMNS, *(_cells(stat, sample.time_ms) for stat in stats)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    cells = [_cells(stat, sample.time_ms) for stat in stats]
+    columns = [name for name in _COLUMNS if name not in _OPTIONAL or any(row[name] for row in cells)]
+    rows = [{name: name for name in columns}, *cells]
+    widths = {name: max(len(row[name]) for row in rows) for name in columns}
     return [header, "=" * 70, *(_line(row, widths) for row in rows)]
 
 
-def _line(row: tuple[str, ...], widths: list[int]) -> str:
+def _line(row: Mapping[str, str], widths: Mapping[str, int]) -> str:
     cells = [
-        cell.ljust(width) if name in _LEFT_ALIGNED else cell.rjust(width)
-        for cell, width, name in zip(row, widths, _COLUMNS, strict=True)
+        row[name].ljust(width) if name in _LEFT_ALIGNED else row[name].rjust(width) for name, width in widths.items()
     ]
     return "  ".join(cells).rstrip()
 
 
-def _cells(stat: RecordingStat, now_ms: int) -> tuple[str, ...]:
+def _cells(stat: RecordingStat, now_ms: int) -> dict[str, str]:
     recording = stat.recording
     stopped_ms = recording.stop_timestamp_ms
-    return (
-        str(recording.recording_id),
-        "-" if stat.bytes_per_s is None else f"{stat.bytes_per_s:,.0f}",
-        f"{stat.bytes:,}",
-        f"{stat.position:,}",
-        duration(now_ms - recording.start_timestamp_ms),
-        "active" if stopped_ms is None else f"{duration(now_ms - stopped_ms)} ago",
-        str(recording.stream_id),
-        str(recording.session_id),
-        printable(recording.original_channel),
-    )
+    return {
+        "id": str(recording.recording_id),
+        "bytes/s": "-" if stat.bytes_per_s is None else f"{stat.bytes_per_s:,.0f}",
+        "bytes": f"{stat.bytes:,}",
+        "position": f"{stat.position:,}",
+        "age": duration(now_ms - recording.start_timestamp_ms),
+        "stopped": "active" if stopped_ms is None else f"{duration(now_ms - stopped_ms)} ago",
+        "lag": "" if stat.keeping is None else lag_cell(stat.keeping, stat.position),
+        "retention": "" if stat.keeping is None else retention_cell(stat.keeping),
+        "stream": str(recording.stream_id),
+        "session": str(recording.session_id),
+        "channel": printable(recording.original_channel),
+    }
 
 
 def duration(milliseconds: int) -> str:
@@ -224,4 +247,5 @@ def _stat_as_json(stat: RecordingStat, now_ms: int) -> dict[str, object]:
         "stream_id": recording.stream_id,
         "session_id": recording.session_id,
         "original_channel": recording.original_channel,
+        **keeping_as_json(stat.keeping, stat.position),
     }
