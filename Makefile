@@ -120,8 +120,8 @@ $(SPARK_CONNECT)/made: | $(STAMPS)/venv
 	@touch $@
 
 test-spark-connect: $(QUICK) $(SPARK_CONNECT)/made
-	$(call say,format aeron with Spark Connect)
-	PYTHONPATH=$(abspath $(SPARK_CONNECT)) $(BIN)/python -m pytest tests/spark/over_connect.py
+	$(call say,format aeron with Spark Connect$(comma) and the demo of crashes with pandas)
+	PYTHONPATH=$(abspath $(SPARK_CONNECT)) $(BIN)/python -m pytest tests/spark/over_connect.py tests/spark/demo_crashes.py
 
 lint: lint-rust docs lint-python
 

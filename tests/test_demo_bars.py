@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from aeron.cli.demo import _has_spark, name_of
+from aeron.cli.demo import _has_spark, _show_crashes, name_of
 from aeron.demo.bars import BAR, BAR_LAYOUT, TRADE_LAYOUT, usual_bar_us
 from aeron.demo.live import Lines, check, longest_gap_s
 from aeron.demo.picture import DOWN, UP, Chart, figure, page
@@ -121,6 +121,13 @@ def test_without_plotly_the_demo_says_what_to_install(monkeypatch: pytest.Monkey
     console = Console(file=io.StringIO(), width=200)
     assert _has_spark(console)
     assert "No bars.html in this demo: plotly is not installed; pip install 'aeron-py[demo]'" in console.file.getvalue()
+
+
+def test_without_pandas_the_demo_of_crashes_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aeron.demo.expected.find_spec", lambda _: None)
+    console = Console(file=io.StringIO(), width=200)
+    _show_crashes(Source(None, None, None, None, None, None, 1, 1), console)
+    assert "No crashes in this demo: pandas is not installed; pip install 'aeron-py[demo]'" in console.file.getvalue()
 
 
 def test_bars_are_printed_below_their_names() -> None:

@@ -19,7 +19,7 @@ from rich.markup import escape
 import aeron
 import aeron.spark
 from aeron.cli.options import DEFAULT_STREAM_ID, LONGEST_S, STREAM_ID, Number
-from aeron.demo import live, picture, recording
+from aeron.demo import crashes, expected, live, picture, recording
 from aeron.demo.bars import usual_bar_us
 from aeron.demo.picture import Chart
 from aeron.demo.pipeline import Pipeline
@@ -121,7 +121,9 @@ def command(
     Phase one measures the rate, phase two the latency. The subscriber computes last, high, low and volume per symbol,
     and checks that every trade arrived once and in order. With --archive, an archive then records the trades, is
     killed, starts again, and replays them. With --spark, Spark's Structured Streaming reads the trades, makes bars of
-    them, and publishes the bars on the next stream id. A subscriber prints the bars.
+    them, and publishes the bars on the next stream id. A subscriber prints the bars. With both, Spark also makes bars
+    of recorded trades, while Spark, the archive and the driver are killed in turn, and the bars are compared with those
+    of pandas.
     """
     console = Console(highlight=False)
     columns = (time_column, price_column, quantity_column, symbol_column)
@@ -139,6 +141,8 @@ def command(
             _show_archive(sources[0], console)
         if with_spark:
             _show_bars(sources, settings, console)
+        if with_archive and with_spark:
+            _show_crashes(sources[0], console)
     except (TradesError, RuntimeError, aeron.AeronError) as error:
         raise click.ClickException(str(error).rstrip()) from error
 
@@ -214,6 +218,20 @@ def _show_archive(source: Source, console: Console) -> None:
         outcome = recording.run(place, trades)
     console.print(recording.report(outcome))
     console.print(f"Files of the archive: {escape(', '.join(outcome.files))}")
+
+
+def _show_crashes(source: Source, console: Console) -> None:
+    if not expected.is_available():
+        console.print(escape("No crashes in this demo: pandas is not installed; pip install 'aeron-py[demo]'"))
+        return
+    trades = source.load()
+    console.print(
+        f"\n[bold]{escape(trades.source)}[/]: {len(trades.records):,} {trades.kind} to an archive, and from there to "
+        "bars by Spark. Spark, the archive and the driver are killed in turn"
+    )
+    with _place() as place:
+        outcome = crashes.run(place, trades, console)
+    console.print(crashes.report(outcome))
 
 
 # ---- with Spark ------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def run(
         console.print(view.lines.header, soft_wrap=True, style="bold")
         end = _end_of_bars(trades, pipeline.bar_us)
         view.wait(lambda: all(query.watermark >= end for query in view.queries), "the last bar is made")
-        written = read_parquet(pipeline)
+        written = read_parquet(pipeline.parquet)
         view.wait(lambda: view.received >= len(written), "the last bar arrives")
         publisher.tell()
     received = in_order(np.concatenate(view.bars))
@@ -69,11 +70,11 @@ def run(
     return received
 
 
-def read_parquet(pipeline: Pipeline) -> npt.NDArray[np.void]:
-    """Reads the bars in the Parquet files, as records in the form of the published bars."""
+def read_parquet(directory: Path) -> npt.NDArray[np.void]:
+    """Reads the bars in Parquet files, as records in the form of the published bars."""
     from pyarrow import parquet
 
-    table = parquet.read_table(pipeline.parquet)
+    table = parquet.read_table(directory)
     records = np.zeros(table.num_rows, BAR)
     for name in ("start", *FIGURES, "trades"):
         records[name] = table.column(name).to_numpy()

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
 CORES = 2
 
+# Saves time: the checkpoints are deleted after the demo, so they need no atomic renames and no checksums.
+_FAST_CHECKPOINTS: dict[str, object] = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": False,
+}
+
 
 @dataclass(frozen=True)
 class Pipeline:
@@ -77,8 +85,12 @@ class Pipeline:
 
 
 @contextmanager
-def session(place: Path) -> Iterator[SparkSession]:
+def session(place: Path, *, survives_kills: bool = False) -> Iterator[SparkSession]:
     """Yields a Spark session for the demo. Its log is a file in ``place``, and its JVM ends with the block.
+
+    Args:
+        place: Directory of the session's files.
+        survives_kills: Whether checkpoints are written in such a way that the process may be killed.
 
     Raises:
         RuntimeError: any error of Spark, with the line that names the cause.
@@ -88,7 +100,8 @@ def session(place: Path) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(f"local[{CORES}]").appName("aeron demo")
-    for name, value in _settings(place).items():
+    settings = _settings(place) | ({} if survives_kills else _FAST_CHECKPOINTS)
+    for name, value in settings.items():
         builder = builder.config(name, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # For the whole block: PySpark's threads print tracebacks when queries are interrupted or the JVM ends.
@@ -136,11 +149,6 @@ def _settings(place: Path) -> dict[str, object]:
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # With a lower limit, Spark would measure the size of each row that it passes to a Python sink.
         "spark.sql.execution.arrow.maxBytesPerBatch": 2**31 - 1,
-        # Saves time: the checkpoints are deleted after the demo, so they need no atomic renames and no checksums.
-        "spark.sql.streaming.checkpointFileManagerClass": (
-            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-        ),
-        "spark.sql.streaming.checkpoint.fileChecksum.enabled": False,
     }
 
 

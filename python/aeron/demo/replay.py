@@ -31,7 +31,7 @@ def main(plan: Replay) -> None:
         due_ns = np.minimum((times - times[0]) / plan.speed, _NEVER_NS).astype(np.int64)
         # The closing record is not a trade: it is sent without a wait.
         due_ns[-1] = due_ns[-2]
-        records = np.append(records, _closing(int(times[-1])))
+        records = np.append(records, _record_at(int(times[-1])))
         publish_when_due(publication, records, due_ns, lambda: time.sleep(_REST_S))
         sys.stdin.readline()
 
@@ -41,7 +41,12 @@ def in_time_order(records: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
     return records[np.argsort(records["time_ns"], kind="stable")]
 
 
-def _closing(time_ns: int) -> npt.NDArray[np.void]:
+def closing(records: npt.NDArray[np.void], bar_us: int) -> npt.NDArray[np.void]:
+    """Returns a record that completes the bars of these records: its time is more than two bars after the last one."""
+    return _record_at(int(records["time_ns"].max()) + 3 * bar_us * 1000)
+
+
+def _record_at(time_ns: int) -> npt.NDArray[np.void]:
     """Returns a record without symbol and quantity. It is in no bar, because its own window is never completed."""
     record = np.zeros(1, TRADE)
     record["time_ns"] = time_ns

@@ -22,7 +22,7 @@ class Keeping:
     room_bytes: int | None = None
     """Bytes that may be recorded until the policy deletes by `max_bytes`. Negative above the limit."""
     outcome: aeron.RetentionOutcome | None = None
-    """What the policy deletes now, or which reader or replay holds it."""
+    """The part that the policy deletes now, or the reader or replay that holds it."""
 
 
 class KeepingSampler:

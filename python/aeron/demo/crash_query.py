@@ -1,0 +1,94 @@
+"""The Spark process that is killed: ``python -m aeron.demo.crash_query PLAN``.
+
+It makes bars of the trades in a running archive. A process that starts with the files of a killed one goes on there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aeron.demo.bars import TRADE_LAYOUT, bars
+from aeron.demo.pipeline import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+
+@dataclass(frozen=True)
+class Query:
+    """Plan of the process: the driver, the archive, the length of a bar, and the directory of the query's files."""
+
+    driver: str
+    archive: str
+    stream_id: int
+    bar_us: int
+    place: str
+    is_last: bool
+    """Whether the process reads what is recorded now, copies all bars to `result`, and ends."""
+
+    @property
+    def checkpoint(self) -> Path:
+        """Directory of Spark's checkpoint."""
+        return Path(self.place) / "checkpoint"
+
+    @property
+    def parquet(self) -> Path:
+        """Directory of the bars. A killed process may leave files in it that are not in Spark's log of the files."""
+        return Path(self.place) / "bars.parquet"
+
+    @property
+    def result(self) -> Path:
+        """Directory of the bars that are in Spark's log of the files."""
+        return Path(self.place) / "result.parquet"
+
+    def to_json(self) -> str:
+        """Returns the plan as one line."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Query:
+        """Parses a plan that :meth:`to_json` returned."""
+        return Query(**json.loads(text))
+
+    def batches(self) -> int:
+        """Returns the number of batches that Spark has committed."""
+        return len(list((self.checkpoint / "commits").glob("[0-9]*")))
+
+
+def main(query: Query) -> None:
+    """Runs the query until the process is killed, or as the last one to the end of what is recorded."""
+    with session(Path(query.place), survives_kills=True) as spark:
+        writer = _bars(spark, query)
+        if not query.is_last:
+            writer.start().awaitTermination()
+            return
+        writer.trigger(availableNow=True).start().awaitTermination()
+        spark.read.parquet(str(query.parquet)).write.parquet(str(query.result))
+
+
+def _bars(spark: SparkSession, query: Query) -> DataStreamWriter:
+    trades = (
+        spark.readStream.format("aeron")
+        .option("archive.controlChannel", "aeron:ipc")
+        .option("archive.dir", query.archive)
+        .option("streamId", query.stream_id)
+        .option("startingOffsets", "earliest")
+        .option("aeron.dir", query.driver)
+        .option("valueFormat", "struct")
+        .option("valueSchema", TRADE_LAYOUT)
+        .load()
+    )
+    writer = bars(trades, query.bar_us).writeStream.format("parquet").option("path", str(query.parquet))
+    return writer.queryName("bars").outputMode("append").option("checkpointLocation", str(query.checkpoint))
+
+
+if __name__ == "__main__":
+    try:
+        main(Query.from_json(sys.argv[1]))
+    except RuntimeError as error:
+        sys.exit(f"Spark: {error}".rstrip())

@@ -1,0 +1,303 @@
+"""The demo of crashes: Spark makes bars of recorded trades, while Spark, the archive and the driver are killed in turn.
+
+A `RecordedPublisher` publishes the trades. The bars must be equal to those of pandas.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+import aeron
+from aeron.demo.bars import usual_bar_us
+from aeron.demo.crash_query import Query
+from aeron.demo.expected import bars_by_pandas, check_equal
+from aeron.demo.live import in_order, read_parquet
+from aeron.demo.publishing import SILENCE_S
+from aeron.demo.replay import closing, in_time_order
+from aeron.demo.trades import Trades
+
+_CHANNEL = "aeron:ipc?term-length=1m"
+_STREAM_ID = 1001
+_QUARTER_S = 2.0
+"""Seconds in which a quarter of the trades is published."""
+_DRIVER_TIMEOUT_MS = 3000
+# Short times, so that a driver and an archive soon notice the death of another process.
+_DRIVER_SETTINGS = {
+    "aeron.timer.interval": "100ms",
+    "aeron.client.liveness.timeout": "2s",
+    "aeron.publication.unblock.timeout": "2500ms",
+    "aeron.image.liveness.timeout": "500ms",
+    "aeron.publication.linger.timeout": "300ms",
+}
+_ARCHIVE_SETTINGS = {
+    "aeron.driver.timeout": str(_DRIVER_TIMEOUT_MS),
+    "aeron.archive.control.channel.enabled": "false",
+    "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Numbers of trades, of trades that were offered again, of started Spark processes, and of bars."""
+
+    trades: int
+    offered_again: int
+    spark_processes: int
+    bars: int
+
+
+def run(place: Path, trades: Trades, console: Console) -> Outcome:
+    """Publishes the trades, kills each part in turn, and compares the bars with those of pandas.
+
+    Raises:
+        RuntimeError: a process does not start or stands still, or a bar differs.
+        KeyboardInterrupt: SIGINT or SIGTERM.
+    """
+    records = in_time_order(trades.records)
+    records["sequence"] = np.arange(len(records))
+    bar_us = usual_bar_us(records["time_ns"])
+    with aeron.ShutdownSignalBarrier() as stop, _Parts(place, bar_us, console) as parts:
+        parts.start_driver()
+        parts.archive.start()
+        with _publisher(parts) as publisher:
+            stream = _Stream(publisher, np.append(records, closing(records, bar_us)), parts, stop)
+            parts.spark.start()
+            _kill_in_turn(stream, parts, len(records))
+            stream.publish_to(len(records) + 1)
+            stream.wait(lambda: publisher.unrecorded_messages == 0, "the last trade is recorded")
+            offered_again = publisher.offered_again
+        parts.spark.kill()
+        parts.finish()
+        made = in_order(read_parquet(parts.query.result))
+    # Only the window of the closing record is not complete, so all bars of trades are there.
+    check_equal(made, bars_by_pandas(records, bar_us))
+    return Outcome(len(records), offered_again, parts.spark.starts, len(made))
+
+
+def report(outcome: Outcome) -> Table:
+    """Returns the table of the outcome."""
+    title = "Spark, archive and driver killed in turn; bars equal to those of pandas"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("trades", "offered again", "starts of Spark", "bars"):
+        table.add_column(name, justify="right", overflow="fold")
+    table.add_row(*(f"{n:,}" for n in (outcome.trades, outcome.offered_again, outcome.spark_processes, outcome.bars)))
+    return table
+
+
+def _kill_in_turn(stream: _Stream, parts: _Parts, count: int) -> None:
+    """Kills each part in the middle of a quarter of the trades, and waits until Spark makes batches again."""
+    quarter = count // 4
+    stream.publish_to(quarter)
+    stream.wait_for_batches(2)
+    kills: list[tuple[str, Callable[[], None]]] = [
+        ("Spark", parts.restart_spark),
+        ("the archive", parts.restart_archive),
+        ("the driver", parts.restart_driver),
+    ]
+    for number, (name, restart) in enumerate(kills, start=1):
+        stream.publish_to(number * quarter + quarter // 2)
+        parts.say(f"{name} is killed after {stream.published:,} of {count:,} trades")
+        restart()
+        stream.publish_to((number + 1) * quarter)
+        stream.wait_for_batches(1)
+        parts.say(f"Spark has made {parts.query.batches():,} batches")
+
+
+@contextmanager
+def _publisher(parts: _Parts) -> Iterator[aeron.RecordedPublisher]:
+    with aeron.RecordedPublisher(
+        _CHANNEL,
+        _STREAM_ID,
+        driver=parts.driver_directory,
+        alias="trades",
+        driver_timeout_ms=_DRIVER_TIMEOUT_MS,
+        on_reconnect=lambda position: parts.say(f"the publisher goes on at position {position:,}"),
+        on_error=lambda _: None,
+    ) as publisher:
+        yield publisher
+
+
+class _Stream:
+    """Publishes the trades at a steady rate, and looks after the processes while it waits."""
+
+    def __init__(
+        self,
+        publisher: aeron.RecordedPublisher,
+        records: npt.NDArray[np.void],
+        parts: _Parts,
+        stop: aeron.ShutdownSignalBarrier,
+    ) -> None:
+        self._publisher = publisher
+        self._records = records
+        self._parts = parts
+        self._stop = stop
+        self._per_s = len(records) / (4 * _QUARTER_S)
+        self.published = 0
+
+    def publish_to(self, end: int) -> None:
+        """Publishes the trades before the index `end`."""
+        first, begin = self.published, time.monotonic()
+
+        def is_done() -> bool:
+            due = min(end, first + int((time.monotonic() - begin) * self._per_s))
+            self.published += self._publisher.offer_batch(self._records[:due], start=self.published)
+            return self.published == end
+
+        self.wait(is_done, f"{end:,} trades are published")
+
+    def wait_for_batches(self, count: int) -> None:
+        """Waits until Spark has committed so many further batches."""
+        wanted = self._parts.query.batches() + count
+        self.wait(lambda: self._parts.query.batches() >= wanted, f"Spark makes its batch {wanted}")
+
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
+        """Polls the publisher until the condition is true.
+
+        Raises:
+            RuntimeError: the condition is not true in time, or a process has failed.
+            KeyboardInterrupt: SIGINT or SIGTERM.
+        """
+        deadline = time.monotonic() + SILENCE_S
+        while not condition():
+            self._publisher.poll()
+            self._parts.check()
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"nothing happened for {SILENCE_S:.0f} s while waiting until {what}")
+            if self._stop.wait(0.001):
+                raise KeyboardInterrupt
+
+
+class _Parts:
+    """The driver, the archive and Spark, each in its own process. A context manager that kills them."""
+
+    def __init__(self, place: Path, bar_us: int, console: Console) -> None:
+        self._console = console
+        self._begin = time.monotonic()
+        self.driver_directory = place / "driver"
+        archive = place / "archive"
+        (place / "query").mkdir()
+        self.query = Query(str(self.driver_directory), str(archive), _STREAM_ID, bar_us, str(place / "query"), False)
+        aeron_command = ("-m", "aeron")
+        self.driver = _Part("driver", (*aeron_command, "driver", "--dir", self.driver_directory), _DRIVER_SETTINGS)
+        archive_command = (*aeron_command, "archive", "run", "--dir", self.driver_directory, "--archive-dir", archive)
+        self.archive = _Part("archive", archive_command, _ARCHIVE_SETTINGS)
+        self.spark = _Part("Spark", ("-m", "aeron.demo.crash_query", self.query.to_json()), {})
+
+    def restart_spark(self) -> None:
+        """Kills Spark with all its processes, and starts it on its checkpoint."""
+        self.spark.kill()
+        self.spark.start()
+
+    def restart_archive(self) -> None:
+        """Kills the archive, and starts it on its directory."""
+        self.archive.kill()
+        self.archive.start()
+
+    def restart_driver(self) -> None:
+        """Kills the driver. Its archive ends too, and both start again."""
+        self.driver.kill()
+        self.archive.kill()
+        self.start_driver()
+        self.archive.start()
+
+    def start_driver(self) -> None:
+        """Starts the driver, and waits until a client can connect.
+
+        Raises:
+            DriverTimeoutError: no driver within 10 s.
+        """
+        self.driver.start()
+        aeron.connect(self.driver_directory).close()
+
+    def check(self) -> None:
+        """Starts Spark again if it has ended, for example because its driver was killed.
+
+        Raises:
+            RuntimeError: the driver or the archive has ended, or Spark fails again and again.
+        """
+        for part in (self.driver, self.archive):
+            part.check()
+        if self.spark.has_ended():
+            if self.spark.starts > 10:
+                raise RuntimeError("Spark ended ten times: see spark.log")
+            self.say("Spark has ended with an error, and starts again")
+            self.spark.start()
+
+    def finish(self) -> None:
+        """Runs Spark up to the last recorded trade."""
+        last = Query(**{**vars(self.query), "is_last": True})
+        self.say("Spark reads the rest")
+        command = [sys.executable, "-m", "aeron.demo.crash_query", last.to_json()]
+        with subprocess.Popen(command, process_group=0) as process:
+            try:
+                if status := process.wait(SILENCE_S):
+                    raise RuntimeError(f"Spark ended with status {status}")
+            except subprocess.TimeoutExpired:
+                raise RuntimeError(f"Spark did not end within {SILENCE_S:.0f} s") from None
+            finally:
+                _kill_group(process)
+        self.spark.starts += 1
+
+    def say(self, text: str) -> None:
+        """Prints an event with its time."""
+        self._console.print(f"{time.monotonic() - self._begin:6.1f} s  {text}")
+
+    def __enter__(self) -> _Parts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for part in (self.spark, self.archive, self.driver):
+            part.kill()
+
+
+class _Part:
+    """A Python process with its children, which is killed and started again."""
+
+    def __init__(self, name: str, arguments: tuple[object, ...], settings: dict[str, str]) -> None:
+        self._name = name
+        self._command = [sys.executable, *map(str, arguments), *(f"-D{key}={value}" for key, value in settings.items())]
+        self._process: subprocess.Popen[bytes] | None = None
+        self.starts = 0
+
+    def start(self) -> None:
+        """Starts the process. It has its own process group, so that it does not get Ctrl-C."""
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, process_group=0
+        )
+        self.starts += 1
+
+    def has_ended(self) -> bool:
+        """Returns whether the process has ended by itself."""
+        return self._process is not None and self._process.poll() is not None
+
+    def check(self) -> None:
+        """Raises ``RuntimeError`` if the process has ended by itself."""
+        if self._process is not None and (status := self._process.poll()) is not None:
+            raise RuntimeError(f"the {self._name} ended with status {status}")
+
+    def kill(self) -> None:
+        """Kills the process and its children. Idempotent."""
+        if self._process is not None:
+            _kill_group(self._process)
+            self._process.wait()
+            self._process = None
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
