@@ -4,7 +4,7 @@ use aeron_agent::DutyCycleTracker;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 
-/// Keeps the longest duty cycle in one counter, and the number of cycles longer than a threshold in another.
+/// Keeps the longest duty cycle in one counter. Counts the cycles that are longer than a threshold in another counter.
 #[derive(Debug)]
 pub struct StallTracker {
     tracker: DutyCycleTracker,

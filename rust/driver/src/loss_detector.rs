@@ -51,8 +51,8 @@ impl LossDetector {
         }
     }
 
-    /// Scans the stream from `rebuild_position` to `hwm_position`, both frame boundaries, in the term of
-    /// `rebuild_position`.
+    /// Scans the term of `rebuild_position` from `rebuild_position` to `hwm_position`. Both positions must be frame
+    /// boundaries.
     ///
     /// # Errors
     /// The log contains a frame that no receiver can have written.

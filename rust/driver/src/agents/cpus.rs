@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cpuset_is_shared_out_in_turn() {
+    fn agents_without_a_configured_cpu_get_the_cpus_of_the_cpuset_in_turn() {
         let cpus = choose(&[2, 4], |context| {
             context.cpuset_affinity = true;
             context.receiver_cpu_affinity = 7;

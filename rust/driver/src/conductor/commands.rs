@@ -128,7 +128,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// Requests the addresses of a channel and stores `command`, which waits for them.
+    /// Requests the addresses of a channel, and stores `command` until the addresses arrive.
     pub(super) fn resolve_channel(
         &mut self,
         channel: &[u8],

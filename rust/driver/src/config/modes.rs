@@ -1,4 +1,4 @@
-//! The types of settings with a choice between names.
+//! The types of settings that are chosen by name.
 
 /// How the agents are distributed over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl LoopKind {
     ];
 }
 
-/// Which clients may terminate the driver by command.
+/// The clients that may terminate the driver by command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TerminationValidator {
     /// No client.

@@ -1,8 +1,8 @@
 //! [`ImageStatus`]: the state that the conductor's and the receiver's half of an image share.
 //!
 //! Each value has a single writer. Values that belong together are in a [`Snapshot`]: a position with its window, and
-//! the three numbers of a gap. The receiver acts once on each published snapshot, and only after it has read all of its
-//! values.
+//! the three numbers of a gap. The receiver acts once on each published snapshot, and only after it has read all
+//! values of the snapshot.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -116,7 +116,7 @@ impl ImageStatus {
 
     /// Returns the end of the highest data received, with or without gaps before it.
     ///
-    /// The counter of the same name is not used for this, because clients can write to counters.
+    /// The counter of the same name is not used, because clients can write to counters.
     pub fn high_water_mark(&self) -> i64 {
         self.high_water_mark.load(Ordering::Acquire)
     }
@@ -201,7 +201,7 @@ impl ImageStatus {
         }
     }
 
-    /// Returns the position at and after which nothing may be stored.
+    /// Returns the position up to which the log is allocated. Nothing may be stored at or after this position.
     #[inline]
     pub fn allocated_end(&self) -> i64 {
         self.allocated_end.load(Ordering::Acquire)

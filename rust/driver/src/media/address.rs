@@ -1,4 +1,4 @@
-//! Parses `host:port` as channels write it, and calculates multicast control groups.
+//! Parses the text `host:port` of a channel, and calculates multicast control groups.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

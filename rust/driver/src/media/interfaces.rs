@@ -62,7 +62,8 @@ pub enum InterfaceSpec<'a> {
         /// Local port.
         port: u16,
     },
-    /// `host` or `host:port`, with or without `/prefix`: an interface whose address begins with the same bits.
+    /// `host` or `host:port`, with or without `/prefix`: an interface with an address that begins with the bits of the
+    /// host's address.
     Matching {
         /// A name or an address; an IPv6 address is without brackets and scope.
         host: &'a str,
@@ -152,12 +153,12 @@ fn parse_prefix_length(text: &str) -> Result<Option<u8>, DriverError> {
     }
 }
 
-/// Returns the interface that `text` selects, and the local port after it.
+/// Returns the interface that `text` selects, and the local port in `text`.
 ///
-/// For unicast, the wildcard address means that the operating system chooses.
+/// For unicast, the wildcard address means that the operating system chooses the interface.
 ///
 /// Only a name in braces is restricted to `family`. Otherwise the interface may be found by an address of the other
-/// family; then only its index is used.
+/// family. In this case, only the index of the interface is used.
 ///
 /// # Errors
 /// Code 9 for an unknown host, code 11 for invalid syntax and if no interface matches.
@@ -238,8 +239,8 @@ pub fn find_named(
 
 /// Returns the interface that is up and whose address begins with the same `prefix_length` bits as `address`.
 ///
-/// Interfaces with multicast are preferred to the loopback. Among several, the one with the longest network prefix is
-/// chosen.
+/// Interfaces with multicast are preferred to the loopback. Among several interfaces, the interface with the
+/// longest network prefix is chosen.
 pub fn find_matching(
     addresses: &[InterfaceAddress],
     address: IpAddr,

@@ -11,7 +11,7 @@ use crate::error::DriverError;
 ///
 /// Without a range, [`lease`](Self::lease) returns each address unchanged: the operating system chooses the ports.
 ///
-/// If a channel names a port of the range explicitly, the port is in use too. Every leased address must be released.
+/// If a channel names a port of the range explicitly, the port counts as used. Every leased address must be released.
 #[derive(Debug, Default)]
 pub struct PortManager {
     range: Option<PortRange>,

@@ -1,5 +1,5 @@
-//! [`Publications`]: finds, creates, updates and ends the publications of all clients. The conductor calls it for
-//! commands and in every duty cycle.
+//! [`Publications`]: finds, creates, updates and ends the publications of all clients. The conductor calls its methods
+//! for commands and in every duty cycle.
 
 mod ipc;
 mod network;
