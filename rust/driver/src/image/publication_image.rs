@@ -389,7 +389,7 @@ impl PublicationImage {
 
 /// Returns the position up to which the receiver may write.
 ///
-/// The next frame header, which subscribers poll, must be on an allocated page too.
+/// The allocated pages end after this position, because subscribers poll the header of the next frame.
 fn writable_end(pages: &Pages) -> i64 {
     pages.allowed_limit(i64::MAX)
 }

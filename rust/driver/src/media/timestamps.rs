@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_that_lies_about_its_frames_is_left_alone_beyond_its_end() {
+    fn a_datagram_with_invalid_frame_lengths_gets_no_timestamp() {
         let mut cut = frame(64, 0xC0, DATA);
         cut.truncate(64);
         assert_eq!(stamped(cut, 0), []);

@@ -21,7 +21,7 @@ use crate::queue::QueueProducer;
 use crate::rules::{Rule, reach};
 use crate::stream::StreamSession;
 
-/// A frame to send from the socket, after the batch is read.
+/// A frame that is sent from the socket after the batch was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     /// A request for a SETUP: data arrived for a session of interest that has no image.

@@ -56,7 +56,7 @@ pub enum ReceiverCommand {
         endpoint: ReceiveEndpointId,
         destination: DestinationId,
     },
-    /// Adds an image, which receives data from now on.
+    /// Adds an image. From then on, the image receives data.
     AddImage(Box<ReceiverImage>),
     /// Removes the image with this correlation id. The receiver replies with [`ReceiverEvent::ImageReleased`].
     RemoveImage(i64),

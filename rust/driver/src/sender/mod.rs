@@ -155,7 +155,8 @@ impl Sender {
         work
     }
 
-    /// Lets every publication send once. Each call begins with the next publication in turn.
+    /// Lets every publication send once. Each call begins with a different publication, so that no publication is always
+    /// the last one.
     fn send(&mut self) -> Pass {
         if self.next >= self.publications.len() {
             self.next = 0;
@@ -177,7 +178,7 @@ impl Sender {
         pass
     }
 
-    /// Returns whether to poll for control frames: if there was little to send, and at least once in a number of duty
+    /// Returns whether to poll for control frames. A poll is due if little was sent, and at least once in a number of duty
     /// cycles.
     fn is_poll_due(&mut self, bytes_sent: usize, is_short: bool) -> bool {
         let settings = &self.context.settings;
@@ -323,8 +324,8 @@ impl Sender {
             outcome = endpoint.on_resolution_change(name, address);
         });
         if let Err(error) = outcome {
-            // The text is without the address, because the name server chooses the address: each new address would add
-            // an entry to the error log.
+            // The text does not contain the address. The name server chooses the address, and each new address would
+            // add an entry to the error log.
             self.context
                 .on_socket_error(&error, &format!("failed to connect to {name}"));
         }
