@@ -111,8 +111,8 @@ pub struct Drain {
 /// Maximum wait for a first report. A conductor never reports if it is stuck, or if the application does not call its
 /// invoker.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum wait for the images. The receiver informs the senders of images in its next duty cycle, except the senders of
-/// images that a client has rejected.
+/// Maximum wait for the images. The receiver informs the senders of images in its next duty cycle, except the senders
+/// of images that a client has rejected.
 const LAST_CALL_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl Drain {

@@ -162,8 +162,8 @@ impl MediaDriver {
 
     /// Returns whether the drain is over.
     ///
-    /// The drain is over once all messages are sent and each live receiver has reported the end of its stream. It is also
-    /// over if the linger time of the publications has passed since the last byte was sent.
+    /// The drain is over once all messages are sent and each live receiver has reported the end of its stream. It is
+    /// also over if the linger time of the publications has passed since the last byte was sent.
     ///
     /// Each call runs the caller's agent. It also runs the sender and the receiver if they take turns, because their
     /// thread may be asleep.

@@ -1,8 +1,8 @@
 //! The delay before a receiver requests missing bytes with a NAK.
 //!
 //! A single receiver sends the request almost at once. If many receivers of a multicast group miss the same bytes, one
-//! request is enough: the repair reaches all of them. Each receiver therefore waits for a random time. The
-//! distribution gives short times to only a few receivers (the optimal multicast feedback of Nonnenmacher and Biersack).
+//! request is enough: the repair reaches all of them. Each receiver therefore waits for a random time. The distribution
+//! gives short times to only a few receivers (the optimal multicast feedback of Nonnenmacher and Biersack).
 
 use crate::config::Context;
 

@@ -1,9 +1,9 @@
 //! The conductor: executes the clients' commands, owns the resources that they add, and frees resources that are no
 //! longer used.
 //!
-//! The state of the conductor is divided into owners: [`Clients`], [`Endpoints`], [`Publications`], [`Subscriptions`] and [`Images`]. If
-//! an owner's method uses other owners, they are arguments of the method. [`Conductor`] has the duty cycle and the
-//! operations that need several owners.
+//! The state of the conductor is divided into owners: [`Clients`], [`Endpoints`], [`Publications`], [`Subscriptions`]
+//! and [`Images`]. If an owner's method uses other owners, they are arguments of the method. [`Conductor`] has the duty
+//! cycle and the operations that need several owners.
 //!
 //! The conductor is a plain state machine. The caller passes the time and the memory, the native resource agent creates
 //! the files, and a seed determines the random ids. The same conductor therefore runs in a driver and in the simulator.

@@ -1,7 +1,7 @@
 //! Executes the commands that add and remove publications.
 //!
-//! For a network channel, the native resource agent first resolves the names and then creates the log. The command waits
-//! for both steps.
+//! For a network channel, the native resource agent first resolves the names and then creates the log. The command
+//! waits for both steps.
 
 use std::sync::Arc;
 

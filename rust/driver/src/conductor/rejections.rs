@@ -8,8 +8,8 @@ use crate::sender::PublicationErrorReport;
 /// Maximum number of different rejection texts with their own entry in the error log. All other rejections share one
 /// entry.
 ///
-/// Each receiver chooses its text, so the number of different texts has no limit of its own. 64 entries with the longest
-/// text use less than a tenth of the default error log.
+/// Each receiver chooses its text, so the number of different texts has no limit of its own. 64 entries with the
+/// longest text use less than a tenth of the default error log.
 pub const MAX_NOTED_REJECTIONS: usize = 64;
 
 /// The rejections with their own entry.

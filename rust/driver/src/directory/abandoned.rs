@@ -34,8 +34,8 @@ pub struct LeftDirectory {
 
 /// Removes this user's directories `<default>-...` whose embedded driver was killed. Returns the removed directories.
 ///
-/// Such a directory has a lock file of this implementation, and nobody holds the lock. A directory that cannot be removed is
-/// skipped: the next driver tries again.
+/// Such a directory has a lock file of this implementation, and nobody holds the lock. A directory that cannot be
+/// removed is skipped: the next driver tries again.
 pub fn remove_abandoned(default: &Path) -> Vec<PathBuf> {
     candidates(default)
         .into_iter()

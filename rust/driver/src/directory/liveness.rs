@@ -20,8 +20,8 @@ use crate::start_error::StartError;
 /// Interval between two reads of a CnC file.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Time for which a heartbeat is watched. Aeron's drivers write the heartbeat in every timer interval, which is a second
-/// by default.
+/// Time for which a heartbeat is watched. Aeron's drivers write the heartbeat in every timer interval, which is a
+/// second by default.
 const HEARTBEAT_WATCH_TIME: Duration = Duration::from_millis(2_500);
 
 /// Returns the CnC file of the directory.

@@ -184,8 +184,8 @@ fn existing_lock(context: &Context) -> Result<Option<LockFile>, StartError> {
 
 /// Creates the directory, if it does not exist, and its lock.
 ///
-/// Retries for up to [`CREATION_TIME`]. Meanwhile, another driver may remove the directory or start in it, and a tool may
-/// hold the lock of the new file.
+/// Retries for up to [`CREATION_TIME`]. Meanwhile, another driver may remove the directory or start in it, and a tool
+/// may hold the lock of the new file.
 fn create_lock(context: &Context) -> Result<LockFile, StartError> {
     let dir = &context.dir;
     let path = driver_lock_file(dir);

@@ -29,7 +29,8 @@ const DRAIN_STATUS_MESSAGES: i64 = 5;
 pub enum ImageState {
     /// Data arrives, and subscribers read it.
     Active,
-    /// No more data is expected. Subscribers read the remaining data, and status messages announce the end to the sender.
+    /// No more data is expected. Subscribers read the remaining data, and status messages announce the end to the
+    /// sender.
     Draining,
     /// The end of the image was announced to subscribers, but they may still be reading.
     Linger,
@@ -217,8 +218,8 @@ impl PublicationImage {
 
     /// Announces to the sender at once that this receiver leaves the stream, because the driver is about to close.
     ///
-    /// If the image still has subscribers, announces this only if `is_last_call` is set. Returns `true` if nothing is left
-    /// to announce.
+    /// If the image still has subscribers, announces this only if `is_last_call` is set. Returns `true` if nothing is
+    /// left to announce.
     pub fn leave(&self, is_last_call: bool) -> bool {
         let is_live = matches!(self.state, ImageState::Active | ImageState::Draining);
         if !is_live || self.subscribers.has_working() && !is_last_call {

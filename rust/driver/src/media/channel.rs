@@ -52,7 +52,8 @@ pub struct UdpChannel {
     pub remote_data: SocketAddr,
     /// Local address from which data is sent.
     pub local_data: SocketAddr,
-    /// Address to which control frames are sent: the control group for multicast, else the same as [`Self::remote_data`].
+    /// Address to which control frames are sent: the control group for multicast, else the same as
+    /// [`Self::remote_data`].
     pub remote_control: SocketAddr,
     /// Local address that a sender binds, unless the channel is multicast.
     pub local_control: SocketAddr,

@@ -47,8 +47,8 @@ impl ChannelResolver {
     /// Resolves the names of a channel.
     ///
     /// # Errors
-    /// Code 1 for invalid syntax and for a channel without anything that identifies it, code 9 for an unknown host, code
-    /// 11 for all other errors.
+    /// Code 1 for invalid syntax and for a channel without anything that identifies it, code 9 for an unknown host,
+    /// code 11 for all other errors.
     pub fn resolve(
         &mut self,
         channel: &[u8],
@@ -145,7 +145,8 @@ impl ChannelResolver {
         }))
     }
 
-    /// Returns the end of the canonical form. If the channel leaves a port to the system, this end makes the form unique.
+    /// Returns the end of the canonical form. If the channel leaves a port to the system, this end makes the form
+    /// unique.
     fn unique_suffix(&mut self, params: &NetworkParams, addresses: &Addresses) -> String {
         let is_open = addresses.says_nothing()
             || addresses.has_open_endpoint()

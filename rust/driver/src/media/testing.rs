@@ -1,5 +1,5 @@
-//! [`MemoryNetwork`]: a network in memory for unit tests. It delivers datagrams at once and keeps sent datagrams. A test
-//! can make sends fail.
+//! [`MemoryNetwork`]: a network in memory for unit tests. It delivers datagrams at once and keeps sent datagrams. A
+//! test can make sends fail.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;

@@ -17,7 +17,8 @@ const TIME_LENGTH: usize = 8;
 /// Reads the wall clock in ns since 1970.
 pub type EpochNanos = Box<dyn Fn() -> i64 + Send>;
 
-/// Writes the receive time into each message that begins in `datagram`. `offset` is the timestamp offset of the channel.
+/// Writes the receive time into each message that begins in `datagram`. `offset` is the timestamp offset of the
+/// channel.
 pub fn stamp_received(datagram: &mut [u8], offset: i32, time_ns: i64) {
     let mut at = 0;
     while let Some(frame) = datagram
@@ -38,7 +39,8 @@ pub fn stamp_received(datagram: &mut [u8], offset: i32, time_ns: i64) {
     }
 }
 
-/// Writes the send time into the first frame of each datagram of a GSO batch. `offset` is the timestamp offset of the channel.
+/// Writes the send time into the first frame of each datagram of a GSO batch. `offset` is the timestamp offset of the
+/// channel.
 pub fn stamp_sent(batch: &GsoBatch<'_>, offset: i32, time_ns: i64) {
     for datagram in batch
         .datagrams()

@@ -236,7 +236,8 @@ pub struct Datagram<'a> {
     pub bytes: &'a mut [u8],
     /// Source address.
     pub source: SocketAddr,
-    /// Time at which the kernel received the datagram, in ns since 1970, for sockets with [`SocketSpec::receive_timestamps`].
+    /// Time at which the kernel received the datagram, in ns since 1970, for sockets with
+    /// [`SocketSpec::receive_timestamps`].
     pub media_timestamp_ns: Option<i64>,
 }
 

@@ -93,8 +93,8 @@ impl NameLookup {
         }
     }
 
-    /// Returns whether the lookup must be kept, because it is running or was wanted in the last duty cycle. Call this method
-    /// once in each duty cycle.
+    /// Returns whether the lookup must be kept, because it is running or was wanted in the last duty cycle. Call this
+    /// method once in each duty cycle.
     fn is_kept(&mut self) -> bool {
         match self {
             Self::Running(_) => true,

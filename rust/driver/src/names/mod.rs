@@ -27,8 +27,8 @@ pub trait NameResolver: Send {
     /// Returns the address of a host, which is a name or an address.
     ///
     /// # Errors
-    /// Code 9 if the host is unknown or has no address of this family. A [temporary](DriverError::is_temporary) error while
-    /// the host is being looked up: repeat the call in the next duty cycle.
+    /// Code 9 if the host is unknown or has no address of this family. A [temporary](DriverError::is_temporary) error
+    /// while the host is being looked up: repeat the call in the next duty cycle.
     fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, DriverError>;
 
     /// Runs the periodic work, once in each duty cycle. Returns the amount of work done.

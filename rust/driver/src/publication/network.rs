@@ -493,8 +493,8 @@ impl LinkedStream for NetworkPublication {
         self.is_awaited = true;
     }
 
-    /// If spies simulate a connection, marks the publication as connected before the spy's client gets the event for the
-    /// image.
+    /// If spies simulate a connection, marks the publication as connected before the spy's client gets the event for
+    /// the image.
     fn on_subscriber_added(&mut self) {
         self.status.set_has_spies(true);
         self.update_connection();

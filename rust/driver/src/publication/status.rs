@@ -20,7 +20,8 @@ pub struct PublicationStatus {
 }
 
 impl PublicationStatus {
-    /// Creates the status without receivers and spies. If `spies_simulate_connection` is set, spies count like receivers.
+    /// Creates the status without receivers and spies. If `spies_simulate_connection` is set, spies count like
+    /// receivers.
     pub fn new(spies_simulate_connection: bool, start_position: i64) -> Self {
         Self {
             spies_simulate_connection,

@@ -1,8 +1,8 @@
 //! The receiver: reads the sockets of receive endpoints, inserts data into images, and sends control frames to the
 //! senders.
 //!
-//! [`Receiver`] is a state machine: the caller passes the time and the implementations of the sockets. The conductor sends
-//! [`ReceiverCommand`]s, and the receiver sends [`ReceiverEvent`]s back. Both agents read and write the
+//! [`Receiver`] is a state machine: the caller passes the time and the implementations of the sockets. The conductor
+//! sends [`ReceiverCommand`]s, and the receiver sends [`ReceiverEvent`]s back. Both agents read and write the
 //! [`ImageStatus`](crate::image::ImageStatus) of an image. Datagrams may be hostile: [`MAX_REMEMBERED_SESSIONS`],
 //! [`MAX_IMAGES`] and [`MAX_PENDING_SETUPS`] limit the memory that datagrams can use.
 

@@ -115,9 +115,8 @@ pub enum Lane {
 impl ResourceCommand {
     /// Returns the lane of the command.
     ///
-    /// An image's allocations use the clients' lane, because a running stream waits for them. The
-    /// conductor sends them after the reply to the creation. An allocation that is executed after the removal of the log has
-    /// no effect.
+    /// An image's allocations use the clients' lane, because a running stream waits for them. The conductor sends them
+    /// after the reply to the creation. An allocation that is executed after the removal of the log has no effect.
     pub fn lane(&self) -> Lane {
         match self {
             Self::CreateLog {

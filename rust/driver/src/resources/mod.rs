@@ -248,8 +248,8 @@ impl NativeResourceAgent {
         }
     }
 
-    /// Checks that `length` more bytes for `log` are free and not reserved for other logs. An image may only use the space of
-    /// images.
+    /// Checks that `length` more bytes for `log` are free and not reserved for other logs. An image may only use the
+    /// space of images.
     fn check_room(&self, log: LogId, length: usize) -> Result<(), NoRoom> {
         let Ok(usable) = self.storage.usable_space() else {
             return Ok(());

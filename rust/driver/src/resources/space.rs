@@ -24,7 +24,8 @@ struct LogSpace {
     allocated: usize,
     /// Number of bytes that will be allocated.
     granted: usize,
-    /// Number of bytes after the granted bytes that are reserved for the log. The number may exceed the rest of the log.
+    /// Number of bytes after the granted bytes that are reserved for the log. The number may exceed the rest of the
+    /// log.
     promised: usize,
 }
 
@@ -109,8 +110,8 @@ impl SpaceLedger {
         }
     }
 
-    /// Returns the number of bytes that `log` may use: the `usable` free bytes of the file system without the bytes that are
-    /// reserved for other logs.
+    /// Returns the number of bytes that `log` may use: the `usable` free bytes of the file system without the bytes
+    /// that are reserved for other logs.
     pub(super) fn free_for(&self, log: LogId, usable: u64) -> u64 {
         let own = self.logs.get(&log).map_or(0, LogSpace::held);
         usable.saturating_sub(self.held - own)

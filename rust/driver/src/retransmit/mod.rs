@@ -24,8 +24,8 @@ pub struct RetransmitConfig {
     pub positions: Positions,
     /// Start position of the publication.
     pub start_position: i64,
-    /// Maximum number of actions if there are several receivers. `None` for a single receiver: there is one action, and the
-    /// latest NAK replaces it.
+    /// Maximum number of actions if there are several receivers. `None` for a single receiver: there is one action, and
+    /// the latest NAK replaces it.
     pub max_resend: Option<usize>,
     /// Maximum length of a retransmit, in initial receiver windows.
     pub window_multiple: usize,

@@ -148,8 +148,8 @@ impl DestinationTracker {
         Ok(())
     }
 
-    /// Increases the allowance of the destination at `source` after a message of `length` bytes. Not for status messages:
-    /// [`Self::on_status_message`] counts their bytes.
+    /// Increases the allowance of the destination at `source` after a message of `length` bytes. Not for status
+    /// messages: [`Self::on_status_message`] counts their bytes.
     pub(super) fn on_received(&mut self, source: SocketAddr, length: usize) {
         for (_, address, unvalidated) in self.unvalidated() {
             if address == source {
@@ -160,8 +160,8 @@ impl DestinationTracker {
 
     /// Validates the destination at `source` if `is_proof` returns true for the destination.
     ///
-    /// A message proves only that its source address receives datagrams, so only destinations at `source` are checked. The
-    /// receiver id cannot select the destination, because a NAK does not contain the id.
+    /// A message proves only that its source address receives datagrams, so only destinations at `source` are checked.
+    /// The receiver id cannot select the destination, because a NAK does not contain the id.
     pub(super) fn validate(
         &mut self,
         receiver_id: Option<i64>,

@@ -252,8 +252,8 @@ impl SendEndpoint {
         }
     }
 
-    /// Increases the allowance of the destination at `source` after a message of `length` bytes. Not for status messages:
-    /// [`Self::on_status_message`] counts their bytes.
+    /// Increases the allowance of the destination at `source` after a message of `length` bytes. Not for status
+    /// messages: [`Self::on_status_message`] counts their bytes.
     pub(super) fn on_received(&mut self, source: SocketAddr, length: usize) {
         if let Destinations::Several(tracker) = &mut self.config.destinations {
             tracker.on_received(source, length);

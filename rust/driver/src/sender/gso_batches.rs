@@ -4,8 +4,9 @@
 //! system call. All datagrams of a batch have the same length, except that the last may be shorter. The boundaries of
 //! datagrams never depend on the size of the batches.
 //!
-//! A batch is a range of the term that the [`Cutter`] has walked through. Only the header of a padding frame is sent. If
-//! the range contains padding, the batch therefore ends with the header, and the next batch begins after the padding.
+//! A batch is a range of the term that the [`Cutter`] has walked through. Only the header of a padding frame is sent.
+//! If the range contains padding, the batch therefore ends with the header, and the next batch begins after the
+//! padding.
 
 use aeron_memory::Words;
 use aeron_memory::buffer::SharedBuffer;

@@ -155,8 +155,8 @@ impl Sender {
         work
     }
 
-    /// Lets every publication send once. Each call begins with a different publication, so that no publication is always
-    /// the last one.
+    /// Lets every publication send once. Each call begins with a different publication, so that no publication is
+    /// always the last one.
     fn send(&mut self) -> Pass {
         if self.next >= self.publications.len() {
             self.next = 0;
@@ -178,8 +178,8 @@ impl Sender {
         pass
     }
 
-    /// Returns whether to poll for control frames. A poll is due if little was sent, and at least once in a number of duty
-    /// cycles.
+    /// Returns whether to poll for control frames. A poll is due if little was sent, and at least once in a number of
+    /// duty cycles.
     fn is_poll_due(&mut self, bytes_sent: usize, is_short: bool) -> bool {
         let settings = &self.context.settings;
         self.cycles_since_poll += 1;

@@ -1,5 +1,5 @@
-//! Address validation: limits the bytes that are sent to a dynamic destination before the destination has proved that it
-//! receives datagrams.
+//! Address validation: limits the bytes that are sent to a dynamic destination before the destination has proved that
+//! it receives datagrams.
 //!
 //! An attacker can send a status message with a forged source address. A new dynamic destination is therefore
 //! *unvalidated*: it is sent at most [`AMPLIFICATION_LIMIT`] bytes for each byte that arrived from its address. One of
@@ -109,8 +109,8 @@ impl Unvalidated {
         Some(stream.join_position..stream.window_end)
     }
 
-    /// Returns the timestamp of a challenge if a challenge is due for the stream of a publication. Subtracts the bytes of
-    /// the challenge from the allowance.
+    /// Returns the timestamp of a challenge if a challenge is due for the stream of a publication. Subtracts the bytes
+    /// of the challenge from the allowance.
     pub fn take_challenge(&mut self, publication: i64, now_ns: i64) -> Option<i64> {
         let is_behind = self.stream(publication).is_some_and(|it| it.is_behind);
         if !is_behind || now_ns < self.next_challenge_ns || !self.spend(Rttm::LENGTH) {

@@ -1,5 +1,5 @@
-//! [`ManagedLog`]: the driver's view of a log. It knows which pages are allocated, which part is clean, and which positions
-//! are possible.
+//! [`ManagedLog`]: the driver's view of a log. It knows which pages are allocated, which part is clean, and which
+//! positions are possible.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::clean::clean;

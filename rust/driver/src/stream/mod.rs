@@ -1,5 +1,5 @@
-//! [`LinkedStream`]: the common part of all streams that subscribers read from a log. These streams are IPC publications,
-//! network publications with their spies, and images.
+//! [`LinkedStream`]: the common part of all streams that subscribers read from a log. These streams are IPC
+//! publications, network publications with their spies, and images.
 
 mod managed_log;
 mod pages;

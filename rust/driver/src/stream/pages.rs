@@ -2,8 +2,8 @@
 //!
 //! If the file system cannot provide a page, a process that touches it is killed. A publisher below its limit may
 //! append a message of the maximum length. Several publishers may do so at the same time, and subscribers read the
-//! frame header after these messages. The limit is therefore lower than the end of the allocated pages. The distance is the *reserve* for
-//! [`PUBLISHERS_AT_ONCE`] messages of the maximum length.
+//! frame header after these messages. The limit is therefore lower than the end of the allocated pages. The distance is
+//! the *reserve* for [`PUBLISHERS_AT_ONCE`] messages of the maximum length.
 //!
 //! Messages of the maximum length are longer than the first window of a long term, and hardly any program sends them.
 //! Therefore, only a part of the reserve is allocated: as many bytes as the window has. The rest is promised: the
@@ -48,8 +48,8 @@ pub struct Pages {
     reach: i64,
     /// Position up to which all pages from the start position are allocated; `i64::MAX` if the whole log is allocated.
     end: i64,
-    /// Position of the end of the first lap over the three terms. If the pages up to this position are allocated, the log is
-    /// complete.
+    /// Position of the end of the first lap over the three terms. If the pages up to this position are allocated, the
+    /// log is complete.
     complete: i64,
     state: PagesState,
     is_failure_reported: bool,
@@ -272,7 +272,10 @@ mod tests {
         let request = pages.request(TERM).unwrap();
         pages.on_allocated(8 * 1024 * 1024);
         assert_eq!(pages.allowed_limit(TERM), 8 * 1024 * 1024 - RESERVE);
-        assert!(pages.request(TERM).is_none(), "the rest is already requested");
+        assert!(
+            pages.request(TERM).is_none(),
+            "the rest is already requested"
+        );
         pages.on_allocated(request.length - 8 * 1024 * 1024);
         assert_eq!(pages.allowed_limit(TERM), TERM);
     }

@@ -161,8 +161,8 @@ fn an_exclusive_publication_is_unblocked_only_while_it_drains() {
     assert_eq!(driver.system(SystemCounter::UnblockedPublications), 1);
 }
 
-/// 04-79, 01-74: when the last publisher closes, the subscribers have not yet reached the unfinished frame. They reach the
-/// frame later.
+/// 04-79, 01-74: when the last publisher closes, the subscribers have not yet reached the unfinished frame. They reach
+/// the frame later.
 #[test]
 fn a_draining_publication_is_unblocked_when_its_subscribers_reach_the_unfinished_frame() {
     let mut driver = TestDriver::new();

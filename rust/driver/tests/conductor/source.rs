@@ -58,7 +58,7 @@ impl Source {
         self
     }
 
-    /// Sends a SETUP with this position.
+    /// Sends a SETUP frame for a stream that is at `position`.
     pub fn setup(&self, driver: &TestDriver, position: i64) {
         let mut datagram = [0; Setup::LENGTH];
         let setup = Setup {

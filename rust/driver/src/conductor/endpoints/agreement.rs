@@ -1,4 +1,5 @@
-//! Rules for both send and receive endpoints. They decide which endpoint a channel uses, and which parameters must match.
+//! Rules for both send and receive endpoints. They decide which endpoint a channel uses, and which parameters must
+//! match.
 
 use std::net::SocketAddr;
 

@@ -219,8 +219,8 @@ impl Endpoints {
         )))
     }
 
-    /// Returns the length of the receive buffer in bytes: of the channel, else of the configuration, else the default of
-    /// the operating system.
+    /// Returns the length of the receive buffer in bytes: of the channel, else of the configuration, else the default
+    /// of the operating system.
     pub fn receive_buffer_length(&self, channel: &UdpChannel) -> i64 {
         match BufferLengths::of(channel, &self.context).receive {
             0 => self.system_socket_buffers.receive.into(),

@@ -293,7 +293,8 @@ impl Endpoints {
     }
 }
 
-/// Allocates the counters of an endpoint that is bound to `address`. If there is no room for all of them, allocates none.
+/// Allocates the counters of an endpoint that is bound to `address`. If there is no room for all of them, allocates
+/// none.
 fn count_send_endpoint(
     channel: &UdpChannel,
     address: SocketAddr,

@@ -26,8 +26,8 @@ use crate::receiver::{
 use crate::resources::ResourceCommand;
 use crate::stream::{PageRequest, Pages};
 
-/// Number of bytes after the join position that are allocated together with the log. The number is smaller if half a term
-/// is shorter, and larger if the window is longer. Later pages are requested as the stream advances.
+/// Number of bytes after the join position that are allocated together with the log. The number is smaller if half a
+/// term is shorter, and larger if the window is longer. Later pages are requested as the stream advances.
 const FIRST_PAGES_LENGTH: i64 = 256 * 1024;
 
 /// Counters of an image with one subscriber.

@@ -22,8 +22,8 @@ pub(super) const MAX_WAITING: usize = 4_096;
 const MAX_IN_PROGRESS: usize = 8;
 /// Maximum number of images per second, on average over a long time.
 const IMAGES_PER_SECOND: i64 = 1_000;
-/// Maximum number of images that may be created at once after a time without requests. For example, a publisher's host may
-/// restart with many streams.
+/// Maximum number of images that may be created at once after a time without requests. For example, a publisher's host
+/// may restart with many streams.
 const BURST: i64 = 1_024;
 /// The part of the allowance that one image uses, in ns.
 const IMAGE_COST_NS: i64 = 1_000_000_000 / IMAGES_PER_SECOND;
@@ -37,7 +37,8 @@ const REQUEST_TIMEOUT_NS: i64 = 2_000_000_000;
 pub(super) struct ImageRequests {
     /// Requests with their time of arrival, oldest first.
     waiting: VecDeque<(i64, Box<ImageRequest>)>,
-    /// Start of the allowance in ns. The allowance is the time since this start, but at most the cost of [`BURST`] images.
+    /// Start of the allowance in ns. The allowance is the time since this start, but at most the cost of [`BURST`]
+    /// images.
     allowance_start_ns: i64,
 }
 
@@ -127,7 +128,8 @@ pub(super) fn session_of(request: &ImageRequest) -> StreamSession {
     }
 }
 
-/// Refuses a request, so that the receiver may request the image again. Records `error`, if it is set, in the error log.
+/// Refuses a request, so that the receiver may request the image again. Records `error`, if it is set, in the error
+/// log.
 pub fn refuse(request: &ImageRequest, error: Option<&DriverError>, outlets: &mut ConductorOutlets) {
     if let Some(error) = error {
         outlets.errors.record(error);

@@ -54,8 +54,8 @@ pub struct LostOnce {
 impl LostOnce {
     /// Returns whether `datagram` is lost.
     ///
-    /// The argument of `is_chosen` is the offset up to which the stream was already dropped. At first, it is the offset of
-    /// the stream's first datagram. The datagram is lost if `is_chosen` returns `true`.
+    /// The argument of `is_chosen` is the offset up to which the stream was already dropped. At first, it is the offset
+    /// of the stream's first datagram. The datagram is lost if `is_chosen` returns `true`.
     pub fn loses(&mut self, datagram: &DataDatagram, is_chosen: impl FnOnce(i64) -> bool) -> bool {
         let is_known = self.next_offsets.contains_key(&datagram.stream);
         if !is_known && self.next_offsets.len() == MAX_STREAMS {

@@ -15,8 +15,8 @@ const PROBE_DATAGRAM_LENGTH: usize = 64;
 const PROBE_LENGTH: usize = 160;
 const PROBE_ARRIVES: [usize; 3] = [64, 64, 32];
 
-/// Maximum wait for the datagrams of the test. Datagrams over loopback arrive at once. If they arrive too late on a very
-/// busy machine, the driver runs without offload.
+/// Maximum wait for the datagrams of the test. Datagrams over loopback arrive at once. If they arrive too late on a
+/// very busy machine, the driver runs without offload.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Work on datagrams that the kernel does.

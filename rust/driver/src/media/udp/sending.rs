@@ -169,7 +169,8 @@ mod tests {
 
     /// A simulated kernel.
     ///
-    /// It stores sent datagrams, accepts a limited number of batches in a call, and refuses batches if a test asks for it.
+    /// It stores sent datagrams, accepts a limited number of batches in a call, and refuses batches if a test asks for
+    /// it.
     #[derive(Default)]
     struct Kernel {
         /// The first byte of each sent datagram.

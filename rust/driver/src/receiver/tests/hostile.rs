@@ -1,5 +1,5 @@
-//! Property test with arbitrary datagrams. The receiver must continue to work, and must store data only inside the window
-//! and on allocated pages.
+//! Property test with arbitrary datagrams. The receiver must continue to work, and must store data only inside the
+//! window and on allocated pages.
 
 use std::ops::Range;
 

@@ -105,7 +105,8 @@ impl Default for Options {
 pub enum Seen {
     /// Session id and stream id.
     SetupRequest(i32, i32),
-    /// Position in a stream that begins with [`INITIAL_TERM`], window, and whether the receiver announces that it leaves.
+    /// Position in a stream that begins with [`INITIAL_TERM`], window, and whether the receiver announces that it
+    /// leaves.
     Status(i64, i32, bool),
     Nak(Nak),
     /// Error code and text.
@@ -273,7 +274,8 @@ impl Rig {
         self.network.open(&spec).expect("a free address")
     }
 
-    /// Sends a command to the receiver, which executes it at once. The receiver's events and frames stay in their queues.
+    /// Sends a command to the receiver, which executes it at once. The receiver's events and frames stay in their
+    /// queues.
     pub fn command(&mut self, command: ReceiverCommand) {
         self.commands.send(command);
         self.cycle();

@@ -176,8 +176,7 @@ fn a_stream_has_no_more_images_than_the_limit() {
 
 /// 02-88, 04-137
 #[test]
-fn a_known_control_address_is_sent_a_request_at_once_and_every_second_while_subscribed()
- {
+fn a_known_control_address_is_sent_a_request_at_once_and_every_second_while_subscribed() {
     let mut rig = Rig::new();
     let control = address("127.0.0.1:24004");
     let any = [(control, Seen::SetupRequest(0, 0))];

@@ -204,7 +204,10 @@ fn the_sources_of_a_rejected_image_get_only_error_frames() {
     assert!(image.is_empty());
     assert_eq!(image.status.time_of_last_packet_ns(), begin_ns);
     rig.run(10 * SECOND);
-    assert!(!rig.sent().is_empty(), "a silent source gets error frames too");
+    assert!(
+        !rig.sent().is_empty(),
+        "a silent source gets error frames too"
+    );
 }
 
 /// 02-91, 04-168: the receiver's part.

@@ -22,8 +22,8 @@ const MIN_SLICE_LENGTH: usize = 4096;
 /// been cleaned, so a walk in such a term would find no frame.
 #[derive(Debug)]
 pub struct FrameBoundaries {
-    /// The recorded positions. The index of a slice is the number of the slice modulo the length of the array. The recorded
-    /// position shows whether an entry belongs to the slice or to an older slice with the same index.
+    /// The recorded positions. The index of a slice is the number of the slice modulo the length of the array. The
+    /// recorded position shows whether an entry belongs to the slice or to an older slice with the same index.
     noted: Box<[i64]>,
     slice_bits: u32,
 }

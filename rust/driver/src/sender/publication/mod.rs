@@ -75,8 +75,8 @@ pub enum Response {
         /// Registration id of the subscription.
         response_correlation_id: i64,
     },
-    /// The publication carries responses to the image with this correlation id. It sends nothing until the requester asks
-    /// for the responses, and then sends to the requester.
+    /// The publication carries responses to the image with this correlation id. It sends nothing until the requester
+    /// asks for the responses, and then sends to the requester.
     Given {
         /// Correlation id of the image.
         response_correlation_id: i64,
@@ -331,9 +331,9 @@ impl SenderPublication {
 
     /// Returns whether the last datagram waits for more messages.
     ///
-    /// Small messages in quick succession wait for each other. The first message after a pause does not wait. A lone message
-    /// that follows another lone message does not wait either: it is probably part of a ping-pong of requests and
-    /// responses.
+    /// Small messages in quick succession wait for each other. The first message after a pause does not wait. A lone
+    /// message that follows another lone message does not wait either: it is probably part of a ping-pong of requests
+    /// and responses.
     fn tail(&self, context: &SenderContext) -> TailPolicy {
         let wait_ns = context.settings.batch_wait_ns;
         let is_recent = |time_ns: i64| context.now_ns - time_ns < wait_ns;

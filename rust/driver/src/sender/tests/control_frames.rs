@@ -80,7 +80,10 @@ fn a_publication_is_disconnected_when_its_last_receiver_leaves() {
         message
     };
     rig.hear(&publication, &leaves(RECEIVER));
-    assert!(publication.is_connected(), "the second receiver is still connected");
+    assert!(
+        publication.is_connected(),
+        "the second receiver is still connected"
+    );
     rig.hear(&publication, &leaves(RECEIVER + 1));
     assert!(!publication.is_connected());
     rig.status(&publication, RECEIVER, 0, WINDOW);

@@ -361,7 +361,8 @@ impl Rig {
 
     /// Delivers a datagram, and lets the sender read it.
     ///
-    /// The sender reads control frames only when it has nothing to send. Extra cycles therefore let it send all data first.
+    /// The sender reads control frames only when it has nothing to send. Extra cycles therefore let it send all data
+    /// first.
     pub fn datagram(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         self.settle();
         self.network.deliver(from, to, bytes);

@@ -134,7 +134,11 @@ fn a_request_causes_a_setup_in_the_next_duty_cycle_or_100_ms_after_the_last_setu
     rig.run(200 * MS);
     rig.sent();
     rig.hear(&publication, &publication.setup_request(RECEIVER + 1));
-    assert_eq!(setups(&rig), 0, "no SETUP is sent while control frames are handled");
+    assert_eq!(
+        setups(&rig),
+        0,
+        "no SETUP is sent while control frames are handled"
+    );
     rig.cycle();
     assert_eq!(setups(&rig), 1);
     // The next request arrives within 100 ms.
@@ -197,7 +201,11 @@ fn a_publication_that_lost_its_receivers_sends_no_setup_without_a_request_02_33(
     rig.connected();
     rig.run(5_100 * MS);
     rig.sent();
-    assert_eq!(rig.times_ms(310, is_heartbeat).len(), 3, "heartbeats continue");
+    assert_eq!(
+        rig.times_ms(310, is_heartbeat).len(),
+        3,
+        "heartbeats continue"
+    );
 }
 
 #[test]

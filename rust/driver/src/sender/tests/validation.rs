@@ -203,8 +203,7 @@ fn the_streams_of_an_endpoint_share_the_allowance_of_an_address() {
 }
 
 #[test]
-fn a_receiver_without_allowance_is_challenged_and_gets_the_missed_data_after_its_response()
-{
+fn a_receiver_without_allowance_is_challenged_and_gets_the_missed_data_after_its_response() {
     let mut stream = Running::new();
     let join = stream.publication.position();
     stream.publish(3);
