@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_cpus_stop_the_start_if_the_affinity_is_configured() {
+    fn too_few_cpus_are_an_error_if_cpuset_warnings_are_errors() {
         let refused = choose(&[0, 1], |context| {
             context.cpuset_affinity = true;
             context.cpuset_warnings_as_errors = true;

@@ -224,7 +224,7 @@ fn with_a_delay_the_retransmit_waits_and_then_lingers_02_45() {
 }
 
 #[test]
-fn data_that_is_new_at_the_end_of_the_delay_can_be_retransmitted() {
+fn data_that_is_first_sent_during_the_delay_can_be_retransmitted() {
     let mut sender = Sender::new(RetransmitConfig {
         delay_ns: 2 * MS,
         ..config(TERM)

@@ -277,7 +277,7 @@ fn several_destinations_fill_one_image_and_each_source_gets_control_frames() {
 }
 
 #[test]
-fn a_destination_with_a_known_control_address_is_sent_a_request_at_once() {
+fn a_new_destination_with_a_known_control_address_is_sent_status_messages_at_once() {
     let mut rig = Rig::new();
     let first = rig.subscribed(UNICAST);
     rig.image(&first, setup());
