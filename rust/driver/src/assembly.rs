@@ -81,7 +81,8 @@ pub fn create_loss_report(context: &Context) -> Result<SharedBuffer, StartError>
 }
 
 impl Assembly {
-    /// Creates the agents on the memory of `cnc` and groups them into loops, one for each thread of the threading mode.
+    /// Creates the agents on the memory of `cnc`, and groups the agents into loops. Each thread of the threading mode
+    /// has one loop.
     pub fn new(
         context: &Arc<Context>,
         cnc: &CncFile,

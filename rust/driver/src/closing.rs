@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A network publication whose live receivers have not all reported the end of the stream.
+/// A network publication with a live receiver that has not reported the end of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnconsumedStream {
     /// Channel of the publication, as the first client wrote it.
@@ -41,7 +41,7 @@ impl fmt::Display for UnconsumedStream {
 pub struct ClosingReport {
     /// Streams that live receivers have not consumed.
     pub unconsumed: Vec<UnconsumedStream>,
-    /// Number of images whose sender does not know yet that this receiver leaves.
+    /// Number of images for which this receiver has not yet announced to the sender that it leaves.
     pub untold_images: usize,
 }
 

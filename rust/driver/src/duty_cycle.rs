@@ -1,4 +1,4 @@
-//! Measures how long the duty cycles of an agent take.
+//! Measures the duration of the duty cycles of an agent.
 
 use aeron_agent::DutyCycleTracker;
 use aeron_memory::buffer::SharedBuffer;
@@ -13,7 +13,7 @@ pub struct StallTracker {
 }
 
 impl StallTracker {
-    /// Creates a tracker whose first duty cycle starts at `now_ns`.
+    /// Creates a tracker. The first duty cycle starts at `now_ns`.
     pub fn new(
         threshold_ns: i64,
         max_cycle_time: AtomicCounter<SharedBuffer>,

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_wrap_at_the_end_of_their_range() {
+    fn session_ids_wrap_at_the_end_of_their_range() {
         let mut ids = SessionIds::new(i32::MAX, -1..=1000);
         assert_eq!(ids.allocate(|_| false), i32::MAX);
         assert_eq!(ids.allocate(|_| false), i32::MIN);

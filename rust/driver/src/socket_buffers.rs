@@ -98,7 +98,8 @@ impl SocketBufferProbe {
         Ok(Self { system, granted })
     }
 
-    /// Returns the buffers that are shorter than `context` requests. The driver warns about them and continues.
+    /// Returns the buffers that are shorter than `context` requests. The driver warns about these buffers and
+    /// continues.
     pub fn short_buffers(&self, context: &Context) -> Vec<ShortBuffer> {
         [
             ("SO_RCVBUF", context.socket_rcvbuf, self.granted.receive),

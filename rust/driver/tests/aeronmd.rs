@@ -168,7 +168,7 @@ fn a_signal_ends_the_driver_and_its_number_is_the_exit_status() {
     }
 }
 
-/// A driver whose output cannot be written must still close in an orderly way.
+/// A driver must close in an orderly way even if it cannot write its output.
 #[test]
 fn a_driver_with_closed_output_streams_ends_normally() {
     let (_place, dir) = place();
@@ -277,7 +277,7 @@ fn later_sources_of_settings_override_earlier_ones() {
 
 /// 05-51, 05-54, 04-5 to 04-8
 #[test]
-fn a_refused_start_has_a_reason_and_leaves_no_files() {
+fn a_refused_start_prints_the_reason_and_leaves_no_files() {
     for (name, text, reason) in [
         (
             "AERON_IPC_TERM_BUFFER_LENGTH",

@@ -110,7 +110,7 @@ fn few_receivers_of_a_group_send_a_nak_before_the_repair_arrives_02_80() {
 
 proptest! {
     #[test]
-    fn a_random_delay_is_at_most_the_longest_one_04_148(group_size in 1..=i32::MAX, max_backoff_ns in 1..i64::MAX, seed: u64) {
+    fn a_random_delay_is_at_most_the_maximum_04_148(group_size in 1..=i32::MAX, max_backoff_ns in 1..i64::MAX, seed: u64) {
         for delay_ns in drawn(MulticastBackoff::new(group_size, max_backoff_ns, seed), 20) {
             prop_assert!((0..=max_backoff_ns).contains(&delay_ns));
         }

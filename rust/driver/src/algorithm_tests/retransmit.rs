@@ -145,7 +145,7 @@ fn a_nak_for_bytes_before_the_start_of_the_stream_causes_no_retransmit() {
 
 /// 04-119, 02-41
 #[test]
-fn with_one_receiver_another_range_replaces_the_one_in_flight() {
+fn with_one_receiver_a_new_range_replaces_the_range_in_flight() {
     let mut sender = Sender::new(config(TERM));
     for offset in [0, 4096, 8192] {
         assert_eq!(sender.hears(offset, MTU), NakOutcome::Accepted);

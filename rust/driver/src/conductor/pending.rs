@@ -38,7 +38,7 @@ pub(super) enum AwaitedChannel {
     ReceiveDestination(ReceiveDestinationChange),
 }
 
-/// A command whose request has a result, which may be an error.
+/// A command and the result of its request. The result may be an error.
 #[derive(Debug)]
 pub(super) enum ReadyCommand {
     Log(AwaitedLog, Result<SharedBuffer, DriverError>),
@@ -162,7 +162,7 @@ impl PendingCommands {
             .and_then(PendingCommand::into_ready)
     }
 
-    /// Removes and returns the oldest slow command whose result has arrived.
+    /// Removes and returns the oldest slow command for which the result has arrived.
     ///
     /// Call this method only if no command is in progress. Otherwise both commands could use the same endpoint or
     /// publication.
@@ -195,7 +195,7 @@ impl PendingCommands {
 
     /// Drops slow commands and removes the logs that were created for them. Returns whether a command was dropped.
     ///
-    /// A log that is still being created is removed as soon as it is complete.
+    /// If a log is still being created, the removal follows its creation.
     fn forget(
         &mut self,
         is_meant: impl Fn(&PendingCommand) -> bool,

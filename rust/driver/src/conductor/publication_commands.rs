@@ -67,7 +67,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// Adds the IPC publication whose log was created, or joins one that exists by now.
+    /// Adds the IPC publication for which the log was created, or joins a publication that another command has added.
     ///
     /// Returns whether the new log is used.
     pub(super) fn join_or_add_ipc_publication(
@@ -127,7 +127,7 @@ impl Conductor {
         }
     }
 
-    /// Joins or creates the publication whose channel was resolved.
+    /// Joins or creates a publication after its channel was resolved.
     pub(super) fn on_publication_channel(
         &mut self,
         request: PublicationRequest,
@@ -155,7 +155,8 @@ impl Conductor {
         Ok(())
     }
 
-    /// Adds the network publication whose log was created, or joins one that exists by now.
+    /// Adds the network publication for which the log was created, or joins a publication that another command has
+    /// added.
     ///
     /// Returns whether the new log is used.
     pub(super) fn join_or_add_network_publication(

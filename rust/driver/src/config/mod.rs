@@ -44,8 +44,8 @@ macro_rules! settings {
             $($(#[doc = $doc])+ pub $name: $type,)*
             /// Longest park of idle agents with the backoff strategy after one second without work, in ns.
             ///
-            /// It applies if it is longer than the strategy's own longest park. With the default, an idle driver needs
-            /// less CPU time than the C driver; 0 turns it off.
+            /// This value applies if it is longer than the strategy's own longest park. With the default, an idle
+            /// driver needs less CPU time than the C driver. 0 turns the longer park off.
             pub max_idle_park_ns: u64,
             /// Whether the directory was created for this driver alone. If the process is killed, the next embedded
             /// driver removes the directory.
@@ -416,7 +416,7 @@ impl Context {
         Ok(spec)
     }
 
-    /// Sets every setting whose variable is in `sources`. Returns warnings for the operator.
+    /// Sets every setting that has its variable in `sources`. Returns warnings for the operator.
     pub fn apply(&mut self, sources: &Sources) -> Vec<String> {
         SETTINGS
             .iter()

@@ -1,6 +1,6 @@
 //! The types of settings that are chosen by name.
 
-/// How the agents are distributed over threads.
+/// The distribution of the agents over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThreadingMode {
     /// The conductor, the native resource agent, the receiver and the sender have a thread each.

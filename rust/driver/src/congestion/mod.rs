@@ -116,7 +116,7 @@ impl CongestionStrategy {
     /// decides.
     ///
     /// # Errors
-    /// Code 11 for an unknown strategy.
+    /// Error code 11 for an unknown strategy.
     pub fn of_channel(uri: &ChannelUri, context: &Context) -> Result<Self, DriverError> {
         if let Some(CongestionSupplier::Always(strategy)) =
             CongestionSupplier::from_name(&context.congestion_control_supplier)

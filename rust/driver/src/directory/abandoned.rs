@@ -1,4 +1,4 @@
-//! Finds and removes directories of embedded drivers whose process was killed.
+//! Finds and removes directories of embedded drivers that were killed.
 //!
 //! The lock decides whether a driver is active. Without a lock file, the heartbeat decides. A process id cannot decide,
 //! because it has no meaning in another container that shares the file system.
@@ -32,9 +32,10 @@ pub struct LeftDirectory {
     pub is_removed_next: bool,
 }
 
-/// Removes this user's directories `<default>-...` whose embedded driver was killed. Returns the removed directories.
+/// Removes this user's directories `<default>-...` that belong to killed embedded drivers. Returns the removed
+/// directories.
 ///
-/// Such a directory has a lock file of this implementation, and nobody holds the lock. A directory that cannot be
+/// Such a directory has a lock file of this implementation, and no process holds the lock. A directory that cannot be
 /// removed is skipped: the next driver tries again.
 pub fn remove_abandoned(default: &Path) -> Vec<PathBuf> {
     candidates(default)
@@ -120,7 +121,7 @@ fn allocated_bytes(directory: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Returns the directories beside `default` whose names begin with its name and a hyphen, and that belong to this user.
+/// Returns this user's directories beside `default` with names that begin with the name of `default` and a hyphen.
 fn candidates(default: &Path) -> Vec<PathBuf> {
     let (Some(parent), Some(name)) = (default.parent(), default.file_name()) else {
         return Vec::new();

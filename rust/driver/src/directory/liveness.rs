@@ -26,8 +26,9 @@ const HEARTBEAT_WATCH_TIME: Duration = Duration::from_millis(2_500);
 
 /// Returns the CnC file of the directory.
 ///
-/// Returns `None` if the file does not exist, or if it is unreadable and may be ignored. If a driver is just starting,
-/// waits up to the driver timeout for its file. If `is_dead` is set, no driver is starting, and there is no wait.
+/// Returns `None` if the file does not exist, or if the file is unreadable and may be ignored. If a driver is just
+/// starting, waits up to the driver timeout for its file. If `is_dead` is set, no driver is starting, and there is no
+/// wait.
 ///
 /// # Errors
 /// The file cannot be mapped, is not the CnC file of a driver, or is damaged.

@@ -53,7 +53,7 @@ impl DriverDirectory {
         check_entries(context)?;
         let existing = existing_lock(context)?;
         // If a driver of this implementation used the directory, its lock decides. Otherwise, the CnC file is checked
-        // before anything is written.
+        // before the driver writes a file.
         let was_ours = existing.is_some();
         let cnc = liveness::find_cnc(context, was_ours)?;
         if let Some(cnc) = &cnc {
@@ -92,7 +92,7 @@ impl DriverDirectory {
     ///
     /// A second call does nothing.
     ///
-    /// If the lock file is not in place any more, removes nothing, because another driver may use the directory.
+    /// If the lock file was removed or replaced, removes no file, because another driver may use the directory.
     ///
     /// # Errors
     /// The files cannot be removed.

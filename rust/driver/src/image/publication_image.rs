@@ -19,7 +19,7 @@ use crate::stream::{
     TetherPositions, TetherTimeouts,
 };
 
-/// Number of bytes after the window whose pages are allocated in advance, so that a stream does not wait for pages.
+/// Number of bytes after the window for which pages are allocated in advance, so that a stream does not wait for pages.
 const PAGES_AHEAD_LENGTH: i64 = 2 * 1024 * 1024;
 /// Number of status messages that announce the end of the image before it ends.
 const DRAIN_STATUS_MESSAGES: i64 = 5;

@@ -82,7 +82,8 @@ impl ImageStatus {
         self.status_message.publish([position, window_length]);
     }
 
-    /// Makes the receiver request these bytes once, or fill them if the stream is not reliable.
+    /// Makes the receiver request these bytes once. If the stream is not reliable, the receiver fills the gap with
+    /// padding.
     pub fn report_missing(&self, term_id: i32, term_offset: usize, length: usize) {
         self.missing
             .publish([term_id.into(), term_offset as i64, length as i64]);
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_for_a_status_message_is_taken_once() {
+    fn a_request_for_a_status_message_is_returned_once() {
         let status = ImageStatus::new(0, 0, 0, 0);
         assert!(!status.take_status_message_request());
         status.request_status_message();
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_session_may_be_any_number() {
+    fn any_number_can_be_a_response_session_id() {
         let status = ImageStatus::new(0, 0, 0, 0);
         assert_eq!(status.response_session_id(), None);
         for session_id in [0, -1, i32::MIN, i32::MAX] {

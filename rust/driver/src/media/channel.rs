@@ -46,7 +46,7 @@ pub struct UdpChannel {
     pub control: Option<NamedAddress>,
     /// Whether data is sent to a multicast group.
     pub is_multicast: bool,
-    /// The interface for joining multicast groups and for sending to them.
+    /// The interface for joining multicast groups and for sending to groups.
     pub interface: Interface,
     /// Address to which the sender sends data, and at which receivers receive the data.
     pub remote_data: SocketAddr,
@@ -100,7 +100,7 @@ impl UdpChannel {
     /// Returns whether this channel refers to `existing` by its tag.
     ///
     /// # Errors
-    /// Code 11 if the tag matches, but the control mode or the addresses differ.
+    /// Error code 11 if the tag matches, but the control mode or the addresses differ.
     pub fn matches_tag(&self, existing: &UdpChannel) -> Result<bool, DriverError> {
         let Some(tag) = self.tag().filter(|_| self.tag() == existing.tag()) else {
             return Ok(false);
@@ -130,7 +130,7 @@ impl UdpChannel {
     /// Checks that a publication can create an endpoint for this channel. No existing endpoint has the channel's tag.
     ///
     /// # Errors
-    /// Code 11 if the channel has a tag but no address for the data.
+    /// Error code 11 if the channel has a tag but no address for the data.
     pub fn check_original_publication(&self) -> Result<(), DriverError> {
         let says_where = self.endpoint.is_some()
             || self.control.is_some()

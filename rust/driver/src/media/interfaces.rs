@@ -83,7 +83,7 @@ impl<'a> InterfaceSpec<'a> {
     /// Parses the value of `interface`.
     ///
     /// # Errors
-    /// Code 11 with the reason.
+    /// Error code 11 with the reason.
     pub fn parse(text: &'a str) -> Result<Self, DriverError> {
         match text.strip_prefix('{') {
             Some(named) => parse_named(named),
@@ -161,7 +161,7 @@ fn parse_prefix_length(text: &str) -> Result<Option<u8>, DriverError> {
 /// family. In this case, only the index of the interface is used.
 ///
 /// # Errors
-/// Code 9 for an unknown host, code 11 for invalid syntax and if no interface matches.
+/// Error code 9 for an unknown host, error code 11 for invalid syntax and if no interface matches.
 pub fn resolve_interface(
     names: &mut dyn NameResolver,
     interfaces: &mut dyn Interfaces,
@@ -210,7 +210,7 @@ fn significant_bits(prefix_length: Option<u8>, address: IpAddr) -> Result<u8, Dr
 /// Returns the interface with this name, with its first address of the family.
 ///
 /// # Errors
-/// Code 11 if the interface does not exist, or has no address of the family.
+/// Error code 11 if the interface does not exist, or has no address of the family.
 pub fn find_named(
     addresses: &[InterfaceAddress],
     name: &str,
@@ -237,7 +237,7 @@ pub fn find_named(
     }
 }
 
-/// Returns the interface that is up and whose address begins with the same `prefix_length` bits as `address`.
+/// Returns an interface that is up and has an address with the same first `prefix_length` bits as `address`.
 ///
 /// Interfaces with multicast are preferred to the loopback. Among several interfaces, the interface with the
 /// longest network prefix is chosen.

@@ -39,7 +39,7 @@ impl PortManager {
     /// Returns the address to bind instead of `address`, and counts a use of the returned port.
     ///
     /// # Errors
-    /// Code 11 if `address` has port 0 and all ports of the range are in use.
+    /// Error code 11 if `address` has port 0 and all ports of the range are in use.
     pub fn lease(&mut self, address: SocketAddr) -> Result<SocketAddr, DriverError> {
         let Some(range) = &mut self.range else {
             return Ok(address);

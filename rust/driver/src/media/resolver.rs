@@ -19,8 +19,8 @@ use crate::names::{NameResolver, resolve_address};
 pub struct ChannelResolver {
     names: Box<dyn NameResolver>,
     interfaces: Box<dyn Interfaces>,
-    /// Number for the canonical form of the next channel that leaves a port to the system. It distinguishes such
-    /// channels.
+    /// Number for the canonical form of the next channel that leaves a port to the system. The number makes the form
+    /// unique.
     next_unique_number: u64,
 }
 
@@ -47,8 +47,8 @@ impl ChannelResolver {
     /// Resolves the names of a channel.
     ///
     /// # Errors
-    /// Code 1 for invalid syntax and for a channel without anything that identifies it, code 9 for an unknown host,
-    /// code 11 for all other errors.
+    /// Error code 1 for invalid syntax and for a channel without anything that identifies it, error code 9 for an
+    /// unknown host, error code 11 for all other errors.
     pub fn resolve(
         &mut self,
         channel: &[u8],
@@ -63,7 +63,7 @@ impl ChannelResolver {
     /// Resolves a `host:port` in a channel, where it is the value of `parameter`.
     ///
     /// # Errors
-    /// Code 9 for an unknown host, code 11 for an invalid port.
+    /// Error code 9 for an unknown host, error code 11 for an invalid port.
     pub fn resolve_name(&mut self, name: &str, parameter: &str) -> Result<SocketAddr, DriverError> {
         resolve_address(&mut *self.names, name).map_err(|error| {
             error.context(format_args!(

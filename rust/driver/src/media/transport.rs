@@ -21,7 +21,7 @@ pub const MAX_GSO_BATCH_DATAGRAMS: usize = 64;
 /// Maximum number of bytes in a [`GsoBatch`]: the longest payload of UDP over IPv4.
 pub const MAX_GSO_BATCH_LENGTH: usize = 65_507;
 
-/// Maximum number of messages in one receive call. Each message is a datagram or a train of them.
+/// Maximum number of messages in one receive call. Each message is a datagram or a train of datagrams.
 pub const MAX_RECEIVE_VECTOR: usize = 16;
 
 /// The half of a channel that a socket serves.
@@ -93,7 +93,7 @@ pub trait Socket: Send {
     /// The maximum is 1 if the datagrams of a batch would be sent one by one.
     fn max_gso_batch_datagrams(&self, to: Option<SocketAddr>) -> usize;
 
-    /// Sends batches in order. Returns how many of them were accepted completely.
+    /// Sends batches in order. Returns the number of batches that were accepted completely.
     ///
     /// If a batch was accepted in part, some of its datagrams may have been sent. Fewer batches, or none, are accepted
     /// if the socket cannot accept more now. The reasons are a full buffer, a signal, or a report of the peer's machine
@@ -115,7 +115,7 @@ pub trait Socket: Send {
 
     /// Receives one batch of up to `limit` messages (1 to [`MAX_RECEIVE_VECTOR`]). Returns the number of bytes.
     ///
-    /// Each message is a datagram or a train of them; trains are split before they reach the handler.
+    /// Each message is a datagram or a train of datagrams. Trains are split before they reach the handler.
     ///
     /// # Errors
     /// The error of the system. An empty socket is not an error.

@@ -1,4 +1,4 @@
-//! [`IpcPublication`]: a publication whose subscribers read its log directly.
+//! [`IpcPublication`]: a publication with subscribers that read its log directly.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::LogBuffers;

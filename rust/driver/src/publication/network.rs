@@ -182,7 +182,8 @@ impl NetworkPublication {
 
     /// Removes all references, because the driver is about to close.
     ///
-    /// The publication then lingers until its receivers know the end, or the driver closes.
+    /// The publication then lingers until its receivers have reported the end of the stream, or until the driver
+    /// closes.
     pub fn remove_all_references(&mut self, now_ns: i64) {
         self.is_closing = true;
         while self.reference_count > 0 {

@@ -43,7 +43,7 @@ pub struct PublishedLog {
     gate: Gate,
 }
 
-/// Pages to allocate for publishers, and the number of bytes that remain reserved for the log after them.
+/// Pages to allocate for publishers, and the number of bytes after these pages that remain reserved for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublisherPages {
     pub pages: PageRequest,
@@ -200,7 +200,7 @@ impl PublishedLog {
         self.gate = Gate::Closed;
     }
 
-    /// Returns the highest limit up to `limit` whose pages are allocated and clean.
+    /// Returns the highest limit up to `limit` for which all pages are allocated and clean.
     pub fn allowed_limit(&self, limit: i64) -> i64 {
         self.managed
             .pages

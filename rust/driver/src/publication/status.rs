@@ -71,7 +71,7 @@ impl PublicationStatus {
         self.has_received_unicast_eos.load(Ordering::Acquire)
     }
 
-    /// Returns whether the publication is closed and everything was sent.
+    /// Returns whether the publication is closed and all data was sent.
     pub fn is_end_of_stream(&self) -> bool {
         self.is_end_of_stream.load(Ordering::Acquire)
     }
@@ -96,7 +96,7 @@ impl PublicationStatus {
         self.has_spies.store(has_spies, Ordering::Release);
     }
 
-    /// Records that the publication is closed and everything was sent. Called by the conductor.
+    /// Records that the publication is closed and all data was sent. Called by the conductor.
     pub fn set_end_of_stream(&self) {
         self.is_end_of_stream.store(true, Ordering::Release);
     }
@@ -143,7 +143,7 @@ mod tests {
     /// A stream becomes connected again. The sender handles its first status message at the same time as the conductor
     /// provides the window.
     #[test]
-    fn changes_of_both_agents_at_the_same_time_are_shown() {
+    fn simultaneous_changes_of_both_agents_connect_the_publication() {
         const TERM_LENGTH: i32 = 64 * 1024;
         const ROUNDS: usize = 100_000;
         let description = LogDescription {

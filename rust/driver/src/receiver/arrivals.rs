@@ -36,7 +36,7 @@ pub(super) enum Reply {
 /// The state that the frames of a batch change, and the replies that they cause.
 pub(super) struct Arrivals<'a> {
     pub now_ns: i64,
-    /// Key of the destination whose socket is read.
+    /// Key of the destination that received the datagrams.
     pub destination: usize,
     pub link: &'a mut Link,
     pub endpoint: &'a mut ReceiveEndpoint,

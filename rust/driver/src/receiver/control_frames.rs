@@ -20,7 +20,7 @@ use super::image::ReceiverImage;
 use crate::image::MissingRange;
 
 impl ReceiverImage {
-    /// Sends the frames that are due. Returns their number.
+    /// Sends the frames that are due. Returns the number of frames.
     pub(super) fn send_pending(
         &mut self,
         now_ns: i64,

@@ -99,7 +99,7 @@ impl ReceiverImage {
             .track(arrival.destination, arrival.source, arrival.now_ns);
     }
 
-    /// Inserts a datagram whose first frame has this header.
+    /// Inserts a datagram. `header` is the header of its first frame.
     ///
     /// # Errors
     /// The frames of the datagram are not a valid part of a term. Nothing was inserted.

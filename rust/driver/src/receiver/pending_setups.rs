@@ -68,7 +68,7 @@ impl PendingSetups {
         });
     }
 
-    /// Returns the next destination whose request is due, and schedules the destination's next request.
+    /// Returns the next destination for which a request is due, and schedules the destination's next request.
     #[inline]
     pub fn next_due(&mut self, now_ns: i64) -> Option<usize> {
         let is_due = |periodic: &&mut Periodic| is_over(periodic.time_ns, now_ns);

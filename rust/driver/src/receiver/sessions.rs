@@ -1,4 +1,4 @@
-//! [`Sessions`]: the state of each session whose frames arrived at a receive endpoint.
+//! [`Sessions`]: the states of the sessions with frames that arrived at a receive endpoint.
 //!
 //! An attacker can invent sessions, so their number is limited. If the limit is reached, a new session replaces the
 //! oldest session without an image.

@@ -82,8 +82,8 @@ pub struct NativeResourceAgent {
     errors: ErrorRecorder,
 }
 
-/// Divisor for the space of images. All images together get at most half of the space that would be free without them,
-/// because any peer on the network can make the driver create images.
+/// Divisor for the space of images. All images together get at most half of the space that would be free without
+/// images, because any peer on the network can make the driver create images.
 const IMAGE_SPACE_DIVISOR: u64 = 2;
 
 /// Maximum number of image logs that are created at the same time. With several, a short log does not wait for a long
@@ -327,7 +327,7 @@ impl NativeResourceAgent {
             .or_else(ignore_unsupported)
     }
 
-    /// Creates a log whose metadata and first pages are allocated.
+    /// Creates a log, and allocates its metadata and its first pages.
     fn create_sparse(
         &mut self,
         log: LogId,
@@ -340,7 +340,8 @@ impl NativeResourceAgent {
             free: length.min(SPARSE_LOG_SPACE),
         };
         let memory = self.create(log, length, needs)?;
-        // The driver writes the metadata, and subscribers read the header of the first frame before it is written.
+        // The driver writes the metadata. Subscribers read the header of the first frame before a publisher writes the
+        // frame.
         let metadata = PageRequest {
             offset: length - METADATA_LENGTH,
             length: METADATA_LENGTH,

@@ -75,7 +75,7 @@ impl SpaceLedger {
         self.logs.keys().copied().collect()
     }
 
-    /// Grants `length` more bytes to a log, and promises `promise` bytes after them.
+    /// Grants `length` more bytes to a log, and promises the `promise` bytes after the granted bytes.
     pub(super) fn grant(&mut self, log: LogId, length: usize, promise: usize) {
         self.image_bytes += image_bytes(log, length);
         self.change(log, |space| {

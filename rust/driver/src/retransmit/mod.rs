@@ -214,8 +214,8 @@ impl RetransmitHandler {
         }
     }
 
-    /// Returns whether `position` can be retransmitted: it was sent, and it is so recent that publishers cannot
-    /// overwrite it yet.
+    /// Returns whether the bytes at `position` can be retransmitted: they were sent, and publishers cannot overwrite
+    /// them yet.
     fn can_resend(&self, position: i64, sender_position: i64) -> bool {
         let term_length = self.config.positions.term_length();
         let max_message_length = (term_length / 8).min(MAX_MESSAGE_LENGTH);

@@ -117,7 +117,7 @@ impl DestinationTracker {
             let known = &mut self.destinations[known];
             known.receiver_id = Some(source.receiver_id);
             known.time_of_last_activity_ns = now_ns;
-            // Bytes from a different address add nothing to the allowance of this address.
+            // Bytes from a different address do not increase the allowance of this address.
             if known.address == Some(source.address)
                 && let Some(unvalidated) = &mut known.unvalidated
             {

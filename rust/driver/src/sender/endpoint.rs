@@ -120,7 +120,7 @@ impl SendEndpoint {
     /// Sends GSO batches to the audience. Returns the number of batches that count as sent.
     ///
     /// A response publication sends to `response_address`. With several destinations, all batches count as sent unless
-    /// a socket fails, even if a destination got only some of them.
+    /// a socket fails, even if a destination got only a part of the batches.
     pub(super) fn send_gso_batches(
         &mut self,
         response_address: Option<SocketAddr>,
@@ -319,7 +319,7 @@ impl SendEndpoint {
         Ok(())
     }
 
-    /// Calls `re_resolve` for each name whose address has sent no message for too long.
+    /// Calls `re_resolve` for each name if no message has arrived from its address for too long.
     pub(super) fn check_re_resolution(
         &mut self,
         now_ns: i64,

@@ -2,8 +2,8 @@
 //!
 //! [`Sender`] owns the [send endpoints](SendEndpoint) with their sockets and the sending halves of the
 //! [publications](SenderPublication). The caller passes sockets, time and memory, so a simulator can run the sender.
-//! The conductor creates the endpoints and publications and passes them in [`SenderCommand`]s. The sender reports
-//! events in [`SenderEvent`]s.
+//! The conductor creates the endpoints and publications and passes them to the sender in [`SenderCommand`]s. The sender
+//! reports events in [`SenderEvent`]s.
 
 mod command;
 mod context;

@@ -1,14 +1,14 @@
 //! [`Pages`]: keeps track of the allocated pages of a sparse log.
 //!
-//! If the file system cannot provide a page, a process that touches it is killed. A publisher below its limit may
-//! append a message of the maximum length. Several publishers may do so at the same time, and subscribers read the
-//! frame header after these messages. The limit is therefore lower than the end of the allocated pages. The distance is
-//! the *reserve* for [`PUBLISHERS_AT_ONCE`] messages of the maximum length.
+//! If the file system cannot provide a page, the system kills a process that touches the page. A publisher below its
+//! limit may append a message of the maximum length. Several publishers may do so at the same time, and subscribers
+//! read the frame header after these messages. The limit is therefore lower than the end of the allocated pages. The
+//! distance is the *reserve* for [`PUBLISHERS_AT_ONCE`] messages of the maximum length.
 //!
-//! Messages of the maximum length are longer than the first window of a long term, and hardly any program sends them.
-//! Therefore, only a part of the reserve is allocated: as many bytes as the window has. The rest is promised: the
-//! native resource agent does not use these bytes for any other log. After the window has grown, the whole reserve is
-//! allocated.
+//! Messages of the maximum length are longer than the first window of a long term, and hardly any program sends such
+//! messages. Therefore, only a part of the reserve is allocated: as many bytes as the window has. The rest is promised:
+//! the native resource agent does not use these bytes for any other log. After the window has grown, the whole reserve
+//! is allocated.
 //!
 //! Three cases are not covered. More publishers may append a message of the maximum length after one check of the
 //! limit. A foreign client's `offerBlock` may append a block up to the end of its term. Another program may use

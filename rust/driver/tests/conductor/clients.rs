@@ -135,7 +135,7 @@ fn a_client_that_has_timed_out_can_send_commands_again() {
 
 /// 03-36
 #[test]
-fn a_keepalive_shows_that_the_client_is_alive_and_has_no_response() {
+fn a_keepalive_updates_the_heartbeat_counter_and_has_no_response() {
     let mut driver = TestDriver::new();
     driver.add_counter(2);
     for _ in 0..5 {

@@ -76,7 +76,7 @@ pub struct TestDriver {
     epoch_clock: Arc<CachedEpochClock>,
     now: Duration,
     next_id: i64,
-    /// Clients whose heartbeats the test updates as the time advances.
+    /// Clients that live: the test updates their heartbeats as the time advances.
     pub living: Vec<i64>,
     /// All announced images, including those that have ended.
     images: Vec<Image>,

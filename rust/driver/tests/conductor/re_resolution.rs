@@ -1,4 +1,4 @@
-//! Tests of names whose addresses change while streams use them.
+//! Tests of names with addresses that change while streams use the names.
 
 use std::net::SocketAddr;
 

@@ -15,7 +15,7 @@ use crate::media::transport::{MulticastSpec, SocketSpec};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndpointState {
     Active,
-    /// Unused. The agent that owns the sockets is closing them; after that, the conductor deletes the endpoint.
+    /// The endpoint is unused. Its agent is closing the sockets. After that, the conductor deletes the endpoint.
     Closing,
 }
 

@@ -46,7 +46,7 @@ pub enum ReceiveInterest {
     Stream(i32),
     /// One session of a stream.
     Session(StreamSession),
-    /// Responses on a stream whose session is not known yet.
+    /// Responses on a stream. Their session is not known yet.
     Response(i32),
 }
 
@@ -60,7 +60,7 @@ struct DestinationRecord {
     lease: SocketAddr,
 }
 
-/// A receiving socket and its local address, whose port is returned to the port manager.
+/// A receiving socket and its local address. The port of the address is returned to the port manager later.
 struct LeasedReceiveSocket {
     socket: Box<dyn Socket>,
     lease: SocketAddr,
@@ -127,7 +127,7 @@ impl ReceiveEndpointRecord {
         self.image_count += 1;
     }
 
-    /// Returns the destination whose channel has this canonical form.
+    /// Returns the destination with this canonical form of its channel.
     pub fn destination_with(&self, canonical_form: &str) -> Option<DestinationId> {
         self.destinations
             .iter()
@@ -509,7 +509,7 @@ impl Endpoints {
         }
     }
 
-    /// Deletes an endpoint whose sockets the receiver has closed. The next subscription to the channel opens a new
+    /// Deletes an endpoint after the receiver has closed its sockets. The next subscription to the channel opens a new
     /// endpoint.
     pub fn on_receive_released(&mut self, id: ReceiveEndpointId, outlets: &mut ConductorOutlets) {
         let Some(index) = self.receive.iter().position(|endpoint| endpoint.id == id) else {

@@ -48,7 +48,7 @@ impl Endpoint for SendEndpointRecord {
     }
 }
 
-/// A sending socket and its local address, whose port is returned to the port manager.
+/// A sending socket and its local address. The port of the address is returned to the port manager later.
 struct LeasedSendSocket {
     socket: Box<dyn Socket>,
     lease: Option<SocketAddr>,
@@ -281,7 +281,7 @@ impl Endpoints {
         }
     }
 
-    /// Deletes an endpoint whose socket the sender has closed. The next publication on the channel opens a new
+    /// Deletes an endpoint after the sender has closed its socket. The next publication on the channel opens a new
     /// endpoint.
     pub fn on_send_released(&mut self, id: SendEndpointId, outlets: &mut ConductorOutlets) {
         let Some(index) = self.send.iter().position(|endpoint| endpoint.id == id) else {

@@ -64,7 +64,7 @@ impl ImageRequests {
         Ok(())
     }
 
-    /// Removes and returns the next request if it is too old.
+    /// Removes and returns the next request if the request is too old.
     pub(super) fn pop_expired(&mut self, now_ns: i64) -> Option<Box<ImageRequest>> {
         let (time_ns, _) = self.waiting.front()?;
         if now_ns - time_ns <= REQUEST_TIMEOUT_NS {

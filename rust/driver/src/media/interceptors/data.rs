@@ -6,7 +6,7 @@ use std::ops::Range;
 use aeron_layout::Layout;
 use aeron_layout::frame::{DataHeaderLayout, FrameHeaderLayout, frame_type::DATA};
 
-/// Maximum number of streams for which loss is tracked. Other streams lose nothing.
+/// Maximum number of streams for which loss is tracked. Other streams lose no datagrams.
 const MAX_STREAMS: usize = 4_096;
 
 /// Session id and stream id.

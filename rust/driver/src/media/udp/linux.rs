@@ -34,7 +34,7 @@ pub struct Received {
     pub timestamp_ns: Option<i64>,
 }
 
-/// Sends GSO batches in order with one system call. Returns how many were accepted, at least one.
+/// Sends GSO batches in order with one system call. Returns the number of accepted batches, at least one.
 ///
 /// The kernel cuts a batch of several datagrams.
 pub fn send(

@@ -43,7 +43,7 @@ pub struct UdpNetwork {
 }
 
 impl UdpNetwork {
-    /// Creates a network whose sockets use `offload`.
+    /// Creates a network. Its sockets use `offload`.
     ///
     /// A sender's socket truncates received control frames to `max_control_length` bytes.
     pub fn new(offload: Offload, max_control_length: usize) -> Self {

@@ -21,7 +21,7 @@ const PLAIN_BATCH: usize = 16;
 pub trait SendCall {
     /// Sends `batches` to `to`; `None` stands for the connected peer. The system cuts the batches into datagrams.
     ///
-    /// Returns how many batches were accepted, at least one.
+    /// Returns the number of accepted batches, at least one.
     fn send(&self, to: Option<SocketAddr>, batches: &[GsoBatch<'_>]) -> io::Result<usize>;
 }
 
@@ -54,7 +54,8 @@ impl GsoSender {
         self.plain_destinations.remove(&None);
     }
 
-    /// Sends `batches` with as few calls as possible. Returns how many of them were accepted completely.
+    /// Sends `batches` with as few calls as possible. Returns the number of batches that were accepted
+    /// completely.
     ///
     /// # Errors
     /// The error of the system, if no batch was accepted. A socket that cannot accept a batch now is not an error.

@@ -16,7 +16,7 @@ use crate::socket_buffers::SocketBufferLengths;
 /// and control frames can wait for this time.
 const REST: Duration = Duration::from_micros(3);
 
-/// A UDP socket of the system, or two of them if a multicast sender needs two.
+/// A UDP socket of the system. For a multicast sender, it may consist of two sockets of the system.
 #[derive(Debug)]
 pub struct UdpSocket {
     sockets: Sockets,

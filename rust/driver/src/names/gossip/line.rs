@@ -68,7 +68,7 @@ impl Line {
         datagrams
     }
 
-    /// Sends a datagram. If the socket does not accept the datagram, it is lost.
+    /// Sends a datagram. A datagram that the socket does not accept is lost.
     pub fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
         match self.socket.send(Some(to), datagram) {
             Ok(true) => {}

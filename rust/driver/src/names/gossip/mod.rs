@@ -75,7 +75,7 @@ pub struct GossipNames {
     names: Box<dyn NameResolver>,
     records: NameRecords,
     bootstrap: Vec<BootstrapNeighbor>,
-    /// Indexes of the silent bootstrap neighbours whose names are to be resolved.
+    /// Indexes of silent bootstrap neighbours. Their names are to be resolved again.
     silent: Vec<usize>,
     schedule: Schedule,
     round: Round,

@@ -126,7 +126,8 @@ impl Neighbors {
         may_send
     }
 
-    /// Returns how many bytes of names may be sent to `address`. The bytes of the next announcement are reserved.
+    /// Returns the number of bytes of names that may be sent to `address`. The bytes of the next announcement are
+    /// reserved.
     pub fn allowance_for_names(&self, address: SocketAddr) -> usize {
         self.allowance(address)
             .saturating_sub(self.announcement_length)

@@ -570,7 +570,7 @@ fn an_announcement_longer_than_ten_times_the_entry_that_names_a_driver_is_not_se
 }
 
 #[test]
-fn a_replying_driver_is_sent_all_names_even_if_they_need_several_datagrams() {
+fn a_driver_that_replies_is_sent_all_names_even_in_several_datagrams() {
     const NAMES: usize = 1_000;
     let mut network = MemoryNetwork::new();
     let mut alpha = Driver::new(&mut network, "alpha", ALPHA, &[]);

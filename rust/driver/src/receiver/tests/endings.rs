@@ -156,7 +156,7 @@ fn a_subscription_that_is_added_again_while_the_image_drains_gets_another_image(
 }
 
 #[test]
-fn an_image_without_a_remaining_subscription_receives_nothing() {
+fn an_image_without_a_remaining_subscription_receives_no_data() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     rig.deliver(&endpoint, &encoded(|out| setup().encode(out)));
@@ -251,7 +251,7 @@ fn other_session() -> aeron_protocol::frame::DataHeader {
 }
 
 #[test]
-fn commands_for_removed_objects_do_nothing() {
+fn commands_for_removed_objects_have_no_effect() {
     let mut rig = Rig::new();
     let gone = rig.endpoint(UNICAST, None);
     rig.command(ReceiverCommand::RemoveEndpoint(gone.id));

@@ -146,7 +146,7 @@ fn data_before_the_initial_term_is_ignored() {
 }
 
 #[test]
-fn term_ids_may_wrap() {
+fn data_is_inserted_after_the_term_id_has_wrapped() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let setup = Setup {

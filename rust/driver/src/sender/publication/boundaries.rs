@@ -1,7 +1,7 @@
 //! [`FrameBoundaries`]: distinguishes frames from bytes that only resemble a frame.
 //!
-//! An aborted claim keeps its content, and a message may contain anything. Both can contain the header of a frame at a
-//! position where no frame begins. A NAK names a position. Only a walk from the start of a real frame shows
+//! An aborted claim keeps its content, and a message may contain arbitrary bytes. Both can contain the header of a
+//! frame at a position where no frame begins. A NAK names a position. Only a walk from the start of a real frame shows
 //! whether a frame begins at this position. The sender therefore records the start positions of some frames.
 
 use std::ops::Range;

@@ -117,7 +117,7 @@ fn a_lone_message_that_follows_a_lone_message_does_not_wait() {
 }
 
 #[test]
-fn the_wait_can_be_switched_off() {
+fn the_batch_wait_can_be_turned_off() {
     let mut rig = Rig::with(|context| context.sender_batch_wait_ns = 0);
     let mut publication = busy(&mut rig);
     offer(&mut publication, 2);

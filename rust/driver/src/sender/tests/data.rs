@@ -6,7 +6,7 @@ use super::rig::*;
 use crate::sender::Response;
 
 #[test]
-fn nothing_is_sent_before_the_first_status_message_02_13() {
+fn no_data_is_sent_before_the_first_status_message_02_13() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let mut publication = rig.publication(endpoint);
@@ -95,7 +95,7 @@ fn a_long_message_is_sent_in_fragments_of_the_mtu_02_28() {
 
 /// 02-24, 04-100, 04-101
 #[test]
-fn the_window_is_never_exceeded_and_a_frame_that_does_not_fit_counts_once() {
+fn data_never_exceeds_the_window_and_a_frame_that_does_not_fit_is_counted_once() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let mut publication = rig.publication(endpoint);

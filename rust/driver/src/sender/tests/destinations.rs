@@ -1,4 +1,4 @@
-//! Tests of several destinations, and of names whose address changes.
+//! Tests of several destinations, and of names with addresses that change.
 
 use aeron_memory::counters::system::SystemCounter;
 
@@ -72,7 +72,7 @@ fn a_receiver_that_sends_a_status_message_is_a_destination_for_5_s() {
 }
 
 #[test]
-fn a_receiver_is_known_by_its_id_and_port_02_86() {
+fn a_receiver_is_identified_by_its_id_and_port_02_86() {
     let mut rig = Rig::new();
     let (endpoint, count) = rig.mdc(DestinationControl::Dynamic);
     let publication = rig.publication(endpoint);

@@ -284,7 +284,8 @@ impl Rig {
         }
     }
 
-    /// Adds a unicast publication whose first receiver has a window of [`WINDOW`]. Discards the frames sent so far.
+    /// Adds a unicast publication with a first receiver that has a window of [`WINDOW`]. Discards the frames sent so
+    /// far.
     pub fn connected(&mut self) -> Publication {
         let endpoint = self.unicast();
         let publication = self.publication(endpoint);
