@@ -230,7 +230,7 @@ fn a_receiver_that_drops_its_tag_stays_in_the_group_until_the_timeout() {
 
 /// 04-126
 #[test]
-fn a_receiver_that_lags_by_a_window_does_not_hold_back_the_limit() {
+fn a_new_receiver_that_lags_by_more_than_a_window_does_not_hold_back_the_limit() {
     let mut sender = Sender::min(group(None, 0));
     sender.hears(status(1, 10_000));
     assert_eq!(sender.hears(status(2, 8_999)), 11_000);

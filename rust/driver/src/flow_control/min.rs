@@ -42,7 +42,7 @@ struct TrackedReceiver {
     is_leaving: bool,
 }
 
-/// Holds the limit, after a SETUP was sent to a receiver that wants to join, at the limit's value at that time.
+/// Holds the limit at the value that the limit had when a SETUP was sent to a receiver that wants to join.
 ///
 /// Otherwise the sender might send data before the new receiver joins, and the receiver would miss this data.
 #[derive(Clone, Copy, Debug)]

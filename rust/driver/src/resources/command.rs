@@ -62,7 +62,7 @@ pub enum LookupSubject {
     },
 }
 
-/// A report on a command: its outcome, or that the command takes long.
+/// The outcome of a command, or a report that the command takes long.
 #[derive(Debug)]
 pub enum ResourceReply {
     /// A log was created, or its creation failed.
