@@ -29,7 +29,7 @@ struct Count {
     bytes: u64,
     /// Number of system calls that transferred data.
     calls: u64,
-    /// CPU time without waiting. The load of the machine affects it little.
+    /// CPU time in ns, without waiting. Other load on the machine has little effect on this time.
     cpu_ns: u64,
 }
 

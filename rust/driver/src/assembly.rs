@@ -1,4 +1,4 @@
-//! Assembles a driver: its files, counters, agents and queues, and which agents share a thread.
+//! Assembles a driver: creates its files, counters, agents and queues, and assigns the agents to threads.
 
 use std::process;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct Assembly {
     pub errors: ErrorRecorder,
 }
 
-/// One agent, or several in a composite, and the idle strategy of its thread.
+/// One agent, or several in a composite, and the idle strategy of the thread that runs the loop.
 pub struct Loop {
     pub agent: Box<dyn Agent>,
     pub idle_strategy: Box<dyn IdleStrategy>,
@@ -81,7 +81,8 @@ pub fn create_loss_report(context: &Context) -> Result<SharedBuffer, StartError>
 }
 
 impl Assembly {
-    /// Creates the agents on the memory of `cnc` and groups them into loops, one for each thread of the threading mode.
+    /// Creates the agents on the memory of `cnc`, and groups the agents into loops. Each thread of the threading mode
+    /// has one loop.
     pub fn new(
         context: &Arc<Context>,
         cnc: &CncFile,
@@ -197,12 +198,12 @@ impl Agents {
     }
 }
 
-/// Maximum number of bytes that clients process in their turns before the thread stops parking for them.
+/// Maximum number of bytes that clients process in their turns before the driver's own thread stops parking.
 ///
 /// This is a quarter of the usual receiver window. After a quarter of the window, a status message is due.
 const GIVE_WAY_BYTES: usize = 32 * 1024;
 
-/// Thread names, the same as the C driver's. The system keeps only 15 bytes of them.
+/// The thread names of the C driver. The system keeps only the first 15 bytes of a thread name.
 const NETWORK: &str = "[sender, receiver]";
 const ALL: &str = "[conductor, sender, receiver]";
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A network publication whose live receivers have not all reported the end of the stream.
+/// A network publication with a live receiver that has not reported the end of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnconsumedStream {
     /// Channel of the publication, as the first client wrote it.
@@ -22,7 +22,7 @@ pub struct UnconsumedStream {
     pub unsent_bytes: i64,
     /// Bytes that the slowest live receiver has not reported as consumed, including the unsent bytes.
     pub unconsumed_bytes: i64,
-    /// How long the publication lingers for its receivers.
+    /// Time for which the publication lingers for its receivers.
     pub linger: Duration,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for UnconsumedStream {
 pub struct ClosingReport {
     /// Streams that live receivers have not consumed.
     pub unconsumed: Vec<UnconsumedStream>,
-    /// Number of images whose sender does not know yet that this receiver leaves.
+    /// Number of images for which this receiver has not yet announced to the sender that it leaves.
     pub untold_images: usize,
 }
 
@@ -95,11 +95,11 @@ impl Closing {
     }
 }
 
-/// The wait until a closing driver has sent everything: [`MediaDriver::begin_drain`](crate::MediaDriver::begin_drain).
+/// The wait of a closing driver for its receivers: [`MediaDriver::begin_drain`](crate::MediaDriver::begin_drain).
 ///
-/// The first part lasts until everything is sent. The second lasts until live receivers have consumed it, at most for
-/// the linger time of the publications. The last part is short: the receiver informs the senders of this driver's
-/// images that it leaves.
+/// The wait has three parts. The first part lasts until all published bytes are sent. The second part lasts until live
+/// receivers have consumed these bytes, at most for the linger time of the publications. In the last, short part, the
+/// receiver informs the senders of this driver's images that the receiver leaves.
 #[derive(Debug)]
 pub struct Drain {
     unsent_bytes: i64,
@@ -108,11 +108,11 @@ pub struct Drain {
     last_call: Option<(Instant, Vec<UnconsumedStream>)>,
 }
 
-/// How long to wait for a first report. A conductor that is stuck, or that its invoker does not run, may not report at
-/// all.
+/// Maximum wait for a first report. A conductor never reports if it is stuck, or if the application does not call its
+/// invoker.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long to wait for the images. The receiver informs their senders in its next duty cycle, except senders of images
-/// that a client has rejected.
+/// Maximum wait for the images. The receiver informs the senders of images in its next duty cycle, except the senders
+/// of images that a client has rejected.
 const LAST_CALL_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl Drain {
@@ -198,7 +198,7 @@ mod tests {
         assert!(!drain.is_over(&closing, after(14)));
         assert!(closing.is_last_call());
         assert_eq!(drain.unconsumed().len(), 1);
-        // A report from before the request to end the images says nothing about the images.
+        // The last report was written before the request to end the images. It therefore does not count.
         assert!(!drain.is_over(&closing, after(14)));
         closing.report(report(&[0], 1));
         assert!(!drain.is_over(&closing, after(14)));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn no_publisher_waits_without_receivers() {
+    fn a_drain_without_unconsumed_streams_ends_after_the_first_report() {
         let (closing, start) = (Closing::default(), Instant::now());
         let mut drain = Drain::new(&closing, start);
         closing.report(report(&[], 0));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conductor_that_is_stuck_is_not_waited_for() {
+    fn a_drain_ends_after_its_timeouts_if_the_conductor_is_stuck() {
         let (closing, start) = (Closing::default(), Instant::now());
         let mut drain = Drain::new(&closing, start);
         assert!(!drain.is_over(&closing, start));

@@ -25,8 +25,9 @@ wins over them all. The exit status is the signal's number (2, 15), 0 after a te
 
 /// Runs a driver until a signal or a terminate command ends it. Returns the exit status of the process.
 ///
-/// Settings come first from the environment, then from `-Dname=value` arguments, then from properties files, which are
-/// the other arguments. Later settings override earlier ones; the directory of `--dir` overrides all of them.
+/// Settings come first from the environment, then from `-Dname=value` arguments, then from properties files. All other
+/// arguments are names of properties files. Later settings override earlier settings. The directory of `--dir`
+/// overrides all other settings of the directory.
 ///
 /// The exit status is the number of the signal (2 or 15), or 0 after a terminate command, `-v` or `--help`. It is 1
 /// after a failure; stderr then shows the reason.

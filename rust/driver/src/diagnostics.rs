@@ -40,7 +40,8 @@ impl ErrorRecorder {
         self.note_uncounted(text);
     }
 
-    /// Records a text like [`note`](Self::note), without the error counter, because the driver did not fail.
+    /// Records a text like [`note`](Self::note), but does not increment the error counter, because the driver did not
+    /// fail.
     pub fn note_uncounted(&self, text: &str) {
         if self.log.record(self.clock.time_ms(), text).is_err() {
             console::warn(text.trim_end());

@@ -41,7 +41,7 @@ use crate::socket_buffers::SocketBufferLengths;
 /// Creates a name resolver from the parts that a driver provides.
 pub type MakeNames = dyn FnOnce(NameParts<'_>) -> Result<Box<dyn NameResolver>, DriverError>;
 
-/// The services that a driver uses and its caller provides: storage, network, names, clocks.
+/// The services that the caller provides to a driver: storage, network, names, clocks.
 pub struct DriverEnvironment {
     /// Storage of the log buffers.
     pub logs: Box<dyn LogStorage>,

@@ -1,10 +1,10 @@
-//! Measures how long the duty cycles of an agent take.
+//! Measures the duration of the duty cycles of an agent.
 
 use aeron_agent::DutyCycleTracker;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 
-/// Keeps the longest duty cycle in one counter, and the number of cycles longer than a threshold in another.
+/// Keeps the longest duty cycle in one counter. Counts the cycles that are longer than a threshold in another counter.
 #[derive(Debug)]
 pub struct StallTracker {
     tracker: DutyCycleTracker,
@@ -13,7 +13,7 @@ pub struct StallTracker {
 }
 
 impl StallTracker {
-    /// Creates a tracker whose first duty cycle starts at `now_ns`.
+    /// Creates a tracker. The first duty cycle starts at `now_ns`.
     pub fn new(
         threshold_ns: i64,
         max_cycle_time: AtomicCounter<SharedBuffer>,

@@ -1,4 +1,4 @@
-//! [`DriverError`]: why a command failed, with the code and text for the client and the text for the error log.
+//! [`DriverError`]: the failure of a command. It has a code and a text for the client, and a text for the error log.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,8 @@ use aeron_protocol::{DecodeError, ErrorCode};
 
 /// The failure of a command or of a system call.
 ///
-/// Its text begins with `(<number>) <meaning of the number>`; after that, each line adds one fact, the innermost first.
+/// The text begins with `(<number>) <meaning of the number>`. Each following line adds one fact, first about the cause,
+/// then about its context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverError {
     code: ErrorCode,
@@ -38,7 +39,7 @@ impl DriverError {
 
     /// Creates a failure of the operating system.
     ///
-    /// The code is [`ErrorCode::StorageSpace`] for a full file system, else generic.
+    /// The code is [`ErrorCode::StorageSpace`] for a full file system, else [`ErrorCode::GenericError`].
     pub fn io(error: &io::Error, message: impl fmt::Display) -> Self {
         let code = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorCode::StorageSpace,
@@ -59,7 +60,7 @@ impl DriverError {
     /// Replaces the text for the error log by `message`.
     ///
     /// The error log never removes a text. Texts that differ only in a number would fill the log. The text for the log
-    /// is therefore without the number; the client still receives the number.
+    /// therefore does not contain the number. The client still receives the number.
     pub fn noted_as(mut self, message: impl fmt::Display) -> Self {
         let reason = self.text.lines().next().unwrap_or_default();
         self.entry = Some(format!("{reason}\n{message}\n"));

@@ -7,7 +7,7 @@
 //! - the native resource agent makes the system calls that can block,
 //! - the sender and the receiver move datagrams.
 //!
-//! The conductor and the publications are state machines: the caller passes them the time, memory and a
+//! The conductor and the publications are state machines: the caller passes the time, the memory and a
 //! [`log_storage::LogStorage`]. The same code therefore runs in the simulator.
 #![deny(unsafe_code)]
 

@@ -36,7 +36,7 @@ pub trait LogStorage: Send {
     /// Returns the number of bytes that can still be allocated for logs.
     fn usable_space(&self) -> io::Result<u64>;
 
-    /// Creates a log of `length` zero bytes, none of them allocated yet. Fails if the log exists.
+    /// Creates a log of `length` zero bytes, without allocating them. Fails if the log exists.
     fn create(&mut self, log: LogId, length: usize) -> io::Result<SharedBuffer>;
 
     /// Allocates a part of a log, so that stores to it cannot fail.
@@ -47,7 +47,7 @@ pub trait LogStorage: Send {
         self.allocate(log, offset, length)
     }
 
-    /// Removes a log. Its memory lives until the last reference to it is dropped.
+    /// Removes a log. The memory of the log lives until the last reference to the memory is dropped.
     fn remove(&mut self, log: LogId) -> io::Result<()>;
 }
 

@@ -1,7 +1,7 @@
-//! Finds gaps in the stream of an image and decides when to request or fill them.
+//! Finds gaps in the stream of an image, and decides when the missing bytes are requested or filled with padding.
 //!
 //! Each image has a detector, which the conductor calls. A detector tracks only the first gap: later gaps wait until
-//! the first gap is repaired. A gap whose bounds change is a new gap.
+//! the first gap is repaired. If the bounds of a gap change, it counts as a new gap.
 
 use aeron_memory::Words;
 use aeron_memory::log::gap::{self, Gap};
@@ -51,8 +51,8 @@ impl LossDetector {
         }
     }
 
-    /// Scans the stream from `rebuild_position` to `hwm_position`, both frame boundaries, in the term of
-    /// `rebuild_position`.
+    /// Scans the term of `rebuild_position` from `rebuild_position` to `hwm_position`. Both positions must be frame
+    /// boundaries.
     ///
     /// # Errors
     /// The log contains a frame that no receiver can have written.

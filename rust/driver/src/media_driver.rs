@@ -28,7 +28,7 @@ use crate::start_error::StartError;
 /// A media driver. Dropping the value closes the driver.
 ///
 /// Each agent, or group of agents, runs on its own thread. In mode [`ThreadingMode::Invoker`], and after
-/// [`launch_with_main_loop`](Self::launch_with_main_loop), the caller runs the first of them instead.
+/// [`launch_with_main_loop`](Self::launch_with_main_loop), the caller runs the first agent or group instead.
 pub struct MediaDriver {
     context: Arc<Context>,
     cnc: CncFile,
@@ -41,7 +41,7 @@ pub struct MediaDriver {
     is_closed: bool,
 }
 
-/// The agent that the caller runs instead of a thread.
+/// The agent or group that the caller runs.
 struct MainLoop {
     invoker: AgentInvoker,
     idle_strategy: Box<dyn IdleStrategy>,
@@ -52,7 +52,7 @@ impl MediaDriver {
     ///
     /// # Errors
     /// The configuration is invalid, another driver is active in the directory, or files or threads cannot be created.
-    /// [`ThreadingMode::Invoker`] is invalid here because it has no thread.
+    /// [`ThreadingMode::Invoker`] is invalid for this function, because the mode has no thread.
     pub fn launch(context: Context) -> Result<Self, StartError> {
         if context.threading_mode == ThreadingMode::Invoker {
             let reason = "INVOKER threading mode needs a main loop of the caller";
@@ -61,7 +61,7 @@ impl MediaDriver {
         Self::start(context, false)
     }
 
-    /// Starts a driver whose first agent is run by the caller.
+    /// Starts a driver without a thread for the first agent, which the caller runs.
     ///
     /// The first agent is the conductor, or all agents, depending on the threading mode. The caller must call
     /// [`do_work`](Self::do_work) often, and [`idle`](Self::idle) in between.
@@ -136,9 +136,9 @@ impl MediaDriver {
         }
     }
 
-    /// Returns the turns by which a waiting thread can run the sender and the receiver itself.
+    /// Returns the turns with which a waiting thread can run the sender and the receiver.
     ///
-    /// `Some` if both share a thread, that is in the modes [`ThreadingMode::Shared`] and
+    /// `Some` if the sender and the receiver share a thread, that is in the modes [`ThreadingMode::Shared`] and
     /// [`ThreadingMode::SharedNetwork`].
     pub fn network_turns(&self) -> Option<&AgentTurns> {
         self.network_turns.as_ref()
@@ -162,9 +162,11 @@ impl MediaDriver {
 
     /// Returns whether the drain is over.
     ///
-    /// It is over once everything is sent and each live receiver has reported the end of its stream. It is also over if
-    /// the linger time of the publications has passed since the last byte was sent. Runs the caller's agent, and the
-    /// network agents if they take turns, because their thread may be asleep.
+    /// The drain is over once all messages are sent and each live receiver has reported the end of its stream. It is
+    /// also over if the linger time of the publications has passed since the last byte was sent.
+    ///
+    /// Each call runs the caller's agent. It also runs the sender and the receiver if they take turns, because their
+    /// thread may be asleep.
     pub fn is_drained(&mut self, drain: &mut Drain) -> bool {
         self.do_work();
         if let Some(turns) = &self.network_turns {
@@ -173,10 +175,10 @@ impl MediaDriver {
         drain.is_over(&self.closing, Instant::now())
     }
 
-    /// Ends the agents, frees all resources and notifies the clients. May be called again.
+    /// Ends the agents, frees all resources and notifies the clients. A second call does nothing.
     ///
     /// # Errors
-    /// The configuration asks to remove the directory, and that fails.
+    /// The configuration asks for the removal of the directory, and the removal fails.
     pub fn close(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.is_closed, true) {
             return Ok(());
@@ -192,7 +194,7 @@ impl MediaDriver {
         self.directory.close()
     }
 
-    /// Frees all counters, also the counters of clients: the clients know by now that the driver has ended.
+    /// Frees all counters, including the counters of clients: the clients know by now that the driver has ended.
     fn free_counters(&self) {
         let (metadata, values) = (self.cnc.counters_metadata(), self.cnc.counters_values());
         let mut counters = CountersManager::new(metadata.clone(), values.clone(), 0)

@@ -1,8 +1,8 @@
-//! How long a receiver waits before it requests missing bytes with a NAK.
+//! The delay before a receiver requests missing bytes with a NAK.
 //!
 //! A single receiver sends the request almost at once. If many receivers of a multicast group miss the same bytes, one
-//! request is enough: the repair reaches all of them. Each receiver therefore waits for a random time, distributed so
-//! that only few wait briefly (the optimal multicast feedback of Nonnenmacher and Biersack).
+//! request is enough: the repair reaches all of them. Each receiver therefore waits for a random time. The distribution
+//! gives short times to only a few receivers (the optimal multicast feedback of Nonnenmacher and Biersack).
 
 use crate::config::Context;
 
@@ -16,7 +16,7 @@ pub enum NakDelay {
         /// Time from one report of a gap to the next.
         retry_ns: i64,
     },
-    /// A new random delay each time.
+    /// A new random delay for each gap and each repetition.
     Multicast(MulticastBackoff),
 }
 
@@ -68,7 +68,7 @@ impl NakDelay {
         }
     }
 
-    /// Returns how long to wait after a gap was found.
+    /// Returns the time in ns between the discovery of a gap and its first report.
     pub fn delay_ns(&mut self) -> i64 {
         match self {
             NakDelay::Fixed { delay_ns, .. } => *delay_ns,
@@ -76,7 +76,7 @@ impl NakDelay {
         }
     }
 
-    /// Returns how long to wait before the same gap is reported again.
+    /// Returns the time in ns until the same gap is reported again.
     pub fn retry_ns(&mut self) -> i64 {
         match self {
             NakDelay::Fixed { retry_ns, .. } => *retry_ns,

@@ -18,20 +18,21 @@ use rtrb::{Consumer, Producer, PushError, RingBuffer};
 /// Number of commands in a queue before the producer uses its backlog.
 pub const CAPACITY: usize = 1024;
 
-/// Length of a backlog at which the producer is overloaded. Thousands of images that end at once cause fewer commands.
+/// Length of a backlog at which the producer is overloaded. Even thousands of images that end at once cause fewer
+/// commands.
 pub const MAX_BACKLOG: usize = 64 * CAPACITY;
 
-/// The sending end, with the backlog.
+/// The sending end of a queue, with the backlog.
 pub struct QueueProducer<T> {
     queue: Producer<T>,
     backlog: VecDeque<T>,
     failed_offers: AtomicCounter<SharedBuffer>,
 }
 
-/// The receiving end.
+/// The receiving end of a queue.
 pub type QueueConsumer<T> = Consumer<T>;
 
-/// Creates a queue. The counter `failed_offers` shows how often the queue was full.
+/// Creates a queue. The counter `failed_offers` counts the commands for which the queue was full.
 pub fn queue<T>(
     failed_offers: AtomicCounter<SharedBuffer>,
 ) -> (QueueProducer<T>, QueueConsumer<T>) {
@@ -47,7 +48,7 @@ pub fn queue<T>(
 }
 
 impl<T> QueueProducer<T> {
-    /// Sends a command: into the queue if the queue has room, else into the backlog.
+    /// Puts a command into the queue if the queue has room, else into the backlog.
     pub fn send(&mut self, command: T) {
         self.backlog.push_back(command);
         self.flush();
@@ -55,7 +56,7 @@ impl<T> QueueProducer<T> {
 
     /// Moves commands from the backlog to the queue.
     ///
-    /// Returns the number of commands moved. Call it once in each duty cycle.
+    /// Returns the number of commands moved. Call this method once in each duty cycle.
     pub fn flush(&mut self) -> usize {
         let mut delivered = 0;
         while let Some(command) = self.backlog.pop_front() {

@@ -1,9 +1,9 @@
 //! The rows of the driver's state and rule tables (reference 04, sections 7, 8.2, 12.4 and 13.8), and the rows that a
 //! thread has executed.
 //!
-//! The simulator uses them to measure what its schedules cover. Only a build with the feature `test-hooks` records
-//! rows. It sets a bit of a thread-local variable, only on paths where state changes, never for every datagram. In all
-//! other builds [`reach`] is empty.
+//! The simulator uses the executed rows to measure the coverage of its schedules. Only a build with the feature
+//! `test-hooks` records rows: it sets a bit of a thread-local variable when a state changes, not for every datagram. In
+//! all other builds, [`reach`] is empty.
 
 #[cfg(feature = "test-hooks")]
 pub use hooks::Reached;

@@ -1,4 +1,4 @@
-//! Session ids for publications whose channel does not set one.
+//! Session ids for publications on channels that do not set a session id.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +10,7 @@ pub struct SessionIds {
 }
 
 impl SessionIds {
-    /// Starts at `first`. Never allocates an id of `reserved`.
+    /// Creates an allocator that starts at `first` and never allocates an id in `reserved`.
     pub fn new(first: i32, reserved: RangeInclusive<i32>) -> Self {
         SessionIds {
             next: first,
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_increase_by_one_around_the_reserved_range_and_those_in_use_03_15_04_61() {
+    fn ids_increase_by_one_and_skip_reserved_and_used_ids_03_15_04_61() {
         let mut ids = SessionIds::new(-4, -1..=1000);
         let mut allocate = || ids.allocate(|id| id == -3 || id == 1001);
         assert_eq!(
@@ -49,14 +49,14 @@ mod tests {
     }
 
     #[test]
-    fn ids_wrap_at_the_end_of_their_range() {
+    fn session_ids_wrap_at_the_end_of_their_range() {
         let mut ids = SessionIds::new(i32::MAX, -1..=1000);
         assert_eq!(ids.allocate(|_| false), i32::MAX);
         assert_eq!(ids.allocate(|_| false), i32::MIN);
     }
 
     #[test]
-    fn a_reserved_range_that_ends_at_the_largest_id_is_left_at_the_smallest() {
+    fn after_a_reserved_range_that_ends_at_the_largest_id_the_smallest_id_follows() {
         let mut ids = SessionIds::new(0, -1..=i32::MAX);
         assert_eq!(ids.allocate(|_| false), i32::MIN);
     }

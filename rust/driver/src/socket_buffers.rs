@@ -19,7 +19,7 @@ pub struct SocketBufferLengths {
 }
 
 impl SocketBufferLengths {
-    /// Opens a UDP socket and returns the lengths that the system gives it by default.
+    /// Opens a UDP socket and returns the default lengths of its buffers.
     pub fn of_the_system() -> Self {
         match socket(AddressFamily::INET, SocketType::DGRAM, None) {
             Ok(socket) => Self::of(&socket, &socket),
@@ -49,7 +49,7 @@ impl SocketBufferLengths {
     }
 }
 
-/// The system's default buffer lengths, and the lengths that it grants for the configuration.
+/// The system's default buffer lengths, and the lengths that the system grants for the configuration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SocketBufferProbe {
     /// Lengths for a socket without a request.
@@ -98,7 +98,8 @@ impl SocketBufferProbe {
         Ok(Self { system, granted })
     }
 
-    /// Returns the buffers that are shorter than `context` requests. The driver warns about them and continues.
+    /// Returns the buffers that are shorter than `context` requests. The driver warns about these buffers and
+    /// continues.
     pub fn short_buffers(&self, context: &Context) -> Vec<ShortBuffer> {
         [
             ("SO_RCVBUF", context.socket_rcvbuf, self.granted.receive),

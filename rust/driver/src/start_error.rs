@@ -1,4 +1,4 @@
-//! [`StartError`]: why a driver did not start.
+//! [`StartError`]: the reason why a driver did not start.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use aeron_memory::cnc::CncError;
 use crate::config::ConfigurationError;
 use crate::error::DriverError;
 
-/// Why a driver did not start.
+/// The reason why a driver did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The configuration is invalid.
@@ -25,12 +25,12 @@ pub enum StartError {
         /// The damage that was found.
         reason: CncError,
     },
-    /// A file with the name of a CnC file exists, but its format is not one that this driver knows.
+    /// A file with the name of a CnC file exists, but this driver does not know the format of the file.
     #[error("(22) Invalid argument\n{reason}: {} (name another directory, or remove the file if no driver uses it)", .path.display())]
     ForeignCnc {
         /// The file.
         path: PathBuf,
-        /// Why it is not a CnC file.
+        /// The reason why the file is not a CnC file.
         reason: CncError,
     },
     /// The directory contains a file that media drivers do not create.

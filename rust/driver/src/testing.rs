@@ -21,7 +21,7 @@ pub const PLAIN_COUNTER: NewCounter<'static> = NewCounter {
     value: 0,
 };
 
-/// Counters, with the system counters allocated, and an error log, all on the heap.
+/// Counters and an error log on the heap. The system counters are allocated.
 pub struct DriverMemory {
     pub system: SystemCounters<SharedBuffer>,
     counters: CountersManager<SharedBuffer>,
@@ -56,7 +56,7 @@ impl DriverMemory {
         self.system.get(counter).get()
     }
 
-    /// Returns the distinct texts of the error log, and how often each was written.
+    /// Returns the distinct texts of the error log, each with the number of times that it was recorded.
     pub fn errors(&self) -> Vec<(String, i32)> {
         error_log::read(&self.error_log, 0)
             .into_iter()

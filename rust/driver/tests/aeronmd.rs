@@ -150,7 +150,7 @@ fn terminate(dir: &Path) {
 
 /// 04-21, 05-53
 #[test]
-fn a_signal_ends_the_driver_and_is_its_exit_status() {
+fn a_signal_ends_the_driver_and_its_number_is_the_exit_status() {
     for (signal, number) in [(Signal::INT, 2), (Signal::TERM, 15)] {
         let (_place, dir) = place();
         let driver = Running::start(&mut aeronmd(&dir), &dir);
@@ -168,7 +168,7 @@ fn a_signal_ends_the_driver_and_is_its_exit_status() {
     }
 }
 
-/// A closed standard output does not prevent an orderly end of the driver.
+/// A driver must close in an orderly way even if it cannot write its output.
 #[test]
 fn a_driver_with_closed_output_streams_ends_normally() {
     let (_place, dir) = place();
@@ -188,7 +188,7 @@ fn a_driver_with_closed_output_streams_ends_normally() {
 
 /// 04-21, 04-22, 05-53
 #[test]
-fn a_client_ends_the_driver_only_where_that_is_allowed() {
+fn a_client_ends_the_driver_only_if_the_validator_allows_it() {
     let (_place, dir) = place();
     let allowing = Running::start(
         aeronmd(&dir).env("AERON_DRIVER_TERMINATION_VALIDATOR", "allow"),
@@ -208,7 +208,7 @@ fn a_client_ends_the_driver_only_where_that_is_allowed() {
 /// 04-1 to 04-3, 05-54
 #[test]
 #[cfg(target_os = "linux")]
-fn the_threading_mode_decides_the_threads() {
+fn the_threading_mode_determines_the_threads() {
     let cases: [(&str, &[&str]); 5] = [
         (
             "DEDICATED",
@@ -238,7 +238,7 @@ fn the_threading_mode_decides_the_threads() {
 
 /// 05-49, 05-48
 #[test]
-fn later_sources_win() {
+fn later_sources_of_settings_override_earlier_ones() {
     let (place, dir) = place();
     let file = place.path().join("file.properties");
     fs::write(&file, "aeron.mtu.length=8k\n").unwrap();
@@ -277,7 +277,7 @@ fn later_sources_win() {
 
 /// 05-51, 05-54, 04-5 to 04-8
 #[test]
-fn a_refused_start_has_a_reason_and_leaves_no_files() {
+fn a_refused_start_prints_the_reason_and_leaves_no_files() {
     for (name, text, reason) in [
         (
             "AERON_IPC_TERM_BUFFER_LENGTH",
@@ -324,7 +324,7 @@ fn a_refused_start_has_a_reason_and_leaves_no_files() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_socket_buffer_that_the_system_does_not_grant_is_a_warning() {
+fn a_socket_buffer_that_the_system_does_not_grant_causes_a_warning() {
     let (_place, dir) = place();
     let driver = Running::start(aeronmd(&dir).env("AERON_SOCKET_SO_RCVBUF", "1g"), &dir);
     driver.signal(Signal::TERM);
@@ -338,7 +338,7 @@ fn a_socket_buffer_that_the_system_does_not_grant_is_a_warning() {
 
 /// 04-11, 04-16, 05-52
 #[test]
-fn a_second_driver_exits_with_1() {
+fn a_second_driver_in_the_same_directory_exits_with_1() {
     let (_place, dir) = place();
     let first = Running::start(&mut aeronmd(&dir), &dir);
     let (status, _, err) = run(aeronmd(&dir).env("AERON_DIR_WARN_IF_EXISTS", "true"));
@@ -358,7 +358,7 @@ fn a_second_driver_exits_with_1() {
 /// This differs from 04-12, where the next start waits until the heartbeat is old. Our driver checks a lock, which the
 /// kernel releases when the driver is killed.
 #[test]
-fn after_a_kill_the_directory_is_free_at_once() {
+fn a_driver_can_start_in_the_directory_of_a_killed_driver_at_once() {
     let (_place, dir) = place();
     let mut first = Running::start(&mut aeronmd(&dir), &dir);
     first.0.kill().unwrap();

@@ -34,7 +34,7 @@ fn properties_file(text: &str) -> tempfile::NamedTempFile {
 
 /// 05-47
 #[test]
-fn every_variable_changes_the_setting_that_it_names_and_the_print_shows_it() {
+fn every_variable_changes_its_setting_and_the_printed_configuration() {
     for setting in SETTINGS {
         let default = setting.get(&Context::default());
         let text = match (&default, setting.grammar.limits()) {
@@ -75,7 +75,7 @@ fn every_variable_changes_the_setting_that_it_names_and_the_print_shows_it() {
 
 /// 05-47: a rule derives the name of a property from the name of its variable, with one exception.
 #[test]
-fn properties_name_variables() {
+fn a_property_sets_the_variable_with_the_corresponding_name() {
     let (context, _) = context(&[
         "aeron.mtu.length=4k",
         "aeron.name.resolver.threshold=3s",
@@ -149,9 +149,9 @@ fn properties_files_are_read_as_the_c_driver_reads_them() {
     assert_eq!(error.to_string(), "malformed define: nothing");
 }
 
-/// 05-49: the tests of the command itself cover the environment.
+/// 05-49: the tests of `aeronmd` cover the environment.
 #[test]
-fn files_win_over_definitions() {
+fn properties_files_override_definitions() {
     let file = properties_file("aeron.mtu.length=4k\n");
     let mut sources = Sources::default();
     sources.define("aeron.mtu.length=8k").unwrap();
@@ -163,7 +163,7 @@ fn files_win_over_definitions() {
 
 /// 05-50, 04-6, 04-3, 01-13
 #[test]
-fn values_beyond_limits_are_clamped_and_others_keep_the_default() {
+fn numbers_beyond_their_limits_are_clamped_and_invalid_texts_keep_the_default() {
     let (clamped, warnings) = context(&[
         "AERON_MTU_LENGTH=999999",
         "AERON_CONDUCTOR_BUFFER_LENGTH=1k",
@@ -215,9 +215,9 @@ fn values_beyond_limits_are_clamped_and_others_keep_the_default() {
     );
 }
 
-/// 05-50: the C driver ignores text after the digits in these four settings, and in no others.
+/// 05-50: the C driver ignores text after the digits only in these four settings.
 #[test]
-fn text_after_the_digits_of_some_numbers_is_ignored() {
+fn text_after_the_digits_is_ignored_in_four_settings() {
     let (read, warnings) = context(&[
         "AERON_DRIVER_TIMEOUT=5000s",
         "AERON_SOCKET_MULTICAST_TTL=3hops",
@@ -241,7 +241,7 @@ fn text_after_the_digits_of_some_numbers_is_ignored() {
 
 /// 05-47: scripts may search the printed configuration for these names.
 #[test]
-fn the_print_has_the_names_of_the_c_driver() {
+fn the_printed_configuration_has_the_names_of_the_c_driver() {
     let text = Context::default().to_print();
     assert!(text.starts_with("aeron_driver_context_t {\n    cnc_version=0.2.0\n    aeron_dir="));
     for line in [
@@ -263,7 +263,7 @@ fn the_print_has_the_names_of_the_c_driver() {
 
 /// 05-50
 #[test]
-fn booleans_are_known_by_how_they_begin() {
+fn a_boolean_may_be_a_number_on_off_true_or_false() {
     for (text, expected) in [
         ("1", true),
         ("on", true),
@@ -278,7 +278,7 @@ fn booleans_are_known_by_how_they_begin() {
 }
 
 #[test]
-fn the_defaults_are_those_of_the_c_driver() {
+fn the_defaults_are_the_defaults_of_the_c_driver() {
     let context = Context::default();
     assert_eq!(context.validate(), Ok(()));
     assert_eq!(
@@ -301,7 +301,7 @@ fn the_defaults_are_those_of_the_c_driver() {
 
 /// 05-51, 04-7, 04-8, 04-10, 01-13, 01-55, 03-64
 #[test]
-fn each_check_at_the_start_names_the_values() {
+fn the_error_of_each_check_contains_the_invalid_values() {
     for length in [1024, 96 * 1024, 2 << 30] {
         let text = refusal(|context| context.term_buffer_length = length);
         assert!(
@@ -407,7 +407,7 @@ fn each_check_at_the_start_names_the_values() {
 
 /// 05-54
 #[test]
-fn names_may_be_those_of_the_c_drivers_functions() {
+fn settings_accept_the_names_of_the_c_drivers_functions() {
     let (context, warnings) = context(&[
         "AERON_DRIVER_TERMINATION_VALIDATOR=aeron_driver_termination_validator_default_allow",
         "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA=aeron_udp_channel_transport_bindings_default",
@@ -422,7 +422,7 @@ fn names_may_be_those_of_the_c_drivers_functions() {
 
 /// 05-54, 04-5
 #[test]
-fn names_that_are_not_known_are_refused() {
+fn settings_refuse_unknown_names() {
     for (setting, kind) in [
         (
             "conductor_idle_strategy",
@@ -488,7 +488,7 @@ fn names_that_are_not_known_are_refused() {
 }
 
 #[test]
-fn a_value_of_another_kind_does_not_fit() {
+fn a_setting_refuses_a_value_of_a_wrong_type() {
     let mut context = Context::default();
     let setting = Context::setting("mtu_length").unwrap();
     assert!(!setting.set(&mut context, Value::Text("1408".into())));
@@ -499,7 +499,7 @@ fn a_value_of_another_kind_does_not_fit() {
 }
 
 #[test]
-fn port_ranges_and_bootstrap_neighbors_are_read_from_their_text() {
+fn port_ranges_and_bootstrap_neighbors_are_parsed_from_text() {
     let context = Context {
         sender_wildcard_port_range: " 20000  20010 ".into(),
         resolver_bootstrap_neighbor: "one:1,two:2,".into(),

@@ -61,7 +61,7 @@ fn launch(configure: impl FnOnce(&mut Context)) -> Result<Driver, StartError> {
 }
 
 impl Driver {
-    /// Returns the error response to a publication; `None` if it was added.
+    /// Returns the error response to the command that adds a publication; `None` if the publication was added.
     fn refusal(&mut self, channel: &str) -> Option<ErrorCode> {
         let mut events = BroadcastReceiver::new(self.cnc.to_clients().clone()).unwrap();
         let correlation_id = self.cnc.to_driver().next_correlation_id();
@@ -131,7 +131,7 @@ fn port_in(label: &str) -> u16 {
 }
 
 #[test]
-fn suppliers_have_short_names_and_those_of_the_c_drivers_functions() {
+fn suppliers_have_short_names_and_the_names_of_the_c_drivers_functions() {
     for (name, function, supplier) in [
         (
             "default",
@@ -173,7 +173,7 @@ fn every_row_of_the_table_has_a_counter() {
 }
 
 #[test]
-fn drivers_find_each_other_over_the_network() {
+fn drivers_exchange_their_names_over_the_network() {
     let mut alpha = gossiping("alpha", "localhost:0", "");
     let bound = alpha.labels(types::RESOLVER_NEIGHBORS);
     assert!(
@@ -217,7 +217,7 @@ fn drivers_find_each_other_over_the_network() {
 }
 
 #[test]
-fn a_resolver_that_cannot_work_stops_the_start() {
+fn a_name_resolver_that_cannot_be_created_prevents_the_start() {
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let interface = taken.local_addr().unwrap().to_string();
     let many = vec!["localhost:1"; 21].join(",");

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cpuset_is_shared_out_in_turn() {
+    fn agents_without_a_configured_cpu_get_the_cpus_of_the_cpuset_in_turn() {
         let cpus = choose(&[2, 4], |context| {
             context.cpuset_affinity = true;
             context.receiver_cpu_affinity = 7;
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_cpus_stop_the_start_if_the_affinity_is_configured() {
+    fn too_few_cpus_are_an_error_if_cpuset_warnings_are_errors() {
         let refused = choose(&[0, 1], |context| {
             context.cpuset_affinity = true;
             context.cpuset_warnings_as_errors = true;

@@ -1,4 +1,4 @@
-//! The agents as they run on the driver's threads, with the clocks of this machine.
+//! Adapters that run the agents on the driver's threads, with the clocks and CPUs of this machine.
 
 mod conductor;
 mod cpus;

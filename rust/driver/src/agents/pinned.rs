@@ -1,4 +1,4 @@
-//! [`Pinned`]: an agent whose thread is bound to one CPU.
+//! [`Pinned`]: an agent on a thread that is bound to one CPU.
 
 use std::borrow::Cow;
 

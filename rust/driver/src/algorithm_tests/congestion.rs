@@ -63,7 +63,7 @@ impl Image {
         update
     }
 
-    /// Returns the window in datagrams after some time without loss.
+    /// Lets `duration_ns` pass without loss. Returns the window in datagrams.
     fn grows(&mut self, duration_ns: i64) -> i32 {
         self.now_ns += duration_ns;
         let update = self.rebuilds(false, 0);
@@ -81,7 +81,7 @@ impl Image {
         }
     }
 
-    /// Returns the window in datagrams after a loss.
+    /// Reports a loss. Returns the window in datagrams.
     fn loses(&mut self) -> i32 {
         let update = self.rebuilds(true, 0);
         assert!(update.is_forced);
@@ -129,7 +129,7 @@ fn cubic_starts_with_ten_datagrams_or_fewer_if_the_window_is_smaller() {
 
 /// 04-165
 #[test]
-fn cubic_grows_along_the_curve_and_passes_a_loss_again_after_k() {
+fn the_cubic_window_follows_the_curve_and_reaches_w_max_after_k() {
     let mut image = Image::new(WINDOW, false);
     // w_max = 93, K = cbrt(46.5) = 3.596 s. The value of the curve is truncated. It begins at 93 - 18.
     assert_eq!(
@@ -193,7 +193,7 @@ fn cubic_shrinks_by_a_fifth_on_each_loss_down_to_one_datagram() {
 }
 
 #[test]
-fn after_a_loss_cubic_returns_to_where_it_was_and_probes_beyond() {
+fn after_a_loss_the_cubic_window_returns_to_its_size_and_then_exceeds_it() {
     let mut image = Image::new(100 * MTU, false);
     image.grows(100 * SECOND);
     for expected in [80, 64] {
@@ -207,7 +207,7 @@ fn after_a_loss_cubic_returns_to_where_it_was_and_probes_beyond() {
 }
 
 #[test]
-fn a_window_of_one_datagram_is_offered_again_whenever_something_was_consumed() {
+fn a_window_of_one_datagram_is_offered_again_whenever_data_was_consumed() {
     let mut image = Image::new(WINDOW, false);
     while image.loses() > 1 {}
     for (consumed, is_forced) in [(1408, true), (0, false), (2816, true)] {
@@ -218,7 +218,7 @@ fn a_window_of_one_datagram_is_offered_again_whenever_something_was_consumed() {
 }
 
 #[test]
-fn in_tcp_mode_the_window_is_at_least_that_of_tcp_but_never_too_large() {
+fn in_tcp_mode_the_window_is_at_least_the_window_of_tcp_and_at_most_the_largest_window() {
     let mut image = Image::new(WINDOW, true);
     // 93 * 0.8 + t / RTT / 3 with the initial RTT: 74.4 + 3.4 after ten round trips.
     assert_eq!(image.grows(10 * INITIAL_RTT + 1), 77);
@@ -251,7 +251,7 @@ proptest! {
 
 /// 04-166
 #[test]
-fn round_trips_are_measured_at_intervals_of_four_and_the_result_is_shown() {
+fn a_round_trip_is_measured_every_four_round_trips_and_its_time_is_counted() {
     let (shared, indicator) = (RttShared::new(INITIAL_RTT), counter());
     let mut meter = RttMeter::new(shared.clone(), indicator.clone(), 0);
     assert_eq!(shared.get_ns(), INITIAL_RTT);
@@ -277,7 +277,7 @@ fn round_trips_are_measured_at_intervals_of_four_and_the_result_is_shown() {
 }
 
 #[test]
-fn an_impossible_reply_is_ignored() {
+fn an_rtt_reply_with_impossible_times_is_ignored() {
     let (shared, indicator) = (RttShared::new(INITIAL_RTT), counter());
     let mut meter = RttMeter::new(shared.clone(), indicator.clone(), 0);
     for (echo, delta) in [
@@ -303,7 +303,7 @@ fn strategy(channel: &str, supplier: &str) -> CongestionStrategy {
 }
 
 #[test]
-fn the_channel_chooses_unless_the_setting_does() {
+fn the_channel_chooses_congestion_control_unless_the_setting_names_one() {
     use CongestionStrategy::{Cubic, Static};
     let udp = "aeron:udp?endpoint=localhost:24325";
     for (cc, supplier, expected) in [
@@ -338,7 +338,7 @@ fn the_channel_chooses_unless_the_setting_does() {
 }
 
 #[test]
-fn an_unknown_name_is_an_error_that_contains_the_name() {
+fn an_unknown_congestion_control_is_an_error_that_contains_its_name() {
     let uri = ChannelUri::parse("aeron:udp?endpoint=localhost:24325|cc=reno").unwrap();
     let error = CongestionStrategy::of_channel(&uri, &Context::default()).unwrap_err();
     assert_eq!(error.code(), ErrorCode::GenericError);
@@ -347,7 +347,7 @@ fn an_unknown_name_is_an_error_that_contains_the_name() {
 
 /// 04-166
 #[test]
-fn only_cubic_has_indicators_and_only_with_measurement_a_meter() {
+fn only_cubic_has_indicators_and_only_measuring_cubic_has_a_meter() {
     let lengths = ImageLengths {
         max_window_length: WINDOW,
         mtu_length: MTU,

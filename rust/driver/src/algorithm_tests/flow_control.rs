@@ -130,7 +130,7 @@ fn max_follows_the_fastest_receiver_and_never_decreases() {
 }
 
 #[test]
-fn a_limit_beyond_all_positions_is_the_last_position() {
+fn a_limit_beyond_the_largest_position_is_the_largest_position() {
     let far = ReceiverStatus {
         window_length: i32::MAX,
         ..status(1, i64::MAX - 1)
@@ -160,7 +160,7 @@ fn min_follows_the_slowest_receiver_until_it_is_silent_for_the_timeout() {
     assert_eq!(
         sender.hears(status(1, 300)),
         2300,
-        "the first receiver of an empty group joins, however far behind it is"
+        "the first receiver of an empty group joins even if the receiver lags far behind"
     );
     assert_eq!(sender.receivers(), 1);
 }
@@ -189,7 +189,7 @@ fn without_the_required_receivers_the_limit_is_constant_and_the_publication_is_n
         sender.flow_control.on_error(2);
         assert!(
             sender.is_connected(),
-            "it still counts until the next idle cycle"
+            "the receiver counts until the next idle cycle"
         );
         assert_eq!(sender.idles(), 1000);
         assert!(!sender.is_connected());
@@ -219,7 +219,7 @@ fn tagged_waits_only_for_receivers_with_its_tag() {
 }
 
 #[test]
-fn a_receiver_that_drops_its_tag_keeps_its_place_until_the_timeout() {
+fn a_receiver_that_drops_its_tag_stays_in_the_group_until_the_timeout() {
     let mut sender = Sender::min(group(Some(TAG), 0));
     sender.hears(tagged(TAG, status(1, 0)));
     assert_eq!(sender.hears(status(1, 500)), 1000);
@@ -230,7 +230,7 @@ fn a_receiver_that_drops_its_tag_keeps_its_place_until_the_timeout() {
 
 /// 04-126
 #[test]
-fn a_receiver_that_lags_by_a_window_does_not_hold_back_the_limit() {
+fn a_new_receiver_that_lags_by_more_than_a_window_does_not_hold_back_the_limit() {
     let mut sender = Sender::min(group(None, 0));
     sender.hears(status(1, 10_000));
     assert_eq!(sender.hears(status(2, 8_999)), 11_000);
@@ -261,7 +261,7 @@ fn the_end_of_the_stream_or_an_error_removes_a_receiver_at_the_next_idle_cycle()
 }
 
 #[test]
-fn a_receiver_with_a_new_message_before_the_idle_cycle_stays() {
+fn a_receiver_that_sends_a_new_status_message_before_the_idle_cycle_stays() {
     let mut sender = Sender::min(group(None, 0));
     sender.hears(leaving(status(1, 0)));
     assert_eq!(sender.receivers(), 0);
@@ -328,7 +328,7 @@ fn a_setup_does_not_hold_the_limit_for_receivers_outside_the_group_or_for_an_emp
 }
 
 #[test]
-fn a_flood_of_receivers_is_remembered_up_to_the_bound() {
+fn the_number_of_remembered_receivers_is_limited() {
     let mut sender = Sender::min(group(None, 0));
     let bound = MAX_RECEIVERS_PER_PUBLICATION as i64;
     for id in 0..bound {
@@ -370,7 +370,7 @@ fn group_spec(group: GroupConfig, retransmit_window_multiple: usize) -> FlowCont
 
 /// 05-28
 #[test]
-fn the_channel_of_several_receivers_chooses_strategy_and_options() {
+fn a_channel_with_several_receivers_chooses_the_strategy_and_its_options() {
     let context = Context::default();
     let of = |options: &str| {
         spec(
@@ -403,7 +403,7 @@ fn the_channel_of_several_receivers_chooses_strategy_and_options() {
 
 /// 05-28, 04-49
 #[test]
-fn a_bad_fc_is_an_error_with_several_receivers_and_nothing_with_one() {
+fn an_invalid_fc_is_an_error_with_several_receivers_and_is_ignored_with_one() {
     let context = Context::default();
     for (options, text) in [
         ("foo", "Invalid flow control strategy name: foo from URI: "),
@@ -443,7 +443,7 @@ fn a_bad_fc_is_an_error_with_several_receivers_and_nothing_with_one() {
 }
 
 #[test]
-fn settings_choose_where_the_channel_does_not() {
+fn settings_choose_the_flow_control_if_the_channel_does_not() {
     let mut context = Context {
         flow_control_group_tag: 5,
         flow_control_group_min_size: 6,
@@ -489,7 +489,7 @@ fn settings_choose_where_the_channel_does_not() {
 }
 
 #[test]
-fn only_a_strategy_that_waits_for_receivers_has_a_counter_of_them() {
+fn only_a_strategy_that_waits_for_receivers_has_a_receiver_counter() {
     let refused = max_spec(16).build(|| Err("no counter"));
     assert!(refused.unwrap().has_required_receivers());
     let receivers = counter();
@@ -542,7 +542,8 @@ fn step() -> impl Strategy<Value = Step> {
 /// A model of the rules in `docs/spec/04-media-driver.md`, section 10.3, in their order.
 struct Model {
     config: GroupConfig,
-    /// By receiver id: position + window, time of the last message, and whether it is leaving.
+    /// The key is the receiver id. The value is: position + window, time of the last status message, and whether the
+    /// receiver is leaving.
     receivers: BTreeMap<i64, (i64, i64, bool)>,
     pin: Option<(i64, i64)>,
     is_elicited: bool,

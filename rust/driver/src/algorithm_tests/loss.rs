@@ -175,7 +175,7 @@ fn a_gap_is_requested_after_the_delay_and_again_after_each_retry() {
 }
 
 #[test]
-fn datagrams_lost_in_a_row_are_one_gap_02_76() {
+fn consecutive_lost_datagrams_are_one_gap_02_76() {
     let mut image = Image::new();
     image.gets(10 * FRAME, FRAME);
     image.scan();
@@ -183,7 +183,7 @@ fn datagrams_lost_in_a_row_are_one_gap_02_76() {
 }
 
 #[test]
-fn a_gap_up_to_the_end_of_the_term_ends_there_02_77() {
+fn a_gap_ends_at_the_end_of_its_term_02_77() {
     let mut image = Image::new();
     image.gets(0, FRAME).gets(TERM + FRAME, FRAME);
     image.scan();
@@ -210,7 +210,7 @@ fn only_the_first_gap_is_requested_until_it_is_repaired() {
 }
 
 #[test]
-fn a_gap_that_changes_is_a_new_one_02_79() {
+fn a_gap_that_changes_counts_as_a_new_gap_02_79() {
     let mut image = Image::new();
     image.sees(4 * FRAME);
     assert_eq!(image.scan(), found(0));
@@ -228,7 +228,7 @@ fn a_gap_that_changes_is_a_new_one_02_79() {
 }
 
 #[test]
-fn a_loss_at_the_end_is_found_when_a_heartbeat_shows_it() {
+fn a_loss_at_the_end_of_the_data_is_found_after_a_heartbeat() {
     let mut image = Image::new();
     image.gets(0, FRAME);
     assert_eq!(image.scan(), complete_up_to(FRAME));
@@ -237,7 +237,7 @@ fn a_loss_at_the_end_is_found_when_a_heartbeat_shows_it() {
 }
 
 #[test]
-fn padding_of_which_the_header_arrived_is_complete_to_its_end() {
+fn padding_is_complete_once_its_header_has_arrived() {
     let mut image = Image::new();
     image.gets(0, FRAME).gets_padding(FRAME, TERM - FRAME);
     assert!(image.hwm_position < TERM);
@@ -246,7 +246,7 @@ fn padding_of_which_the_header_arrived_is_complete_to_its_end() {
 }
 
 #[test]
-fn the_delay_of_a_group_restarts_when_another_repair_changes_the_gap_02_79() {
+fn the_nak_delay_of_a_group_restarts_when_a_repair_changes_the_gap_02_79() {
     let backoff = || NakDelay::Multicast(MulticastBackoff::new(10, 10 * MS, 3));
     let mut expected = backoff();
     let mut image = Image::with_delay(backoff());
@@ -261,7 +261,7 @@ fn the_delay_of_a_group_restarts_when_another_repair_changes_the_gap_02_79() {
 
 /// 04-149, 02-81
 #[test]
-fn a_gap_of_an_unreliable_stream_is_due_at_once_and_its_padding_completes_the_stream() {
+fn a_gap_of_an_unreliable_stream_is_due_at_once_and_padding_in_it_completes_the_stream() {
     let mut image = Image::with_delay(NakDelay::immediate());
     image.gets(0, FRAME).gets(2 * FRAME, FRAME);
     let scan = image.scan();
@@ -277,7 +277,7 @@ fn a_gap_of_an_unreliable_stream_is_due_at_once_and_its_padding_completes_the_st
 }
 
 #[test]
-fn frames_that_no_receiver_inserts_are_an_error_and_not_a_panic() {
+fn a_scan_of_invalid_frames_returns_an_error() {
     let mut image = Image::new();
     image.log.term(0).store_i32_relaxed(0, 7);
     image.sees(64);
@@ -341,7 +341,7 @@ fn source() -> LossSource {
     }
 }
 
-/// Returns the loss report after these gaps of one image, one millisecond apart.
+/// Returns the loss report after one image has found `gaps`, one in each millisecond.
 fn reported(gaps: &[TermGap]) -> Vec<LossObservation> {
     let memory = SharedBuffer::heap(REPORT_LENGTH);
     let mut report = LossReport::new(memory.clone());
@@ -376,7 +376,7 @@ fn an_image_has_one_entry_with_the_bytes_it_lost() {
 
 /// 01-51
 #[test]
-fn a_byte_is_reported_once_however_often_it_is_requested() {
+fn a_byte_is_reported_once_even_if_it_is_requested_repeatedly() {
     let first = gap_at(1408, 1408);
     assert_eq!(observations_and_bytes(&[first, first, first]), (1, 1408));
     let inside = gap_at(1408 + 704, 352);
@@ -395,7 +395,7 @@ fn a_byte_is_reported_once_however_often_it_is_requested() {
 }
 
 #[test]
-fn when_the_report_is_full_an_image_is_not_in_it_and_others_go_on() {
+fn a_full_report_does_not_accept_a_new_image_but_still_counts_the_losses_of_others() {
     let memory = SharedBuffer::heap(128);
     let mut report = LossReport::new(memory.clone());
     let (mut first, mut second) = (ImageLoss::default(), ImageLoss::default());
@@ -411,7 +411,7 @@ fn when_the_report_is_full_an_image_is_not_in_it_and_others_go_on() {
     );
 }
 
-/// 04-150: repeated reports of a gap by the detector add nothing.
+/// 04-150: if the detector reports a gap repeatedly, only the first report counts.
 #[test]
 fn a_gap_that_the_detector_reports_again_is_counted_once() {
     let memory = SharedBuffer::heap(REPORT_LENGTH);

@@ -1,4 +1,4 @@
-//! Tests of the algorithms of sender and receiver. Some algorithms are also compared with a simple model.
+//! Tests of the algorithms of the sender and the receiver. Some tests compare an algorithm with a simple model.
 
 mod congestion;
 mod flow_control;

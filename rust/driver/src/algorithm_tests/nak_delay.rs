@@ -21,7 +21,7 @@ fn drawn(backoff: MulticastBackoff, count: usize) -> Vec<i64> {
 }
 
 #[test]
-fn a_single_receiver_waits_for_the_set_delay_and_a_multiple_of_it_from_then_on() {
+fn a_single_receiver_waits_for_the_configured_delay_and_then_for_a_multiple_of_it() {
     let context = Context::default();
     let of = |nak_delay_ns| delays(NakDelay::of_image(&context, true, false, nak_delay_ns, 0));
     assert_eq!(of(None), (US, 100 * US));
@@ -31,7 +31,7 @@ fn a_single_receiver_waits_for_the_set_delay_and_a_multiple_of_it_from_then_on()
 }
 
 #[test]
-fn an_unreliable_stream_waits_for_nothing() {
+fn an_unreliable_stream_has_no_nak_delay() {
     let context = Context::default();
     for is_multicast in [false, true] {
         let delay = NakDelay::of_image(&context, false, is_multicast, Some(MS), 0);
@@ -97,7 +97,7 @@ fn few_receivers_of_a_group_send_a_nak_before_the_repair_arrives_02_80() {
             group_size as usize,
         );
         earliest.sort_unstable();
-        // Receivers that send a request within a round trip of 1 ms after the first request.
+        // Number of receivers that send a NAK within a round trip of 1 ms after the first NAK.
         earliest
             .iter()
             .filter(|delay| **delay < earliest[0] + MS)
@@ -110,7 +110,7 @@ fn few_receivers_of_a_group_send_a_nak_before_the_repair_arrives_02_80() {
 
 proptest! {
     #[test]
-    fn a_random_delay_is_at_most_the_longest_one_04_148(group_size in 1..=i32::MAX, max_backoff_ns in 1..i64::MAX, seed: u64) {
+    fn a_random_delay_is_at_most_the_maximum_04_148(group_size in 1..=i32::MAX, max_backoff_ns in 1..i64::MAX, seed: u64) {
         for delay_ns in drawn(MulticastBackoff::new(group_size, max_backoff_ns, seed), 20) {
             prop_assert!((0..=max_backoff_ns).contains(&delay_ns));
         }

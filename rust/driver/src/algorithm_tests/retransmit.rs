@@ -104,7 +104,7 @@ fn a_nak_causes_a_retransmit_at_once_and_again_only_after_the_linger_time() {
 
 /// 04-116, 02-47
 #[test]
-fn a_nak_of_no_bytes_is_ignored_04_117() {
+fn a_nak_for_zero_bytes_is_ignored_04_117() {
     let mut sender = Sender::new(config(TERM));
     assert_eq!(sender.hears(1024, 0), NakOutcome::Ignored);
     assert_eq!(sender.hears(1024, 32), NakOutcome::Accepted);
@@ -130,7 +130,7 @@ fn only_sent_data_that_is_still_in_the_log_is_retransmitted() {
 }
 
 #[test]
-fn nothing_before_the_start_of_the_stream_is_sent_again() {
+fn a_nak_for_bytes_before_the_start_of_the_stream_causes_no_retransmit() {
     for start_position in [0, TERM as i64 + 4096] {
         let mut sender = Sender::new(RetransmitConfig {
             start_position,
@@ -145,7 +145,7 @@ fn nothing_before_the_start_of_the_stream_is_sent_again() {
 
 /// 04-119, 02-41
 #[test]
-fn with_one_receiver_another_range_replaces_the_one_in_flight() {
+fn with_one_receiver_a_new_range_replaces_the_range_in_flight() {
     let mut sender = Sender::new(config(TERM));
     for offset in [0, 4096, 8192] {
         assert_eq!(sender.hears(offset, MTU), NakOutcome::Accepted);
@@ -161,7 +161,7 @@ fn with_one_receiver_another_range_replaces_the_one_in_flight() {
 
 /// 04-119, 02-42
 #[test]
-fn with_several_receivers_only_so_many_ranges_are_in_flight() {
+fn with_several_receivers_the_number_of_ranges_in_flight_is_limited() {
     let mut sender = Sender::new(group_config(16));
     for index in 0..20 {
         let expected = match index {
@@ -224,7 +224,7 @@ fn with_a_delay_the_retransmit_waits_and_then_lingers_02_45() {
 }
 
 #[test]
-fn data_that_is_new_at_the_end_of_the_delay_can_be_retransmitted() {
+fn data_that_is_first_sent_during_the_delay_can_be_retransmitted() {
     let mut sender = Sender::new(RetransmitConfig {
         delay_ns: 2 * MS,
         ..config(TERM)
@@ -267,7 +267,7 @@ fn flood(new_per_ms: i64, duration_ms: usize) -> Vec<(usize, usize)> {
 }
 
 #[test]
-fn a_flood_of_naks_gets_no_more_than_the_budget_in_any_second() {
+fn a_flood_of_naks_causes_no_more_retransmits_than_the_budget_in_any_second() {
     for new_per_ms in [0, 64, 320, 3200] {
         let traffic = flood(new_per_ms, 4000);
         for second in traffic.windows(1000) {
@@ -280,7 +280,7 @@ fn a_flood_of_naks_gets_no_more_than_the_budget_in_any_second() {
         let total: usize = traffic.iter().map(|it| it.1).sum();
         assert!(
             total >= 3 * FREE_RETRANSMIT_LENGTH,
-            "the budget is also given: {total}"
+            "the retransmits use the budget: {total}"
         );
     }
 }
@@ -305,7 +305,7 @@ fn a_retransmit_beyond_the_budget_is_shortened_and_its_rest_can_be_requested() {
 }
 
 #[test]
-fn a_delayed_answer_counts_when_it_is_sent() {
+fn a_delayed_retransmit_uses_the_budget_when_it_is_sent() {
     const TERM: usize = 16 * 1024 * 1024;
     let mut sender = Sender::new(RetransmitConfig {
         delay_ns: MS,
@@ -340,10 +340,10 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// A model of the rules in `docs/spec/04-media-driver.md`, section 9, for immediate retransmits.
 ///
-/// It has no budget, because the test requests too few bytes to exceed the budget.
+/// The model has no budget, because the test requests too few bytes to exceed the budget.
 struct Model {
     max_resend: Option<usize>,
-    /// Begin, end, and the end of the linger time.
+    /// Ranges as start position, end position, and the time at which their linger time ends.
     lingering: Vec<(i64, i64, i64)>,
 }
 

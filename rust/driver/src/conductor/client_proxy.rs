@@ -144,7 +144,7 @@ impl ClientProxy {
         ));
     }
 
-    /// Announces that a receiver, or a subscriber of an IPC publication, rejects the publication.
+    /// Announces that a receiver, or a subscriber of an IPC publication, has rejected the publication.
     pub fn on_publication_error(&mut self, report: &PublicationErrorReport) {
         self.send(&Event::PublicationError(event::PublicationError {
             registration_id: report.registration_id,

@@ -19,8 +19,8 @@ pub(super) struct CommandBytes {
     pub(super) body: Vec<u8>,
 }
 
-/// Detects a command that a client claimed and does not complete: the consumer position does not move, although the
-/// producer position is after it.
+/// Detects a command that a client claimed and does not complete. In this case, the consumer position does not move,
+/// although the producer position is higher.
 struct BlockedCommandTimer {
     last_consumer_position: i64,
     time_of_last_movement_ns: i64,

@@ -20,7 +20,7 @@ use crate::receiver::ReceiverCommand;
 use crate::resources::LookupSubject;
 
 impl Conductor {
-    /// Executes a command with arbitrary bytes. A command that cannot be decoded has no response.
+    /// Executes a command. `body` may contain arbitrary bytes. A command that cannot be decoded has no response.
     pub(super) fn on_command(&mut self, type_id: i32, body: &[u8]) {
         match Command::decode(type_id, body) {
             Ok(command) => {
@@ -128,7 +128,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// Requests the addresses of a channel and stores `command`, which waits for them.
+    /// Requests the addresses of a channel, and stores `command` until the addresses arrive.
     pub(super) fn resolve_channel(
         &mut self,
         channel: &[u8],
@@ -194,7 +194,7 @@ impl Conductor {
         }
     }
 
-    /// Continues a command whose result has arrived.
+    /// Continues a command after the result of its request has arrived.
     pub(super) fn resume(&mut self, command: ReadyCommand) {
         match command {
             ReadyCommand::Log(command, result) => {
@@ -228,8 +228,8 @@ impl Conductor {
 
     /// Adds the publication for which the log was created.
     ///
-    /// While the command waited, another command may have added the same publication, or one with the same session. The
-    /// new log is not needed then and is removed.
+    /// While the command waited, another command may have added the same publication, or a publication with the same
+    /// session. In this case, the new log is not needed and is removed.
     fn use_publication_log(
         &mut self,
         command: &AwaitedLog,

@@ -38,8 +38,8 @@ impl Conductor {
         Ok(())
     }
 
-    /// Adds or removes a destination. If the name of the destination cannot be resolved now, it is resolved again
-    /// later.
+    /// Adds or removes a destination. If the name of the destination cannot be resolved now, the driver resolves the
+    /// name again later.
     pub(super) fn on_destination_resolved(
         &mut self,
         change: &DestinationChange,

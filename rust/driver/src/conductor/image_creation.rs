@@ -39,7 +39,7 @@ impl Conductor {
             .request_log(correlation_id, request, &plan, &mut self.outlets)
     }
 
-    /// Continues the image that waits for this log. `result` is an error if the log cannot be created.
+    /// Continues the creation of the image that waits for this log. `result` is an error if the log cannot be created.
     pub(super) fn on_image_log(&mut self, id: i64, result: Result<SharedBuffer, DriverError>) {
         let Some(pending) = self.images.take_pending(id) else {
             return;

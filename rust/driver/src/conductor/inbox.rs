@@ -8,11 +8,11 @@ use crate::receiver::ReceiverEvent;
 use crate::resources::ResourceReply;
 use crate::sender::SenderEvent;
 
-/// Maximum number of replies of the native resource agent in one duty cycle. The agent sends fewer in a duty cycle, so
-/// no backlog delays a reply that a client waits for.
+/// Maximum number of replies of the native resource agent that the conductor handles in one duty cycle. The agent sends
+/// fewer replies in each of its duty cycles, so no backlog delays a reply that a client waits for.
 const MAX_REPLIES: usize = 6;
-/// Maximum number of events of the receiver in one duty cycle. Image requests are cheap, because each only joins a
-/// queue; they do not delay the release of an image.
+/// Maximum number of events of the receiver that the conductor handles in one duty cycle. An image request takes little
+/// time, because the conductor only queues the request. Many requests therefore do not delay the release of an image.
 const MAX_RECEIVER_EVENTS: usize = 16;
 
 /// The queues from the other agents to the conductor.

@@ -1,4 +1,4 @@
-//! Links subscriptions with the streams that match them.
+//! Links subscriptions with matching streams.
 
 use std::sync::Arc;
 

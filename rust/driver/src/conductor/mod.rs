@@ -1,9 +1,9 @@
 //! The conductor: executes the clients' commands, owns the resources that they add, and frees resources that are no
 //! longer used.
 //!
-//! Its state is divided into owners: [`Clients`], [`Endpoints`], [`Publications`], [`Subscriptions`] and [`Images`]. If
-//! an owner's method uses other owners, they are its arguments. [`Conductor`] has the duty cycle and the operations
-//! that need several owners.
+//! The state of the conductor is divided into owners: [`Clients`], [`Endpoints`], [`Publications`], [`Subscriptions`]
+//! and [`Images`]. If an owner's method uses other owners, they are arguments of the method. [`Conductor`] has the duty
+//! cycle and the operations that need several owners.
 //!
 //! The conductor is a plain state machine. The caller passes the time and the memory, the native resource agent creates
 //! the files, and a seed determines the random ids. The same conductor therefore runs in a driver and in the simulator.
@@ -80,7 +80,7 @@ pub struct ConductorParts {
     pub errors: ErrorRecorder,
     /// Commands for the native resource agent.
     pub resource_commands: ResourceCommands,
-    /// Results of those commands.
+    /// Results of the commands for the native resource agent.
     pub resource_replies: QueueConsumer<ResourceReply>,
     /// Commands for the sender.
     pub sender_commands: QueueProducer<SenderCommand>,
@@ -94,9 +94,9 @@ pub struct ConductorParts {
     pub network: Box<dyn Network>,
     /// Losses of the images.
     pub loss_report: LossReport<SharedBuffer>,
-    /// Set when a client terminates the driver and the validator allows it.
+    /// Set when a client sends a terminate command and the validator allows the command.
     pub is_terminated: Arc<AtomicBool>,
-    /// The requests of a driver that closes, and the reports to it.
+    /// The requests of the closing driver, and the conductor's reports to the driver.
     pub closing: Arc<Closing>,
     /// Seed of the session ids, initial term ids and receiver ids.
     pub seed: u64,
@@ -219,8 +219,8 @@ impl Conductor {
 
     /// Ends the conductor and removes all logs.
     ///
-    /// Counters are not freed. Clients regard the driver as active until its heartbeat shows the end. If a client did
-    /// not find its heartbeat counter, it would conclude that it has timed out.
+    /// Counters are not freed. Clients regard the driver as active until the driver's heartbeat shows the end. A client
+    /// that does not find the client's own heartbeat counter concludes that the client has timed out.
     pub fn close(&mut self) {
         self.pending.clear();
         self.images.clear();

@@ -16,7 +16,7 @@ use crate::receiver::ReceiverCommand;
 use crate::resources::{LookupSubject, ResourceCommand, ResourceCommands};
 use crate::sender::{PublicationErrorReport, SenderCommand};
 
-/// The id that means no registration, no client, no receiver or no tag.
+/// The id that stands for no registration, no client, no receiver or no tag.
 pub(super) const NULL_ID: i64 = -1;
 
 /// The outputs of the conductor and the current time.
@@ -109,7 +109,7 @@ impl ConductorOutlets {
         })
     }
 
-    /// Allocates counters of a stream by type and name: all of them, or none if there is no room.
+    /// Allocates a counter of a stream for each type and name. If there is no room for all of them, allocates none.
     pub(super) fn allocate_stream_counters<const N: usize>(
         &mut self,
         owner: &StreamOwner<'_>,

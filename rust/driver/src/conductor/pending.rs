@@ -2,7 +2,7 @@
 //!
 //! While a command is in progress, the conductor executes no other command, so responses keep the order of the
 //! commands. Slow commands are an exception. If the resolution of a name or the creation of a long log takes long, the
-//! command is set aside, and the conductor executes others.
+//! command is set aside, and the conductor executes other commands.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::error::DriverError;
 use crate::log_storage::LogId;
 use crate::media::UdpChannel;
 
-/// Maximum number of commands set aside. At the maximum, a slow command stays in progress and delays all later ones.
+/// Maximum number of commands set aside. At the maximum, another slow command stays in progress and delays all later
+/// commands.
 const MAX_SLOW_COMMANDS: usize = 1024;
 
 /// A command that waits for the log of its publication.
@@ -37,7 +38,7 @@ pub(super) enum AwaitedChannel {
     ReceiveDestination(ReceiveDestinationChange),
 }
 
-/// A command whose request has a result, which may be an error.
+/// A command and the result of its request. The result may be an error.
 #[derive(Debug)]
 pub(super) enum ReadyCommand {
     Log(AwaitedLog, Result<SharedBuffer, DriverError>),
@@ -55,11 +56,11 @@ pub(super) struct PendingCommands {
 
 #[derive(Debug)]
 enum PendingCommand {
-    /// Identified by the registration id of the publication.
+    /// A command that is identified by the registration id of its publication.
     Log(Waiting<AwaitedLog, SharedBuffer>),
-    /// Identified by the id of a lookup.
+    /// A command that is identified by the id of its lookup.
     Channel(Waiting<AwaitedChannel, Arc<UdpChannel>>),
-    /// Identified by the id of a lookup.
+    /// A command that is identified by the id of its lookup.
     Address(Waiting<DestinationChange, SocketAddr>),
 }
 
@@ -71,7 +72,7 @@ struct Waiting<C, R> {
     result: Option<Result<R, DriverError>>,
 }
 
-/// Where the result of a request is stored.
+/// The place for the result of a request; `None` until the result arrives.
 type ResultSlot<'a, R> = &'a mut Option<Result<R, DriverError>>;
 
 impl PendingCommands {
@@ -161,9 +162,10 @@ impl PendingCommands {
             .and_then(PendingCommand::into_ready)
     }
 
-    /// Removes and returns the oldest slow command whose result has arrived.
+    /// Removes and returns the oldest slow command for which the result has arrived.
     ///
-    /// Call it only if no command is in progress: both could use the same endpoint or publication.
+    /// Call this method only if no command is in progress. Otherwise both commands could use the same endpoint or
+    /// publication.
     pub(super) fn take_slow_ready(&mut self) -> Option<ReadyCommand> {
         let index = self.slow.iter().position(PendingCommand::is_ready)?;
         self.slow.remove(index).into_ready()
@@ -176,7 +178,8 @@ impl PendingCommands {
         self.forget(|command| command.client_id() == Some(client_id), outlets);
     }
 
-    /// Drops the slow command with this correlation id, because the client has removed what the command adds.
+    /// Drops the slow command with this correlation id, because the client has removed the resource that
+    /// the command adds.
     ///
     /// Returns whether a command was dropped.
     pub(super) fn forget_command(
@@ -192,7 +195,7 @@ impl PendingCommands {
 
     /// Drops slow commands and removes the logs that were created for them. Returns whether a command was dropped.
     ///
-    /// A log that is still being created is removed as soon as it is complete.
+    /// If a log is still being created, the removal follows its creation.
     fn forget(
         &mut self,
         is_meant: impl Fn(&PendingCommand) -> bool,

@@ -1,7 +1,7 @@
 //! Executes the commands that add and remove publications.
 //!
-//! For a network channel, the names are resolved first, then the log is created. The native resource agent needs some
-//! time for both.
+//! For a network channel, the native resource agent first resolves the names and then creates the log. The command
+//! waits for both steps.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// Adds the IPC publication whose log was created, or joins one that exists by now.
+    /// Adds the IPC publication for which the log was created, or joins a publication that another command has added.
     ///
     /// Returns whether the new log is used.
     pub(super) fn join_or_add_ipc_publication(
@@ -87,7 +87,7 @@ impl Conductor {
         Ok(true)
     }
 
-    /// Adds a reference to an existing shared publication. Returns whether there is one.
+    /// Adds a reference to an existing shared publication. Returns whether there is such a publication.
     fn join_ipc_publication(&mut self, plan: &IpcPlan) -> Result<bool, DriverError> {
         match self.publications.find_ipc(plan)? {
             Some(index) => self.refer_to_ipc(index, &plan.request).map(|()| true),
@@ -116,7 +116,8 @@ impl Conductor {
         Ok(())
     }
 
-    /// If an IPC publication carries responses, sets its session in the subscription that waits for the responses.
+    /// If an IPC publication carries responses, sets the publication's session in the subscription that
+    /// waits for the responses.
     fn narrow_response_subscription(&mut self, index: usize) {
         let config = self.publications.ipc()[index].config();
         let request_id = config.response_correlation_id;
@@ -126,7 +127,7 @@ impl Conductor {
         }
     }
 
-    /// Joins or creates the publication whose channel was resolved.
+    /// Joins or creates a publication after its channel was resolved.
     pub(super) fn on_publication_channel(
         &mut self,
         request: PublicationRequest,
@@ -154,7 +155,8 @@ impl Conductor {
         Ok(())
     }
 
-    /// Adds the network publication whose log was created, or joins one that exists by now.
+    /// Adds the network publication for which the log was created, or joins a publication that another command has
+    /// added.
     ///
     /// Returns whether the new log is used.
     pub(super) fn join_or_add_network_publication(
@@ -190,7 +192,7 @@ impl Conductor {
         Ok(true)
     }
 
-    /// Adds a reference to the existing shared publication of an endpoint. Returns whether there is one.
+    /// Adds a reference to the existing shared publication of an endpoint. Returns whether there is such a publication.
     fn join_network_publication(
         &mut self,
         endpoint: Option<SendEndpointId>,
@@ -207,7 +209,7 @@ impl Conductor {
 
     /// Adds a client's reference to a publication, sends the response, and links spies.
     ///
-    /// If the publication carries the responses to an image, stores its session in the image.
+    /// If the publication carries the responses to an image, stores the publication's session in the image.
     fn refer_to_network(
         &mut self,
         index: usize,

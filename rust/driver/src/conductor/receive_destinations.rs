@@ -107,7 +107,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// Adds or removes the destination whose channel was resolved.
+    /// Adds or removes a destination after its channel was resolved.
     pub(super) fn on_receive_destination_channel(
         &mut self,
         change: ReceiveDestinationChange,

@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use crate::diagnostics::ErrorRecorder;
 use crate::sender::PublicationErrorReport;
 
-/// Number of rejections with different texts that get their own entry in the error log. All others share one entry.
+/// Maximum number of different rejection texts with their own entry in the error log. All other rejections share one
+/// entry.
 ///
-/// The text comes from the receiver, so the network decides how many different texts there are. 64 entries with the
+/// Each receiver chooses its text, so the number of different texts has no limit of its own. 64 entries with the
 /// longest text use less than a tenth of the default error log.
 pub const MAX_NOTED_REJECTIONS: usize = 64;
 
@@ -39,7 +40,7 @@ impl NotedRejections {
         }
     }
 
-    /// Returns whether the text has its own entry, adding one if there is room.
+    /// Returns whether the text has its own entry. Adds the entry if there is room for it.
     fn admit(&mut self, text: &str) -> bool {
         if self.0.contains(text) {
             return true;

@@ -1,4 +1,4 @@
-//! Copies of client requests, kept while a command waits for an address or a log.
+//! Copies of client requests. The conductor keeps a copy while the command waits for an address or a log.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ pub(super) struct ReceiveDestinationChange {
     pub(super) change: Change,
     pub(super) correlation_id: i64,
     pub(super) endpoint: receiver::ReceiveEndpointId,
-    /// The subscription, with the channel of the destination in place of its own channel.
+    /// The request of the subscription. Its channel is replaced by the channel of the destination.
     pub(super) request: SubscriptionRequest,
     pub(super) is_spy: bool,
 }

@@ -13,8 +13,8 @@ use crate::stream::StreamSession;
 impl Conductor {
     /// Checks that the `response-correlation-id` of a publication names an existing image, or an existing subscription.
     ///
-    /// If the publication carries responses, the id must name an image that requested them. If it carries requests, the
-    /// id must name the subscription that receives the responses.
+    /// If the publication carries responses, the id must name an image that requested responses. If the publication
+    /// carries requests, the id must name the subscription that receives the responses.
     pub(super) fn check_response_channel(
         &self,
         params: &PublicationParams,
@@ -53,7 +53,7 @@ impl Conductor {
         }
     }
 
-    /// Stores the session of a response publication in the image that it responds to.
+    /// Stores the session of a response publication in the image of the requests.
     pub(super) fn link_response_publication(&mut self, index: usize) {
         let publication = &self.publications.network()[index];
         let config = publication.config();

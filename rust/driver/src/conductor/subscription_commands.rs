@@ -55,7 +55,7 @@ impl Conductor {
         self.finish_subscription(request, &params, SubscriptionSource::Ipc, NO_COUNTER_ID)
     }
 
-    /// Adds the spy subscription whose channel was resolved.
+    /// Adds a spy subscription after its channel was resolved.
     pub(super) fn on_spy_channel(
         &mut self,
         request: SubscriptionRequest,
@@ -70,7 +70,7 @@ impl Conductor {
         )
     }
 
-    /// Adds the network subscription whose channel was resolved.
+    /// Adds a network subscription after its channel was resolved.
     pub(super) fn on_subscription_channel(
         &mut self,
         request: SubscriptionRequest,
@@ -110,7 +110,7 @@ impl Conductor {
         )
     }
 
-    /// Adds a subscription whose source is known, and sends the response to its client.
+    /// Adds a subscription from `source`, and sends the response to the client.
     pub(super) fn finish_subscription(
         &mut self,
         request: SubscriptionRequest,
@@ -155,7 +155,8 @@ impl Conductor {
         Ok(())
     }
 
-    /// Removes the subscriptions that `is_removed` selects, without events to clients. Returns their number.
+    /// Removes the subscriptions that `is_removed` selects, without events to clients. Returns the number of removed
+    /// subscriptions.
     pub(super) fn remove_subscriptions(
         &mut self,
         is_removed: impl Fn(&SubscriptionLink) -> bool,

@@ -1,4 +1,4 @@
-//! [`Subscriptions`]: the conductor's list of the clients' subscriptions, with the streams and source of each.
+//! [`Subscriptions`]: the conductor's list of the clients' subscriptions. Each has a source and the ids of its streams.
 
 use std::sync::Arc;
 

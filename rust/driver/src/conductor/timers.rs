@@ -1,4 +1,4 @@
-//! The periodic work of the conductor, once in each timer interval.
+//! The conductor's periodic work. It runs once in each timer interval.
 
 use aeron_memory::counters::system::SystemCounter;
 

@@ -158,7 +158,7 @@ fn group_name(group: ReceiverGroup) -> &'static str {
     }
 }
 
-/// Returns the value for a text. As in the C driver, any unknown text means no.
+/// Returns the value for a text. As in the C driver, an unknown text gives [`ReceiverGroup::No`].
 fn group_from_name(name: &str) -> ReceiverGroup {
     match name {
         "infer" => ReceiverGroup::Infer,

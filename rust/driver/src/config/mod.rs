@@ -1,8 +1,8 @@
 //! The configuration of a driver: each setting with its field, default, environment variable and limits.
 //!
 //! Values come first from the defaults, then from the environment and properties files ([`Context::apply`]), then from
-//! code that sets fields directly. A text outside of the limits is clamped. A field outside of the limits is an error
-//! of [`Context::validate`]. Lengths are in bytes.
+//! code that sets fields directly. A number in a text is clamped to the limits. A field outside of the limits is an
+//! error of [`Context::validate`]. Lengths are in bytes.
 
 mod field;
 mod modes;
@@ -32,8 +32,8 @@ const US: i64 = 1_000;
 const MS: i64 = 1_000 * US;
 const SECOND: i64 = 1_000 * MS;
 const DEFAULT_MAX_IDLE_PARK_NS: u64 = 2 * MS as u64;
-/// Number of yields of a busy loop, about 80 us on a free processor. In that time, a publisher of long messages fills
-/// half a window.
+/// Number of yields of a loop under load before it parks. They take about 80 us on a free processor. In that time, a
+/// publisher of long messages fills half a window.
 const BUSY_YIELDS: u64 = 200;
 
 macro_rules! settings {
@@ -44,11 +44,11 @@ macro_rules! settings {
             $($(#[doc = $doc])+ pub $name: $type,)*
             /// Longest park of idle agents with the backoff strategy after one second without work, in ns.
             ///
-            /// It applies if it is longer than the strategy's own longest park. With the default, an idle driver needs
-            /// less CPU time than the C driver; 0 turns it off.
+            /// This value applies if it is longer than the strategy's own longest park. With the default, an idle
+            /// driver needs less CPU time than the C driver. 0 turns the longer park off.
             pub max_idle_park_ns: u64,
             /// Whether the directory was created for this driver alone. If the process is killed, the next embedded
-            /// driver removes it.
+            /// driver removes the directory.
             pub is_dir_private: bool,
         }
 
@@ -348,12 +348,12 @@ impl Context {
 
     /// Returns the ports for senders without a fixed port.
     ///
-    /// `None` leaves the choice to the system, and so does an invalid range.
+    /// Returns `None` if the range is `0 0` or invalid. The system then chooses the ports.
     pub fn sender_wildcard_ports(&self) -> Option<RangeInclusive<u16>> {
         ports::parse_port_range(&self.sender_wildcard_port_range).unwrap_or_default()
     }
 
-    /// Returns the ports for receivers without a fixed port, in the same way.
+    /// Returns the ports for receivers without a fixed port; `None` if the range is `0 0` or invalid.
     pub fn receiver_wildcard_ports(&self) -> Option<RangeInclusive<u16>> {
         ports::parse_port_range(&self.receiver_wildcard_port_range).unwrap_or_default()
     }
@@ -416,7 +416,7 @@ impl Context {
         Ok(spec)
     }
 
-    /// Sets every setting whose variable is in `sources`. Returns warnings for the operator.
+    /// Sets every setting that has its variable in `sources`. Returns warnings for the operator.
     pub fn apply(&mut self, sources: &Sources) -> Vec<String> {
         SETTINGS
             .iter()

@@ -1,6 +1,6 @@
-//! The types of settings with a choice between names.
+//! The types of settings that are chosen by name.
 
-/// How the agents are distributed over threads.
+/// The distribution of the agents over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThreadingMode {
     /// The conductor, the native resource agent, the receiver and the sender have a thread each.
@@ -62,7 +62,7 @@ impl LoopKind {
     ];
 }
 
-/// Which clients may terminate the driver by command.
+/// The clients that may terminate the driver by command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TerminationValidator {
     /// No client.

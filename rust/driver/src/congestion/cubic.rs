@@ -1,8 +1,8 @@
 //! [`Cubic`]: a window that shrinks on loss and then grows along a cubic curve (Ha, Rhee and Xu, 2008; RFC 9438).
 //!
-//! The names are from the paper. *cwnd* is the window in datagrams, and *w_max* is its value at the last loss. *K* is
-//! the time that the curve needs to return to *w_max*, *C* is its steepness, and *B* is the fraction by which a loss
-//! reduces the window.
+//! The names are from the paper. *cwnd* is the window in datagrams, and *w_max* is the window at the last loss. *K* is
+//! the time that the curve needs to return to *w_max*. *C* is the steepness of the curve. *B* is the fraction by which
+//! a loss reduces the window.
 
 use aeron_memory::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;

@@ -41,7 +41,7 @@ pub struct TrackRebuild {
 pub struct WindowUpdate {
     /// Length of the window in bytes.
     pub window_length: i32,
-    /// Whether a status message must be sent in any case.
+    /// Whether a status message must be sent even if the position and the window do not require one.
     pub is_forced: bool,
 }
 
@@ -116,7 +116,7 @@ impl CongestionStrategy {
     /// decides.
     ///
     /// # Errors
-    /// Code 11 for an unknown strategy.
+    /// Error code 11 for an unknown strategy.
     pub fn of_channel(uri: &ChannelUri, context: &Context) -> Result<Self, DriverError> {
         if let Some(CongestionSupplier::Always(strategy)) =
             CongestionSupplier::from_name(&context.congestion_control_supplier)
@@ -136,9 +136,9 @@ impl CongestionStrategy {
 /// Lengths of an image that limit its windows, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageLengths {
-    /// Maximum window.
+    /// Maximum length of the window.
     pub max_window_length: i32,
-    /// Maximum datagram.
+    /// Maximum length of a datagram.
     pub mtu_length: i32,
 }
 

@@ -47,7 +47,7 @@ impl RttMeter {
         }
     }
 
-    /// Returns whether a measurement is due. If it is, the interval starts again, and the caller sends the request.
+    /// Returns whether a measurement is due. If so, restarts the interval; the caller must send the request.
     pub fn should_measure(&mut self, now_ns: i64) -> bool {
         let deadline_ns = self.time_of_last_message_ns.saturating_add(self.timeout_ns);
         let is_due = now_ns > deadline_ns;

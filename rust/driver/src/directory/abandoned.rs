@@ -1,7 +1,7 @@
-//! Finds and removes directories of embedded drivers whose process was killed.
+//! Finds and removes directories of embedded drivers that were killed.
 //!
-//! The lock decides whether a driver is active; without a lock file, the heartbeat decides. A process id cannot,
-//! because containers that share a file system have different process ids.
+//! The lock decides whether a driver is active. Without a lock file, the heartbeat decides. A process id cannot decide,
+//! because it has no meaning in another container that shares the file system.
 
 use std::ffi::OsString;
 use std::fs;
@@ -27,15 +27,16 @@ pub struct LeftDirectory {
     pub path: PathBuf,
     /// Bytes that the files of the directory use on disk.
     pub bytes: u64,
-    /// Whether the next embedded driver removes it. The lock file must say that an embedded driver of this
-    /// implementation created it, and only files of a driver may be in it.
+    /// Whether the next embedded driver removes the directory. It does so if an embedded driver of this implementation
+    /// created the directory, according to the lock file, and if the directory contains only files of a driver.
     pub is_removed_next: bool,
 }
 
-/// Removes this user's directories `<default>-...` whose embedded driver was killed. Returns the removed directories.
+/// Removes this user's directories `<default>-...` that belong to killed embedded drivers. Returns the removed
+/// directories.
 ///
-/// Such a directory has a lock file of this implementation, and its lock is free. A directory that cannot be removed is
-/// skipped: the next driver tries again.
+/// Such a directory has a lock file of this implementation, and no process holds the lock. A directory that cannot be
+/// removed is skipped: the next driver tries again.
 pub fn remove_abandoned(default: &Path) -> Vec<PathBuf> {
     candidates(default)
         .into_iter()
@@ -87,8 +88,8 @@ fn look_at(path: PathBuf) -> io::Result<Option<LeftDirectory>> {
 
 /// Returns whether the directory is empty or only contains an empty lock file.
 ///
-/// A driver that is killed before it writes its marker leaves such a directory. Without a marker, it may belong to
-/// another program, so no driver removes it.
+/// A driver that is killed before it writes its marker leaves such a directory. Without a marker, the
+/// directory may belong to another program, so no driver removes it.
 fn is_bare(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let lock_file = driver_lock_file(path);
@@ -120,7 +121,7 @@ fn allocated_bytes(directory: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Returns the directories beside `default` whose names begin with its name and a hyphen, and that belong to this user.
+/// Returns this user's directories beside `default` with names that begin with the name of `default` and a hyphen.
 fn candidates(default: &Path) -> Vec<PathBuf> {
     let (Some(parent), Some(name)) = (default.parent(), default.file_name()) else {
         return Vec::new();

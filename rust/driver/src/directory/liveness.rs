@@ -20,13 +20,15 @@ use crate::start_error::StartError;
 /// Interval between two reads of a CnC file.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How long a heartbeat is watched. Aeron's drivers write it every timer interval, which is a second by default.
+/// Time for which a heartbeat is watched. Aeron's drivers write the heartbeat in every timer interval, which is a
+/// second by default.
 const HEARTBEAT_WATCH_TIME: Duration = Duration::from_millis(2_500);
 
 /// Returns the CnC file of the directory.
 ///
-/// `None` if the file does not exist, or if it is unreadable and may be ignored. If a driver is just starting, waits up
-/// to the driver timeout for its file. Does not wait if `is_dead`: then no driver is starting.
+/// Returns `None` if the file does not exist, or if the file is unreadable and may be ignored. If a driver is just
+/// starting, waits up to the driver timeout for its file. If `is_dead` is set, no driver is starting, and there is no
+/// wait.
 ///
 /// # Errors
 /// The file cannot be mapped, is not the CnC file of a driver, or is damaged.
@@ -52,7 +54,7 @@ pub fn find_cnc(context: &Context, is_dead: bool) -> Result<Option<CncFile>, Sta
     }
 }
 
-/// Decides whether an unreadable CnC file may be ignored. Returns `None` if so, otherwise an error.
+/// Returns `None` if an unreadable CnC file may be ignored, otherwise an error.
 ///
 /// The file may be ignored in three cases: its driver is dead, its driver stopped before the file was complete, or
 /// the file is damaged and `dir_delete_on_start` is set.
@@ -101,13 +103,14 @@ pub fn print_live_heartbeat_age(dir: &Path) {
 /// Returns an error if a driver may be active, according to the heartbeat and the process id.
 ///
 /// # Errors
-/// [`StartError::ActiveDriver`]
+/// [`StartError::ActiveDriver`] if the heartbeat is recent and the process exists. If the process does not exist, or
+/// `dir_delete_on_start` is set, the error requires a heartbeat that advances.
 pub fn check_dead(context: &Context, cnc: &CncFile) -> Result<(), StartError> {
     let now_ms = SystemEpochClock.time_ms();
     if !cnc.is_active(now_ms, context.driver_timeout_ms) {
         return Ok(());
     }
-    // A process id from another pid namespace proves nothing. The heartbeat is therefore watched in any case.
+    // A process that is not found may still run in another pid namespace. The heartbeat is therefore watched.
     let must_show = context.dir_delete_on_start || !is_process_alive(cnc.identity().pid);
     if must_show && !shows_life(context, cnc) {
         return Ok(());

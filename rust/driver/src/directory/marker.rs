@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// How a driver got its directory.
+/// The origin of a driver's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marker {
     /// The driver was killed before it wrote a marker.
@@ -40,8 +40,8 @@ impl Marker {
 
     /// Writes the text into an empty lock file, or replaces the text of an earlier driver.
     ///
-    /// In between the file is empty; it never contains half a text. Another driver may read it at any time, and this
-    /// process may be killed at any time.
+    /// Another driver may read the file at any time, and this process may be killed at any time. The file is therefore
+    /// empty between the old and the new text, and never contains a part of a text.
     pub fn write(self, file: &File) -> io::Result<()> {
         let bytes = match self {
             Self::Empty => &[],

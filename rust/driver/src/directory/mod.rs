@@ -26,10 +26,10 @@ use marker::Marker;
 use crate::config::Context;
 use crate::start_error::StartError;
 
-/// How long to wait for a lock that a tool may hold while it reads the directory.
+/// Maximum wait for a lock that a tool may hold while it reads the directory.
 const LOOK_TIME: Duration = Duration::from_millis(50);
-/// How long to retry the creation while other drivers start and close in the same directory. On a busy machine a
-/// process may pause for longer than [`LOOK_TIME`].
+/// Time during which the creation is retried while other drivers start and close in the same directory. On a busy
+/// machine, a process may pause for longer than [`LOOK_TIME`].
 const CREATION_TIME: Duration = Duration::from_secs(5);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -43,7 +43,7 @@ pub struct DriverDirectory {
 }
 
 impl DriverDirectory {
-    /// Prepares the directory for a driver: empty, with the directories for log buffers, and locked.
+    /// Locks the directory for a driver, removes old files, and creates the directories for log buffers.
     ///
     /// # Errors
     /// A driver is active in the directory, the directory contains a foreign entry, or the file system reports an
@@ -53,7 +53,7 @@ impl DriverDirectory {
         check_entries(context)?;
         let existing = existing_lock(context)?;
         // If a driver of this implementation used the directory, its lock decides. Otherwise, the CnC file is checked
-        // before anything is written.
+        // before the driver writes a file.
         let was_ours = existing.is_some();
         let cnc = liveness::find_cnc(context, was_ours)?;
         if let Some(cnc) = &cnc {
@@ -90,9 +90,9 @@ impl DriverDirectory {
 
     /// Removes the driver's files and the directory if the configuration asks for it, then releases the lock.
     ///
-    /// May be called again.
+    /// A second call does nothing.
     ///
-    /// If the lock file is not in place any more, removes nothing, because another driver may use the directory.
+    /// If the lock file was removed or replaced, removes no file, because another driver may use the directory.
     ///
     /// # Errors
     /// The files cannot be removed.
@@ -184,8 +184,8 @@ fn existing_lock(context: &Context) -> Result<Option<LockFile>, StartError> {
 
 /// Creates the directory, if it does not exist, and its lock.
 ///
-/// Retries for a while: another driver may close here and remove the directory, or start here, and a tool may read the
-/// new file.
+/// Retries for up to [`CREATION_TIME`]. Meanwhile, another driver may remove the directory or start in it, and a tool
+/// may hold the lock of the new file.
 fn create_lock(context: &Context) -> Result<LockFile, StartError> {
     let dir = &context.dir;
     let path = driver_lock_file(dir);

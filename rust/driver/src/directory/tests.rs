@@ -16,7 +16,7 @@ fn context(dir: &Path) -> Context {
 }
 
 #[test]
-fn drivers_that_start_and_close_in_one_directory_are_refused_only_because_another_one_is_active() {
+fn a_driver_is_refused_only_because_another_driver_is_active_in_the_directory() {
     let place = tempfile::tempdir().unwrap();
     let context = context(&place.path().join("aeron"));
     let is_taken = AtomicBool::new(false);
@@ -46,7 +46,7 @@ fn drivers_that_start_and_close_in_one_directory_are_refused_only_because_anothe
 }
 
 #[test]
-fn a_new_marker_that_is_read_while_it_is_written_is_whole_or_empty() {
+fn a_marker_that_is_read_while_it_is_written_is_complete_or_empty() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("lock");
     let lock = LockFile::create(&path).unwrap();

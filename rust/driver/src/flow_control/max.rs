@@ -2,7 +2,7 @@
 
 use super::{FlowControl, LimitUpdate, ReceiverStatus};
 
-/// Sends as far as the fastest receiver has room; slower receivers lose data. A single receiver is the fastest one.
+/// Sends up to the limit of the fastest receiver. Slower receivers lose data. A single receiver counts as the fastest.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MaxFlowControl;
 

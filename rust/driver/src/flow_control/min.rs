@@ -10,7 +10,7 @@ use super::{
 
 const GROUP_TAG_LENGTH: usize = 8;
 
-/// Which receivers belong to the group, and how many are required.
+/// The conditions for receivers of the group, and the required number of receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupConfig {
     /// Only receivers with this tag belong to the group. If the tag is `None`, all receivers do.
@@ -21,7 +21,7 @@ pub struct GroupConfig {
     pub receiver_timeout_ns: i64,
 }
 
-/// Sends as far as all receivers of the group have room.
+/// Sends up to the lowest limit of the receivers in the group.
 ///
 /// If the group is empty and no receiver is required, any receiver can raise the limit.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ struct TrackedReceiver {
     is_leaving: bool,
 }
 
-/// After a SETUP was sent to a receiver that wants to join, holds the limit at the value that it had at that time.
+/// Holds the limit at the value that the limit had when a SETUP was sent to a receiver that wants to join.
 ///
 /// Otherwise the sender might send data before the new receiver joins, and the receiver would miss this data.
 #[derive(Clone, Copy, Debug)]
@@ -129,8 +129,8 @@ impl FlowControl for MinFlowControl {
         let is_known = is_in_group && self.refresh(status, now_ns);
         let mut limit = self.pinned_limit(now_ns).min(self.slowest_limit());
         if is_in_group && !is_known && !status.is_end_of_stream {
-            // A receiver may be more than a whole window before the limit of the others. If it joined, it would hold
-            // them back for data that it can no longer get.
+            // The new receiver's limit may be lower than the group's limit by more than a window. If such a receiver
+            // joined, it would hold back the group for data that it can no longer get.
             let nearest = limit.saturating_sub(status.window_length.into());
             if self.receivers.is_empty() || status.limit() >= nearest {
                 problem = problem.or(self.admit(status, now_ns));

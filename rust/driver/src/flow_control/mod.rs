@@ -6,7 +6,8 @@
 //! a tag. [`FlowControlSpec`] chooses a strategy from the channel and the configuration. The sender passes the time
 //! `now_ns`.
 //!
-//! A strategy remembers at most [`MAX_RECEIVERS_PER_PUBLICATION`] receivers, whatever status messages arrive.
+//! A strategy remembers at most [`MAX_RECEIVERS_PER_PUBLICATION`] receivers, regardless of the status messages that
+//! arrive.
 
 use std::fmt::Debug;
 

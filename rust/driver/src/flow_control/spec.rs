@@ -59,7 +59,7 @@ impl FlowControlSpec {
     /// The channel's `fc` is used only if the channel can have several receivers.
     ///
     /// # Errors
-    /// Code 11 for an unknown strategy or option, and for an invalid value of an option.
+    /// Error code 11 for an unknown strategy or option, and for an invalid value of an option.
     pub fn of_channel(
         uri: &ChannelUri,
         has_group_semantics: bool,

@@ -19,7 +19,7 @@ use crate::stream::{
     TetherPositions, TetherTimeouts,
 };
 
-/// Bytes after the window whose pages are allocated early, so that a flowing stream need not wait for pages.
+/// Number of bytes after the window for which pages are allocated in advance, so that a stream does not wait for pages.
 const PAGES_AHEAD_LENGTH: i64 = 2 * 1024 * 1024;
 /// Number of status messages that announce the end of the image before it ends.
 const DRAIN_STATUS_MESSAGES: i64 = 5;
@@ -29,7 +29,8 @@ const DRAIN_STATUS_MESSAGES: i64 = 5;
 pub enum ImageState {
     /// Data arrives, and subscribers read it.
     Active,
-    /// No more data is expected. Subscribers read the rest, and status messages announce the end to the sender.
+    /// No more data is expected. Subscribers read the remaining data, and status messages announce the end to the
+    /// sender.
     Draining,
     /// The end of the image was announced to subscribers, but they may still be reading.
     Linger,
@@ -57,7 +58,7 @@ pub struct ImageConfig {
     pub tether_timeouts: TetherTimeouts,
     pub liveness_timeout_ns: i64,
     pub status_message_timeout_ns: i64,
-    /// Ids of the counters of its congestion control.
+    /// Ids of the counters of the congestion control.
     pub congestion_counter_ids: Vec<i32>,
 }
 
@@ -107,7 +108,7 @@ pub struct ImageStrategies {
 }
 
 impl PublicationImage {
-    /// Creates an active image at its join position. `first_pages` of its log are allocated.
+    /// Creates an active image at its join position. `first_pages` are the pages of its log that are already allocated.
     pub fn new(
         config: ImageConfig,
         log: LogBuffers<SharedBuffer>,
@@ -217,8 +218,8 @@ impl PublicationImage {
 
     /// Announces to the sender at once that this receiver leaves the stream, because the driver is about to close.
     ///
-    /// Does so if the image has no subscriber, or with `is_last_call`. Returns whether there is nothing left to
-    /// announce.
+    /// If the image still has subscribers, announces this only if `is_last_call` is set. Returns `true` if nothing is
+    /// left to announce.
     pub fn leave(&self, is_last_call: bool) -> bool {
         let is_live = matches!(self.state, ImageState::Active | ImageState::Draining);
         if !is_live || self.subscribers.has_working() && !is_last_call {
@@ -288,14 +289,14 @@ impl PublicationImage {
             .request(self.next_status_position + window + ahead)
     }
 
-    /// Records that the next `length` bytes of the request are allocated.
+    /// Records that the next `length` bytes of the page request are allocated.
     pub fn on_pages_allocated(&mut self, length: usize) {
         self.managed.pages.on_allocated(length);
         self.status
             .set_allocated_end(writable_end(&self.managed.pages));
     }
 
-    /// Records that the request failed for now. Returns `true` for the first failure since the last success.
+    /// Records that the page request failed for now. Returns `true` for the first failure since the last success.
     pub fn on_pages_missing(&mut self) -> bool {
         self.managed.pages.on_failure()
     }
@@ -372,7 +373,7 @@ impl PublicationImage {
         let is_due =
             is_forced || min > self.next_status_position + window / 4 || window != self.next_window;
         if is_due {
-            // One term of history is kept.
+            // Consumed data is kept for one term length.
             self.managed.clean_to(min - self.managed.term_length());
             self.status.schedule_status_message(min, window);
             self.next_status_position = min;
@@ -389,7 +390,7 @@ impl PublicationImage {
 
 /// Returns the position up to which the receiver may write.
 ///
-/// The next frame header, which subscribers poll, must be on an allocated page too.
+/// The allocated pages end after this position, because subscribers poll the header of the next frame.
 fn writable_end(pages: &Pages) -> i64 {
     pages.allowed_limit(i64::MAX)
 }

@@ -1,8 +1,8 @@
 //! [`ImageStatus`]: the state that the conductor's and the receiver's half of an image share.
 //!
 //! Each value has a single writer. Values that belong together are in a [`Snapshot`]: a position with its window, and
-//! the three numbers of a gap. The receiver acts once on each published snapshot, and only after it has read all of its
-//! values.
+//! the three numbers of a gap. The receiver acts once on each published snapshot, and only after it has read all
+//! values of the snapshot.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -82,7 +82,8 @@ impl ImageStatus {
         self.status_message.publish([position, window_length]);
     }
 
-    /// Makes the receiver request these bytes once, or fill them if the stream is not reliable.
+    /// Makes the receiver request these bytes once. If the stream is not reliable, the receiver fills the gap with
+    /// padding.
     pub fn report_missing(&self, term_id: i32, term_offset: usize, length: usize) {
         self.missing
             .publish([term_id.into(), term_offset as i64, length as i64]);
@@ -116,7 +117,7 @@ impl ImageStatus {
 
     /// Returns the end of the highest data received, with or without gaps before it.
     ///
-    /// The counter of the same name is not used for this, because clients can write to counters.
+    /// The counter of the same name is not used, because clients can write to counters.
     pub fn high_water_mark(&self) -> i64 {
         self.high_water_mark.load(Ordering::Acquire)
     }
@@ -201,7 +202,7 @@ impl ImageStatus {
         }
     }
 
-    /// Returns the position at and after which nothing may be stored.
+    /// Returns the position up to which the log is allocated. Nothing may be stored at or after this position.
     #[inline]
     pub fn allocated_end(&self) -> i64 {
         self.allocated_end.load(Ordering::Acquire)
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_for_a_status_message_is_taken_once() {
+    fn a_request_for_a_status_message_is_returned_once() {
         let status = ImageStatus::new(0, 0, 0, 0);
         assert!(!status.take_status_message_request());
         status.request_status_message();
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_session_may_be_any_number() {
+    fn any_number_can_be_a_response_session_id() {
         let status = ImageStatus::new(0, 0, 0, 0);
         assert_eq!(status.response_session_id(), None);
         for session_id in [0, -1, i32::MIN, i32::MAX] {

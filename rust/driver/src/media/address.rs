@@ -1,4 +1,4 @@
-//! Parses `host:port` as channels write it, and calculates multicast control groups.
+//! Parses the text `host:port` of a channel, and calculates multicast control groups.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -57,7 +57,7 @@ impl<'a> HostAndPort<'a> {
     /// Parses `host:port` or `[IPv6 address]:port`.
     ///
     /// # Errors
-    /// Code 11 with the reason, usually an invalid port.
+    /// Error code 11 with the reason, usually an invalid port.
     pub fn parse(text: &'a str) -> Result<Self, DriverError> {
         let (host, port, is_bracketed) = match split_brackets(text) {
             Some((inside, after)) => (without_scope(inside), after.strip_prefix(':'), true),
@@ -125,7 +125,7 @@ fn check_host(host: &str, is_bracketed: bool) -> Result<(), DriverError> {
 /// Returns the control group of a multicast channel: the data group with its last byte increased by one, without carry.
 ///
 /// # Errors
-/// Code 11 if the last byte of the data group is even.
+/// Error code 11 if the last byte of the data group is even.
 pub fn multicast_control_group(data: SocketAddr) -> Result<SocketAddr, DriverError> {
     let next = |last: u8| match last % 2 {
         1 => Ok(last.wrapping_add(1)),

@@ -32,7 +32,7 @@ pub struct NamedAddress {
 /// A UDP channel: the parameters in its text, and the resolved addresses.
 #[derive(Clone, Debug)]
 pub struct UdpChannel {
-    /// The text, without the prefix of a spy.
+    /// The text of the channel, without the prefix of a spy.
     pub text: String,
     /// The parameters in the text.
     pub uri: ChannelUri,
@@ -46,20 +46,21 @@ pub struct UdpChannel {
     pub control: Option<NamedAddress>,
     /// Whether data is sent to a multicast group.
     pub is_multicast: bool,
-    /// The interface for joining multicast groups and for sending to them.
+    /// The interface for joining multicast groups and for sending to groups.
     pub interface: Interface,
-    /// Address to which data is sent, and at which it is received.
+    /// Address to which the sender sends data, and at which receivers receive the data.
     pub remote_data: SocketAddr,
     /// Local address from which data is sent.
     pub local_data: SocketAddr,
-    /// Address to which control frames are sent: the control group for multicast, else the same as for data.
+    /// Address to which control frames are sent: the control group for multicast, else the same as
+    /// [`Self::remote_data`].
     pub remote_control: SocketAddr,
     /// Local address that a sender binds, unless the channel is multicast.
     pub local_control: SocketAddr,
 }
 
 impl UdpChannel {
-    /// Returns the tag by which other channels refer to this one.
+    /// Returns the tag by which other channels refer to this channel.
     pub fn tag(&self) -> Option<i64> {
         self.params.channel_tag
     }
@@ -99,7 +100,7 @@ impl UdpChannel {
     /// Returns whether this channel refers to `existing` by its tag.
     ///
     /// # Errors
-    /// Code 11 if the tag matches, but the control mode or the addresses differ.
+    /// Error code 11 if the tag matches, but the control mode or the addresses differ.
     pub fn matches_tag(&self, existing: &UdpChannel) -> Result<bool, DriverError> {
         let Some(tag) = self.tag().filter(|_| self.tag() == existing.tag()) else {
             return Ok(false);
@@ -126,10 +127,10 @@ impl UdpChannel {
         !tags_differ && self.canonical_form == existing.canonical_form
     }
 
-    /// Checks that a publication can create an endpoint for this channel, whose tag no endpoint has.
+    /// Checks that a publication can create an endpoint for this channel. No existing endpoint has the channel's tag.
     ///
     /// # Errors
-    /// Code 11 if the channel has a tag but no address for the data.
+    /// Error code 11 if the channel has a tag but no address for the data.
     pub fn check_original_publication(&self) -> Result<(), DriverError> {
         let says_where = self.endpoint.is_some()
             || self.control.is_some()

@@ -16,7 +16,8 @@ const FORBIDDEN_KEYS: [&str; 5] = [
 /// Returns the `host:port` of a publication's destination. The rest of the channel is not used.
 ///
 /// # Errors
-/// Code 1 for a spy, invalid syntax, and keys that a destination must not have; code 11 without an endpoint or a port.
+/// Error code 1 for a spy, invalid syntax, or a key that a destination must not have. Error code 11 if the endpoint or
+/// its port is missing.
 pub fn send_destination_endpoint(channel: &[u8]) -> Result<String, DriverError> {
     let text = String::from_utf8_lossy(channel);
     if Transport::of(channel) == Transport::Spy {

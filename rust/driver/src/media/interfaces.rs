@@ -62,7 +62,8 @@ pub enum InterfaceSpec<'a> {
         /// Local port.
         port: u16,
     },
-    /// `host` or `host:port`, with or without `/prefix`: an interface whose address begins with the same bits.
+    /// `host` or `host:port`, with or without `/prefix`: an interface with an address that begins with the bits of the
+    /// host's address.
     Matching {
         /// A name or an address; an IPv6 address is without brackets and scope.
         host: &'a str,
@@ -82,7 +83,7 @@ impl<'a> InterfaceSpec<'a> {
     /// Parses the value of `interface`.
     ///
     /// # Errors
-    /// Code 11 with the reason.
+    /// Error code 11 with the reason.
     pub fn parse(text: &'a str) -> Result<Self, DriverError> {
         match text.strip_prefix('{') {
             Some(named) => parse_named(named),
@@ -152,15 +153,15 @@ fn parse_prefix_length(text: &str) -> Result<Option<u8>, DriverError> {
     }
 }
 
-/// Returns the interface that `text` selects, and the local port after it.
+/// Returns the interface that `text` selects, and the local port in `text`.
 ///
-/// For unicast, the wildcard address means that the operating system chooses.
+/// For unicast, the wildcard address means that the operating system chooses the interface.
 ///
 /// Only a name in braces is restricted to `family`. Otherwise the interface may be found by an address of the other
-/// family; then only its index is used.
+/// family. In this case, only the index of the interface is used.
 ///
 /// # Errors
-/// Code 9 for an unknown host, code 11 for invalid syntax and if no interface matches.
+/// Error code 9 for an unknown host, error code 11 for invalid syntax and if no interface matches.
 pub fn resolve_interface(
     names: &mut dyn NameResolver,
     interfaces: &mut dyn Interfaces,
@@ -209,7 +210,7 @@ fn significant_bits(prefix_length: Option<u8>, address: IpAddr) -> Result<u8, Dr
 /// Returns the interface with this name, with its first address of the family.
 ///
 /// # Errors
-/// Code 11 if the interface does not exist, or has no address of the family.
+/// Error code 11 if the interface does not exist, or has no address of the family.
 pub fn find_named(
     addresses: &[InterfaceAddress],
     name: &str,
@@ -236,10 +237,10 @@ pub fn find_named(
     }
 }
 
-/// Returns the interface that is up and whose address begins with the same `prefix_length` bits as `address`.
+/// Returns an interface that is up and has an address with the same first `prefix_length` bits as `address`.
 ///
-/// Interfaces with multicast are preferred to the loopback. Among several, the one with the longest network prefix is
-/// chosen.
+/// Interfaces with multicast are preferred to the loopback. Among several interfaces, the interface with the
+/// longest network prefix is chosen.
 pub fn find_matching(
     addresses: &[InterfaceAddress],
     address: IpAddr,

@@ -2,7 +2,7 @@
 
 const CASES: &str = include_str!("../../../protocol/tests/vectors/malformed.json");
 
-/// One case. The file has a regular layout, so simple text search replaces a parser.
+/// The text of one case. The file has a regular layout, so a text search is enough to read a field.
 #[derive(Clone, Copy)]
 pub(crate) struct Case<'a>(&'a str);
 

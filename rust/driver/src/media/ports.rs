@@ -11,7 +11,7 @@ use crate::error::DriverError;
 ///
 /// Without a range, [`lease`](Self::lease) returns each address unchanged: the operating system chooses the ports.
 ///
-/// If a channel names a port of the range explicitly, the port is in use too. Every leased address must be released.
+/// If a channel names a port of the range explicitly, the port counts as used. Every leased address must be released.
 #[derive(Debug, Default)]
 pub struct PortManager {
     range: Option<PortRange>,
@@ -39,7 +39,7 @@ impl PortManager {
     /// Returns the address to bind instead of `address`, and counts a use of the returned port.
     ///
     /// # Errors
-    /// Code 11 if `address` has port 0 and all ports of the range are in use.
+    /// Error code 11 if `address` has port 0 and all ports of the range are in use.
     pub fn lease(&mut self, address: SocketAddr) -> Result<SocketAddr, DriverError> {
         let Some(range) = &mut self.range else {
             return Ok(address);

@@ -19,8 +19,8 @@ use crate::names::{NameResolver, resolve_address};
 pub struct ChannelResolver {
     names: Box<dyn NameResolver>,
     interfaces: Box<dyn Interfaces>,
-    /// Number for the canonical form of the next channel that leaves a port to the system. It distinguishes such
-    /// channels.
+    /// Number for the canonical form of the next channel that leaves a port to the system. The number makes the form
+    /// unique.
     next_unique_number: u64,
 }
 
@@ -30,7 +30,7 @@ struct Addresses {
     control: Option<NamedAddress>,
     is_multicast: bool,
     interface: Interface,
-    /// The local port after the interface.
+    /// The local port in the value of `interface`.
     interface_port: u16,
 }
 
@@ -47,8 +47,8 @@ impl ChannelResolver {
     /// Resolves the names of a channel.
     ///
     /// # Errors
-    /// Code 1 for invalid syntax and for a channel without anything that identifies it, 9 for an unknown host, 11 for
-    /// all else.
+    /// Error code 1 for invalid syntax and for a channel without anything that identifies it, error code 9 for an
+    /// unknown host, error code 11 for all other errors.
     pub fn resolve(
         &mut self,
         channel: &[u8],
@@ -63,7 +63,7 @@ impl ChannelResolver {
     /// Resolves a `host:port` in a channel, where it is the value of `parameter`.
     ///
     /// # Errors
-    /// Code 9 for an unknown host, 11 for an invalid port.
+    /// Error code 9 for an unknown host, error code 11 for an invalid port.
     pub fn resolve_name(&mut self, name: &str, parameter: &str) -> Result<SocketAddr, DriverError> {
         resolve_address(&mut *self.names, name).map_err(|error| {
             error.context(format_args!(
@@ -145,7 +145,8 @@ impl ChannelResolver {
         }))
     }
 
-    /// Returns the end of the canonical form. It makes a channel unique that leaves a port to the system.
+    /// Returns the end of the canonical form. If the channel leaves a port to the system, this end makes the form
+    /// unique.
     fn unique_suffix(&mut self, params: &NetworkParams, addresses: &Addresses) -> String {
         let is_open = addresses.says_nothing()
             || addresses.has_open_endpoint()
@@ -267,7 +268,7 @@ fn check_ports(
 
 /// Checks that a publication with only a control address also has a control mode.
 ///
-/// Otherwise it would have no destination.
+/// Otherwise the publication would have no destination.
 fn check_control(text: &str, uri: &ChannelUri, role: ChannelRole) -> Result<(), DriverError> {
     let is_alone = uri.get(key::CONTROL).is_some()
         && uri.get(key::ENDPOINT).is_none()

@@ -1,5 +1,5 @@
-//! [`MemoryNetwork`]: a network in memory for unit tests. It delivers at once, keeps sent datagrams, and fails on
-//! request.
+//! [`MemoryNetwork`]: a network in memory for unit tests. It delivers datagrams at once and keeps sent datagrams. A
+//! test can make sends fail.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -16,7 +16,7 @@ use crate::socket_buffers::SocketBufferLengths;
 const FIRST_EPHEMERAL_PORT: u16 = 40_000;
 const SYSTEM_BUFFER_LENGTH: usize = 212_992;
 
-/// A network whose sockets reach each other. A test can observe it and inject datagrams. Clones are the same network.
+/// A network that connects its sockets. A test can observe the network and inject datagrams. Clones share the network.
 #[derive(Clone)]
 pub(crate) struct MemoryNetwork {
     wire: Arc<Mutex<Wire>>,
@@ -292,7 +292,7 @@ impl Drop for MemorySocket {
     }
 }
 
-/// Reports all sockets as ready, always.
+/// Always reports all sockets as ready.
 struct MemoryPoller(Vec<SocketKey>);
 
 impl Poller for MemoryPoller {
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn gso_batches_arrive_as_datagrams_and_a_full_socket_takes_whole_batches_only() {
+    fn gso_batches_arrive_as_datagrams_and_a_full_socket_accepts_only_whole_batches() {
         let mut network = MemoryNetwork::new();
         let mut to = network.open(&spec("127.0.0.1:5000", None)).unwrap();
         let mut from = network

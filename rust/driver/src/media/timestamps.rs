@@ -17,7 +17,8 @@ const TIME_LENGTH: usize = 8;
 /// Reads the wall clock in ns since 1970.
 pub type EpochNanos = Box<dyn Fn() -> i64 + Send>;
 
-/// Writes the receive time into each message that begins in `datagram`. `offset` is the value in the channel.
+/// Writes the receive time into each message that begins in `datagram`. `offset` is the timestamp offset of the
+/// channel.
 pub fn stamp_received(datagram: &mut [u8], offset: i32, time_ns: i64) {
     let mut at = 0;
     while let Some(frame) = datagram
@@ -38,7 +39,8 @@ pub fn stamp_received(datagram: &mut [u8], offset: i32, time_ns: i64) {
     }
 }
 
-/// Writes the send time into the first frame of each datagram of a GSO batch. `offset` is the value in the channel.
+/// Writes the send time into the first frame of each datagram of a GSO batch. `offset` is the timestamp offset of the
+/// channel.
 pub fn stamp_sent(batch: &GsoBatch<'_>, offset: i32, time_ns: i64) {
     for datagram in batch
         .datagrams()
@@ -132,7 +134,7 @@ mod tests {
 
     /// 02-99, 02-101
     #[test]
-    fn every_message_that_begins_in_a_received_datagram_gets_its_time() {
+    fn every_message_that_begins_in_a_received_datagram_gets_the_receive_time() {
         let messages = [frame(16, 0xC0, DATA), frame(40, 0x80, DATA)].concat();
         assert_eq!(stamped(messages.clone(), 0), [32, 64 + 32]);
         assert_eq!(stamped(messages.clone(), 5), [37, 64 + 37]);
@@ -144,7 +146,7 @@ mod tests {
 
     /// 02-100
     #[test]
-    fn heartbeats_padding_continuations_and_short_messages_stay_as_they_are() {
+    fn heartbeats_padding_continuations_and_short_messages_are_not_changed() {
         let mut heartbeat = frame(0, 0xC0, DATA);
         heartbeat[..4].fill(0);
         for offset in [0, RESERVED_VALUE_TIMESTAMP_OFFSET] {
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_that_lies_about_its_frames_is_left_alone_beyond_its_end() {
+    fn a_datagram_with_invalid_frame_lengths_gets_no_timestamp() {
         let mut cut = frame(64, 0xC0, DATA);
         cut.truncate(64);
         assert_eq!(stamped(cut, 0), []);
@@ -169,9 +171,9 @@ mod tests {
         assert_eq!(stamped(Vec::new(), 0), []);
     }
 
-    /// 02-99, 02-101: at the sending side, in the publication's own memory
+    /// 02-99, 02-101: the sender writes the time into the publication's log.
     #[test]
-    fn the_first_message_of_each_sent_datagram_gets_its_time() {
+    fn the_first_message_of_each_sent_datagram_gets_the_send_time() {
         let datagram = [frame(16, 0xC0, DATA), frame(16, 0xC0, DATA)].concat();
         let continuation = frame(64, 0x00, DATA);
         let bytes = [datagram.clone(), datagram, continuation].concat();

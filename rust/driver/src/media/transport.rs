@@ -1,9 +1,9 @@
 //! The network traits of the sender and the receiver: sockets that send [`GsoBatch`]es of datagrams and receive single
 //! datagrams.
 //!
-//! The sender and the receiver get these traits from their caller. The implementations are production
-//! ([`udp`](super::udp)), loss injection ([`interceptors`](super::interceptors)), tests and the simulator. The same
-//! protocol code therefore runs on all of them.
+//! The sender and the receiver get implementations of these traits from their caller. [`udp`](super::udp) uses the
+//! sockets of the operating system, and [`interceptors`](super::interceptors) drops datagrams on purpose. Tests and the
+//! simulator have their own implementations. The same protocol code runs on all implementations.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,13 +15,13 @@ use aeron_memory::{SharedBuffer, Words};
 
 use crate::socket_buffers::SocketBufferLengths;
 
-/// Maximum number of datagrams in a [`GsoBatch`]. Every kernel with segmentation offload accepts as many.
+/// Maximum number of datagrams in a [`GsoBatch`]. Every kernel with segmentation offload accepts this number.
 pub const MAX_GSO_BATCH_DATAGRAMS: usize = 64;
 
 /// Maximum number of bytes in a [`GsoBatch`]: the longest payload of UDP over IPv4.
 pub const MAX_GSO_BATCH_LENGTH: usize = 65_507;
 
-/// Maximum number of messages in one receive call. Each message is a datagram or a train of them.
+/// Maximum number of messages in one receive call. Each message is a datagram or a train of datagrams.
 pub const MAX_RECEIVE_VECTOR: usize = 16;
 
 /// The half of a channel that a socket serves.
@@ -38,7 +38,7 @@ pub enum SocketSide {
 pub struct SocketSpec {
     /// Local address; port 0 lets the system choose the port.
     ///
-    /// For a multicast socket, only family and port are used: it receives at the wildcard address.
+    /// For a multicast socket, only family and port are used, because the socket receives at the wildcard address.
     pub bind: SocketAddr,
     /// The only peer of the socket. If it is set, `None` as the target of [`Socket::send`] stands for the peer.
     pub connect: Option<SocketAddr>,
@@ -73,8 +73,7 @@ pub trait Network: Send {
     /// Opens a socket.
     ///
     /// # Errors
-    /// The error of the system: the address is in use by another unicast socket, is not local, is not permitted, and so
-    /// on.
+    /// The error of the system, for example if another unicast socket uses the address, or if the address is not local.
     fn open(&mut self, spec: &SocketSpec) -> io::Result<Box<dyn Socket>>;
 
     /// Returns an empty poller.
@@ -94,7 +93,7 @@ pub trait Socket: Send {
     /// The maximum is 1 if the datagrams of a batch would be sent one by one.
     fn max_gso_batch_datagrams(&self, to: Option<SocketAddr>) -> usize;
 
-    /// Sends batches in order. Returns how many of them were accepted completely.
+    /// Sends batches in order. Returns the number of batches that were accepted completely.
     ///
     /// If a batch was accepted in part, some of its datagrams may have been sent. Fewer batches, or none, are accepted
     /// if the socket cannot accept more now. The reasons are a full buffer, a signal, or a report of the peer's machine
@@ -108,7 +107,7 @@ pub trait Socket: Send {
         batches: &[GsoBatch<'_>],
     ) -> io::Result<usize>;
 
-    /// Sends one datagram. Returns whether it was accepted.
+    /// Sends one datagram. Returns whether the socket accepted the datagram.
     ///
     /// # Errors
     /// The same errors as for [`send_gso_batches`](Self::send_gso_batches).
@@ -116,23 +115,23 @@ pub trait Socket: Send {
 
     /// Receives one batch of up to `limit` messages (1 to [`MAX_RECEIVE_VECTOR`]). Returns the number of bytes.
     ///
-    /// Each message is a datagram or a train of them; trains are split before they reach the handler.
+    /// Each message is a datagram or a train of datagrams. Trains are split before they reach the handler.
     ///
     /// # Errors
-    /// The error of the system. If there is nothing to receive, that is no error.
+    /// The error of the system. An empty socket is not an error.
     fn receive(
         &mut self,
         limit: usize,
         on_datagram: &mut dyn FnMut(Datagram<'_>),
     ) -> io::Result<usize>;
 
-    /// Makes `to` the only peer, in place of the previous one.
+    /// Makes `to` the only peer. It replaces the previous peer.
     ///
     /// # Errors
     /// The error of the system; the previous peer remains.
     fn connect(&mut self, to: SocketAddr) -> io::Result<()>;
 
-    /// Returns the descriptor for polling; `None` if the socket is not one of the operating system.
+    /// Returns the descriptor for polling; `None` if the operating system does not know the socket.
     #[cfg(unix)]
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
@@ -212,7 +211,7 @@ impl<'a> GsoBatch<'a> {
         self.length() <= self.datagram_length
     }
 
-    /// Returns the batch of the first whole datagrams within `length` bytes; `None` if the first is longer.
+    /// Returns the batch of the first whole datagrams within `length` bytes; `None` if the first datagram is longer.
     pub fn first_datagrams(&self, length: usize) -> Option<Self> {
         let length = match length >= self.length {
             true => self.length,
@@ -221,7 +220,7 @@ impl<'a> GsoBatch<'a> {
         (length > 0).then_some(GsoBatch { length, ..*self })
     }
 
-    /// Returns the datagrams as batches of one.
+    /// Returns a batch of one datagram for each datagram.
     pub fn datagrams(&self) -> impl Iterator<Item = GsoBatch<'a>> + use<'a> {
         let (memory, length) = (self.memory, self.datagram_length);
         let end = self.offset + self.length;
@@ -237,7 +236,8 @@ pub struct Datagram<'a> {
     pub bytes: &'a mut [u8],
     /// Source address.
     pub source: SocketAddr,
-    /// Time at which the kernel received it, in ns since 1970, for sockets with [`SocketSpec::receive_timestamps`].
+    /// Time at which the kernel received the datagram, in ns since 1970, for sockets with
+    /// [`SocketSpec::receive_timestamps`].
     pub media_timestamp_ns: Option<i64>,
 }
 
@@ -249,7 +249,7 @@ pub trait Poller: Send {
     /// Adds `socket` with the key `key`, which must be unique in the poller.
     ///
     /// # Errors
-    /// The system cannot poll the socket; it is not added.
+    /// The system cannot poll the socket. The socket is not added.
     fn add(&mut self, key: SocketKey, socket: &dyn Socket) -> io::Result<()>;
 
     /// Removes `socket`. Must be called before the socket is dropped.

@@ -12,15 +12,16 @@ use super::NameResolver;
 use crate::error::DriverError;
 use crate::media::address::Family;
 
-/// Time that the first call for a name waits for the result. The hosts file and a nearby name server are faster.
+/// Time for which the first call for a name waits for the result. The hosts file and a nearby name server need less
+/// time.
 const PATIENCE: Duration = Duration::from_millis(2);
 /// Maximum number of threads. Further names wait until a thread has finished.
 const MAX_LOOKUPS: usize = 32;
 
-/// Wraps a resolver whose calls block.
+/// Wraps a resolver with calls that block.
 ///
 /// While a name is being resolved, the result is a [temporary](DriverError::is_temporary) error. The caller must repeat
-/// the call in each duty cycle; otherwise the result is dropped.
+/// the call in each duty cycle. Otherwise the result is dropped.
 pub struct BackgroundNames<N> {
     names: N,
     lookups: HashMap<(Box<str>, Family), NameLookup>,
@@ -32,7 +33,7 @@ type Answer = Result<IpAddr, DriverError>;
 enum NameLookup {
     /// A thread is resolving the name.
     Running(Receiver<Answer>),
-    /// The result, and whether a call has asked for it since the last duty cycle.
+    /// The thread has ended. `is_wanted` is true if a call has asked for the result since the last duty cycle.
     Done { answer: Answer, is_wanted: bool },
 }
 
@@ -92,7 +93,8 @@ impl NameLookup {
         }
     }
 
-    /// Returns whether a call may still ask for the result. Call it once in each duty cycle.
+    /// Returns whether the lookup must be kept, because it is running or was wanted in the last duty cycle. Call this
+    /// method once in each duty cycle.
     fn is_kept(&mut self) -> bool {
         match self {
             Self::Running(_) => true,

@@ -1,4 +1,4 @@
-//! Creates the name resolver of the configuration, with its socket and its counters.
+//! Creates the configured name resolver, with its socket and its counters.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct NameParts<'a> {
     pub system: &'a SystemCounters<SharedBuffer>,
     /// Records failures.
     pub errors: &'a ErrorRecorder,
-    /// The clock for the duration of resolutions and for the schedule.
+    /// The clock that measures resolutions and determines the times of announcements.
     pub clock: Arc<dyn NanoClock>,
     /// The current epoch time in milliseconds.
     pub now_ms: i64,
@@ -95,7 +95,7 @@ pub fn open_gossip_socket(
     })
 }
 
-/// Returns the resolver of the configuration. If `gossip_socket` is set, it exchanges names with other drivers.
+/// Returns the configured resolver. If `gossip_socket` is set, the resolver exchanges names with other drivers.
 ///
 /// # Errors
 /// There is no room for the counters of the resolver.

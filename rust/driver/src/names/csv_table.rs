@@ -22,8 +22,8 @@ pub struct NameRow {
     pub re_resolution_host: String,
 }
 
-/// If the table has a row for a name, another resolver resolves the host in the row. Otherwise that resolver resolves
-/// the name itself.
+/// A table of names, and another resolver. If the table has a row for a name, the other resolver resolves the host in
+/// the row. Otherwise the other resolver resolves the name itself.
 pub struct CsvTableNames {
     rows: Vec<(NameRow, AtomicCounter<SharedBuffer>)>,
     names: Box<dyn NameResolver>,

@@ -27,8 +27,8 @@ pub trait NameResolver: Send {
     /// Returns the address of a host, which is a name or an address.
     ///
     /// # Errors
-    /// Code 9 if the host is unknown or has no address of this family. A [temporary](DriverError::is_temporary) error
-    /// while it is being looked up: repeat the call in the next duty cycle.
+    /// Error code 9 if the host is unknown or has no address of this family. A [temporary](DriverError::is_temporary)
+    /// error while the host is being looked up: repeat the call in the next duty cycle.
     fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, DriverError>;
 
     /// Runs the periodic work, once in each duty cycle. Returns the amount of work done.
@@ -37,10 +37,11 @@ pub trait NameResolver: Send {
     }
 }
 
-/// Returns the address of a host in a channel. In brackets it must be IPv6; otherwise IPv4 is preferred.
+/// Returns the address of a host in a channel. A host in brackets must have an IPv6 address. For other hosts, IPv4 is
+/// preferred.
 ///
 /// # Errors
-/// Code 9 if there is no address, or a temporary error while the host is being looked up.
+/// Error code 9 if there is no address, or a temporary error while the host is being looked up.
 pub fn resolve_host(
     names: &mut dyn NameResolver,
     host: &str,
@@ -65,7 +66,8 @@ pub fn resolve_host(
 /// Returns the address of a `host:port`.
 ///
 /// # Errors
-/// Code 9 for an unknown host, code 11 for an invalid port, or a temporary error while the host is being looked up.
+/// Error code 9 for an unknown host, error code 11 for an invalid port, or a temporary error while the host is being
+/// looked up.
 pub fn resolve_address(
     names: &mut dyn NameResolver,
     text: &str,

@@ -1,4 +1,4 @@
-//! [`SystemNames`]: resolves names by the operating system: the hosts file, then DNS.
+//! [`SystemNames`]: resolves names with the operating system, which uses the hosts file and then DNS.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use super::NameResolver;
 use crate::error::DriverError;
 use crate::media::address::Family;
 
-/// Resolves names by the operating system.
+/// Resolves names with the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemNames;
 

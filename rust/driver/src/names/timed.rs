@@ -1,4 +1,4 @@
-//! [`TimedNames`]: measures how long names take to resolve.
+//! [`TimedNames`]: measures the time for resolving names.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use crate::duty_cycle::StallTracker;
 use crate::error::DriverError;
 use crate::media::address::Family;
 
-/// A resolver with timed calls. One counter shows the longest time, and another counts the times over a threshold.
+/// A resolver with timed calls. One counter shows the longest time, and another counter counts the times over a
+/// threshold.
 pub struct TimedNames {
     names: Box<dyn NameResolver>,
     /// Lookups in progress, with their start time.

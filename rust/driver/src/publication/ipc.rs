@@ -1,4 +1,4 @@
-//! [`IpcPublication`]: a publication whose subscribers read its log directly.
+//! [`IpcPublication`]: a publication with subscribers that read its log directly.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::LogBuffers;
@@ -33,7 +33,7 @@ pub struct IpcPublication {
     subscribers: Subscribers,
     state: IpcPublicationState,
     reference_count: usize,
-    /// The limit counter is updated after the new limit passes this position.
+    /// The limit counter is updated only if the new limit is greater than this position.
     trip_limit: i64,
     consumer_position: i64,
     blocked: BlockedPublisher,
@@ -118,7 +118,7 @@ impl IpcPublication {
         self.published.metadata().set_publication_revoked();
     }
 
-    /// Unlinks the subscribers for a while. Returns `false` if they are unlinked already.
+    /// Unlinks the subscribers for the image liveness timeout. Returns `false` if they are unlinked already.
     pub fn reject(&mut self, now_ns: i64) -> bool {
         let begins = self.cool_down_expiry_ns.is_none();
         if begins {
@@ -161,7 +161,7 @@ impl IpcPublication {
         }
     }
 
-    /// Returns the pages to allocate next, for the next limit or for a subscriber that waits.
+    /// Returns the pages to allocate next, for the next limit or for a waiting subscriber.
     pub fn page_request(&mut self) -> Option<PublisherPages> {
         if self.published.has_all_pages() || self.state != IpcPublicationState::Active {
             return None;
@@ -188,12 +188,12 @@ impl IpcPublication {
         std::mem::take(&mut self.is_awaited)
     }
 
-    /// Records that the next `length` bytes of the request are allocated.
+    /// Records that the next `length` bytes of the page request are allocated.
     pub fn on_pages_allocated(&mut self, length: usize) {
         self.published.on_pages_allocated(length);
     }
 
-    /// Records that the request failed for now. Returns `true` for the first failure since the last success.
+    /// Records that the page request failed for now. Returns `true` for the first failure since the last success.
     pub fn on_pages_missing(&mut self) -> bool {
         if self.state == IpcPublicationState::Active {
             self.published.open();

@@ -1,4 +1,4 @@
-//! The conductor's publications and their consumers: plain state machines to which the caller passes the time.
+//! The conductor's publications and their consumers. They are plain state machines: the caller passes the time to them.
 
 pub mod ipc;
 pub mod network;
@@ -33,7 +33,7 @@ pub struct PublicationConfig {
     pub term_length: i32,
     /// Maximum distance of publishers from the slowest consumer, in bytes.
     pub window_length: i64,
-    /// Whether the log's pages are allocated only as publishers approach them.
+    /// Whether a page of the log is allocated only when publishers come close to it.
     pub is_sparse: bool,
     pub log_file_name: String,
     pub tether_timeouts: TetherTimeouts,

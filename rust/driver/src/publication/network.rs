@@ -18,8 +18,8 @@ use crate::stream::{
     IPC_SOURCE_IDENTITY, LinkedStream, StreamIdentity, Subscribers, TetherAction, TetherPositions,
 };
 
-/// Time that publishers have to complete a message when a closing driver ends their publication, in ns. They did not
-/// close it themselves, so one of them may be appending.
+/// Time in ns that publishers have to complete a message after a closing driver has ended their publication. The
+/// publishers did not close the publication, so one of them may be appending.
 const APPEND_TIME_NS: i64 = 100_000_000;
 
 /// Life cycle of a publication.
@@ -94,12 +94,12 @@ pub struct NetworkPublication {
     is_awaited: bool,
     /// Whether the last publisher is about to leave. Subscribers are then linked without waiting for pages.
     is_ending: bool,
-    /// Whether the driver is about to close. The driver then decides how long to linger.
+    /// Whether the driver is about to close. The driver then decides how long the publication lingers.
     is_closing: bool,
 }
 
 impl NetworkPublication {
-    /// Creates an active publication without references. Its counters start at the start position.
+    /// Creates an active publication without references. The counters of the publication start at the start position.
     pub fn new(
         config: PublicationConfig,
         options: NetworkPublicationOptions,
@@ -182,7 +182,8 @@ impl NetworkPublication {
 
     /// Removes all references, because the driver is about to close.
     ///
-    /// The publication then lingers until its receivers know the end, or the driver closes.
+    /// The publication then lingers until its receivers have reported the end of the stream, or until the driver
+    /// closes.
     pub fn remove_all_references(&mut self, now_ns: i64) {
         self.is_closing = true;
         while self.reference_count > 0 {
@@ -190,9 +191,10 @@ impl NetworkPublication {
         }
     }
 
-    /// Returns the number of unsent bytes, and of bytes that the slowest live receiver has not reported as consumed.
+    /// Returns the number of unsent bytes, and the number of bytes that the slowest live receiver has not reported as
+    /// consumed.
     ///
-    /// `None` if there is no live receiver, or if everything is consumed.
+    /// Returns `None` if there is no live receiver, or if all bytes are consumed.
     pub fn unconsumed_bytes(&self) -> Option<(i64, i64)> {
         let is_over = self.state == NetworkPublicationState::Done || self.published.is_revoked();
         if is_over || !self.status.has_receivers() {
@@ -247,8 +249,8 @@ impl NetworkPublication {
         if self.state != NetworkPublicationState::Active || self.published.is_revoked() {
             return false;
         }
-        // The consumer positions are read before the producer position, so a correct consumer is never after the
-        // producer.
+        // The consumer positions are read before the producer position, so a correct consumer's position is never
+        // greater than the producer position.
         let spies = self.spies.position_range();
         let sender_position = self.sender_position.get();
         self.published.update_publisher_position();
@@ -260,7 +262,7 @@ impl NetworkPublication {
         }
     }
 
-    /// Returns the pages to allocate next, for the next limit or for a spy that waits.
+    /// Returns the pages to allocate next, for the next limit or for a waiting spy.
     pub fn page_request(&mut self) -> Option<PublisherPages> {
         let has_readers = self.status.has_subscribers() || self.is_awaited;
         if self.state != NetworkPublicationState::Active
@@ -287,12 +289,12 @@ impl NetworkPublication {
         std::mem::take(&mut self.is_awaited)
     }
 
-    /// Records that the next `length` bytes of the request are allocated.
+    /// Records that the next `length` bytes of the page request are allocated.
     pub fn on_pages_allocated(&mut self, length: usize) {
         self.published.on_pages_allocated(length);
     }
 
-    /// Records that the request failed for now. Returns `true` for the first failure since the last success.
+    /// Records that the page request failed for now. Returns `true` for the first failure since the last success.
     pub fn on_pages_missing(&mut self) -> bool {
         if self.state == NetworkPublicationState::Active {
             self.published.open();
@@ -394,7 +396,7 @@ impl NetworkPublication {
             self.open_at(limit, limit);
             return false;
         }
-        // One term of history is kept for retransmits.
+        // Consumed data is kept for one term length, for retransmits.
         self.published.clean_to(min - self.published.term_length());
         let allowed = self.published.allowed_limit(limit);
         let is_raised = allowed > self.published.limit();
@@ -405,7 +407,7 @@ impl NetworkPublication {
         is_raised
     }
 
-    /// Connects the publication after publishers have got the limit that they need first.
+    /// Connects the publication if `limit` gives publishers their first window.
     ///
     /// `wanted` is the limit without a shortage of pages.
     fn open_at(&mut self, wanted: i64, limit: i64) {
@@ -492,8 +494,8 @@ impl LinkedStream for NetworkPublication {
         self.is_awaited = true;
     }
 
-    /// Makes the publication connected before the spy's client gets the event for the image, if spies simulate a
-    /// connection.
+    /// If spies simulate a connection, marks the publication as connected before the spy's client gets the event for
+    /// the image.
     fn on_subscriber_added(&mut self) {
         self.status.set_has_spies(true);
         self.update_connection();

@@ -22,10 +22,10 @@ impl PublisherCounters {
     }
 }
 
-/// The first window of a publication, or its usual window if that is shorter, in bytes.
+/// Length of the first window of a publication in bytes, unless the usual window is shorter.
 const FIRST_WINDOW_LENGTH: i64 = 4 * 1024 * 1024;
-/// Until the window has its usual length, it is this multiple of the published bytes. Publishers therefore have twice
-/// the pages that they have filled, and do not wait for consumers while the window grows.
+/// Factor between the published bytes and the window, until the window has its usual length. Publishers therefore have
+/// twice the pages that they have filled, and do not wait for consumers while the window grows.
 const WINDOW_GROWTH: i64 = 2;
 
 /// The log of a publication and the limit of its publishers.
@@ -43,14 +43,14 @@ pub struct PublishedLog {
     gate: Gate,
 }
 
-/// Pages to allocate for publishers, and the number of bytes that remain reserved for the log after them.
+/// Pages to allocate for publishers, and the number of bytes after these pages that remain reserved for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublisherPages {
     pub pages: PageRequest,
     pub promise: usize,
 }
 
-/// Whether publishers see that they have subscribers.
+/// The gate that decides whether publishers see that they have subscribers.
 ///
 /// Publishers must have a window first. Otherwise, the first offers of a connected publisher would fail with back
 /// pressure, although no subscriber is slow.
@@ -200,7 +200,7 @@ impl PublishedLog {
         self.gate = Gate::Closed;
     }
 
-    /// Returns the highest limit up to `limit` whose pages are allocated and clean.
+    /// Returns the highest limit up to `limit` for which all pages are allocated and clean.
     pub fn allowed_limit(&self, limit: i64) -> i64 {
         self.managed
             .pages
@@ -208,7 +208,7 @@ impl PublishedLog {
             .min(self.managed.clean_limit())
     }
 
-    /// Cleans up to `target`, but at most the rest of one term and a part of the next.
+    /// Cleans up to `target`, but at most the rest of one term and a part of the next term.
     pub fn clean_to(&mut self, target: i64) {
         self.managed.clean_to(target);
     }
@@ -235,12 +235,12 @@ impl PublishedLog {
         })
     }
 
-    /// Records that the next `length` bytes of the request are allocated.
+    /// Records that the next `length` bytes of the page request are allocated.
     pub fn on_pages_allocated(&mut self, length: usize) {
         self.managed.pages.on_allocated(length);
     }
 
-    /// Records that the request failed for now. Returns `true` for the first failure since the last success.
+    /// Records that the page request failed for now. Returns `true` for the first failure since the last success.
     pub fn on_pages_missing(&mut self) -> bool {
         self.managed.pages.on_failure()
     }
@@ -258,8 +258,8 @@ pub struct Backlog {
     pub producer_position: i64,
 }
 
-/// Detects a publisher that died in the middle of a frame: consumers do not advance although the log contains later
-/// data.
+/// Detects a publisher that died in the middle of a frame. In this case, consumers do not advance although the log
+/// contains later data.
 #[derive(Debug)]
 pub struct BlockedPublisher {
     last_consumer_position: i64,

@@ -1,11 +1,11 @@
-//! [`PublicationStatus`]: the state of a network publication that conductor and sender share.
+//! [`PublicationStatus`]: the state of a network publication that the conductor and the sender share.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::LogMetadata;
 
-/// State of one publication. Each value is stored (release) by one of the two agents and read (acquire) by both.
+/// State of one publication. One of the two agents stores each value (release), and both agents read it (acquire).
 #[derive(Debug)]
 pub struct PublicationStatus {
     spies_simulate_connection: bool,
@@ -20,7 +20,8 @@ pub struct PublicationStatus {
 }
 
 impl PublicationStatus {
-    /// Creates the status without receivers and spies. With `spies_simulate_connection`, spies count like receivers.
+    /// Creates the status without receivers and spies. If `spies_simulate_connection` is set, spies count like
+    /// receivers.
     pub fn new(spies_simulate_connection: bool, start_position: i64) -> Self {
         Self {
             spies_simulate_connection,
@@ -48,7 +49,7 @@ impl PublicationStatus {
 
     /// Shows publishers whether they are connected: there must be subscribers and a window. Stores only a change.
     ///
-    /// Both agents call it after they have changed the status. They may call it at the same time.
+    /// Both agents call this method after a change of the status. They may call it at the same time.
     pub fn update_connection(&self, metadata: &LogMetadata<SharedBuffer>) {
         metadata.show_connected(|| self.has_subscribers() && self.is_open());
     }
@@ -65,14 +66,12 @@ impl PublicationStatus {
 
     /// Returns whether the receiver of a unicast channel knows the end of the stream or has left.
     ///
-    /// Lingering is useless then.
-    ///
-    /// The value becomes false again if a receiver returns.
+    /// If so, lingering is useless. The value becomes false again if a receiver returns.
     pub fn has_received_unicast_eos(&self) -> bool {
         self.has_received_unicast_eos.load(Ordering::Acquire)
     }
 
-    /// Returns whether the publication is closed and everything was sent.
+    /// Returns whether the publication is closed and all data was sent.
     pub fn is_end_of_stream(&self) -> bool {
         self.is_end_of_stream.load(Ordering::Acquire)
     }
@@ -97,7 +96,7 @@ impl PublicationStatus {
         self.has_spies.store(has_spies, Ordering::Release);
     }
 
-    /// Records that the publication is closed and everything was sent. Called by the conductor.
+    /// Records that the publication is closed and all data was sent. Called by the conductor.
     pub fn set_end_of_stream(&self) {
         self.is_end_of_stream.store(true, Ordering::Release);
     }
@@ -141,10 +140,10 @@ mod tests {
 
     use super::*;
 
-    /// A stream becomes connected again: its first status message arrives at the moment when the conductor provides the
-    /// window.
+    /// A stream becomes connected again. The sender handles its first status message at the same time as the conductor
+    /// provides the window.
     #[test]
-    fn changes_of_both_agents_at_the_same_time_are_shown() {
+    fn simultaneous_changes_of_both_agents_connect_the_publication() {
         const TERM_LENGTH: i32 = 64 * 1024;
         const ROUNDS: usize = 100_000;
         let description = LogDescription {

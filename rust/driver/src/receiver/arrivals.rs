@@ -21,7 +21,7 @@ use crate::queue::QueueProducer;
 use crate::rules::{Rule, reach};
 use crate::stream::StreamSession;
 
-/// A frame to send from the socket, after the batch is read.
+/// A frame that is sent from the socket after the batch was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     /// A request for a SETUP: data arrived for a session of interest that has no image.
@@ -36,7 +36,7 @@ pub(super) enum Reply {
 /// The state that the frames of a batch change, and the replies that they cause.
 pub(super) struct Arrivals<'a> {
     pub now_ns: i64,
-    /// Key of the destination whose socket is read.
+    /// Key of the destination that received the datagrams.
     pub destination: usize,
     pub link: &'a mut Link,
     pub endpoint: &'a mut ReceiveEndpoint,

@@ -41,7 +41,7 @@ pub enum ReceiverCommand {
         endpoint: ReceiveEndpointId,
         session: StreamSession,
     },
-    /// Requests the SETUP of a session from a sender whose control address is known.
+    /// Requests the SETUP of a session from a sender with a known control address.
     RequestSetup {
         endpoint: ReceiveEndpointId,
         session: StreamSession,
@@ -56,7 +56,7 @@ pub enum ReceiverCommand {
         endpoint: ReceiveEndpointId,
         destination: DestinationId,
     },
-    /// Adds an image, which receives data from now on.
+    /// Adds an image. From then on, the image receives data.
     AddImage(Box<ReceiverImage>),
     /// Removes the image with this correlation id. The receiver replies with [`ReceiverEvent::ImageReleased`].
     RemoveImage(i64),
@@ -85,7 +85,8 @@ pub enum ReceiverEvent {
     /// A stream of interest can be received. The conductor replies with [`ReceiverCommand::AddImage`] or
     /// [`ReceiverCommand::RemoveState`].
     CreateImage(Box<ImageRequest>),
-    /// No datagram has arrived for a while from the sender with this control name, so its address may have changed.
+    /// No datagram has arrived for a while from the sender with this control name. The address of the name may have
+    /// changed.
     ReResolveControl {
         endpoint: ReceiveEndpointId,
         destination: DestinationId,
@@ -103,7 +104,7 @@ pub enum ReceiverEvent {
     ImageReleased(i64),
 }
 
-/// A stream whose SETUP frame was received.
+/// A request for the image of a stream after the receiver has received a SETUP frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageRequest {
     pub endpoint: ReceiveEndpointId,

@@ -216,7 +216,8 @@ impl Receiver {
 
     /// Starts to read from a destination.
     ///
-    /// If its channel contains the sender's control address, requests the SETUP of any session from this address.
+    /// If the channel of the destination contains the sender's control address, requests the SETUP of any session from
+    /// this address.
     fn open(&mut self, endpoint: usize, mut destination: ReceiveDestination, now_ns: i64) -> usize {
         destination.link.endpoint = endpoint;
         destination.link.time_of_last_activity_ns = now_ns;

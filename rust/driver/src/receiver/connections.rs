@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_source_of_the_first_frame_stays_the_source_04_159() {
+    fn the_source_of_a_connection_is_the_source_of_its_first_frame_04_159() {
         let mut connections = SourceConnections::default();
         connections.add(3, None, 0);
         connections.track(3, address(1), 10);

@@ -1,8 +1,8 @@
-//! Sends the control frames of an image to its sources: status messages, NAKs, RTT measurements, response setups,
+//! Sends the control frames of an image to its sources: status messages, NAKs, RTT measurements, response setups and
 //! rejections.
 //!
-//! The conductor schedules status messages and reports gaps. The receiver sends at most one frame for each of them. If
-//! the receiver has sent no status message for a while, it sends the last one again.
+//! The conductor schedules status messages and reports gaps. The receiver sends each scheduled status message and
+//! each report once. If the receiver has sent no status message for a while, it sends the last status message again.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::system::{SystemCounter, SystemCounters};
@@ -20,7 +20,7 @@ use super::image::ReceiverImage;
 use crate::image::MissingRange;
 
 impl ReceiverImage {
-    /// Sends the frames that are due. Returns their number.
+    /// Sends the frames that are due. Returns the number of frames.
     pub(super) fn send_pending(
         &mut self,
         now_ns: i64,
@@ -212,7 +212,7 @@ impl ReceiverImage {
         self.send_to(|connection| connection.is_active(now_ns), frame, outbound)
     }
 
-    /// Sends `frame` to the selected sources with a known address. Returns their number.
+    /// Sends `frame` to the selected sources with a known address. Returns the number of these sources.
     fn send_to(
         &self,
         is_addressed: impl Fn(&SourceConnection) -> bool,

@@ -30,7 +30,7 @@ pub enum ControlAddress {
 }
 
 impl ControlAddress {
-    /// Returns the address if it is known before a frame has arrived.
+    /// Returns the address; `None` if it is not known before a frame has arrived.
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Source => None,
@@ -135,15 +135,15 @@ pub(super) struct Outbound<'a> {
 }
 
 impl Outbound<'_> {
-    /// Returns the control address of a destination if it is known before a frame has arrived.
+    /// Returns the control address of a destination; `None` if it is not known before a frame has arrived.
     pub fn control_address(&self, destination: usize) -> Option<SocketAddr> {
         self.destinations.get(destination)?.link.control.address()
     }
 
     /// Sends one frame from the socket of a destination.
     ///
-    /// Returns whether the socket accepted the frame. Returns true also if an interceptor or the network drops the
-    /// frame.
+    /// Returns whether the socket accepted the frame. A frame that an interceptor or the network drops later counts as
+    /// accepted.
     pub fn send(&mut self, destination: usize, to: SocketAddr, frame: &[u8]) -> bool {
         let Some(destination) = self.destinations.get_mut(destination) else {
             return false;

@@ -1,7 +1,7 @@
 //! [`Dispatcher`]: decides what a receive endpoint does with each frame of a session.
 //!
 //! Subscriptions decide which streams and sessions are of interest. A SETUP frame creates the image of such a session.
-//! If data arrives without a SETUP, the receiver requests one from the sender. The decision for a session is
+//! If data arrives before a SETUP, the receiver requests the SETUP from the sender. The decision for a session is
 //! remembered, so a flood of datagrams of one session needs only one decision.
 
 use std::collections::{HashMap, HashSet};
@@ -45,11 +45,11 @@ pub struct Dispatcher {
     interests: HashMap<i32, StreamInterest>,
     sessions: Sessions,
     stream_session_limit: usize,
-    /// Number of the receiver's images, including those of sessions that are no longer of interest.
+    /// Number of the receiver's images, including images of sessions that are no longer of interest.
     image_count: usize,
     /// The image of the last datagram. The next datagram usually belongs to the same image.
     last: Option<(StreamSession, ImageKey)>,
-    /// Whether a session was forgotten to make room for another.
+    /// Whether a session was forgotten to make room for another session.
     has_forgotten: bool,
 }
 
@@ -242,7 +242,7 @@ impl Dispatcher {
         }
     }
 
-    /// Returns whether a session was ever forgotten to make room for another.
+    /// Returns whether a session was ever forgotten to make room for another session.
     pub fn has_forgotten(&self) -> bool {
         self.has_forgotten
     }

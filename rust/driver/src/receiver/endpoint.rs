@@ -27,7 +27,7 @@ pub struct ReceiverIdentity {
 }
 
 impl ReceiveEndpoint {
-    /// Creates an endpoint for `channel` without an interest, which allows `stream_session_limit` images for each
+    /// Creates an endpoint for `channel` without an interest. It allows up to `stream_session_limit` images for each
     /// stream.
     pub fn new(
         id: ReceiveEndpointId,

@@ -6,7 +6,7 @@ pub(super) struct Feedback {
     /// Position of the last status message; at first the join position.
     pub last_position: i64,
     half_term_length: i64,
-    /// Time of the next status message, even if none is scheduled. The first is due at once.
+    /// Time of the next status message if the conductor schedules none before. The first status message is due at once.
     pub deadline_ns: i64,
     pub status_message_change_number: i64,
     pub missing_change_number: i64,
@@ -37,7 +37,7 @@ impl Feedback {
         }
     }
 
-    /// Returns the highest position that is accepted: half a term after the last status message.
+    /// Returns the highest position that is accepted: half a term after the position of the last status message.
     pub fn over_run_threshold(&self) -> i64 {
         self.last_position + self.half_term_length
     }
@@ -47,7 +47,7 @@ impl Feedback {
         self.is_superseded = true;
     }
 
-    /// From now on, sends only the rejection, with this reason, to the sources.
+    /// Stops all control frames except the rejection with this reason.
     pub fn reject(&mut self, reason: Box<[u8]>) {
         self.rejection = Some(reason);
     }

@@ -1,7 +1,7 @@
 //! [`ReceiverImage`]: the receiver's half of an image, which inserts datagrams into the log.
 //!
-//! Inserted data must be within the window that the sender was given, within the term of its frames, and on allocated
-//! pages. All other data is dropped and counted.
+//! Inserted data must be within the window that the receiver has offered, within the term of its frames, and on
+//! allocated pages. All other data is dropped and counted.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct ReceiverImageConfig {
     pub log: LogBuffers<SharedBuffer>,
     /// Position of the stream when the image was created.
     pub join_position: i64,
-    /// Maximum window that the sender will get, in bytes.
+    /// Maximum window that the receiver offers, in bytes.
     pub max_window_length: i64,
     /// Whether missing bytes are requested. If not, gaps are filled with padding.
     pub is_reliable: bool,
@@ -99,10 +99,10 @@ impl ReceiverImage {
             .track(arrival.destination, arrival.source, arrival.now_ns);
     }
 
-    /// Inserts a datagram whose first frame has this header.
+    /// Inserts a datagram. `header` is the header of its first frame.
     ///
     /// # Errors
-    /// Its frames are not a valid part of a term. Nothing was inserted.
+    /// The frames of the datagram are not a valid part of a term. Nothing was inserted.
     pub(super) fn on_data(
         &mut self,
         header: &DataHeader,

@@ -1,8 +1,8 @@
 //! The receiver: reads the sockets of receive endpoints, inserts data into images, and sends control frames to the
 //! senders.
 //!
-//! [`Receiver`] is a state machine: the caller passes the time, and sockets are traits. The conductor sends
-//! [`ReceiverCommand`]s, and the receiver sends [`ReceiverEvent`]s back. Both read and write the
+//! [`Receiver`] is a state machine: the caller passes the time and the implementations of the sockets. The conductor
+//! sends [`ReceiverCommand`]s, and the receiver sends [`ReceiverEvent`]s back. Both agents read and write the
 //! [`ImageStatus`](crate::image::ImageStatus) of an image. Datagrams may be hostile: [`MAX_REMEMBERED_SESSIONS`],
 //! [`MAX_IMAGES`] and [`MAX_PENDING_SETUPS`] limit the memory that datagrams can use.
 
@@ -53,7 +53,7 @@ use crate::queue::{QueueConsumer, QueueProducer};
 use crate::stream::StreamSession;
 
 /// Maximum number of commands in one duty cycle. After a flood of sessions, many images end together, and the conductor
-/// sends two commands for each.
+/// sends two commands for each image.
 const MAX_COMMANDS: usize = 16;
 
 /// The parts of a new receiver.

@@ -1,4 +1,4 @@
-//! [`PendingSetups`]: SETUP frames that were requested and have not arrived yet.
+//! [`PendingSetups`]: requests for SETUP frames that have not arrived yet.
 //!
 //! A request for one session is forgotten after a second. The session's next datagram then causes another request. If
 //! the control address of a destination's sender is known, the receiver requests any SETUP from this address every
@@ -10,7 +10,7 @@ use crate::stream::StreamSession;
 
 /// Timeout of a request, and the interval of requests to a control address, in ns.
 pub const PENDING_SETUP_TIMEOUT_NS: i64 = 1_000_000_000;
-/// Maximum number of remembered requests. At the maximum, a new request replaces the oldest one.
+/// Maximum number of remembered requests. At the maximum, a new request replaces the oldest request.
 pub const MAX_PENDING_SETUPS: usize = 65_536;
 
 /// A request for the SETUP of one session.
@@ -22,7 +22,7 @@ pub struct PendingSetup {
     pub time_ns: i64,
 }
 
-/// A destination whose sender is sent a request at each interval.
+/// A destination that sends a request to its sender at each interval.
 #[derive(Clone, Copy, Debug)]
 struct Periodic {
     destination: usize,
@@ -60,7 +60,7 @@ impl PendingSetups {
         }
     }
 
-    /// Adds a destination whose sender was just sent a request and is sent another every second.
+    /// Adds a destination that has just sent a request to its sender. The next request is due after a second.
     pub fn add_periodic(&mut self, destination: usize, now_ns: i64) {
         self.periodic.push(Periodic {
             destination,
@@ -68,7 +68,7 @@ impl PendingSetups {
         });
     }
 
-    /// Returns the next destination whose request is due, and schedules the destination's next request.
+    /// Returns the next destination for which a request is due, and schedules the destination's next request.
     #[inline]
     pub fn next_due(&mut self, now_ns: i64) -> Option<usize> {
         let is_due = |periodic: &&mut Periodic| is_over(periodic.time_ns, now_ns);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_request_is_forgotten_for_one_too_many() {
+    fn a_request_above_the_limit_replaces_the_oldest_request() {
         let mut setups = PendingSetups::default();
         for session_id in 0..MAX_PENDING_SETUPS as i32 {
             assert_eq!(setups.add(setup(session_id, 0)), None);

@@ -1,4 +1,4 @@
-//! [`Sessions`]: the state of each session whose frames arrived at a receive endpoint.
+//! [`Sessions`]: the states of the sessions with frames that arrived at a receive endpoint.
 //!
 //! An attacker can invent sessions, so their number is limited. If the limit is reached, a new session replaces the
 //! oldest session without an image.
@@ -48,7 +48,7 @@ impl SessionState {
 #[derive(Debug, Default)]
 pub struct Sessions {
     entries: HashMap<StreamSession, SessionEntry>,
-    /// Sessions without an image, by age.
+    /// Sessions without an image, oldest first.
     by_age: BTreeMap<u64, StreamSession>,
     next_age: u64,
     images_per_stream: HashMap<i32, usize>,
@@ -63,7 +63,7 @@ struct SessionEntry {
 }
 
 impl Sessions {
-    /// Returns the state of `session`.
+    /// Returns the state of `session`; `None` if the session is not remembered.
     pub fn get(&self, session: StreamSession) -> Option<SessionState> {
         self.entries.get(&session).map(|entry| entry.state)
     }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_sessions_the_oldest_without_an_image_is_forgotten() {
+    fn a_session_above_the_limit_replaces_the_oldest_session_without_an_image() {
         let mut sessions = Sessions::default();
         sessions.set(session(0), SessionState::Image(7));
         sessions.set(session(1), SessionState::InitInProgress);

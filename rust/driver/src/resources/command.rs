@@ -26,7 +26,7 @@ pub enum ResourceCommand {
         log: LogId,
         /// The part to allocate.
         pages: PageRequest,
-        /// Bytes after the part that are not allocated, but reserved for the log.
+        /// Number of bytes after the part that are reserved for the log but not allocated.
         promise: usize,
     },
     /// Remove a log. No later event to a client names the log.
@@ -53,7 +53,7 @@ pub enum LookupSubject {
         /// The use of the channel.
         role: ChannelRole,
     },
-    /// One address of a channel, for the first time or again.
+    /// One address of a channel. It may have been looked up before.
     Name {
         /// `host:port`.
         name: String,
@@ -62,7 +62,7 @@ pub enum LookupSubject {
     },
 }
 
-/// The outcome of a command.
+/// The outcome of a command, or a report that the command takes long.
 #[derive(Debug)]
 pub enum ResourceReply {
     /// A log was created, or its creation failed.
@@ -102,21 +102,21 @@ pub enum ResourceReply {
     },
 }
 
-/// The queue of a command. Commands of one lane are executed in order, and the agent executes commands of both lanes in
+/// The queue of a command. The agent executes the commands of one lane in order, and takes commands from both lanes in
 /// turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     /// Commands that a client or a running stream waits for.
     Clients,
-    /// The creation and removal of images, which peers on the network can cause in any number.
+    /// Commands that create and remove images. Peers on the network can cause any number of these commands.
     Images,
 }
 
 impl ResourceCommand {
     /// Returns the lane of the command.
     ///
-    /// An image's allocations use the clients' lane, because a running stream waits for them. They are sent after the
-    /// reply to the creation. An allocation that arrives after the removal finds no log and does nothing.
+    /// An image's allocations use the clients' lane, because a running stream waits for them. The conductor sends them
+    /// after the reply to the creation. An allocation that is executed after the removal of the log has no effect.
     pub fn lane(&self) -> Lane {
         match self {
             Self::CreateLog {

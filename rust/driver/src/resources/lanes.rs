@@ -1,7 +1,7 @@
 //! The two lanes (command queues) from the conductor to the native resource agent.
 //!
-//! A peer on the network can make the driver create and remove thousands of images. Those commands have their own lane,
-//! so they do not delay the commands of clients.
+//! A peer on the network can make the driver create and remove thousands of images. The commands for images have their
+//! own lane, so they do not delay the commands of clients.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
@@ -21,7 +21,7 @@ pub struct ResourceInbox {
     pub(super) images: QueueConsumer<ResourceCommand>,
 }
 
-/// Creates empty lanes. The counter `failed_offers` shows how often a lane was full.
+/// Creates empty lanes. The counter `failed_offers` counts the commands for which a lane was full.
 pub fn lanes(failed_offers: &AtomicCounter<SharedBuffer>) -> (ResourceCommands, ResourceInbox) {
     let (clients, for_clients) = queue(failed_offers.clone());
     let (images, for_images) = queue(failed_offers.clone());
@@ -35,7 +35,7 @@ pub fn lanes(failed_offers: &AtomicCounter<SharedBuffer>) -> (ResourceCommands, 
 }
 
 impl ResourceCommands {
-    /// Sends a command: into its lane if there is room, else into the lane's backlog.
+    /// Puts a command into its lane if the lane has room, else into the lane's backlog.
     pub fn send(&mut self, command: ResourceCommand) {
         match command.lane() {
             Lane::Clients => self.clients.send(command),
@@ -43,7 +43,8 @@ impl ResourceCommands {
         }
     }
 
-    /// Moves commands from the backlogs to the lanes. Returns the number of commands. Call it once in each duty cycle.
+    /// Moves commands from the backlogs to the lanes. Returns the number of commands. Call this method
+    /// once in each duty cycle.
     pub fn flush(&mut self) -> usize {
         self.clients.flush() + self.images.flush()
     }

@@ -7,7 +7,7 @@
 //! - one command of the [`Lane`] of images,
 //! - one slice of the log of a new image.
 //!
-//! None of them waits for the others, however long the terms are. Replies have their own queue.
+//! None of these four waits for the others, even if terms are long. Replies have their own queue.
 
 mod command;
 mod lanes;
@@ -42,9 +42,9 @@ pub use crate::stream::PageRequest;
 
 /// Counters that the agent updates.
 pub struct ResourceCounters {
-    /// Failed attempts to free log buffers.
+    /// Number of failed attempts to free log buffers.
     pub failed_frees: AtomicCounter<SharedBuffer>,
-    /// Bytes currently mapped.
+    /// Number of bytes that are currently mapped.
     pub bytes_mapped: AtomicCounter<SharedBuffer>,
 }
 
@@ -72,7 +72,7 @@ pub struct NativeResourceAgent {
     slices: Slices,
     /// The logs of images that are being created.
     image_slices: Slices,
-    /// Logs that are being allocated completely, and their memory. The conductor gets it after the last slice.
+    /// Logs that are being allocated completely. The conductor gets the memory of such a log after the last slice.
     creating: HashMap<LogId, SharedBuffer>,
     failed_removals: VecDeque<LogId>,
     /// Lookups in progress; each is repeated in each duty cycle.
@@ -82,23 +82,24 @@ pub struct NativeResourceAgent {
     errors: ErrorRecorder,
 }
 
-/// Divisor for the space of images. All images together get at most half of the space that would be free without them,
-/// because any peer on the network can make the driver create images.
+/// Divisor for the space of images. All images together get at most half of the space that would be free without
+/// images, because any peer on the network can make the driver create images.
 const IMAGE_SPACE_DIVISOR: u64 = 2;
 
-/// Maximum number of image logs that are created at the same time. There are several, so that a short one does not wait
-/// for a long one. The limit ensures that a flood of image requests does not delay the slices of each log too much.
+/// Maximum number of image logs that are created at the same time. With several, a short log does not wait for a long
+/// log. The limit ensures that a flood of image requests does not delay the slices of each log too much.
 const MAX_IMAGES_IN_CREATION: usize = 16;
 
-/// Free bytes that are needed to create a sparse log, or its length if that is shorter. Its first window needs less.
+/// Number of free bytes that the creation of a sparse log requires; less if the log is shorter. The first window of the
+/// log needs less.
 const SPARSE_LOG_SPACE: usize = 16 * 1024 * 1024;
 
 /// The space that is needed to create a log, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct SpaceNeeds {
-    /// The part of the log that is allocated at once. It counts against the space of its kind.
+    /// Number of bytes that the creation allocates. For an image, they count against the space of images.
     allocated: usize,
-    /// Bytes that must be free in the file system.
+    /// Number of bytes that must be free in the file system.
     free: usize,
 }
 
@@ -227,9 +228,9 @@ impl NativeResourceAgent {
 
     /// Grants a part of a log and promises bytes after it, or refuses both.
     ///
-    /// The publisher that uses the first slice relies on the rest.
+    /// A publisher that uses the first slice relies on the later slices and the promised bytes.
     fn begin_allocation(&mut self, log: LogId, pages: PageRequest, promise: usize) {
-        // A removal on the other lane may have been executed before the last allocation of an image.
+        // The removal of an image on the other lane may have been executed before this allocation.
         let Some(rest) = self.space.rest(log) else {
             return;
         };
@@ -247,7 +248,8 @@ impl NativeResourceAgent {
         }
     }
 
-    /// Checks that `length` more bytes for `log` are neither granted to other logs nor needed by publications.
+    /// Checks that `length` more bytes for `log` are free and not reserved for other logs. An image may only use the
+    /// space of images.
     fn check_room(&self, log: LogId, length: usize) -> Result<(), NoRoom> {
         let Ok(usable) = self.storage.usable_space() else {
             return Ok(());
@@ -267,7 +269,7 @@ impl NativeResourceAgent {
 
     /// Allocates one slice.
     ///
-    /// If the conductor has the log, reports the slice at once, because publishers may wait for it.
+    /// If the conductor already has the log, reports the slice at once, because publishers may wait for its pages.
     fn allocate_slice(&mut self, log: LogId, pages: PageRequest) {
         if self.creating.contains_key(&log) {
             return self.allocate_new_slice(log, pages);
@@ -325,7 +327,7 @@ impl NativeResourceAgent {
             .or_else(ignore_unsupported)
     }
 
-    /// Creates a log whose metadata and first pages are allocated.
+    /// Creates a log, and allocates its metadata and its first pages.
     fn create_sparse(
         &mut self,
         log: LogId,
@@ -338,7 +340,8 @@ impl NativeResourceAgent {
             free: length.min(SPARSE_LOG_SPACE),
         };
         let memory = self.create(log, length, needs)?;
-        // The driver writes the metadata, and subscribers read the header of the first frame before it is written.
+        // The driver writes the metadata. Subscribers read the header of the first frame before a publisher writes the
+        // frame.
         let metadata = PageRequest {
             offset: length - METADATA_LENGTH,
             length: METADATA_LENGTH,
@@ -422,7 +425,7 @@ impl NativeResourceAgent {
             )));
         }
         if usable <= self.limits.low_space_warning {
-            // The text must be the same for every log; otherwise each would add an entry to the error log.
+            // The text must be the same for every log. Otherwise each log would add an entry to the error log.
             self.errors.note(&format!(
                 "WARNING: space is running low: threshold={} in {}\n",
                 self.limits.low_space_warning, self.limits.dir
@@ -455,7 +458,7 @@ impl NativeResourceAgent {
 
     fn explain(&self, error: NoRoom, action: &str, log: LogId) -> DriverError {
         match error {
-            // The text must be the same for every image; otherwise each would add an entry to the error log.
+            // The text must be the same for every image. Otherwise each image would add an entry to the error log.
             NoRoom::ForImages => DriverError::coded(
                 ErrorCode::StorageSpace,
                 format!(
@@ -492,12 +495,12 @@ impl NativeResourceAgent {
     }
 }
 
-/// Why no more bytes of a log are allocated.
+/// The reason why no more bytes of a log are allocated.
 #[derive(Clone, Copy, Debug)]
 enum NoRoom {
     /// The images have used their share.
     ForImages,
-    /// The file system is full, or the rest of it was granted to other logs.
+    /// The file system is full, or its free space is reserved for other logs.
     AtAll,
 }
 

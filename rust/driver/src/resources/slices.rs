@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use crate::log_storage::LogId;
 use crate::stream::PageRequest;
 
-/// Maximum length of a slice in bytes. All other work of the thread waits while a slice is allocated, which takes well
-/// below a millisecond.
+/// Maximum length of a slice in bytes. The allocation of a slice takes well below a millisecond. All other work of the
+/// thread waits for this time.
 const SLICE_LENGTH: usize = 1024 * 1024;
 
 /// Parts that are not completely allocated, in the order of their turns. A long part does not delay a short part.

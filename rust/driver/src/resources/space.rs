@@ -1,7 +1,7 @@
 //! [`SpaceLedger`]: the allocated bytes of all logs, and the bytes that are reserved for logs but not yet allocated.
 //!
-//! The free space of the file system excludes only allocated bytes. If a check used nothing but the free space, two
-//! logs could be granted the same bytes. SIGBUS would then kill the publisher of one of the two logs.
+//! The free space of the file system excludes only allocated bytes. If checks used only the free space, the same
+//! bytes could be granted to two logs. SIGBUS would then kill the publisher of one of the two logs.
 
 use std::collections::HashMap;
 
@@ -11,9 +11,9 @@ use crate::log_storage::LogId;
 #[derive(Debug, Default)]
 pub(super) struct SpaceLedger {
     logs: HashMap<LogId, LogSpace>,
-    /// Bytes that are reserved for all logs and not yet allocated.
+    /// Number of bytes that are reserved for all logs and not yet allocated.
     held: u64,
-    /// Bytes that are allocated for images or granted to them.
+    /// Number of bytes that are allocated for images or granted to images.
     image_bytes: u64,
 }
 
@@ -22,14 +22,15 @@ pub(super) struct SpaceLedger {
 struct LogSpace {
     length: usize,
     allocated: usize,
-    /// Bytes that will be allocated.
+    /// Number of bytes that will be allocated.
     granted: usize,
-    /// Bytes after the granted bytes that are reserved for the log. May be more than the rest of the log.
+    /// Number of bytes after the granted bytes that are reserved for the log. The number may exceed the rest of the
+    /// log.
     promised: usize,
 }
 
 impl LogSpace {
-    /// Returns the bytes that are reserved for this log and not allocated.
+    /// Returns the number of bytes that are reserved for this log and not allocated.
     fn held(&self) -> u64 {
         (self.granted + self.promised.min(self.rest())) as u64
     }
@@ -60,7 +61,7 @@ impl SpaceLedger {
         Some(space.length)
     }
 
-    /// Returns the bytes of a log that are neither allocated nor granted; `None` if the log does not exist.
+    /// Returns the number of bytes of a log that are neither allocated nor granted; `None` if the log does not exist.
     pub(super) fn rest(&self, log: LogId) -> Option<usize> {
         self.logs.get(&log).map(LogSpace::rest)
     }
@@ -74,7 +75,7 @@ impl SpaceLedger {
         self.logs.keys().copied().collect()
     }
 
-    /// Grants `length` more bytes to a log, and promises `promise` bytes after them.
+    /// Grants `length` more bytes to a log, and promises the `promise` bytes after the granted bytes.
     pub(super) fn grant(&mut self, log: LogId, length: usize, promise: usize) {
         self.image_bytes += image_bytes(log, length);
         self.change(log, |space| {
@@ -109,13 +110,14 @@ impl SpaceLedger {
         }
     }
 
-    /// Returns how many of the `usable` free bytes of the file system are not held by logs other than `log`.
+    /// Returns the number of bytes that `log` may use: the `usable` free bytes of the file system without the bytes
+    /// that are reserved for other logs.
     pub(super) fn free_for(&self, log: LogId, usable: u64) -> u64 {
         let own = self.logs.get(&log).map_or(0, LogSpace::held);
         usable.saturating_sub(self.held - own)
     }
 
-    /// Returns the bytes that are allocated for images or granted to them.
+    /// Returns the number of bytes that are allocated for images or granted to images.
     pub(super) fn image_bytes(&self) -> u64 {
         self.image_bytes
     }

@@ -26,13 +26,13 @@ struct State {
     logs: HashSet<LogId>,
     refuses_to_remove: bool,
     allocated: Vec<(usize, usize)>,
-    /// Bytes that can be allocated; 0 for no limit. Allocations do not reduce them.
+    /// Number of bytes that can be allocated; 0 for no limit. Allocations do not reduce the number.
     usable: u64,
-    /// Whether no allocation succeeds, regardless of `usable`.
+    /// Whether all allocations fail, regardless of `usable`.
     is_full: bool,
 }
 
-/// Storage whose removals can be made to fail.
+/// Storage with removals and allocations that a test can make fail.
 #[derive(Clone, Default)]
 struct StubbornLogs(Arc<Mutex<State>>);
 
@@ -183,7 +183,7 @@ fn create_command(log: LogId) -> ResourceCommand {
 
 /// 04-185
 #[test]
-fn a_removal_that_fails_is_counted_and_tried_again_once_per_duty_cycle() {
+fn a_failed_removal_is_counted_and_repeated_once_per_duty_cycle() {
     let mut fixture = Fixture::new();
     fixture.create(1);
     fixture.create(2);
@@ -218,7 +218,7 @@ fn a_removal_that_fails_is_counted_and_tried_again_once_per_duty_cycle() {
 }
 
 #[test]
-fn pages_are_allocated_in_slices_and_each_slice_has_a_reply() {
+fn pages_are_allocated_in_slices_and_each_slice_causes_a_reply() {
     let mut fixture = Fixture::new();
     fixture.create(1);
     fixture.logs.0.lock().unwrap().allocated.clear();
@@ -281,7 +281,7 @@ fn slices_of_logs_take_turns_and_commands_are_executed_between_them() {
 }
 
 #[test]
-fn a_log_that_is_removed_is_not_allocated_any_further() {
+fn no_more_slices_of_a_removed_log_are_allocated() {
     let mut fixture = Fixture::new();
     fixture.create(1);
     let log = LogId::Publication(1);
@@ -327,7 +327,7 @@ fn two_logs_are_not_granted_the_same_bytes() {
 }
 
 #[test]
-fn bytes_that_are_promised_to_a_log_are_not_granted_to_another() {
+fn bytes_that_are_promised_to_a_log_are_not_granted_to_another_log() {
     check_that_the_second_log_finds_no_room(1 << 20, 7 << 20);
 }
 
@@ -444,7 +444,7 @@ fn images_that_are_not_sparse_delay_neither_publications_nor_each_other() {
 }
 
 #[test]
-fn a_flood_of_images_that_are_not_sparse_leaves_slices_to_those_that_came_first() {
+fn a_flood_of_images_that_are_not_sparse_does_not_delay_the_first_images() {
     let mut fixture = Fixture::new();
     for image in 0..500 {
         let command = create_full_command(LogId::Image(image), 3 << 20);
@@ -456,7 +456,7 @@ fn a_flood_of_images_that_are_not_sparse_leaves_slices_to_those_that_came_first(
 }
 
 #[test]
-fn a_log_whose_space_is_taken_while_it_is_created_is_refused_and_removed() {
+fn a_log_is_refused_and_removed_if_the_space_runs_out_during_its_creation() {
     let mut fixture = Fixture::new();
     let command = create_full_command(LogId::Publication(1), 8 << 20);
     fixture.commands.send(command);
@@ -468,7 +468,7 @@ fn a_log_whose_space_is_taken_while_it_is_created_is_refused_and_removed() {
 }
 
 #[test]
-fn bytes_of_a_log_that_is_being_created_are_not_granted_to_another() {
+fn bytes_of_a_log_that_is_being_created_are_not_granted_to_another_log() {
     let mut fixture = Fixture::new();
     fixture.logs.0.lock().unwrap().usable = 12 << 20;
     for log in [1, 2] {
@@ -482,7 +482,7 @@ fn bytes_of_a_log_that_is_being_created_are_not_granted_to_another() {
 
 /// 04-187
 #[test]
-fn a_full_queue_is_counted_and_loses_nothing() {
+fn a_full_queue_is_counted_and_loses_no_command() {
     let counters = counters(1);
     let (mut sender, mut receiver) = queue(counters.all[0].clone());
     let total = CAPACITY + 100;
@@ -501,7 +501,7 @@ fn a_full_queue_is_counted_and_loses_nothing() {
 }
 
 #[test]
-fn channels_and_names_are_resolved_one_per_duty_cycle() {
+fn each_duty_cycle_resolves_one_channel_or_name() {
     let mut fixture = Fixture::new();
     fixture.commands.send(ResourceCommand::LookUp {
         id: 7,

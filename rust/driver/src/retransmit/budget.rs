@@ -1,16 +1,17 @@
 //! [`Budget`]: limits retransmits to a multiple of the bytes that were sent for the first time, over a sliding second.
 
-/// Bytes that may be retransmitted within a second, for each new byte in that second.
+/// Number of bytes that may be retransmitted within a second, for each new byte in that second.
 pub const RETRANSMIT_MULTIPLE: usize = 4;
-/// Bytes that may be retransmitted within a second in any case: 1 MiB.
+/// Number of bytes that may be retransmitted within a second even without new bytes: 1 MiB.
 pub const FREE_RETRANSMIT_LENGTH: usize = 1024 * 1024;
 
-/// Time is counted in slots of 2^27 ns (134 ms).
+/// Binary logarithm of the length of a slot in ns: a slot has 2^27 ns (134 ms).
 const SLOT_SHIFT: u32 = 27;
-/// Number of slots in a second, plus the current one.
+/// Number of slots in a second, plus the current slot.
 const SLOTS: usize = 9;
 
-/// New and retransmitted bytes of the last second. Cheap enough to be updated in every duty cycle.
+/// New and retransmitted bytes of the last second. An update takes so little time that every duty cycle can
+/// make one.
 #[derive(Debug)]
 pub(super) struct Budget {
     slots: [Slot; SLOTS],
@@ -34,7 +35,7 @@ impl Budget {
         }
     }
 
-    /// Counts the bytes since the last known sender position as new.
+    /// Counts the bytes between the last known sender position and `sender_position` as new.
     pub(super) fn on_sender_position(&mut self, sender_position: i64, now_ns: i64) {
         self.advance(now_ns >> SLOT_SHIFT);
         let new = sender_position.saturating_sub(self.sender_position).max(0);

@@ -1,9 +1,9 @@
-//! [`RetransmitHandler`]: decides which ranges of a publication are retransmitted after NAKs, and when.
+//! [`RetransmitHandler`]: decides which ranges of a publication are retransmitted after NAKs, and at what time.
 //!
 //! The sender has one handler for each publication. A handler has a few *actions*. An action is a range that waits to
 //! be retransmitted or was just retransmitted. During the linger time of an action, NAKs for its range are ignored,
 //! because the retransmit is on its way. A [budget](RETRANSMIT_MULTIPLE) limits the bytes that are retransmitted within
-//! a second, whatever NAKs request.
+//! a second, regardless of the number of NAKs.
 
 use aeron_memory::log::frame::MAX_MESSAGE_LENGTH;
 use aeron_memory::log::position::Positions;
@@ -13,8 +13,8 @@ mod budget;
 use budget::Budget;
 pub use budget::{FREE_RETRANSMIT_LENGTH, RETRANSMIT_MULTIPLE};
 
-/// Initial receiver window in bytes: the unit of the maximum length of a retransmit. The actual windows of receivers do
-/// not change it.
+/// Initial receiver window in bytes: the unit of the maximum length of a retransmit. The unit does not
+/// depend on the actual windows of receivers.
 const WINDOW_LENGTH: usize = 128 * 1024;
 
 /// Parameters of a [`RetransmitHandler`].
@@ -24,8 +24,8 @@ pub struct RetransmitConfig {
     pub positions: Positions,
     /// Start position of the publication.
     pub start_position: i64,
-    /// Maximum number of ranges in flight with several receivers. `None` for a single receiver: its latest NAK replaces
-    /// the action.
+    /// Maximum number of actions if there are several receivers. `None` for a single receiver: there is one action, and
+    /// the latest NAK replaces it.
     pub max_resend: Option<usize>,
     /// Maximum length of a retransmit, in initial receiver windows.
     pub window_multiple: usize,
@@ -38,9 +38,9 @@ pub struct RetransmitConfig {
 /// Outcome of a NAK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NakOutcome {
-    /// The range was retransmitted, or will be after the delay.
+    /// The range was retransmitted, or will be retransmitted after the delay.
     Accepted,
-    /// Nothing to do: the range is being retransmitted already, or the NAK requests nothing.
+    /// The NAK has no effect, because an action already covers its position, or because it requests no bytes.
     Ignored,
     /// All actions are in use.
     PoolOverflow,
@@ -123,11 +123,9 @@ impl RetransmitHandler {
         }
     }
 
-    /// Sends the retransmits whose delay has ended, and removes actions that have lingered.
+    /// Sends the retransmits with a delay that has ended, and removes the actions with a linger time that has ended.
     ///
-    /// Call it in every duty cycle.
-    ///
-    /// Returns whether the budget allowed all of these retransmits in full.
+    /// Returns whether the budget allowed all of these retransmits in full. Call this method in every duty cycle.
     pub fn on_tick(
         &mut self,
         sender_position: i64,
@@ -159,7 +157,7 @@ impl RetransmitHandler {
 
     /// Retransmits a range as far as the budget allows, and starts the linger time.
     ///
-    /// Returns whether the whole range was sent.
+    /// Returns whether the budget allowed the whole range.
     fn answer(
         &mut self,
         slot: usize,
@@ -200,7 +198,7 @@ impl RetransmitHandler {
 
     /// Retransmits a range to one receiver that has missed it, within the budget.
     ///
-    /// The actions are neither checked nor changed, because they are for all receivers.
+    /// The actions are neither checked nor changed, because they are for retransmits to all receivers.
     pub fn resend_to_one(
         &mut self,
         position: i64,
@@ -216,8 +214,8 @@ impl RetransmitHandler {
         }
     }
 
-    /// Returns whether `position` can be retransmitted: it was sent, and it is so recent that publishers cannot
-    /// overwrite it yet.
+    /// Returns whether the bytes at `position` can be retransmitted: they were sent, and publishers cannot overwrite
+    /// them yet.
     fn can_resend(&self, position: i64, sender_position: i64) -> bool {
         let term_length = self.config.positions.term_length();
         let max_message_length = (term_length / 8).min(MAX_MESSAGE_LENGTH);

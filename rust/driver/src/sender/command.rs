@@ -21,7 +21,7 @@ pub enum SenderCommand {
     ///
     /// The sender replies with [`SenderEvent::PublicationReleased`](super::SenderEvent::PublicationReleased).
     RemovePublication(i64),
-    /// Adds a destination; only for endpoints with manual control.
+    /// Adds a destination to an endpoint with manual control.
     AddDestination {
         endpoint: SendEndpointId,
         destination: ManualDestination,
@@ -38,7 +38,7 @@ pub enum SenderCommand {
         /// Correlation id of the command that added the destination.
         registration_id: i64,
     },
-    /// Changes the address of the endpoint, or of its destinations, with this name.
+    /// Changes the address for a name: the address of the endpoint, or of its destinations with this name.
     ResolutionChange {
         endpoint: SendEndpointId,
         /// The name, as written in the channel.

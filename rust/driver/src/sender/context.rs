@@ -17,15 +17,15 @@ pub struct SenderSettings {
     pub status_message_timeout_ns: i64,
     /// Maximum number of consecutive duty cycles that send without polling for control frames.
     pub send_to_status_poll_ratio: usize,
-    /// Number of messages that are read from a socket at a time.
+    /// Maximum number of messages that are read from a socket with one call.
     pub io_vector_capacity: usize,
     /// Maximum number of GSO batches that a publication may send in a duty cycle.
     pub max_messages_per_send: usize,
-    /// Time without a message after which a receiver is no longer connected.
+    /// Time without a status message after which a publication no longer counts as connected.
     pub publication_connection_timeout_ns: i64,
     /// Maximum time that small messages wait for others to share their datagram; 0 to send them at once.
     pub batch_wait_ns: i64,
-    /// Interval between two checks for endpoints without a response; 0 to never check.
+    /// Interval between two checks for endpoints that receive no control frames; 0 turns the checks off.
     pub re_resolution_check_interval_ns: i64,
 }
 
@@ -45,7 +45,7 @@ impl SenderSettings {
     }
 }
 
-/// Shared state; an argument of most operations of endpoints and publications.
+/// The state that the parts of the sender share. It is an argument of most operations of endpoints and publications.
 pub(super) struct SenderContext {
     pub settings: SenderSettings,
     pub counters: SenderCounters,
@@ -57,7 +57,7 @@ pub(super) struct SenderContext {
 }
 
 impl SenderContext {
-    /// Sends the conductor an event that a peer causes again and again.
+    /// Sends the conductor an event that a peer can cause repeatedly.
     ///
     /// If the queue is full, drops the event, because a peer must not be able to fill the memory.
     pub fn report_again(&mut self, event: SenderEvent) {
@@ -66,7 +66,7 @@ impl SenderContext {
         }
     }
 
-    /// Counts a send call that accepted less than it was given.
+    /// Counts a send call that accepted only a part of its data.
     pub fn on_short_send(&self) {
         self.counters.short_sends.fetch_add(1);
     }

@@ -8,34 +8,34 @@ type Counter = AtomicCounter<SharedBuffer>;
 
 /// The system counters that the sender updates.
 ///
-/// Some counters have other writers too. The sender therefore adds atomically where additions are rare. It uses
-/// [`AtomicCounter::add_release`] only where additions are frequent and the sender is the only writer.
+/// Other agents also write some of the counters. The sender therefore adds atomically if additions are rare. It uses
+/// [`AtomicCounter::add_release`] only if additions are frequent and the sender is the only writer.
 #[derive(Clone, Debug)]
 pub struct SenderCounters {
-    /// Bytes of data and heartbeats sent.
+    /// Number of bytes of data and heartbeats sent.
     pub bytes_sent: Counter,
-    /// Valid NAKs for existing publications.
+    /// Number of valid NAKs for existing publications.
     pub naks_received: Counter,
-    /// Valid status messages, whether or not the publication exists.
+    /// Number of valid status messages, whether or not the publication exists.
     pub status_messages_received: Counter,
-    /// Status messages with a position far from the sender's.
+    /// Number of status messages with a position far from the sender position.
     pub status_messages_rejected: Counter,
     pub heartbeats_sent: Counter,
     /// Number of retransmitted ranges.
     pub retransmits_sent: Counter,
-    /// Retransmitted bytes, including padding.
+    /// Number of retransmitted bytes, including padding.
     pub retransmitted_bytes: Counter,
-    /// NAKs that were dropped because all retransmit actions were in use.
+    /// Number of NAKs that were dropped because all retransmit actions were in use.
     pub retransmit_overflow: Counter,
-    /// Invalid datagrams. The receiver uses the same counter.
+    /// Number of invalid datagrams. The receiver uses the same counter.
     pub invalid_packets: Counter,
-    /// Send calls that accepted less than they were given. The receiver uses the same counter.
+    /// Number of send calls that accepted only a part of their data. The receiver uses the same counter.
     pub short_sends: Counter,
     /// Number of times that flow control held back data.
     pub flow_control_limits: Counter,
-    /// Valid error frames, whether or not the publication exists.
+    /// Number of valid error frames, whether or not the publication exists.
     pub error_frames_received: Counter,
-    /// Names whose address changed. The receiver uses the same counter.
+    /// Number of changes of the address of a name. The receiver uses the same counter.
     pub resolution_changes: Counter,
 }
 

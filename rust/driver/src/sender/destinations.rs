@@ -60,7 +60,7 @@ pub(super) struct StatusSource {
     pub length: usize,
 }
 
-/// The address for a datagram. If the destination is unvalidated, also its allowance.
+/// The address of a destination for a datagram, and the allowance of the destination if it is unvalidated.
 pub(super) struct Recipient<'a> {
     pub address: SocketAddr,
     pub unvalidated: Option<&'a mut Unvalidated>,
@@ -77,7 +77,7 @@ pub struct DestinationTracker {
     unvalidated_count: usize,
     /// Number of dynamic destinations that were ever added.
     arrivals: u64,
-    /// Secret key of the challenges' nonces.
+    /// Secret key for the nonces of challenges.
     challenge_key: u128,
     /// Counter of the number of destinations.
     counter: AtomicCounter<SharedBuffer>,
@@ -117,7 +117,7 @@ impl DestinationTracker {
             let known = &mut self.destinations[known];
             known.receiver_id = Some(source.receiver_id);
             known.time_of_last_activity_ns = now_ns;
-            // Bytes from a different address add nothing to the allowance of this address.
+            // Bytes from a different address do not increase the allowance of this address.
             if known.address == Some(source.address)
                 && let Some(unvalidated) = &mut known.unvalidated
             {
@@ -148,7 +148,8 @@ impl DestinationTracker {
         Ok(())
     }
 
-    /// Increases the allowance of the destination at `source` for a message of `length` bytes, not a status message.
+    /// Increases the allowance of the destination at `source` after a message of `length` bytes. Not for status
+    /// messages: [`Self::on_status_message`] counts their bytes.
     pub(super) fn on_received(&mut self, source: SocketAddr, length: usize) {
         for (_, address, unvalidated) in self.unvalidated() {
             if address == source {
@@ -159,8 +160,8 @@ impl DestinationTracker {
 
     /// Validates the destination at `source` if `is_proof` returns true for the destination.
     ///
-    /// A message proves only that its source address receives, so only destinations at `source` are checked. A NAK
-    /// does not contain a receiver id.
+    /// A message proves only that its source address receives datagrams, so only destinations at `source` are checked.
+    /// The receiver id cannot select the destination, because a NAK does not contain the id.
     pub(super) fn validate(
         &mut self,
         receiver_id: Option<i64>,
@@ -330,7 +331,7 @@ impl DestinationTracker {
     }
 }
 
-/// Returns whether the last activity was longer ago than the timeout.
+/// Returns whether the time since the last activity exceeds [`DESTINATION_TIMEOUT_NS`].
 pub(super) fn is_silent(time_of_last_activity_ns: i64, now_ns: i64) -> bool {
     now_ns - time_of_last_activity_ns > DESTINATION_TIMEOUT_NS
 }

@@ -82,7 +82,7 @@ impl std::fmt::Debug for SendEndpoint {
 }
 
 impl SendEndpoint {
-    /// Creates an endpoint. `now_ns` starts the timeout for its first status message.
+    /// Creates an endpoint. The timeout for the first status message starts at `now_ns`.
     pub fn new(config: SendEndpointConfig, now_ns: i64) -> Self {
         Self {
             config,
@@ -117,10 +117,10 @@ impl SendEndpoint {
         self.config.socket.max_gso_batch_datagrams(to)
     }
 
-    /// Sends GSO batches to the audience. Returns how many count as sent.
+    /// Sends GSO batches to the audience. Returns the number of batches that count as sent.
     ///
     /// A response publication sends to `response_address`. With several destinations, all batches count as sent unless
-    /// a socket fails, even if a destination got only some of them.
+    /// a socket fails, even if a destination got only a part of the batches.
     pub(super) fn send_gso_batches(
         &mut self,
         response_address: Option<SocketAddr>,
@@ -252,7 +252,8 @@ impl SendEndpoint {
         }
     }
 
-    /// Increases the allowance of the destination at `source` for a message of `length` bytes, not a status message.
+    /// Increases the allowance of the destination at `source` after a message of `length` bytes. Not for status
+    /// messages: [`Self::on_status_message`] counts their bytes.
     pub(super) fn on_received(&mut self, source: SocketAddr, length: usize) {
         if let Destinations::Several(tracker) = &mut self.config.destinations {
             tracker.on_received(source, length);
@@ -299,7 +300,7 @@ impl SendEndpoint {
         }
     }
 
-    /// Changes the address for `name`.
+    /// Changes the address of the peer or the destinations with this name.
     pub(super) fn on_resolution_change(
         &mut self,
         name: &str,
@@ -318,7 +319,7 @@ impl SendEndpoint {
         Ok(())
     }
 
-    /// Calls `re_resolve` for each name whose address has sent no message for too long.
+    /// Calls `re_resolve` for each name if no message has arrived from its address for too long.
     pub(super) fn check_re_resolution(
         &mut self,
         now_ns: i64,
@@ -339,7 +340,7 @@ impl SendEndpoint {
 }
 
 impl Peer {
-    /// Returns the address argument for the socket; `None` if the socket is connected.
+    /// Returns the address to pass to the socket; `None` if the socket is connected.
     fn to(&self) -> Option<SocketAddr> {
         (!self.is_connected).then_some(self.address)
     }

@@ -4,8 +4,9 @@
 //! system call. All datagrams of a batch have the same length, except that the last may be shorter. The boundaries of
 //! datagrams never depend on the size of the batches.
 //!
-//! A batch is the range of the term that the [`Cutter`] has walked. Only the header of a padding frame is sent. A batch
-//! therefore ends with that header, and the next batch begins after the padding.
+//! A batch is a range of the term that the [`Cutter`] has walked through. Only the header of a padding frame is sent.
+//! If the range contains padding, the batch therefore ends with the header, and the next batch begins after the
+//! padding.
 
 use aeron_memory::Words;
 use aeron_memory::buffer::SharedBuffer;
@@ -16,7 +17,7 @@ use arrayvec::ArrayVec;
 
 use crate::media::transport::{GsoBatch, MAX_GSO_BATCH_LENGTH};
 
-/// Maximum number of GSO batches in one cut, which is the largest number of messages per send that can be configured.
+/// Maximum number of GSO batches in one cut. It is also the largest configurable number of messages per send.
 pub const MAX_GSO_BATCHES: usize = 16;
 
 /// Limits of a cut.
@@ -28,11 +29,11 @@ pub struct CutLimits {
     pub max_gso_batches: usize,
     /// Maximum number of datagrams in a batch.
     pub max_gso_batch_datagrams: usize,
-    /// How to treat a last datagram with room for more frames.
+    /// The treatment of a last datagram with room for more frames.
     pub tail: TailPolicy,
 }
 
-/// How to treat a last datagram that has room for more frames than the log contains.
+/// The treatment of a last datagram that has room for more frames than the log contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TailPolicy {
     /// Send the datagram.
@@ -43,10 +44,10 @@ pub enum TailPolicy {
     HoldSeveral,
 }
 
-/// Why the cut ended.
+/// The reason why the cut ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutEnd {
-    /// The log contains nothing more, the term ends, or the maximum number of batches is reached.
+    /// The log contains no more frames, the term ends, or the maximum number of batches is reached.
     Done,
     /// The next frame does not fit into the rest of the window.
     Window,
@@ -73,8 +74,8 @@ impl CutBatches<'_> {
             .unwrap_or(self.begin)
     }
 
-    /// Returns whether each datagram in the last of the first `count` batches has a single frame. Checks only the first
-    /// datagram of that batch.
+    /// Returns whether the datagrams in the last of the first `count` batches have a single frame each. Checks only the
+    /// first datagram of this batch.
     pub fn is_last_frame_alone(&self, log: &LogBuffers<SharedBuffer>, count: usize) -> bool {
         count.checked_sub(1).is_some_and(|last| {
             is_one_frame(log, self.end_of(last), self.batches[last].datagram_length())
@@ -87,7 +88,7 @@ impl CutBatches<'_> {
     }
 }
 
-/// Cuts the log from `position`, within one term and at most `window` bytes including padding.
+/// Cuts the log into batches from `position`. The cut stays within one term and `window` bytes, including padding.
 ///
 /// # Errors
 /// A frame has an impossible length, or no frame can begin at `position`.
@@ -120,7 +121,7 @@ struct Cutter<'a, 'l> {
     term_begin: i64,
     /// End of the part of the term that is already cut.
     offset: usize,
-    /// End of the part that may be cut: the end of the window or of the term.
+    /// End of the part that may be cut: the end of the window or the end of the term.
     end: usize,
     /// Whether the window ends before the term.
     is_limited: bool,

@@ -11,7 +11,7 @@ pub struct ControlDatagram<'a> {
     pub bytes: &'a [u8],
 }
 
-/// A batch of copied datagrams. The copy releases the socket, which the replies to these datagrams need.
+/// A batch of copied datagrams. With the copy, the socket is free to send the replies to these datagrams.
 #[derive(Debug, Default)]
 pub struct DatagramInbox {
     bytes: Vec<u8>,

@@ -10,6 +10,6 @@ pub struct ManualDestination {
     pub registration_id: i64,
     /// The `endpoint` of the destination's URI, as written.
     pub name: Arc<str>,
-    /// The address of the name. `None` until the name is resolved; until then, nothing is sent to the destination.
+    /// The address of the name; `None` until the name is resolved. No data is sent to a destination without an address.
     pub address: Option<SocketAddr>,
 }

@@ -2,8 +2,8 @@
 //!
 //! [`Sender`] owns the [send endpoints](SendEndpoint) with their sockets and the sending halves of the
 //! [publications](SenderPublication). The caller passes sockets, time and memory, so a simulator can run the sender.
-//! The conductor creates the endpoints and publications and passes them in [`SenderCommand`]s. The sender reports
-//! events in [`SenderEvent`]s.
+//! The conductor creates the endpoints and publications and passes them to the sender in [`SenderCommand`]s. The sender
+//! reports events in [`SenderEvent`]s.
 
 mod command;
 mod context;
@@ -155,7 +155,8 @@ impl Sender {
         work
     }
 
-    /// Lets every publication send once. Each call begins with the next publication in turn.
+    /// Lets every publication send once. Each call begins with a different publication, so that no publication is
+    /// always the last one.
     fn send(&mut self) -> Pass {
         if self.next >= self.publications.len() {
             self.next = 0;
@@ -177,8 +178,8 @@ impl Sender {
         pass
     }
 
-    /// Returns whether to poll for control frames: if there was little to send, and at least once in a number of duty
-    /// cycles.
+    /// Returns whether to poll for control frames. A poll is due if little was sent, and at least once in a number of
+    /// duty cycles.
     fn is_poll_due(&mut self, bytes_sent: usize, is_short: bool) -> bool {
         let settings = &self.context.settings;
         self.cycles_since_poll += 1;
@@ -323,8 +324,8 @@ impl Sender {
             outcome = endpoint.on_resolution_change(name, address);
         });
         if let Err(error) = outcome {
-            // The text is without the address, because the name server chooses the address: each new address would add
-            // an entry to the error log.
+            // The text does not contain the address. The name server chooses the address, and each new address would
+            // add an entry to the error log.
             self.context
                 .on_socket_error(&error, &format!("failed to connect to {name}"));
         }

@@ -82,7 +82,7 @@ impl Receivers {
         is_removed
     }
 
-    /// Removes the receivers that have timed out. Very cheap if none can have timed out yet.
+    /// Removes the receivers that have timed out. Takes almost no time if no receiver can have timed out yet.
     pub fn forget_silent(&mut self, now_ns: i64) {
         if now_ns < self.next_check_ns {
             return;

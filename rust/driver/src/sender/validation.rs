@@ -1,13 +1,14 @@
-//! Address validation: limits what is sent to a dynamic destination before it has proved that it receives.
+//! Address validation: limits the bytes that are sent to a dynamic destination before the destination has proved that
+//! it receives datagrams.
 //!
 //! An attacker can send a status message with a forged source address. A new dynamic destination is therefore
 //! *unvalidated*: it is sent at most [`AMPLIFICATION_LIMIT`] bytes for each byte that arrived from its address. One of
-//! three events validates it:
+//! three events validates the destination:
 //!
 //! * The destination responds to a *challenge*: a request for the round trip with a secret timestamp. A receiver
 //!   responds to such a request at once if it has joined the stream. The challenge is sent when data exceeds the
-//!   allowance for the first time. After the response, the destination is sent all data since its *join position* (the
-//!   position in its first status message that has one).
+//!   allowance for the first time. After the response, the destination is sent all data since its *join position*: the
+//!   position in its first status message that has a position.
 //! * A status message has a position after the join position.
 //! * A NAK requests bytes after the join position.
 //!
@@ -25,7 +26,7 @@ use crate::media::transport::GsoBatch;
 pub const AMPLIFICATION_LIMIT: usize = 120;
 /// Part of an allowance, in bytes, that is reserved for SETUPs, heartbeats, replies and challenges.
 const CONTROL_RESERVE_LENGTH: usize = 512;
-/// Time between the first two challenges; it doubles with each challenge.
+/// Time between the first two challenges. The time doubles with each challenge.
 const CHALLENGE_INTERVAL_NS: i64 = 1_000_000;
 
 /// The state of a destination until it is validated; see the [module](self).
@@ -33,7 +34,7 @@ const CHALLENGE_INTERVAL_NS: i64 = 1_000_000;
 pub(super) struct Unvalidated {
     /// The secret timestamp of the challenges.
     nonce: i64,
-    /// Bytes that may still be sent.
+    /// Number of bytes that may still be sent.
     allowance: usize,
     streams: Vec<JoinedStream>,
     next_challenge_ns: i64,
@@ -77,7 +78,7 @@ impl Unvalidated {
         rest.is_some()
     }
 
-    /// Handles a receiver's window in a status message. Returns whether that validates the destination.
+    /// Handles a receiver's window in a status message. Returns whether the status message validates the destination.
     pub fn on_position(&mut self, publication: i64, window: Range<i64>) -> bool {
         if let Some(stream) = self.stream(publication) {
             return window.start > stream.join_position;
@@ -91,13 +92,13 @@ impl Unvalidated {
         false
     }
 
-    /// Handles a NAK for sent bytes of a publication. Returns whether that validates the destination.
+    /// Handles a NAK for sent bytes of a publication. Returns whether the NAK validates the destination.
     pub fn on_nak(&self, publication: i64, position: i64) -> bool {
         let stream = self.stream(publication);
         stream.is_some_and(|stream| position >= stream.join_position)
     }
 
-    /// Handles the response to a request for the round trip. Returns whether that validates the destination.
+    /// Handles the response to a request for the round trip. Returns whether the response validates the destination.
     pub fn on_answer(&self, echo_timestamp_ns: i64) -> bool {
         echo_timestamp_ns == self.nonce
     }
@@ -108,8 +109,8 @@ impl Unvalidated {
         Some(stream.join_position..stream.window_end)
     }
 
-    /// Returns the timestamp of a challenge if one is due for the stream of a publication, and takes its bytes from the
-    /// allowance.
+    /// Returns the timestamp of a challenge if a challenge is due for the stream of a publication. Subtracts the bytes
+    /// of the challenge from the allowance.
     pub fn take_challenge(&mut self, publication: i64, now_ns: i64) -> Option<i64> {
         let is_behind = self.stream(publication).is_some_and(|it| it.is_behind);
         if !is_behind || now_ns < self.next_challenge_ns || !self.spend(Rttm::LENGTH) {
@@ -120,8 +121,7 @@ impl Unvalidated {
         Some(self.nonce)
     }
 
-    /// Returns as many of the batches' first datagrams as the allowance covers, and takes their bytes from the
-    /// allowance.
+    /// Returns the first datagrams of the batches, up to the allowance, and subtracts their bytes from the allowance.
     pub fn admit<'a>(
         &mut self,
         publication: i64,

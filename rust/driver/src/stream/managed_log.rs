@@ -1,5 +1,5 @@
-//! [`ManagedLog`]: the driver's view of a log: which pages are allocated, which part is clean, and which positions are
-//! possible.
+//! [`ManagedLog`]: the driver's view of a log. It knows which pages are allocated, which part is clean, and which
+//! positions are possible.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::clean::clean;
@@ -9,7 +9,7 @@ use aeron_memory::log::{LogBuffers, LogMetadata};
 
 use super::pages::Pages;
 
-/// Number of terms in a log. Positions wrap around over them; one round is a lap.
+/// Number of terms in a log. A stream uses the terms in turn. One pass over all terms is a lap.
 const LAP: i64 = PARTITION_COUNT as i64;
 
 /// A log, its allocated pages, and the position up to which it is clean.
@@ -22,7 +22,7 @@ pub struct ManagedLog {
 }
 
 impl ManagedLog {
-    /// Creates a log whose first frame is at `start_position`, and that is completely clean.
+    /// Creates a clean log with its first frame at `start_position`.
     pub fn new(log: LogBuffers<SharedBuffer>, pages: Pages, start_position: i64) -> Self {
         Self {
             log,
@@ -46,12 +46,12 @@ impl ManagedLog {
 
     /// Returns the position up to which publishers may write.
     ///
-    /// The term after it still contains data of three terms earlier, so it is not clean.
+    /// The memory of the term after this position still contains the data of the term three terms earlier.
     pub fn clean_limit(&self) -> i64 {
         self.log.positions().term_begin(self.clean_position) + LAP * self.term_length()
     }
 
-    /// Cleans up to `target`, but at most the rest of one term and a part of the next.
+    /// Cleans up to `target`, but at most the rest of one term and a part of the next term.
     pub fn clean_to(&mut self, target: i64) {
         let target = target.min(self.pages.end());
         // Only an invalid position of a subscriber can skip a whole lap. Cleaning one lap is enough.

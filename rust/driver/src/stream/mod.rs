@@ -1,5 +1,5 @@
-//! [`LinkedStream`]: the common part of all streams that subscribers read from a log: IPC publications, network
-//! publications with their spies, and images.
+//! [`LinkedStream`]: the common part of all streams that subscribers read from a log. These streams are IPC
+//! publications, network publications with their spies, and images.
 
 mod managed_log;
 mod pages;
@@ -14,7 +14,7 @@ pub use subscribers::{
     TetherTimeouts,
 };
 
-/// Source identity of the images of IPC publications and of spies, which read the publisher's log directly.
+/// Source identity of images of IPC publications and of images of spies. Both read the publisher's log directly.
 pub const IPC_SOURCE_IDENTITY: &str = "aeron:ipc";
 
 /// The identity of a stream in events for the subscribers of the stream.
@@ -40,7 +40,7 @@ pub trait LinkedStream {
     /// Returns whether a new subscriber may join.
     fn is_accepting_subscribers(&self) -> bool;
 
-    /// Returns whether a new subscriber can be linked now, so that publishers have a window at once.
+    /// Returns whether publishers have a window as soon as a new subscriber is linked.
     ///
     /// If not, the subscriber is linked later.
     fn is_ready_for_subscribers(&self) -> bool {

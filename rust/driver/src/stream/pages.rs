@@ -1,14 +1,14 @@
-//! [`Pages`]: which pages of a sparse log are allocated.
+//! [`Pages`]: keeps track of the allocated pages of a sparse log.
 //!
-//! If the file system cannot provide a page, a process that touches it is killed. A publisher below its limit may
-//! append a message of the maximum length. Several publishers may do so at the same time, and subscribers read the
-//! frame header after them. The limit therefore ends before the allocated pages end. The distance is the *reserve* for
-//! [`PUBLISHERS_AT_ONCE`] messages of the maximum length.
+//! If the file system cannot provide a page, the system kills a process that touches the page. A publisher below its
+//! limit may append a message of the maximum length. Several publishers may do so at the same time, and subscribers
+//! read the frame header after these messages. The limit is therefore lower than the end of the allocated pages. The
+//! distance is the *reserve* for [`PUBLISHERS_AT_ONCE`] messages of the maximum length.
 //!
-//! Messages of the maximum length are longer than the first window of a long term, and hardly any program sends them.
-//! Therefore, only a part of the reserve is allocated: as many bytes as the window has. The rest is promised: the
-//! native resource agent does not use these bytes for any other log. A window that has grown has its whole reserve
-//! allocated.
+//! Messages of the maximum length are longer than the first window of a long term, and hardly any program sends such
+//! messages. Therefore, only a part of the reserve is allocated: as many bytes as the window has. The rest is promised:
+//! the native resource agent does not use these bytes for any other log. After the window has grown, the whole reserve
+//! is allocated.
 //!
 //! Three cases are not covered. More publishers may append a message of the maximum length after one check of the
 //! limit. A foreign client's `offerBlock` may append a block up to the end of its term. Another program may use
@@ -18,15 +18,15 @@
 
 use aeron_memory::log::position::PARTITION_COUNT;
 
-/// Unit of allocation in bytes: the page size of the file systems that logs are intended for.
+/// Unit of allocation in bytes: the usual page size of file systems.
 const PAGE_LENGTH: i64 = 4096;
-/// Pages are requested in steps of this many bytes, or of a term if that is shorter.
+/// Pages are requested in steps of this number of bytes, or in steps of a term if the term is shorter.
 const STEP: i64 = 1024 * 1024;
 /// Number of messages of the maximum length for which there is room after a limit. One thread can append one such
 /// message after its check of the limit. Room for two such messages is also room for a thousand threads with messages
 /// of a thousandth of that length.
 const PUBLISHERS_AT_ONCE: i64 = 2;
-/// Number of terms in a log. Positions wrap around over them; one round is a lap.
+/// Number of terms in a log. A stream uses the terms in turn. One pass over all terms is a lap.
 const LAP: i64 = PARTITION_COUNT as i64;
 
 /// A part of a log to allocate, in bytes from the start of the log.
@@ -46,9 +46,10 @@ pub struct Pages {
     reserve: i64,
     /// The allocated part of the reserve: the distance from a limit to the end of the pages.
     reach: i64,
-    /// All pages from the start position to here are allocated; `i64::MAX` if the whole log is.
+    /// Position up to which all pages from the start position are allocated; `i64::MAX` if the whole log is allocated.
     end: i64,
-    /// End of the first lap over the three terms. If the pages up to here are allocated, the log is complete.
+    /// Position of the end of the first lap over the three terms. If the pages up to this position are allocated, the
+    /// log is complete.
     complete: i64,
     state: PagesState,
     is_failure_reported: bool,
@@ -57,7 +58,7 @@ pub struct Pages {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PagesState {
     Idle,
-    /// Waits for the replies to a request that ends here.
+    /// Waits for the replies to a request that ends at the position `end`.
     Asked {
         end: i64,
     },
@@ -66,7 +67,7 @@ enum PagesState {
 }
 
 impl Pages {
-    /// Creates the pages of a log whose first frame is at `start_position`.
+    /// Creates the pages of a log with its first frame at `start_position`.
     ///
     /// Publishers append messages of up to `max_framed_length`. If `sparse` is false, all pages are allocated.
     pub fn for_publishers(
@@ -79,19 +80,19 @@ impl Pages {
         Self::new(sparse, start_position, term_length, reserve)
     }
 
-    /// Sets the allocated part of the reserve to what a window of this length needs.
+    /// Sets the length of the allocated part of the reserve for a window of this length.
     pub fn fit_reach(&mut self, window: i64) {
         self.reach = self.reserve.min(window + PAGE_LENGTH);
     }
 
-    /// Returns the bytes after the allocated pages that are promised to publishers.
+    /// Returns the number of bytes after the allocated pages that are promised to publishers.
     pub fn promise(&self) -> usize {
         (self.reserve - self.reach) as usize
     }
 
     /// Creates the pages of an image's log that begins at `start_position`.
     ///
-    /// The part of [`first_request`](Self::first_request) is allocated. If `sparse` is false, all pages are.
+    /// The part of [`first_request`](Self::first_request) is allocated. If `sparse` is false, all pages are allocated.
     pub fn for_image(
         sparse: bool,
         start_position: i64,
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_reserve_as_much_is_allocated_as_the_window_has_and_the_rest_is_promised() {
+    fn the_reserve_is_allocated_up_to_the_length_of_the_window_and_the_rest_is_promised() {
         let mut pages = pages(0);
         for (window, reach) in [
             (STEP, STEP + PAGE_LENGTH),
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_joins_near_the_end_of_the_memory_lacks_the_rest_of_its_window_until_it_asks() {
+    fn an_image_that_joins_near_the_end_of_its_log_requests_the_rest_of_its_window() {
         const WINDOW: i64 = 128 * 1024;
         for (start, needs_more) in [
             (0, false),
@@ -271,13 +272,16 @@ mod tests {
         let request = pages.request(TERM).unwrap();
         pages.on_allocated(8 * 1024 * 1024);
         assert_eq!(pages.allowed_limit(TERM), 8 * 1024 * 1024 - RESERVE);
-        assert!(pages.request(TERM).is_none(), "the rest is on its way");
+        assert!(
+            pages.request(TERM).is_none(),
+            "the rest is already requested"
+        );
         pages.on_allocated(request.length - 8 * 1024 * 1024);
         assert_eq!(pages.allowed_limit(TERM), TERM);
     }
 
     #[test]
-    fn one_lap_over_the_terms_allocates_each_byte_once_wherever_it_starts() {
+    fn one_lap_over_the_terms_allocates_each_byte_once_for_every_start_position() {
         for start in [0, 4096 + 32, TERM - 32, 7 * TERM + 64] {
             let mut pages = pages(start);
             let mut bytes = vec![0u8; 3 * TERM as usize / 32];
@@ -295,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_reported_once_and_repeated_only_on_request() {
+    fn a_failure_is_reported_once_and_the_request_is_repeated_only_after_retry() {
         let mut pages = pages(0);
         pages.request(1).unwrap();
         assert!(pages.request(1).is_none());
@@ -308,14 +312,14 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_not_sparse_needs_nothing() {
+    fn a_log_that_is_not_sparse_requests_no_pages() {
         let mut pages = Pages::for_publishers(false, 0, TERM, MAX_FRAMED);
         assert_eq!(pages.request(i64::MAX), None);
         assert_eq!(pages.allowed_limit(12345), 12345);
     }
 
     #[test]
-    fn an_image_may_receive_its_first_window_at_once_and_more_in_small_steps() {
+    fn an_image_can_receive_its_first_window_at_once_and_requests_more_in_small_steps() {
         for start in [0, 3 * TERM - 4096, 5 * TERM + 96] {
             let window = 128 * 1024;
             let first = Pages::first_request(start, TERM, window);
@@ -324,7 +328,7 @@ mod tests {
             assert_eq!(
                 pages.allowed_limit(start + window) == start + window,
                 in_lap,
-                "a part of a log does not go round its end"
+                "the first request does not wrap around the end of the log"
             );
             let mut bytes = vec![0u8; 3 * TERM as usize / 32];
             let mut count = |request: PageRequest| {

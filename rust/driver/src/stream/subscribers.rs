@@ -7,7 +7,7 @@ use aeron_memory::counters::AtomicCounter;
 
 use crate::rules::{Rule, reach};
 
-/// Identifies the link between a subscription and the streams that match it. Unique during the life of the driver.
+/// Identifies the link between a subscription and the streams that match it. Unique while the driver runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LinkId(pub u64);
 
@@ -33,7 +33,7 @@ enum SubscriberState {
     Active,
     /// The subscriber's client has received the event for the end of the image, but may still be reading.
     Linger,
-    /// Does not count, and waits to rejoin.
+    /// The subscriber does not count for limits, and waits until it rejoins.
     Resting,
     /// The subscriber has ended and will not rejoin. The entry exists only so that the subscription is not linked
     /// again.
@@ -86,12 +86,12 @@ impl Subscriber {
         &self.config.channel
     }
 
-    /// Returns the counter that is freed with the subscriber; `None` if it is freed already.
+    /// Returns the counter that is freed with the subscriber; `None` if the counter is already freed.
     pub fn position_counter_id(&self) -> Option<i32> {
         self.position.as_ref().map(AtomicCounter::id)
     }
 
-    /// Returns the position if the subscriber counts for limits.
+    /// Returns the position; `None` if the subscriber does not count for limits.
     fn working_position(&self) -> Option<i64> {
         match (self.state, &self.position) {
             (SubscriberState::Active | SubscriberState::Linger, Some(position)) => {
@@ -148,7 +148,7 @@ impl Subscribers {
         self.0.iter()
     }
 
-    /// Returns whether a link has a subscriber here, in any state.
+    /// Returns whether the stream has a subscriber of this link, in any state.
     pub fn contains(&self, link_id: LinkId) -> bool {
         self.0
             .iter()
@@ -171,7 +171,7 @@ impl Subscribers {
             .any(|subscriber| subscriber.working_position().is_some())
     }
 
-    /// Returns the lowest and the highest position of the subscribers that count.
+    /// Returns the lowest and the highest position of the subscribers that count for limits.
     pub fn position_range(&self) -> Option<(i64, i64)> {
         self.0
             .iter()
@@ -182,7 +182,7 @@ impl Subscribers {
             })
     }
 
-    /// Changes the states of untethered subscribers whose time or position requires it.
+    /// Changes the states of untethered subscribers if the time or their positions require it.
     pub fn check_untethered(
         &mut self,
         now_ns: i64,

@@ -12,7 +12,7 @@ use crate::harness::{CLIENT, STREAM, TICK, TestDriver, names};
 
 /// 03-60, 03-11
 #[test]
-fn a_client_of_any_id_has_a_heartbeat_counter() {
+fn a_client_with_any_id_has_a_heartbeat_counter() {
     let mut driver = TestDriver::new();
     for client in [0, -7, i64::MAX] {
         driver.add_counter(client);
@@ -31,7 +31,7 @@ fn a_client_of_any_id_has_a_heartbeat_counter() {
 
 /// 03-61, 04-26, 04-28, 04-29, 01-46
 #[test]
-fn a_silent_client_is_announced_then_all_it_owns_ends() {
+fn a_client_timeout_is_announced_before_the_resources_of_the_client_end() {
     let mut driver = TestDriver::with(|context| context.client_liveness_timeout_ns = 2_000_000_000);
     driver.living = vec![CLIENT];
     let publication = driver.add_publication("aeron:ipc", STREAM);
@@ -95,7 +95,7 @@ fn a_silent_client_is_announced_then_all_it_owns_ends() {
 
 /// 03-62, 04-27
 #[test]
-fn a_client_that_closes_ends_without_a_timeout() {
+fn a_client_that_closes_causes_no_timeout_event() {
     let mut driver = TestDriver::new();
     let counter = driver.add_counter(CLIENT);
     driver.add_publication("aeron:ipc", STREAM);
@@ -123,7 +123,7 @@ fn a_client_that_closes_ends_without_a_timeout() {
 
 /// 03-63: a client that has timed out can send commands again, and gets a new heartbeat counter.
 #[test]
-fn a_client_that_timed_out_may_start_again() {
+fn a_client_that_has_timed_out_can_send_commands_again() {
     let mut driver = TestDriver::new();
     driver.add_counter(2);
     driver.advance(Duration::from_secs(11));
@@ -135,7 +135,7 @@ fn a_client_that_timed_out_may_start_again() {
 
 /// 03-36
 #[test]
-fn a_keepalive_shows_that_the_client_is_alive_and_has_no_response() {
+fn a_keepalive_updates_the_heartbeat_counter_and_has_no_response() {
     let mut driver = TestDriver::new();
     driver.add_counter(2);
     for _ in 0..5 {
@@ -158,7 +158,7 @@ fn a_keepalive_shows_that_the_client_is_alive_and_has_no_response() {
 
 /// 04-31, 03-5, 01-30: the driver's part.
 #[test]
-fn a_command_that_is_never_finished_is_skipped_after_the_liveness_timeout() {
+fn a_command_that_is_never_completed_is_skipped_after_the_liveness_timeout() {
     let mut driver = TestDriver::new();
     let ring = driver.cnc.to_driver().clone();
     ring.try_claim(1, 100).unwrap();
@@ -174,7 +174,7 @@ fn a_command_that_is_never_finished_is_skipped_after_the_liveness_timeout() {
 
 /// 04-32, 01-37, 01-39: the driver's part.
 #[test]
-fn the_id_of_a_freed_counter_rests_before_it_is_used_again() {
+fn the_id_of_a_freed_counter_is_reused_only_after_the_timeout() {
     let mut driver = TestDriver::new();
     driver.add_counter(CLIENT);
     driver.add_counter(2);
@@ -202,7 +202,7 @@ fn the_id_of_a_freed_counter_rests_before_it_is_used_again() {
 
 /// 04-20, 03-8
 #[test]
-fn the_driver_shows_a_sign_of_life_each_timer_interval() {
+fn the_driver_writes_its_heartbeat_in_each_timer_interval() {
     let mut driver = TestDriver::new();
     driver.advance(TICK);
     let first = driver.cnc.to_driver().consumer_heartbeat_ms();
@@ -214,7 +214,7 @@ fn the_driver_shows_a_sign_of_life_each_timer_interval() {
 
 /// 04-24
 #[test]
-fn a_conductor_that_stalls_is_counted() {
+fn a_long_duty_cycle_of_the_conductor_is_counted() {
     let mut driver = TestDriver::new();
     driver.work();
     driver.stall(Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! Tests of commands in general: their order, refusals, and commands without a response.
+//! Tests of commands in general: the order of commands, refused commands, and commands without a response.
 
 use aeron_driver::config::TerminationValidator;
 use aeron_memory::counters::system::SystemCounter;
@@ -13,7 +13,7 @@ use crate::harness::{CLIENT, STREAM, TestDriver, names};
 
 /// 03-50, 04-33
 #[test]
-fn an_unknown_command_is_only_written_down() {
+fn an_unknown_command_is_only_recorded_in_the_error_log() {
     let mut driver = TestDriver::new();
     driver.send_raw(99, &[0; 32]);
     driver.work();
@@ -61,7 +61,7 @@ fn a_command_shorter_than_its_length_fields_is_only_recorded_in_the_error_log() 
 
 /// 03-25, 04-37
 #[test]
-fn a_removal_without_flags_is_understood_and_half_flags_are_not() {
+fn a_removal_without_flags_is_executed_and_a_removal_with_cut_off_flags_is_not() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     let mut body = [0; 32];
@@ -78,7 +78,7 @@ fn a_removal_without_flags_is_understood_and_half_flags_are_not() {
 
 /// 03-9
 #[test]
-fn bytes_after_the_fields_are_ignored() {
+fn bytes_after_the_fields_of_a_command_are_ignored() {
     let mut driver = TestDriver::new();
     let command = driver.publication_command(CLIENT, "aeron:ipc", STREAM, false);
     let mut body = vec![0xFF; command.encoded_length() + 100];
@@ -90,7 +90,7 @@ fn bytes_after_the_fields_are_ignored() {
 
 /// 03-4, 04-62
 #[test]
-fn commands_are_executed_one_per_duty_cycle_and_have_responses_in_their_order() {
+fn each_duty_cycle_executes_one_command_and_responses_have_the_order_of_commands() {
     let mut driver = TestDriver::new();
     let mut expected = Vec::new();
     for stream_id in 0..5 {
@@ -197,7 +197,7 @@ fn an_invalid_channel_is_refused_and_recorded_and_leaves_no_resource() {
 
 /// 03-53, 05-3
 #[test]
-fn a_channel_has_at_most_4095_bytes() {
+fn a_channel_of_more_than_4095_bytes_is_refused() {
     let mut driver = TestDriver::new();
     let channel = |length: usize| format!("aeron:ipc?alias={}", "a".repeat(length - 16));
     driver.add_publication(&channel(4095), STREAM);
@@ -218,7 +218,7 @@ fn a_channel_has_at_most_4095_bytes() {
 }
 
 #[test]
-fn destinations_belong_to_network_publications_and_subscriptions() {
+fn ipc_publications_and_subscriptions_cannot_have_destinations() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     let (subscription, _) = driver.add_subscription("aeron:ipc", STREAM);
@@ -265,9 +265,9 @@ fn destinations_belong_to_network_publications_and_subscriptions() {
     assert_eq!(driver.ask_error(garbage).0, ErrorCode::InvalidChannel);
 }
 
-/// 03-46, 04-161: for IPC.
+/// 03-46, 04-161: images of IPC publications.
 #[test]
-fn only_a_known_image_is_rejected_for_a_reason_that_is_not_too_long() {
+fn a_rejection_of_an_unknown_image_or_with_a_reason_that_is_too_long_is_refused() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     let reject = |image_correlation_id, reason| {
@@ -297,7 +297,7 @@ fn only_a_known_image_is_rejected_for_a_reason_that_is_not_too_long() {
             .unwrap(),
         "OperationSuccess"
     );
-    // A command without padding after its fields, which a C driver refuses.
+    // A command without padding after its fields. A C driver refuses such a command.
     let mut body = [0; 36];
     body[8..16].copy_from_slice(&77_i64.to_le_bytes());
     body[16..24].copy_from_slice(&publication.registration_id.to_le_bytes());
@@ -326,7 +326,7 @@ fn a_session_id_request_that_is_too_short_has_no_response() {
 
 /// 03-49, 04-22
 #[test]
-fn only_a_driver_that_allows_it_is_terminated_by_a_client() {
+fn a_client_can_terminate_only_a_driver_that_allows_it() {
     let terminate = Command::TerminateDriver(TerminateDriver {
         client_id: 1,
         correlation_id: -1,
@@ -343,7 +343,7 @@ fn only_a_driver_that_allows_it_is_terminated_by_a_client() {
     assert!(driver.is_terminated());
 }
 
-/// 03-58: a repeated refusal is counted in its existing entry of the error log.
+/// 03-58: if the same refusal is repeated, only the count of its entry in the error log increases.
 #[test]
 fn a_repeated_refusal_does_not_fill_the_error_log() {
     let mut driver = TestDriver::new();

@@ -42,7 +42,7 @@ fn add_static(registration_id: i64, type_id: i32, label: &[u8]) -> Command<'_> {
 
 /// 03-42, 03-43
 #[test]
-fn a_counter_has_the_key_and_label_that_fit() {
+fn keys_and_labels_of_counters_are_truncated_to_their_maximum_lengths() {
     let mut driver = TestDriver::new();
     let heard = driver.ask(add(5, &[1, 2, 3], b"my counter"));
     assert_eq!(names(&heard), ["CounterReady", "CounterReady"]);
@@ -69,7 +69,7 @@ fn a_counter_has_the_key_and_label_that_fit() {
 
 /// 03-44, 04-36
 #[test]
-fn a_counter_is_removed_by_its_client_only() {
+fn only_the_client_of_a_counter_can_remove_it() {
     let mut driver = TestDriver::new();
     driver.ask(add(5, b"k", b"l"));
     driver.ask(add_static(777, 1002, b"static"));
@@ -91,7 +91,7 @@ fn a_counter_is_removed_by_its_client_only() {
 
 /// 03-45, 04-59, 01-45
 #[test]
-fn a_static_counter_is_found_again_and_outlives_its_client() {
+fn a_static_counter_is_added_once_and_outlives_its_client() {
     let mut driver = TestDriver::new();
     driver.ask(add(5, b"k", b"l"));
     let counter_id = |driver: &mut TestDriver, label| {
@@ -124,7 +124,7 @@ fn a_static_counter_is_found_again_and_outlives_its_client() {
     assert!(driver.cnc.counters().is_allocated(first));
 }
 
-/// 03-59: without a free counter, a command fails and leaves nothing.
+/// 03-59: without a free counter, a command fails and leaves no resource.
 #[test]
 fn without_a_free_counter_commands_are_refused() {
     let mut driver = TestDriver::new();
@@ -145,7 +145,7 @@ fn without_a_free_counter_commands_are_refused() {
     assert_eq!(driver.logs.count(), 0);
 }
 
-/// 01-7: for logs. Counters are freed only after clients can see that the driver has ended.
+/// 01-7: the part about logs. Counters are freed only after clients can see that the driver has ended.
 #[test]
 fn a_conductor_that_closes_frees_all_logs() {
     let mut driver = TestDriver::new();
@@ -155,7 +155,7 @@ fn a_conductor_that_closes_frees_all_logs() {
     assert_eq!(driver.logs.count(), 0);
 }
 
-/// 04-184: for IPC.
+/// 04-184: the counters of IPC.
 #[test]
 fn each_counter_is_freed_with_its_object() {
     let mut driver = TestDriver::new();
@@ -206,7 +206,7 @@ fn each_counter_is_freed_with_its_object() {
 
 /// 03-59: a command that fails for lack of counters frees the counters that it has allocated.
 #[test]
-fn a_resource_without_room_for_all_its_counters_leaves_none() {
+fn a_command_that_finds_too_few_free_counters_leaves_no_counter() {
     let mut driver = TestDriver::with(|context| {
         context.counters_values_buffer_length = 1 << 20;
     });

@@ -40,7 +40,7 @@ fn remove_receive(driver: &mut TestDriver, id: i64, channel: &str) -> Vec<Heard>
 
 /// 04-64, 04-65, 05-39
 #[test]
-fn a_send_destination_has_an_endpoint_and_nothing_that_belongs_to_the_channel() {
+fn a_send_destination_without_an_endpoint_or_with_options_of_the_channel_is_refused() {
     let mut driver = TestDriver::new();
     let id = driver.add_publication(MDC, STREAM).registration_id;
     for (channel, code, expected) in [
@@ -92,7 +92,7 @@ fn a_send_destination_has_an_endpoint_and_nothing_that_belongs_to_the_channel() 
 
 /// 04-66: a destination with an unknown host name is accepted. Data is sent to it after the name resolves.
 #[test]
-fn a_host_that_is_nowhere_yet_is_a_destination_once_it_is_somewhere() {
+fn a_destination_with_an_unknown_host_receives_data_after_the_name_resolves() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication(MDC, STREAM);
     add(
@@ -191,7 +191,7 @@ fn a_receive_destination_belongs_to_a_subscription_with_manual_control() {
 }
 
 #[test]
-fn a_receive_destination_has_the_buffers_and_timestamps_of_its_subscription() {
+fn a_receive_destination_uses_the_buffer_lengths_and_timestamps_of_its_subscription() {
     let mut driver = TestDriver::new();
     let channel = format!("{MDS}|so-rcvbuf=256k|so-sndbuf=512k|media-rcv-ts-offset=reserved");
     let (subscription, _) = driver.add_subscription(&channel, STREAM);
@@ -248,7 +248,7 @@ fn messages_of_a_destination_have_timestamps_at_the_offsets_of_the_subscription(
 }
 
 #[test]
-fn the_address_counter_of_a_destination_is_found_by_its_subscription() {
+fn the_address_counter_of_a_destination_has_the_id_of_its_subscription() {
     let mut driver = TestDriver::new();
     let (subscription, _) = driver.add_subscription(MDS, STREAM);
     add_receive(
@@ -264,7 +264,7 @@ fn the_address_counter_of_a_destination_is_found_by_its_subscription() {
 
 /// 04-72
 #[test]
-fn local_destinations_have_their_response_before_their_images_become_available_or_unavailable() {
+fn the_response_for_a_local_destination_comes_before_the_events_for_its_images() {
     let mut driver = TestDriver::new();
     let spied = "aeron:udp?endpoint=localhost:20150";
     let (subscription, _) = driver.add_subscription(MDS, STREAM);
@@ -296,7 +296,7 @@ fn local_destinations_have_their_response_before_their_images_become_available_o
 
 /// 04-74
 #[test]
-fn one_stream_over_two_destinations_is_one_image_with_two_transports() {
+fn one_stream_that_arrives_at_two_destinations_is_one_image_with_two_transports() {
     let mut driver = TestDriver::new();
     let (subscription, _) = driver.add_subscription(MDS, STREAM);
     add_receive(

@@ -11,9 +11,9 @@ use aeron_protocol::event::Event;
 
 use crate::harness::{CLIENT, STREAM, TICK, TestDriver, names};
 
-/// 04-79, 03-65, 01-77: for the end of the stream.
+/// 04-79, 03-65, 01-77: the part about the end of the stream.
 #[test]
-fn a_publication_without_publishers_drains_then_ends_one_state_per_tick() {
+fn a_publication_without_publishers_drains_and_then_changes_one_state_per_tick() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     let (subscription, images) = driver.add_subscription("aeron:ipc", STREAM);
@@ -53,7 +53,7 @@ fn a_publication_without_publishers_drains_then_ends_one_state_per_tick() {
 
 /// 04-80
 #[test]
-fn a_draining_publication_takes_subscribers_until_it_is_drained() {
+fn a_draining_publication_accepts_subscribers_until_it_is_drained() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     let (_, images) = driver.add_subscription("aeron:ipc", STREAM);
@@ -70,7 +70,7 @@ fn a_draining_publication_takes_subscribers_until_it_is_drained() {
 /// A subscription is added while the pages of the publication are being allocated. Then the last publisher closes. The
 /// subscriber still gets its image, as with the C driver, which links subscriptions in the same command.
 #[test]
-fn a_subscriber_that_waits_for_pages_when_the_last_publisher_leaves_gets_its_image() {
+fn a_subscriber_that_waits_for_pages_gets_its_image_even_if_the_last_publisher_leaves() {
     for is_closed_by_client in [false, true] {
         let mut driver = TestDriver::new();
         let publication = driver.add_publication("aeron:ipc?sparse=true", STREAM);
@@ -104,7 +104,7 @@ fn a_subscriber_that_waits_for_pages_when_the_last_publisher_leaves_gets_its_ima
 
 /// 04-81, 03-28
 #[test]
-fn revoking_ends_the_stream_for_all_at_the_next_tick() {
+fn revoking_a_publication_ends_the_stream_for_all_clients_at_the_next_tick() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     let sharer = driver.add_publication("aeron:ipc", STREAM);
@@ -161,10 +161,10 @@ fn an_exclusive_publication_is_unblocked_only_while_it_drains() {
     assert_eq!(driver.system(SystemCounter::UnblockedPublications), 1);
 }
 
-/// 04-79, 01-74: the unfinished frame is not at the subscribers' position when the last publisher closes, but they
-/// reach it later.
+/// 04-79, 01-74: when the last publisher closes, the subscribers have not yet reached the unfinished frame. They reach
+/// the frame later.
 #[test]
-fn a_draining_publication_is_unblocked_where_its_subscribers_are_now() {
+fn a_draining_publication_is_unblocked_when_its_subscribers_reach_the_unfinished_frame() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     let (_, images) = driver.add_subscription("aeron:ipc", STREAM);
@@ -182,7 +182,7 @@ fn a_draining_publication_is_unblocked_where_its_subscribers_are_now() {
 
 /// 04-43: a new publication may use the session id of a publication that has ended.
 #[test]
-fn a_revoked_publication_gives_its_session_id_up() {
+fn the_session_id_of_a_revoked_publication_can_be_used_again() {
     let mut driver = TestDriver::new();
     let channel = "aeron:ipc?session-id=77";
     let publication = driver.add_publication(channel, STREAM);
@@ -196,21 +196,21 @@ fn a_revoked_publication_gives_its_session_id_up() {
 
 /// 04-84
 #[test]
-fn a_tail_without_later_data_is_not_unblocked() {
+fn a_claim_without_a_frame_length_and_later_data_is_not_unblocked() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     driver.add_subscription("aeron:ipc", STREAM);
     driver.work();
     let appender = ConcurrentAppender::new(publication.log.clone());
     std::mem::forget(appender.try_claim(publication.limit.get(), 100).unwrap());
-    // As if the publisher had died after it moved the tail, and before it wrote the frame length.
+    // The log is now as if the publisher had died between the move of the tail and the write of the frame length.
     aeron_memory::words::Words::store_i32_release(publication.log.term(0), 0, 0);
     driver.advance(Duration::from_secs(40));
     assert_eq!(driver.system(SystemCounter::UnblockedPublications), 0);
 }
 
 #[test]
-fn rejections_have_a_bounded_number_of_entries_in_the_error_log() {
+fn rejections_cause_a_bounded_number_of_entries_in_the_error_log() {
     const MAX_NOTED: usize = 64;
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
@@ -243,7 +243,7 @@ fn rejections_have_a_bounded_number_of_entries_in_the_error_log() {
 
 /// 04-85, 03-46 to 03-48
 #[test]
-fn a_rejected_publication_comes_back_after_the_image_liveness_timeout() {
+fn a_rejected_publication_is_linked_again_after_the_image_liveness_timeout() {
     let mut driver = TestDriver::with(|context| context.image_liveness_timeout_ns = 1_000_000_000);
     let publication = driver.add_publication("aeron:ipc", STREAM);
     let (subscription, _) = driver.add_subscription("aeron:ipc", STREAM);

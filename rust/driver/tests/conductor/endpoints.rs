@@ -1,4 +1,4 @@
-//! Tests of endpoints: sharing of endpoints, parameters that must match, and the end of endpoints.
+//! Tests of endpoints: sharing, parameters that must match, and closing.
 
 use aeron_memory::counters::types;
 use aeron_protocol::ErrorCode;
@@ -17,7 +17,7 @@ fn refused(driver: &mut TestDriver, channel: &str, expected: &str) {
 
 /// 04-54
 #[test]
-fn one_canonical_channel_is_one_endpoint_unless_both_have_different_tags() {
+fn channels_with_the_same_canonical_form_share_an_endpoint_unless_their_tags_differ() {
     let mut driver = TestDriver::new();
     let endpoints = |driver: &TestDriver| driver.records_of(types::SEND_CHANNEL_STATUS).len();
     driver.add_publication(&format!("{CHANNEL}|tags=1"), STREAM);
@@ -35,7 +35,7 @@ fn one_canonical_channel_is_one_endpoint_unless_both_have_different_tags() {
 
 /// 04-52, 04-53, 05-19
 #[test]
-fn a_tag_refers_to_the_channel_that_has_it() {
+fn a_channel_with_only_a_tag_refers_to_the_channel_with_this_tag() {
     let mut driver = TestDriver::new();
     refused(
         &mut driver,
@@ -99,7 +99,7 @@ fn begin_to_close(driver: &mut TestDriver, registration_id: i64) {
 
 /// 03-35, 04-57, 05-20: while an endpoint closes, adding a subscription to its channel fails with a temporary error.
 #[test]
-fn a_closing_endpoint_is_to_be_tried_again() {
+fn adding_a_subscription_to_a_closing_endpoint_is_a_temporary_error() {
     let mut driver = TestDriver::new();
     let (subscription, _) = driver.add_subscription(CHANNEL, STREAM);
     let errors = driver.errors();
@@ -108,7 +108,7 @@ fn a_closing_endpoint_is_to_be_tried_again() {
     driver.hear();
     driver.send(add);
     driver.conductor_cycle();
-    // The native resource agent resolves the channel. Then the conductor searches for the endpoint.
+    // First the native resource agent resolves the channel. Then the conductor searches for the endpoint.
     driver.resource_cycle();
     driver.conductor_cycle();
     let heard = driver.hear();
@@ -166,7 +166,7 @@ fn a_send_endpoint_is_opened_again_as_soon_as_the_sender_has_closed_it() {
 
 /// 04-55, 05-36
 #[test]
-fn a_publication_may_state_the_buffer_lengths_that_its_endpoint_has() {
+fn a_publication_may_set_only_the_buffer_lengths_that_its_endpoint_has() {
     let mut driver = TestDriver::with(|context| context.socket_rcvbuf = 128 * 1024);
     driver.add_publication(CHANNEL, STREAM);
     refused(
@@ -199,7 +199,7 @@ fn a_publication_may_state_the_buffer_lengths_that_its_endpoint_has() {
 
 /// 04-55, 05-36
 #[test]
-fn a_publication_may_state_the_drivers_send_buffer_length() {
+fn a_publication_may_set_the_configured_send_buffer_length() {
     let mut driver = TestDriver::with(|context| context.socket_sndbuf = 64 * 1024);
     driver.add_publication(CHANNEL, STREAM);
     driver.add_publication(&format!("{CHANNEL}|so-sndbuf=64k"), STREAM);
@@ -212,7 +212,7 @@ fn a_publication_may_state_the_drivers_send_buffer_length() {
 
 /// 04-55, 05-36
 #[test]
-fn a_subscription_conflicts_only_with_lengths_that_it_or_the_driver_states() {
+fn a_subscription_conflicts_only_if_it_or_the_driver_sets_a_different_length() {
     let mut driver = TestDriver::new();
     driver.add_subscription(&format!("{CHANNEL}|so-sndbuf=64k"), STREAM);
     // Neither this channel nor the configuration sets the length of the send buffer, so there is no conflict.
@@ -244,9 +244,9 @@ fn a_subscription_conflicts_only_with_lengths_that_it_or_the_driver_states() {
     assert!(text.contains(expected), "{text}");
 }
 
-/// 04-183: streams of one endpoint must set the same offsets of timestamps.
+/// 04-183: publications and subscriptions that share an endpoint must set the same timestamp offsets.
 #[test]
-fn times_are_written_at_the_offset_that_all_channels_of_an_endpoint_have() {
+fn channels_of_one_endpoint_must_have_equal_timestamp_offsets() {
     let mut driver = TestDriver::new();
     driver.add_publication(&format!("{CHANNEL}|channel-snd-ts-offset=0"), STREAM);
     refused(
@@ -269,7 +269,7 @@ fn times_are_written_at_the_offset_that_all_channels_of_an_endpoint_have() {
 
 /// 04-50, 05-37: subscriptions to the same streams must have the same values of `reliable` and `rejoin`.
 #[test]
-fn subscriptions_of_one_image_have_the_same_options() {
+fn subscriptions_that_share_an_image_must_have_equal_options() {
     let mut driver = TestDriver::new();
     driver.add_subscription(CHANNEL, STREAM);
     for (other, expected) in [
@@ -288,22 +288,22 @@ fn subscriptions_of_one_image_have_the_same_options() {
         let subscription = driver.add_subscription(CHANNEL, STREAM).0;
         driver.remove_subscription(subscription);
         driver.advance(TICK);
-        // A second subscription to the same session is compared too.
+        // A second subscription to the same session is also compared with the first.
         let (code, _) = driver.subscription_error(&format!("{CHANNEL}|session-id=7"), STREAM);
         assert_eq!(code, ErrorCode::GenericError);
         return_to_one(&mut driver);
     }
 }
 
-/// Removes all subscriptions and adds one again.
+/// Replaces the driver by a new driver with one subscription.
 fn return_to_one(driver: &mut TestDriver) {
     *driver = TestDriver::new();
     driver.add_subscription(CHANNEL, STREAM);
 }
 
-/// 04-51, 05-21: for the receiver window.
+/// 04-51, 05-21: the part about the receiver window.
 #[test]
-fn a_window_fits_the_receive_buffer() {
+fn a_receiver_window_longer_than_the_receive_buffer_is_refused() {
     let mut driver = TestDriver::new();
     let (code, text) = driver.subscription_error(&format!("{CHANNEL}|rcv-wnd=256k"), STREAM);
     assert_eq!(code, ErrorCode::GenericError);
@@ -314,7 +314,7 @@ fn a_window_fits_the_receive_buffer() {
 
 /// 05-21
 #[test]
-fn a_datagram_fits_the_send_buffer() {
+fn an_mtu_longer_than_the_send_buffer_is_refused() {
     for (configured, options, whose) in [
         (0, "|so-sndbuf=4k", "channel: mtu=8192 so-sndbuf=4096"),
         (4096, "", "context: mtu=8192 so-sndbuf=4096"),
@@ -338,7 +338,7 @@ fn a_datagram_fits_the_send_buffer() {
 
 /// 05-13
 #[test]
-fn only_multicast_has_a_time_to_live() {
+fn only_multicast_sockets_have_a_time_to_live() {
     let mut driver = TestDriver::with(|context| context.multicast_ttl = 3);
     let group = "aeron:udp?endpoint=224.20.30.39:20130|interface=localhost";
     driver.add_publication(group, STREAM);
@@ -361,7 +361,7 @@ fn only_multicast_has_a_time_to_live() {
 
 /// 05-44
 #[test]
-fn ports_come_from_the_configured_range_and_go_back() {
+fn ports_come_from_the_configured_range_and_are_free_again_after_use() {
     let mut driver = TestDriver::with(|context| {
         context.receiver_wildcard_port_range = "20500 20501".into();
         context.sender_wildcard_port_range = "20600 20600".into();
@@ -400,7 +400,7 @@ fn ports_come_from_the_configured_range_and_go_back() {
 
 /// 05-9
 #[test]
-fn an_unknown_host_is_refused_and_others_need_not_wait_for_it() {
+fn an_unknown_host_is_refused_and_other_streams_do_not_wait_for_the_lookup() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     let (_, images) = driver.add_subscription("aeron:ipc", STREAM);

@@ -1,4 +1,4 @@
-//! Tests of floods of SETUP frames: the driver still executes the commands of clients.
+//! Tests of floods of SETUP frames. The driver must still execute the commands of clients.
 
 use std::time::Duration;
 
@@ -45,13 +45,13 @@ fn a_client_that_adds_a_publication_does_not_wait_for_the_images_of_a_flood() {
     assert!(heard.iter().any(|heard| is_ready(heard.event())));
     assert!(
         driver.logs.count() < PORTS.len() * SESSIONS as usize / 2,
-        "the flood is over: the test does not show that the command overtook it"
+        "the flood is over: the test does not show that the command did not wait for the images"
     );
 }
 
 /// A driver creates a burst of 1,024 images, and then 1,000 images per second.
 #[test]
-fn images_are_made_at_a_rate_once_a_burst_of_them_was_made() {
+fn images_after_a_burst_are_created_at_a_limited_rate() {
     let mut driver = flooded();
     driver.work();
     assert_eq!(driver.logs.count(), 1_024);

@@ -76,13 +76,13 @@ pub struct TestDriver {
     epoch_clock: Arc<CachedEpochClock>,
     now: Duration,
     next_id: i64,
-    /// Clients whose heartbeats the test updates as the time advances.
+    /// Clients that live: the test updates their heartbeats as the time advances.
     pub living: Vec<i64>,
     /// All announced images, including those that have ended.
     images: Vec<Image>,
 }
 
-/// A publication as seen by its client.
+/// The client's view of a publication.
 #[derive(Clone, Debug)]
 pub struct Publication {
     pub correlation_id: i64,
@@ -103,7 +103,7 @@ impl Publication {
     /// Offers a message. Ignores back pressure and the end of a term.
     pub fn try_offer(&self, length: usize) {
         let appender = ConcurrentAppender::new(self.log.clone());
-        // At the end of a term, padding is appended instead.
+        // At the end of a term, padding is appended instead of the message.
         let _ = appender.offer(self.limit.get(), &vec![7; length]);
     }
 
@@ -124,7 +124,7 @@ impl Publication {
     }
 }
 
-/// An image as seen by its client.
+/// The client's view of an image.
 #[derive(Clone, Debug)]
 pub struct Image {
     pub correlation_id: i64,
@@ -217,8 +217,7 @@ impl TestDriver {
         self.next_id
     }
 
-    /// Takes ids from the driver's counter until `correlation_id` is used, as a client that sends a command with this
-    /// id would have done.
+    /// Takes ids from the driver until `correlation_id` is used, like a client that sends a command with this id.
     pub fn use_ids_up_to(&mut self, correlation_id: i64) {
         if correlation_id > 0 {
             while self.cnc.to_driver().next_correlation_id() < correlation_id {}
@@ -242,7 +241,7 @@ impl TestDriver {
         self.core.conductor.do_work(now_ns, now_ms);
     }
 
-    /// Runs a duty cycle of the resource agent alone.
+    /// Runs a duty cycle of the native resource agent alone.
     pub fn resource_cycle(&mut self) {
         self.core.resources.do_work();
     }
@@ -286,12 +285,12 @@ impl TestDriver {
         }
     }
 
-    /// Requests the conductor to end the publications, as a driver does before it closes.
+    /// Asks the conductor to end the publications, as a driver does before it closes.
     pub fn request_close(&self) {
         self.core.closing.request();
     }
 
-    /// Advances the time by a millisecond and runs duty cycles until there is nothing to do.
+    /// Advances the time by a millisecond, and then runs duty cycles until there is no work left.
     pub fn step(&mut self) {
         self.now += Duration::from_millis(1);
         if let Some(heartbeat) = self.heartbeat(CLIENT) {
@@ -611,13 +610,14 @@ impl TestDriver {
         }
     }
 
-    /// Returns the number of counters that can still be allocated, some of them only after the reuse timeout.
+    /// Returns the number of counters that can still be allocated. Some of them can be allocated only after the reuse
+    /// timeout.
     pub fn unused_counters(&self) -> usize {
         let counters = self.cnc.counters();
         counters.max_counter_id() as usize + 1 - counters.records().count()
     }
 
-    /// Returns the number of counters, without the driver's own and the clients' heartbeat counters.
+    /// Returns the number of counters without the driver's own counters and the clients' heartbeat counters.
     pub fn object_counters(&self) -> usize {
         let is_object = |record: &CounterRecord| {
             ![types::SYSTEM, types::CLIENT_HEARTBEAT].contains(&record.type_id)

@@ -77,9 +77,9 @@ proptest! {
         prop_assert_eq!(driver.logs.count(), 0);
     }
 
-    /// A subscriber may write any position, a publisher any tail, and every client may write any counter record.
+    /// A hostile client may write any value into positions, limits, tails and frame lengths.
     #[test]
-    fn no_positions_and_tails_stop_the_driver(
+    fn no_values_in_positions_tails_and_logs_stop_the_driver(
         writes in proptest::collection::vec((0_usize..8, any::<i64>(), 0_u64..200), 0..30),
     ) {
         let mut driver = TestDriver::with(|context| context.publication_unblock_timeout_ns = 10_100_000_000);
@@ -110,7 +110,7 @@ proptest! {
 }
 
 #[test]
-fn a_corrupt_ring_is_written_down_and_survived() {
+fn a_corrupt_ring_is_recorded_in_the_error_log_and_the_driver_continues() {
     let mut driver = TestDriver::new();
     let command = driver.publication_command(CLIENT, "aeron:ipc", STREAM, false);
     driver.send(command);

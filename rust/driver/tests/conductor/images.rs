@@ -47,7 +47,7 @@ fn told(position: i64) -> Told {
 
 /// 03-32, 04-141, 04-142, 02-48
 #[test]
-fn a_setup_makes_an_image_that_begins_where_the_stream_is() {
+fn a_setup_creates_an_image_that_begins_at_the_current_position_of_the_stream() {
     let mut driver = TestDriver::new();
     let (subscription, _) = driver.add_subscription(CHANNEL, STREAM);
     let source = Source::new(PORT);
@@ -77,7 +77,7 @@ fn a_setup_makes_an_image_that_begins_where_the_stream_is() {
 
 /// 02-58, 04-143, 04-142
 #[test]
-fn the_slowest_subscriber_decides_the_position_in_status_messages() {
+fn the_position_in_status_messages_is_the_position_of_the_slowest_subscriber() {
     let mut driver = TestDriver::new();
     let (_, source, first) = joined(&mut driver, CHANNEL, 0);
     let (second, _) = driver.add_subscription(CHANNEL, STREAM);
@@ -108,9 +108,9 @@ fn the_slowest_subscriber_decides_the_position_in_status_messages() {
     );
 }
 
-/// 04-143, 05-21: for the receiver window.
+/// 04-143, 05-21: the part about the receiver window.
 #[test]
-fn the_window_is_that_of_the_channel_but_at_most_half_a_term() {
+fn the_receiver_window_is_the_window_of_the_channel_but_at_most_half_a_term() {
     for (option, window) in [("|rcv-wnd=16k", 16_384), ("|rcv-wnd=64k", WINDOW)] {
         let mut driver = TestDriver::new();
         let (_, source, _) = joined(&mut driver, &format!("{CHANNEL}{option}"), 0);
@@ -118,7 +118,7 @@ fn the_window_is_that_of_the_channel_but_at_most_half_a_term() {
     }
 }
 
-/// 04-146, 04-147, 04-150: missing bytes are requested with a NAK, and noted in the loss report.
+/// 04-146, 04-147, 04-150: missing bytes are requested with a NAK and added to the loss report.
 #[test]
 fn missing_data_is_requested_and_reported() {
     let mut driver = TestDriver::new();
@@ -158,7 +158,7 @@ fn missing_data_is_requested_and_reported() {
 }
 
 #[test]
-fn a_stream_is_joined_at_the_very_end_of_the_log_too() {
+fn an_image_can_join_a_stream_shortly_before_the_end_of_the_log() {
     for before_the_end in [32, 1024, 8 * 1024] {
         let mut driver = TestDriver::new();
         let position = 3 * TERM - before_the_end;
@@ -179,7 +179,7 @@ fn a_stream_is_joined_at_the_very_end_of_the_log_too() {
 
 /// 04-149, 02-81
 #[test]
-fn an_unreliable_stream_continues_after_its_gaps() {
+fn gaps_of_an_unreliable_stream_are_filled_and_not_requested() {
     let mut driver = TestDriver::new();
     let (_, source, image) = joined(&mut driver, &format!("{CHANNEL}|reliable=false"), 0);
     source.heard(&driver);
@@ -194,7 +194,7 @@ fn an_unreliable_stream_continues_after_its_gaps() {
 
 /// 04-139, 04-140, 05-38
 #[test]
-fn a_stream_with_datagrams_longer_than_the_window_is_refused_each_time() {
+fn each_setup_of_a_stream_with_datagrams_longer_than_the_window_is_refused() {
     let mut driver = TestDriver::new();
     let (subscription, _) = driver.add_subscription(&format!("{CHANNEL}|rcv-wnd=1024"), STREAM);
     let source = Source::new(PORT);
@@ -217,7 +217,7 @@ fn a_stream_with_datagrams_longer_than_the_window_is_refused_each_time() {
 
 /// 04-164
 #[test]
-fn an_unknown_congestion_control_is_found_out_when_an_image_needs_it() {
+fn an_unknown_congestion_control_is_an_error_when_an_image_is_created() {
     let mut driver = TestDriver::new();
     let (subscription, _) = driver.add_subscription(&format!("{CHANNEL}|cc=foo"), STREAM);
     Source::new(PORT).setup(&driver, 0);
@@ -245,7 +245,7 @@ fn cubic_congestion_control_shows_its_round_trip_and_window() {
 
 /// 04-157
 #[test]
-fn a_second_subscriber_joins_where_the_slowest_is() {
+fn a_second_subscriber_joins_at_the_position_of_the_slowest_subscriber() {
     let mut driver = TestDriver::new();
     let (_, source, first) = joined(&mut driver, CHANNEL, 0);
     source.data(&driver, 0, 1024, 1);
@@ -260,7 +260,7 @@ fn a_second_subscriber_joins_where_the_slowest_is() {
 /// 04-162, 04-163: the counters of an image have the first subscriber as owner, and that subscription decides whether
 /// the log is sparse.
 #[test]
-fn the_counters_of_an_image_belong_to_the_first_subscriber_and_its_pages_to_the_oldest() {
+fn the_first_subscription_owns_the_counters_of_an_image_and_decides_about_sparse_pages() {
     let mut driver = TestDriver::new();
     driver.living = vec![CLIENT, 2];
     driver.add_subscription_for(2, &format!("{CHANNEL}|sparse=false"), STREAM);
@@ -315,7 +315,7 @@ fn a_new_subscription_during_the_drain_of_an_image_gets_a_new_image() {
 
 /// 04-151, 04-152, 02-61, 02-68
 #[test]
-fn an_image_ends_with_its_stream_once_everything_is_read() {
+fn an_image_ends_after_the_end_of_its_stream_once_all_data_is_read() {
     let mut driver = TestDriver::new();
     let (_, source, image) = joined(&mut driver, CHANNEL, 0);
     source.data(&driver, 0, 1024, 1);
@@ -336,7 +336,7 @@ fn an_image_ends_with_its_stream_once_everything_is_read() {
     assert!(source.told(&driver).is_empty());
 }
 
-/// 04-151, 02-61: the timing of the end.
+/// 04-151, 02-61: the duration of the announcement.
 #[test]
 fn status_messages_announce_the_end_of_an_image_for_a_second() {
     let mut driver = TestDriver::new();
@@ -372,7 +372,7 @@ fn a_revoked_stream_ends_at_once() {
 /// 04-154, 02-72: an image without data ends after the image liveness timeout. With `rejoin`, a later SETUP creates a
 /// new image.
 #[test]
-fn a_silent_stream_ends_and_may_return_if_its_subscribers_rejoin() {
+fn a_silent_stream_ends_and_gets_a_new_image_only_if_its_subscriptions_rejoin() {
     for rejoins in [true, false] {
         let mut driver =
             TestDriver::with(|context| context.image_liveness_timeout_ns = 1_000_000_000);
@@ -459,7 +459,7 @@ fn a_stream_from_another_address_is_received_and_its_first_source_gets_the_contr
 
 /// 04-87, 04-88, 04-90
 #[test]
-fn an_untethered_subscriber_that_is_too_slow_does_not_stop_the_others() {
+fn an_untethered_subscriber_that_is_too_slow_does_not_hold_back_the_others() {
     let mut driver = TestDriver::with(|context| {
         context.untethered_window_limit_timeout_ns = 300_000_000;
         context.untethered_linger_timeout_ns = Some(300_000_000);
@@ -512,7 +512,7 @@ fn images_get_at_most_half_of_the_free_space() {
 
 /// An endpoint has at most 1,024 images. Images that have ended count until the receiver forgets them.
 #[test]
-fn an_endpoint_has_so_many_images_even_when_they_have_ended() {
+fn an_endpoint_has_at_most_1024_images_including_images_that_have_ended() {
     let mut driver = TestDriver::new();
     let (subscription, _) = driver.add_subscription(CHANNEL, STREAM);
     let session = |session_id| Source::new(PORT).with_session(session_id);

@@ -24,7 +24,7 @@ pub struct TestNames {
 }
 
 impl TestNames {
-    /// Sets the address of `host`; `None` makes it unknown.
+    /// Sets the address of `host`; `None` makes the host unknown.
     pub fn set(&self, host: &str, address: Option<&str>) {
         self.slow.lock().unwrap().remove(host);
         let mut known = self.known.lock().unwrap();

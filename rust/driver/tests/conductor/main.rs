@@ -25,5 +25,5 @@ mod udp;
 mod untethered;
 mod vectors;
 
-// `MemoryNetwork` of the unit tests expects the module at this path.
+// The file of `MemoryNetwork` uses the path `crate::socket_buffers`, which the unit tests have.
 use aeron_driver::socket_buffers;

@@ -1,4 +1,4 @@
-//! Tests of network publications: sharing, sessions, limits, spies, and their end.
+//! Tests of network publications: sharing, sessions, limits, spies, and the end of publications.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -65,7 +65,7 @@ fn a_channel_with_other_parameters_cannot_share_a_publication() {
 
 /// 04-48, 04-49: `max-resend` and the options of flow control are validated. Unicast ignores flow control.
 #[test]
-fn options_of_retransmits_and_of_flow_control_are_checked() {
+fn invalid_options_of_retransmits_and_flow_control_are_refused() {
     let mut driver = TestDriver::new();
     for count in ["0", "257"] {
         refused(
@@ -124,7 +124,7 @@ fn a_session_is_unique_on_its_endpoint_and_stream() {
 
 /// 05-24
 #[test]
-fn a_tag_copies_session_mtu_and_term_length() {
+fn a_session_id_with_a_tag_copies_session_mtu_and_term_length() {
     let mut driver = TestDriver::new();
     let lender = driver.add_publication(
         &format!("{CHANNEL}|tags=1,77|mtu=2048|term-length=128k"),
@@ -144,7 +144,7 @@ fn a_tag_copies_session_mtu_and_term_length() {
 
 /// 04-107
 #[test]
-fn a_publication_that_ends_is_not_shared_any_more() {
+fn a_publication_that_has_ended_is_not_shared() {
     let mut driver = TestDriver::new();
     let first = driver.add_publication(CHANNEL, STREAM);
     driver.remove_publication(&first, false);
@@ -163,7 +163,7 @@ fn a_publication_that_ends_is_not_shared_any_more() {
 }
 
 #[test]
-fn a_session_is_free_again_when_its_publication_has_lingered() {
+fn a_session_id_can_be_used_again_after_the_linger_of_its_publication() {
     let mut driver = TestDriver::new();
     let channel = format!("{CHANNEL}|session-id=77|linger=0s");
     let first = driver.add_publication(&channel, STREAM);
@@ -212,7 +212,7 @@ fn published_data_is_sent_after_the_publisher_has_left() {
 
 /// 04-103, 04-105, 04-106, 04-184, 04-185, 04-186
 #[test]
-fn a_closed_publication_lingers_and_leaves_nothing() {
+fn a_closed_publication_lingers_and_leaves_no_resources() {
     let mut driver = TestDriver::new();
     let mapped = driver.system(SystemCounter::BytesMapped);
     let publication = driver.add_publication(&format!("{CHANNEL}|linger=1s"), STREAM);
@@ -239,7 +239,7 @@ fn a_closed_publication_lingers_and_leaves_nothing() {
 
 /// 04-105
 #[test]
-fn a_unicast_publication_does_not_linger_after_its_receiver_has_drained() {
+fn a_unicast_publication_does_not_linger_after_its_receiver_has_left() {
     let mut driver = TestDriver::with(|context| context.status_message_timeout_ns = 20_000_000);
     let (subscription, _) = driver.add_subscription(CHANNEL, STREAM);
     let publication = driver.add_publication(CHANNEL, STREAM);
@@ -280,7 +280,7 @@ fn a_revoked_publication_ends_for_all_subscribers_at_once() {
 
 /// 04-110, 04-111
 #[test]
-fn a_spy_reads_the_sent_data_holds_the_limit_back_and_sees_the_end() {
+fn a_spy_reads_sent_data_and_holds_back_the_limit_until_the_end_of_the_stream() {
     let mut driver = TestDriver::new();
     let (spy, _) = driver.add_subscription(SPY, STREAM);
     let publication = driver.add_publication(CHANNEL, STREAM);
@@ -358,7 +358,7 @@ fn a_revoked_publication_is_not_connected_again_by_receivers_without_the_revocat
 
 /// 04-109
 #[test]
-fn spies_can_replace_receivers() {
+fn spies_count_like_receivers_if_they_simulate_a_connection() {
     let mut driver = TestDriver::new();
     let (spy, _) = driver.add_subscription(SPY, STREAM);
     let publication = driver.add_publication(&format!("{CHANNEL}|ssc=true"), STREAM);
@@ -385,7 +385,7 @@ fn spies_can_replace_receivers() {
 
 /// 04-87, 04-88, 04-89, 04-90
 #[test]
-fn an_untethered_spy_that_is_too_slow_is_unlinked_and_rejoins() {
+fn an_untethered_spy_that_is_too_slow_is_unlinked_and_rejoins_if_its_channel_allows_it() {
     for rejoins in [true, false] {
         let mut driver = TestDriver::with(|context| {
             context.untethered_window_limit_timeout_ns = 500_000_000;
@@ -430,7 +430,7 @@ fn an_untethered_spy_that_is_too_slow_is_unlinked_and_rejoins() {
 
 /// 04-86, 04-108
 #[test]
-fn publishers_never_find_data_from_three_terms_ago() {
+fn the_log_is_clean_up_to_the_limit_of_publishers() {
     let mut driver = TestDriver::new();
     let (receiver, _) = driver.add_subscription(CHANNEL, STREAM);
     let publication = driver.add_publication(CHANNEL, STREAM);
@@ -457,9 +457,9 @@ fn publishers_never_find_data_from_three_terms_ago() {
     }
 }
 
-/// 04-112, 02-36: an error frame of a receiver leads to one event for the clients, even if it is repeated.
+/// 04-112, 02-36: a receiver's error frame causes one event for the clients, even if the receiver repeats the frame.
 #[test]
-fn a_receiver_that_refuses_a_publication_is_quoted_once() {
+fn the_rejection_of_a_publication_by_a_receiver_is_announced_once() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication(CHANNEL, STREAM);
     let receiver: SocketAddr = "127.0.0.1:20121".parse().unwrap();
@@ -553,7 +553,7 @@ fn a_message_that_is_being_appended_when_the_driver_closes_is_not_padded() {
 }
 
 #[test]
-fn clients_that_go_on_sending_commands_do_not_keep_a_closing_driver_from_draining() {
+fn a_closing_driver_drains_even_if_clients_continue_to_send_commands() {
     let mut driver = TestDriver::new();
     driver.add_subscription(CHANNEL, STREAM);
     let publication = driver.add_publication(CHANNEL, STREAM);
@@ -573,7 +573,7 @@ fn clients_that_go_on_sending_commands_do_not_keep_a_closing_driver_from_drainin
 }
 
 #[test]
-fn a_command_that_takes_long_delays_the_drain_of_a_closing_driver_by_half_a_second_at_most() {
+fn a_slow_command_delays_the_drain_of_a_closing_driver_by_at_most_half_a_second() {
     let mut driver = TestDriver::new();
     driver.add_subscription(CHANNEL, STREAM);
     let publication = driver.add_publication(CHANNEL, STREAM);
@@ -590,7 +590,7 @@ fn a_command_that_takes_long_delays_the_drain_of_a_closing_driver_by_half_a_seco
 
 /// 04-82, 04-83
 #[test]
-fn a_claim_of_a_dead_publisher_is_padded_when_it_holds_back_a_shared_stream() {
+fn a_claim_of_a_dead_publisher_is_padded_if_it_blocks_a_shared_publication() {
     let mut driver = TestDriver::with(|context| {
         context.publication_unblock_timeout_ns = 1_000_000_000;
         context.client_liveness_timeout_ns = 900_000_000;

@@ -1,4 +1,4 @@
-//! Tests of IPC publications: creation, sharing, and their subscribers.
+//! Tests of IPC publications: creation, sharing and subscribers.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ fn the_first_publication_of_a_client_is_announced_after_the_client() {
     );
 }
 
-/// 01-43: for `pub-pos` and `pub-lmt`.
+/// 01-43: the labels of `pub-pos` and `pub-lmt`.
 #[test]
 fn a_publication_has_a_position_and_a_limit_counter() {
     let mut driver = TestDriver::new();
@@ -138,7 +138,7 @@ fn a_shared_publication_stays_open_until_its_last_reference_is_removed() {
 
 /// 03-21, 04-44, 05-34
 #[test]
-fn a_sharer_must_not_state_other_values() {
+fn a_channel_with_other_parameters_cannot_share_an_ipc_publication() {
     let mut driver = TestDriver::new();
     let channel = "aeron:ipc?session-id=77|mtu=1408|term-length=64k|init-term-id=5|term-id=7|term-offset=1024";
     let publication = driver.add_publication(channel, STREAM);
@@ -183,7 +183,7 @@ fn a_sharer_must_not_state_other_values() {
 
 /// 03-23, 04-43, 05-35
 #[test]
-fn exclusive_publications_never_share_and_their_session_must_be_free_on_the_stream() {
+fn exclusive_publications_are_not_shared_and_need_an_unused_session_id() {
     let mut driver = TestDriver::new();
     let shared = driver.add_publication("aeron:ipc", STREAM);
     let exclusive = driver.add_exclusive_publication("aeron:ipc?session-id=77", STREAM);
@@ -213,7 +213,7 @@ fn exclusive_publications_never_share_and_their_session_must_be_free_on_the_stre
 
 /// 03-24
 #[test]
-fn another_response_correlation_id_makes_another_publication() {
+fn publications_with_different_response_correlation_ids_are_not_shared() {
     let mut driver = TestDriver::new();
     let first = driver.add_publication("aeron:ipc", STREAM);
     let second = driver.add_publication("aeron:ipc?response-correlation-id=1234", STREAM);
@@ -227,7 +227,7 @@ fn another_response_correlation_id_makes_another_publication() {
 }
 
 #[test]
-fn a_response_publication_belongs_to_the_subscription_that_waits_for_it() {
+fn a_response_publication_is_linked_to_the_subscription_that_waits_for_the_responses() {
     let mut driver = TestDriver::new();
     let (waiting, _) = driver.add_subscription("aeron:ipc?control-mode=response", STREAM);
     let request = driver.add_publication(
@@ -249,9 +249,9 @@ fn a_response_publication_belongs_to_the_subscription_that_waits_for_it() {
     assert_eq!(driver.images(&heard)[0].subscription_id, waiting);
 }
 
-/// 05-5: for labels.
+/// 05-5: the part about labels.
 #[test]
-fn strange_characters_of_a_channel_survive_in_labels() {
+fn labels_contain_special_characters_of_channels_unchanged() {
     let mut driver = TestDriver::new();
     let channel = "aeron:ipc?alias=a=b?c d:é,名";
     driver.add_publication(channel, STREAM);
@@ -266,7 +266,7 @@ fn strange_characters_of_a_channel_survive_in_labels() {
 
 /// 03-14
 #[test]
-fn every_stream_id_is_legal() {
+fn every_stream_id_is_allowed() {
     let mut driver = TestDriver::new();
     for stream_id in [0, -5, i32::MIN, i32::MAX] {
         driver.add_publication("aeron:ipc", stream_id);
@@ -276,7 +276,7 @@ fn every_stream_id_is_legal() {
 
 /// 03-13
 #[test]
-fn a_correlation_id_that_names_a_publication_is_refused() {
+fn a_command_with_the_correlation_id_of_a_publication_is_refused() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     let command = driver.publication_command(CLIENT, "aeron:ipc", STREAM + 1, false);
@@ -293,7 +293,7 @@ fn a_correlation_id_that_names_a_publication_is_refused() {
 
 /// 03-15 to 03-17, 04-60, 04-61
 #[test]
-fn session_ids_follow_each_other_and_explicit_ones_do_not_count() {
+fn session_ids_are_consecutive_and_skip_explicit_session_ids() {
     let mut driver = TestDriver::new();
     let first = driver
         .add_exclusive_publication("aeron:ipc", STREAM)
@@ -358,9 +358,9 @@ fn a_publication_is_connected_while_it_has_subscribers() {
     assert!(!publication.is_connected());
 }
 
-/// 04-76, 01-77: for the limit.
+/// 04-76, 01-77: the part about the limit.
 #[test]
-fn the_limit_is_a_window_ahead_of_the_slowest_subscriber_and_moves_in_steps() {
+fn the_limit_is_one_window_ahead_of_the_slowest_subscriber_and_moves_in_steps() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     let (_, fast) = driver.add_subscription("aeron:ipc", STREAM);
@@ -382,7 +382,7 @@ fn the_limit_is_a_window_ahead_of_the_slowest_subscriber_and_moves_in_steps() {
 
 /// 04-77, 04-78, 01-77
 #[test]
-fn without_subscribers_the_limit_falls_back_to_where_the_last_one_stopped() {
+fn without_subscribers_the_limit_is_the_position_of_the_last_subscriber() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     let (first, images) = driver.add_subscription("aeron:ipc", STREAM);
@@ -400,7 +400,7 @@ fn without_subscribers_the_limit_falls_back_to_where_the_last_one_stopped() {
 
 /// 04-78
 #[test]
-fn a_new_subscriber_joins_at_the_slowest_one() {
+fn a_new_subscriber_joins_at_the_position_of_the_slowest_subscriber() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     let (_, slow) = driver.add_subscription("aeron:ipc", STREAM);
@@ -420,7 +420,7 @@ fn a_new_subscriber_joins_at_the_slowest_one() {
 
 /// 04-86, 01-75, 01-76
 #[test]
-fn a_stream_runs_through_many_clean_terms() {
+fn publishers_find_every_term_of_a_long_stream_clean() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     let (_, images) = driver.add_subscription("aeron:ipc", STREAM);
@@ -429,7 +429,7 @@ fn a_stream_runs_through_many_clean_terms() {
     let message = [1; 1_000];
     let mut rounds = 0..1_000;
     while publication.log.producer_position() < 10 * TERM {
-        rounds.next().expect("the limit moves on");
+        rounds.next().expect("the limit advances");
         let limit = publication.limit.get();
         let position = publication.log.producer_position();
         if position < limit {

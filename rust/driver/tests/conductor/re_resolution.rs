@@ -1,4 +1,4 @@
-//! Tests of names whose addresses change while streams use them.
+//! Tests of names with addresses that change while streams use the names.
 
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ fn destinations(driver: &TestDriver) -> Vec<SocketAddr> {
 
 /// 04-172
 #[test]
-fn a_stream_follows_its_endpoint_if_no_receiver_responds_at_the_old_address() {
+fn a_stream_is_sent_to_the_new_address_if_no_receiver_responds_at_the_old_address() {
     let mut driver = TestDriver::new();
     driver.names.set("moving.example", Some("127.0.0.1"));
     driver.add_publication(CHANNEL, STREAM);
@@ -38,7 +38,7 @@ fn a_stream_follows_its_endpoint_if_no_receiver_responds_at_the_old_address() {
 
 /// 04-173
 #[test]
-fn an_unchanged_address_changes_nothing_and_a_missing_name_is_recorded() {
+fn an_unchanged_address_is_not_a_change_and_an_unknown_name_is_recorded() {
     let mut driver = TestDriver::new();
     driver.names.set("moving.example", Some("127.0.0.1"));
     driver.add_publication(CHANNEL, STREAM);
@@ -56,7 +56,7 @@ fn an_unchanged_address_changes_nothing_and_a_missing_name_is_recorded() {
 }
 
 #[test]
-fn a_slow_lookup_is_requested_once() {
+fn a_slow_lookup_is_not_requested_again_before_its_result() {
     let mut driver = TestDriver::new();
     driver.names.set("moving.example", Some("127.0.0.1"));
     driver.add_publication(CHANNEL, STREAM);

@@ -1,5 +1,5 @@
-//! Tests of response channels: one side sends requests on a stream, the other responds on a stream that only the
-//! requester receives.
+//! Tests of response channels. One side sends requests on a stream. The other side sends responses on a stream that
+//! only the requester receives.
 
 use aeron_protocol::ErrorCode;
 
@@ -71,7 +71,7 @@ fn responses_are_sent_to_the_requester() {
 
 /// 04-167
 #[test]
-fn a_response_publication_belongs_to_an_image_that_requested_it() {
+fn a_response_publication_must_name_an_image_that_requested_responses() {
     let Exchange {
         mut driver, image, ..
     } = exchange();
@@ -105,10 +105,10 @@ fn a_response_publication_belongs_to_an_image_that_requested_it() {
     driver.add_publication(&response_channel(image.correlation_id), RESPONSE_STREAM);
 }
 
-/// 04-170: a publication with `response-correlation-id=prototype` only reserves the port: its terms are short and it
-/// sends nothing.
+/// 04-170: a publication with `response-correlation-id=prototype` only reserves the port. Its terms are short, and it
+/// sends no frames.
 #[test]
-fn a_prototype_holds_the_port_and_nothing_else() {
+fn a_prototype_has_short_terms_and_sends_no_frames() {
     let mut driver = TestDriver::with(|context| context.term_buffer_length = 1 << 20);
     let channel = format!("{RESPONSES}|response-correlation-id=prototype");
     let publication = driver.add_publication(&channel, RESPONSE_STREAM);

@@ -1,5 +1,5 @@
-//! Tests of logs whose creation takes long, because all pages of a long log are allocated. Such a log delays only the
-//! command that needs it.
+//! Tests of logs with a slow creation, because all pages of a long log are allocated. Such a log delays only the
+//! command that needs the log.
 
 use aeron_protocol::command::{ClientClose, Command};
 use aeron_protocol::event::Event;
@@ -11,7 +11,7 @@ const LONG_LOGS: [&str; 2] = [
     "aeron:udp?endpoint=127.0.0.1:20171|term-length=8m|sparse=false",
 ];
 
-/// Sends a command and runs only a few duty cycles, too few for the creation of a long log.
+/// Sends a command and runs a few duty cycles. They are too few for the creation of a long log.
 fn ask_briefly(driver: &mut TestDriver, command: Command<'_>) -> Vec<Heard> {
     driver.send(command);
     for _ in 0..5 {
@@ -44,7 +44,7 @@ fn publication_ids(heard: &[Heard]) -> Vec<(i64, i64)> {
 }
 
 #[test]
-fn a_log_that_takes_long_does_not_hold_up_other_commands() {
+fn a_log_with_a_slow_creation_does_not_delay_other_commands() {
     for channel in LONG_LOGS {
         let (mut driver, first) = driver_that_creates(channel);
         let other = driver.publication_command(CLIENT, "aeron:ipc", STREAM + 1, false);
@@ -58,7 +58,7 @@ fn a_log_that_takes_long_does_not_hold_up_other_commands() {
 
 /// If two commands add the same publication while its log is created, both get the publication of the first command.
 #[test]
-fn commands_that_wait_for_logs_of_the_same_publication_share_the_first_of_them() {
+fn commands_that_wait_for_logs_of_the_same_publication_share_the_first_log() {
     for channel in LONG_LOGS {
         let (mut driver, first) = driver_that_creates(channel);
         let second = driver.publication_command(CLIENT, channel, STREAM, false);
@@ -72,7 +72,7 @@ fn commands_that_wait_for_logs_of_the_same_publication_share_the_first_of_them()
 }
 
 #[test]
-fn a_session_that_another_command_took_meanwhile_is_refused() {
+fn a_session_that_another_command_has_taken_during_the_creation_is_refused() {
     for channel in LONG_LOGS {
         let channel = format!("{channel}|session-id=7");
         let mut driver = TestDriver::new();
@@ -95,7 +95,7 @@ fn a_session_that_another_command_took_meanwhile_is_refused() {
 }
 
 #[test]
-fn the_log_of_a_client_that_closed_meanwhile_is_removed() {
+fn the_log_of_a_client_that_closes_during_the_creation_is_removed() {
     for channel in LONG_LOGS {
         let (mut driver, _) = driver_that_creates(channel);
         let correlation_id = driver.next_id();

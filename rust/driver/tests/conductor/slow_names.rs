@@ -1,4 +1,4 @@
-//! Tests of names whose lookup takes long. Such a lookup delays only the command that needs it.
+//! Tests of names with a slow lookup. Such a lookup delays only the command that needs the name.
 
 use aeron_protocol::command::{AddPublication, ClientClose, Command, RemovePublication};
 use aeron_protocol::event::Event;
@@ -27,7 +27,7 @@ fn publication_ids(heard: &[Heard]) -> Vec<(i64, i64)> {
 }
 
 #[test]
-fn a_name_that_takes_long_does_not_hold_up_other_commands() {
+fn a_name_with_a_slow_lookup_does_not_delay_other_commands() {
     let (mut driver, correlation_id) = driver_that_waits();
     driver.add_publication("aeron:ipc", STREAM);
     driver.add_publication("aeron:udp?endpoint=127.0.0.1:20171", STREAM);
@@ -42,7 +42,7 @@ fn a_name_that_takes_long_does_not_hold_up_other_commands() {
 }
 
 #[test]
-fn commands_that_wait_for_the_same_name_share_the_resource_of_the_first() {
+fn commands_that_wait_for_the_same_name_share_the_resource_of_the_first_command() {
     let (mut driver, first) = driver_that_waits();
     let second = driver.publication_command(CLIENT, CHANNEL, STREAM, false);
     assert!(driver.ask(second).is_empty());
@@ -55,7 +55,7 @@ fn commands_that_wait_for_the_same_name_share_the_resource_of_the_first() {
 }
 
 #[test]
-fn a_name_that_is_not_found_in_the_end_is_an_error_then() {
+fn a_slow_lookup_that_fails_is_an_error_of_the_waiting_command() {
     let (mut driver, correlation_id) = driver_that_waits();
     driver.names.set("far.example", None);
     driver.work();
@@ -72,7 +72,7 @@ fn a_name_that_is_not_found_in_the_end_is_an_error_then() {
 }
 
 #[test]
-fn nothing_is_made_for_a_client_that_closed_meanwhile() {
+fn no_resource_is_created_for_a_client_that_closes_during_a_lookup() {
     let (mut driver, _) = driver_that_waits();
     let correlation_id = driver.next_id();
     driver.ask(Command::ClientClose(ClientClose {
@@ -85,9 +85,9 @@ fn nothing_is_made_for_a_client_that_closed_meanwhile() {
     assert!(driver.network.opened().is_empty());
 }
 
-/// A publication can be removed while its name is being resolved; then it is not created.
+/// A publication can be removed while its name is being resolved. It is then not created.
 #[test]
-fn a_resource_removed_before_its_creation_is_not_created() {
+fn a_publication_that_is_removed_during_the_lookup_is_not_created() {
     let (mut driver, registration_id) = driver_that_waits();
     let correlation_id = driver.next_id();
     let heard = driver.ask(Command::RemovePublication(RemovePublication {
@@ -104,7 +104,7 @@ fn a_resource_removed_before_its_creation_is_not_created() {
 }
 
 #[test]
-fn a_log_is_used_by_the_waiting_command_even_if_another_has_the_same_id() {
+fn a_new_log_belongs_to_the_command_that_waits_for_it_even_if_ids_are_equal() {
     let (mut driver, correlation_id) = driver_that_waits();
     let heard = driver.ask(Command::AddPublication(AddPublication {
         client_id: CLIENT,

@@ -58,7 +58,7 @@ impl Source {
         self
     }
 
-    /// Sends a SETUP with this position.
+    /// Sends a SETUP frame for a stream that is at `position`.
     pub fn setup(&self, driver: &TestDriver, position: i64) {
         let mut datagram = [0; Setup::LENGTH];
         let setup = Setup {
@@ -70,7 +70,7 @@ impl Source {
         self.deliver(driver, &datagram);
     }
 
-    /// Sends a message whose bytes are all `byte`. `length` includes the header.
+    /// Sends a message in which all bytes are `byte`. `length` includes the header.
     pub fn data(&self, driver: &TestDriver, position: i64, length: usize, byte: u8) {
         let mut datagram = vec![byte; length];
         let header = self.header(position, length as i32, flags::UNFRAGMENTED);

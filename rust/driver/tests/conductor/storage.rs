@@ -1,4 +1,4 @@
-//! Tests of logs and of the space that they use.
+//! Tests of logs and of the space that logs use.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use crate::source::Source;
 const CHANNEL: &str = "aeron:udp?endpoint=localhost:20121";
 const LOG_LENGTH: u64 = 3 * TERM as u64 + 4096;
 
-/// 04-58, 03-57: for IPC.
+/// 04-58, 03-57: the part about IPC.
 #[test]
-fn a_log_that_does_not_fit_is_refused() {
+fn a_log_without_enough_free_space_is_refused() {
     let mut driver = TestDriver::new();
     driver.logs.set_usable_space(LOG_LENGTH - 1);
     let command = driver.publication_command(CLIENT, "aeron:ipc", STREAM, false);
@@ -38,7 +38,7 @@ fn a_log_that_does_not_fit_is_refused() {
 }
 
 #[test]
-fn refusals_for_lack_of_space_are_one_entry_in_the_error_log() {
+fn all_refusals_for_lack_of_space_are_one_entry_in_the_error_log() {
     let mut driver = TestDriver::with(|context| context.perform_storage_checks = false);
     for space in 0..5 {
         driver.logs.set_usable_space(space);
@@ -59,7 +59,7 @@ fn refusals_for_lack_of_space_are_one_entry_in_the_error_log() {
 
 /// 04-58, 03-57, 03-59
 #[test]
-fn a_log_for_the_network_that_does_not_fit_is_refused_and_leaves_nothing() {
+fn a_network_publication_without_enough_free_space_is_refused_and_leaves_no_resource() {
     let mut driver = TestDriver::new();
     driver.logs.set_usable_space(LOG_LENGTH - 1);
     let (code, text) = driver.publication_error(CHANNEL, STREAM);
@@ -74,7 +74,7 @@ fn a_log_for_the_network_that_does_not_fit_is_refused_and_leaves_nothing() {
 
 /// 04-58
 #[test]
-fn an_image_that_does_not_fit_is_refused_and_made_when_there_is_space() {
+fn an_image_without_enough_free_space_is_created_by_a_later_setup() {
     let mut driver = TestDriver::new();
     let (subscription, _) = driver.add_subscription(CHANNEL, STREAM);
     driver.logs.set_usable_space(LOG_LENGTH - 1);
@@ -83,7 +83,7 @@ fn an_image_that_does_not_fit_is_refused_and_made_when_there_is_space() {
     driver.work();
     assert!(driver.errors()[0].contains("insufficient usable storage"));
     assert_eq!(driver.logs.count(), 0);
-    // Later attempts find different amounts of free space, but share the same error log entry.
+    // Later attempts find different amounts of free space, but share one entry of the error log.
     for missing in 2..10 {
         driver.logs.set_usable_space(LOG_LENGTH - missing);
         source.setup(&driver, 0);
@@ -98,8 +98,7 @@ fn an_image_that_does_not_fit_is_refused_and_made_when_there_is_space() {
 }
 
 #[test]
-fn on_a_full_file_system_an_image_stores_data_only_on_its_pages_and_continues_when_there_are_more()
-{
+fn on_a_full_file_system_an_image_stores_data_only_on_allocated_pages() {
     let mut driver = TestDriver::new();
     let (subscription, _) = driver.add_subscription(CHANNEL, STREAM);
     let source = Source::new(20121);
@@ -109,7 +108,7 @@ fn on_a_full_file_system_an_image_stores_data_only_on_its_pages_and_continues_wh
     driver.logs.set_usable_space(0);
     source.told(&driver);
     let mut position = 0;
-    // The source sends as much as the window allows.
+    // The source sends all data that the window allows.
     let mut end = WINDOW;
     for _ in 0..20 {
         while position + 1024 <= end {
@@ -131,7 +130,7 @@ fn on_a_full_file_system_an_image_stores_data_only_on_its_pages_and_continues_wh
     assert_eq!(driver.value_of(types::RECEIVER_POSITION), position);
     assert_eq!(driver.system(SystemCounter::FlowControlOverRuns), 0);
     assert_eq!(driver.errors().len(), 1, "{:?}", driver.errors());
-    // Data after the window is dropped. So it is not written to a page that is not allocated.
+    // Data after the window is dropped, because its page may not be allocated.
     source.data(&driver, position + 4096, 1024, 1);
     driver.work();
     assert_eq!(driver.system(SystemCounter::FlowControlOverRuns), 1);
@@ -144,7 +143,7 @@ fn on_a_full_file_system_an_image_stores_data_only_on_its_pages_and_continues_wh
 
 /// 04-58
 #[test]
-fn little_space_is_only_written_down() {
+fn little_free_space_causes_only_a_warning() {
     let mut driver =
         TestDriver::with(|context| context.low_file_store_warning_threshold = 10_000_000);
     driver.logs.set_usable_space(10_000_001);
@@ -161,7 +160,7 @@ fn little_space_is_only_written_down() {
 }
 
 #[test]
-fn checks_can_be_turned_off() {
+fn storage_checks_can_be_turned_off() {
     let mut driver = TestDriver::with(|context| context.perform_storage_checks = false);
     driver.logs.set_usable_space(8192);
     driver.add_publication("aeron:ipc", STREAM);
@@ -171,7 +170,7 @@ fn checks_can_be_turned_off() {
 }
 
 #[test]
-fn a_publication_without_subscribers_takes_no_space() {
+fn a_publication_without_subscribers_allocates_no_window() {
     let mut driver = TestDriver::new();
     driver.logs.set_usable_space(LOG_LENGTH);
     driver.add_publication("aeron:ipc", STREAM);
@@ -182,7 +181,7 @@ fn a_publication_without_subscribers_takes_no_space() {
 }
 
 #[test]
-fn on_a_full_file_system_publishers_wait_and_go_on_when_there_is_space() {
+fn on_a_full_file_system_publishers_wait_and_continue_when_there_is_space() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     let (_, images) = driver.add_subscription("aeron:ipc", STREAM);
@@ -254,9 +253,9 @@ fn a_connected_publisher_has_the_whole_window() {
     }
 }
 
-/// A publisher that appends before it is connected becomes connected all the same.
+/// A publisher that appends before the publication is connected does not prevent the connection.
 #[test]
-fn a_publisher_that_does_not_wait_is_connected_after_the_first_window_too() {
+fn a_publisher_that_appends_before_the_connection_is_connected_too() {
     const MIB: i64 = 1024 * 1024;
     for (channel, subscribed) in ROUTES {
         let mut driver = TestDriver::new();
@@ -286,7 +285,7 @@ fn a_publisher_that_does_not_wait_is_connected_after_the_first_window_too() {
 
 /// The driver announces an image only after the publication is connected.
 #[test]
-fn a_client_with_the_event_for_an_image_finds_the_publication_connected() {
+fn when_an_image_is_announced_the_publication_is_already_connected() {
     for (channel, subscribed) in [ROUTES[0], ROUTES[2]] {
         let mut driver = TestDriver::new();
         let separator = if channel.contains('?') { '|' } else { '?' };
@@ -308,7 +307,7 @@ fn a_client_with_the_event_for_an_image_finds_the_publication_connected() {
 }
 
 #[test]
-fn the_first_message_of_a_long_term_takes_little_memory() {
+fn the_first_message_of_a_long_term_allocates_little_space() {
     const MIB: u64 = 1024 * 1024;
     for (channel, subscribed) in ROUTES {
         let mut driver = TestDriver::new();
@@ -351,7 +350,7 @@ fn the_window_grows_to_its_usual_length_while_subscribers_do_not_read() {
 
 /// While there is no space for the first window, the publication is connected and its limit is 0.
 #[test]
-fn without_memory_for_the_first_window_publishers_see_back_pressure_and_are_connected() {
+fn without_space_for_the_first_window_publishers_are_connected_and_get_back_pressure() {
     for (channel, subscribed) in [ROUTES[0], ROUTES[2]] {
         let mut driver = TestDriver::new();
         let publication = driver.add_publication(channel, STREAM);
@@ -368,7 +367,7 @@ fn without_memory_for_the_first_window_publishers_see_back_pressure_and_are_conn
 }
 
 #[test]
-fn a_log_that_is_not_sparse_is_allocated_whole() {
+fn a_log_that_is_not_sparse_is_allocated_completely() {
     let mut driver = TestDriver::new();
     driver.logs.set_usable_space(LOG_LENGTH);
     let publication = driver.add_publication("aeron:ipc?sparse=false", STREAM);
@@ -379,9 +378,9 @@ fn a_log_that_is_not_sparse_is_allocated_whole() {
     assert_eq!(names(&driver.hear()), [""; 0]);
 }
 
-/// 04-185, 04-186, 01-47: bytes are counted when a log is mapped, and subtracted when it is deleted.
+/// 04-185, 04-186, 01-47: the bytes of a log are counted when the log is mapped, and subtracted when it is deleted.
 #[test]
-fn mapped_memory_is_counted_and_unmapped() {
+fn the_mapped_bytes_of_a_log_are_counted_until_the_log_is_removed() {
     let mut driver = TestDriver::new();
     let before = driver.system(SystemCounter::BytesMapped);
     let publication = driver.add_publication("aeron:ipc", STREAM);

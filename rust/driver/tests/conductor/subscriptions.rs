@@ -17,9 +17,9 @@ fn subscribe<'a>(driver: &mut TestDriver, channel: &'a str) -> Command<'a> {
     })
 }
 
-/// 03-29, 01-43: for `sub-pos`.
+/// 03-29, 01-43: the label of `sub-pos`.
 #[test]
-fn a_subscription_is_ready_before_its_images() {
+fn a_subscription_is_announced_before_its_images() {
     let mut driver = TestDriver::new();
     let shared = driver.add_publication("aeron:ipc", STREAM);
     let exclusive = driver.add_exclusive_publication("aeron:ipc", STREAM);
@@ -79,7 +79,7 @@ fn a_subscription_is_ready_before_its_images() {
 
 /// `docs/spec/03-control-protocol-and-client.md`, section 4.4, rule 4.
 #[test]
-fn a_publication_is_ready_before_its_images() {
+fn a_publication_is_announced_before_its_images() {
     let mut driver = TestDriver::new();
     driver.add_subscription("aeron:ipc", STREAM);
     let command = driver.publication_command(CLIENT, "aeron:ipc", STREAM, false);
@@ -91,7 +91,7 @@ fn a_publication_is_ready_before_its_images() {
 
 /// 03-30
 #[test]
-fn a_subscription_with_a_session_id_gets_that_session_only() {
+fn a_subscription_with_a_session_id_receives_only_this_session() {
     let mut driver = TestDriver::new();
     driver.add_exclusive_publication("aeron:ipc", STREAM);
     driver.add_exclusive_publication("aeron:ipc?session-id=77", STREAM);
@@ -105,9 +105,9 @@ fn a_subscription_with_a_session_id_gets_that_session_only() {
     );
 }
 
-/// 03-34, 04-36: no event about the images is sent, and any client can remove the subscription.
+/// 03-34, 04-36: the driver sends no event about the images. Any client can remove the subscription.
 #[test]
-fn removing_a_subscription_is_silent_about_its_images() {
+fn removing_a_subscription_sends_no_event_about_its_images() {
     let mut driver = TestDriver::new();
     driver.add_publication("aeron:ipc", STREAM);
     let (subscription, _) = driver.add_subscription("aeron:ipc", STREAM);
@@ -132,9 +132,9 @@ fn removing_a_subscription_is_silent_about_its_images() {
     );
 }
 
-/// 03-56: for subscriptions.
+/// 03-56: the part about subscriptions.
 #[test]
-fn a_parameter_that_cannot_be_read_is_refused() {
+fn a_subscription_with_an_invalid_parameter_is_refused() {
     let mut driver = TestDriver::new();
     let command = subscribe(&mut driver, "aeron:ipc?tether=maybe");
     let (code, text) = driver.ask_error(command);

@@ -61,7 +61,7 @@ fn transfer_under_loss(reliable: bool) -> (TestDriver, Vec<u8>, Vec<u8>) {
 
 /// 04-191
 #[test]
-fn a_reliable_stream_survives_loss() {
+fn a_reliable_stream_is_complete_in_spite_of_loss() {
     let (driver, sent, received) = transfer_under_loss(true);
     assert_eq!(received, sent[..received.len()]);
     assert!(driver.system(SystemCounter::RetransmitsSent) > 10);
@@ -70,7 +70,7 @@ fn a_reliable_stream_survives_loss() {
 
 /// 04-191
 #[test]
-fn an_unreliable_stream_continues_under_loss() {
+fn an_unreliable_stream_continues_in_spite_of_loss() {
     let (driver, sent, received) = transfer_under_loss(false);
     assert!(received.len() > sent.len() * 9 / 10 && received.len() < sent.len() - 10);
     assert_eq!(driver.system(SystemCounter::NaksSent), 0);

@@ -11,7 +11,7 @@ const CHANNEL: &str = "aeron:ipc?untethered-window-limit-timeout=500ms|untethere
 
 /// Returns a publication with a tethered and an untethered subscriber.
 ///
-/// The window is full. Only the tethered subscriber has read it.
+/// The window is full. Only the tethered subscriber has read its data.
 fn blocked(untethered: &str) -> (TestDriver, Publication, Image, Image) {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication(CHANNEL, STREAM);
@@ -35,7 +35,7 @@ fn blocked(untethered: &str) -> (TestDriver, Publication, Image, Image) {
 
 /// 04-87
 #[test]
-fn a_tethered_subscriber_blocks_for_ever() {
+fn a_tethered_subscriber_holds_back_the_publisher_without_a_time_limit() {
     let (mut driver, publication, ..) = blocked("aeron:ipc");
     driver.advance(Duration::from_secs(60));
     assert_eq!(publication.limit.get(), WINDOW);
@@ -44,7 +44,7 @@ fn a_tethered_subscriber_blocks_for_ever() {
 
 /// 04-87, 04-88
 #[test]
-fn an_untethered_subscriber_is_dropped_rests_and_rejoins_with_its_counter() {
+fn an_untethered_subscriber_is_unlinked_rests_and_rejoins_with_its_counter() {
     let (mut driver, publication, _, image) = blocked("aeron:ipc?tether=false");
     driver.advance(Duration::from_millis(400));
     assert_eq!(names(&driver.hear()), [""; 0]);
@@ -78,7 +78,7 @@ fn an_untethered_subscriber_that_does_not_rejoin_loses_its_counter() {
 }
 
 #[test]
-fn an_untethered_subscriber_that_keeps_up_stays() {
+fn an_untethered_subscriber_that_keeps_up_stays_linked() {
     let (mut driver, publication, _, image) = blocked("aeron:ipc?tether=false");
     image
         .position
@@ -89,7 +89,7 @@ fn an_untethered_subscriber_that_keeps_up_stays() {
 
 /// 04-90
 #[test]
-fn a_resting_subscriber_neither_holds_back_nor_connects() {
+fn a_resting_subscriber_neither_holds_back_nor_connects_the_publication() {
     let (mut driver, publication, tethered, resting) = blocked("aeron:ipc?tether=false");
     driver.advance(Duration::from_millis(1_600));
     assert_eq!(resting.position.get(), 0);

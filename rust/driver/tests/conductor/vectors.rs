@@ -42,7 +42,7 @@ fn body(entry: &Value) -> Vec<u8> {
 
 /// The parts of an event that must be the same in both drivers.
 ///
-/// Session ids are replaced by those that were captured. Counter ids are ignored if they depend on the time between the
+/// Session ids are replaced by the captured session ids. Counter ids are ignored if they depend on the time between the
 /// captured commands. Texts may differ.
 struct Comparison {
     sessions: HashMap<i32, i32>,
@@ -202,13 +202,13 @@ fn replay(source: &str, configure: impl FnOnce(&mut Context)) -> TestDriver {
 
 /// 03-18 to 03-30, 03-34, 03-36
 #[test]
-fn ipc_is_as_recorded() {
+fn the_responses_to_ipc_commands_are_the_captured_responses() {
     replay("c-driver-ipc", |_| {});
 }
 
 /// 03-25, 03-26, 03-50, 03-54, 03-56
 #[test]
-fn refusals_are_as_recorded() {
+fn the_responses_to_invalid_commands_are_the_captured_responses() {
     let driver = replay("c-driver-errors", |_| {});
     assert!(!driver.is_terminated());
 }
@@ -216,7 +216,7 @@ fn refusals_are_as_recorded() {
 /// 03-21 to 03-24, 03-29 to 03-33, 03-37 to 03-41, 03-46, 04-44, 04-45, 04-50, 04-51, 04-55, 04-63 to 04-65, 04-68,
 /// 04-71 to 04-73
 #[test]
-fn udp_is_as_recorded() {
+fn the_responses_to_udp_commands_are_the_captured_responses() {
     replay("c-driver-udp", |context| {
         context.image_liveness_timeout_ns = 1_000_000_000;
         context.publication_linger_timeout_ns = 500_000_000;
@@ -227,7 +227,7 @@ fn udp_is_as_recorded() {
 
 /// 03-42 to 03-49, 03-60 to 03-62
 #[test]
-fn lifecycle_is_as_recorded() {
+fn the_events_of_clients_and_counters_are_the_captured_events() {
     let driver = replay("c-driver-lifecycle", |context| {
         context.client_liveness_timeout_ns = 2_000_000_000;
         context.termination_validator = TerminationValidator::Allow;

@@ -7,7 +7,7 @@ use super::machine::{
     address, assert_refused, loopback, publication, resolve, resolver, subscription,
 };
 
-/// Resolves a channel for a subscription. Panics if it is invalid.
+/// Resolves a channel for a subscription. Panics if the channel is invalid.
 fn channel(text: &str) -> UdpChannel {
     subscription(text).unwrap()
 }
@@ -44,7 +44,7 @@ fn ports_are_decimal_and_at_most_65535() {
 }
 
 #[test]
-fn ipv6_needs_brackets_and_its_scope_is_left_out() {
+fn ipv6_addresses_need_brackets_and_their_scope_is_ignored() {
     let channel = channel("aeron:udp?endpoint=[fe80::1%eth0]:40123");
     assert_eq!(channel.remote_data.to_string(), "[fe80::1]:40123");
     assert_eq!(channel.canonical_form, "UDP-[::]:0-[fe80::1%eth0]:40123");
@@ -71,7 +71,7 @@ fn ipv4_is_preferred_and_brackets_select_ipv6() {
 }
 
 #[test]
-fn an_unknown_host_has_its_own_code_and_is_named_with_its_parameter() {
+fn the_error_for_an_unknown_host_has_its_own_code_and_names_the_parameter() {
     let error = publication("aeron:udp?endpoint=nobody:40123").unwrap_err();
     assert_eq!(error.code(), UnknownHost);
     for words in [
@@ -92,9 +92,9 @@ fn an_unknown_host_has_its_own_code_and_is_named_with_its_parameter() {
     );
 }
 
-/// 05-10, 04-39, 04-41: a publication may name port 0 only if other addresses or its destinations say where to send.
+/// 05-10, 04-39, 04-41: a publication may use port 0 only if its destinations are known by other means.
 #[test]
-fn port_zero_is_for_subscriptions_and_publications_with_dynamic_destinations() {
+fn only_subscriptions_and_publications_with_destinations_may_use_port_zero() {
     let words = "endpoint has port=0 for publication: channel=aeron:udp?endpoint=localhost:0";
     assert_refused(
         publication("aeron:udp?endpoint=localhost:0"),
@@ -122,7 +122,7 @@ fn port_zero_is_for_subscriptions_and_publications_with_dynamic_destinations() {
 
 /// 05-15, 04-40
 #[test]
-fn a_channel_must_say_where_data_goes() {
+fn a_channel_must_have_an_address_or_a_way_to_get_destinations() {
     let dynamic = publication("aeron:udp?endpoint=localhost:1|control-mode=dynamic");
     let words = "explicit control expected with dynamic control mode";
     assert_refused(dynamic, InvalidChannel, words);
@@ -139,7 +139,7 @@ fn a_channel_must_say_where_data_goes() {
 }
 
 #[test]
-fn ipc_and_spies_are_not_for_the_network() {
+fn channels_of_ipc_and_of_spies_are_not_network_channels() {
     let ipc = subscription("aeron:ipc");
     assert_refused(ipc, InvalidChannel, "UDP channels must use UDP URIs");
     let spy = "aeron-spy:aeron:udp?endpoint=localhost:1";
@@ -158,7 +158,7 @@ fn ipc_and_spies_are_not_for_the_network() {
 
 /// 05-12, 04-42
 #[test]
-fn multicast_data_groups_are_odd_and_control_groups_follow_without_carry() {
+fn multicast_data_groups_are_odd_and_the_control_group_is_the_next_without_carry() {
     let control = |group: &str| {
         let channel = channel(&format!("aeron:udp?endpoint={group}:9|interface=localhost"));
         assert!(channel.is_multicast && channel.has_group_semantics() && !channel.is_mdc());
@@ -178,7 +178,7 @@ fn multicast_data_groups_are_odd_and_control_groups_follow_without_carry() {
 }
 
 #[test]
-fn multicast_is_joined_on_the_interface_and_compared_by_address() {
+fn multicast_groups_are_joined_on_the_interface_and_compared_by_address() {
     let mut machine = loopback();
     machine.push(address(4, "eth0", "10.0.0.5", 24));
     let mut resolver = resolver(machine);
@@ -210,7 +210,7 @@ fn multicast_is_joined_on_the_interface_and_compared_by_address() {
 }
 
 #[test]
-fn multicast_does_not_use_its_control_address_but_it_must_be_good() {
+fn multicast_does_not_use_the_control_address_but_checks_it() {
     let text = "aeron:udp?endpoint=224.10.9.7:9|interface=localhost|control=";
     let channel = channel(&format!("{text}localhost:5"));
     assert!(channel.control.is_none());
@@ -226,7 +226,7 @@ fn multicast_does_not_use_its_control_address_but_it_must_be_good() {
 }
 
 #[test]
-fn a_receiver_sends_to_the_control_address_it_was_given_or_to_the_source() {
+fn a_receiver_sends_to_the_control_address_in_the_channel_or_to_the_source() {
     let given = channel("aeron:udp?endpoint=localhost:1|control=peer:2");
     assert_eq!(
         given.receiver_control_address(),
@@ -241,7 +241,7 @@ fn a_receiver_sends_to_the_control_address_it_was_given_or_to_the_source() {
 
 /// 05-17
 #[test]
-fn names_are_compared_as_written_and_other_parameters_not_at_all() {
+fn the_canonical_form_contains_names_as_written_and_no_other_parameters() {
     let name = canonical("aeron:udp?endpoint=localhost:1");
     assert_ne!(name, canonical("aeron:udp?endpoint=127.0.0.1:1"));
     assert_ne!(name, canonical("aeron:udp?endpoint=LOCALHOST:1"));
@@ -268,7 +268,7 @@ fn names_are_compared_as_written_and_other_parameters_not_at_all() {
 
 /// 05-18
 #[test]
-fn channels_that_leave_a_port_open_are_unique_unless_tagged() {
+fn channels_with_port_zero_have_a_unique_canonical_form_unless_they_have_a_tag() {
     let mut resolver = resolver(loopback());
     let mut canonical = |text: &str, role| {
         resolver
@@ -296,7 +296,7 @@ fn channels_that_leave_a_port_open_are_unique_unless_tagged() {
 }
 
 #[test]
-fn a_tag_refers_to_the_channel_that_carries_it_if_nothing_contradicts() {
+fn a_tag_refers_to_the_channel_with_this_tag_if_the_parameters_match() {
     let existing = channel("aeron:udp?endpoint=localhost:1|tags=7");
     let matches = |text: &str| channel(text).matches_tag(&existing);
     assert_eq!(matches("aeron:udp?tags=7"), Ok(true));
@@ -318,7 +318,7 @@ fn a_tag_refers_to_the_channel_that_carries_it_if_nothing_contradicts() {
 }
 
 #[test]
-fn an_untagged_channel_shares_the_endpoint_of_a_tagged_one_but_differing_tags_do_not() {
+fn a_channel_without_a_tag_shares_the_endpoint_of_a_channel_with_a_tag() {
     let existing = channel("aeron:udp?endpoint=localhost:1|tags=7");
     let matches = |text: &str| channel(text).matches_canonical_form(&existing);
     assert!(matches("aeron:udp?endpoint=localhost:1"));
@@ -328,7 +328,7 @@ fn an_untagged_channel_shares_the_endpoint_of_a_tagged_one_but_differing_tags_do
 }
 
 #[test]
-fn a_publication_with_nothing_but_an_unknown_tag_has_no_endpoint() {
+fn a_publication_with_only_an_unknown_tag_is_refused() {
     let check = |text: &str| publication(text).unwrap().check_original_publication();
     let words = "URI must have explicit control, endpoint, or be manual control-mode when original: channel=aeron:udp?tags=7";
     assert_refused(check("aeron:udp?tags=7"), GenericError, words);

@@ -1,4 +1,4 @@
-//! Tests of the name resolver with malformed datagrams, for which the reactions of real drivers were captured.
+//! Tests of the name resolver with malformed datagrams. The reactions of real drivers to these datagrams were captured.
 
 use std::collections::VecDeque;
 use std::io;
@@ -138,7 +138,7 @@ fn from_hex(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Returns by how much a counter of the real driver's resolver grew.
+/// Returns the increase of a counter of the real driver's resolver.
 fn added(observed: &Value, counter: &str) -> i64 {
     let counts = &observed["resolver_counters"][counter];
     match (counts[0].as_i64(), counts[1].as_i64()) {
@@ -149,7 +149,7 @@ fn added(observed: &Value, counter: &str) -> i64 {
 
 /// 02-112, 04-177
 #[test]
-fn malformed_datagrams_are_counted_or_logged_and_earlier_entries_are_kept() {
+fn malformed_datagrams_are_counted_or_recorded_and_their_valid_first_entries_are_kept() {
     let cases: Value = serde_json::from_str(MALFORMED).unwrap();
     let mut judged = 0;
     for case in cases.as_array().unwrap() {

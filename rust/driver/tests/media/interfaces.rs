@@ -48,7 +48,7 @@ fn found(index: u32, address: &str, port: u16) -> (u32, String, u16) {
 
 /// 05-11
 #[test]
-fn an_interface_is_picked_by_address_name_subnet_or_its_own_name() {
+fn an_interface_is_selected_by_an_address_a_host_a_subnet_or_its_name() {
     assert_eq!(picked("10.1.0.5"), found(3, "10.1.0.5", 0));
     assert_eq!(picked("localhost:40777"), found(1, "127.0.0.1", 40777));
     assert_eq!(picked("127.0.0.0/8"), found(1, "127.0.0.1", 0));
@@ -74,7 +74,7 @@ fn an_interface_is_picked_by_address_name_subnet_or_its_own_name() {
 }
 
 #[test]
-fn among_several_the_longest_network_prefix_wins_then_the_first() {
+fn of_several_interfaces_the_first_with_the_longest_network_prefix_is_selected() {
     assert_eq!(picked("10.1.0.0/16"), found(4, "10.1.2.5", 0));
     assert_eq!(picked("10.0.0.0/8"), found(4, "10.1.2.5", 0));
 }
@@ -88,7 +88,7 @@ fn an_interface_that_is_down_or_neither_multicast_nor_loopback_is_not_selected()
 }
 
 #[test]
-fn the_loopback_is_picked_only_when_nothing_multicast_matches() {
+fn the_loopback_is_selected_only_if_no_multicast_interface_matches() {
     let any = "0.0.0.0".parse().unwrap();
     assert_eq!(find_matching(&machine(), any, 0).unwrap().index, 4);
     assert_eq!(find_matching(&loopback(), any, 0).unwrap().index, 1);
@@ -96,7 +96,7 @@ fn the_loopback_is_picked_only_when_nothing_multicast_matches() {
 }
 
 #[test]
-fn a_named_interface_needs_an_address_of_the_family() {
+fn an_interface_selected_by_name_needs_an_address_of_the_family() {
     let channel = |interface: &str| {
         let channel = format!("aeron:udp?endpoint=[fd00::9]:1|interface={interface}");
         resolver(machine()).resolve(channel.as_bytes(), ChannelRole::Publication)
@@ -110,7 +110,7 @@ fn a_named_interface_needs_an_address_of_the_family() {
 }
 
 #[test]
-fn a_name_in_braces_is_checked_before_the_search() {
+fn the_syntax_of_an_interface_is_checked_before_the_search() {
     for (interface, words) in [
         ("{}", "name length 0 out of bounds"),
         ("{lo", "name length -1 out of bounds"),
@@ -128,7 +128,7 @@ fn a_name_in_braces_is_checked_before_the_search() {
 }
 
 #[test]
-fn an_interface_may_be_named_by_an_address_of_another_family() {
+fn an_interface_may_be_selected_by_an_address_of_another_family() {
     let resolve = |endpoint: &str, interface: &str| {
         let channel = format!("aeron:udp?endpoint={endpoint}:1|interface={interface}");
         resolver(machine())
@@ -149,7 +149,7 @@ fn an_interface_may_be_named_by_an_address_of_another_family() {
 }
 
 #[test]
-fn this_machine_has_a_loopback() {
+fn this_machine_has_a_loopback_interface() {
     let addresses = SystemInterfaces.addresses().unwrap();
     let loopback = addresses.iter().find(|found| found.is_loopback).unwrap();
     assert!(loopback.is_up && loopback.index > 0);

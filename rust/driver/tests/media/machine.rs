@@ -43,7 +43,7 @@ impl Interfaces for Fixed {
     }
 }
 
-/// Returns an address of interface `index`, which is up and can send multicast.
+/// Returns an address of the interface `index`. The interface is up and can send multicast.
 pub fn address(index: u32, name: &str, address: &str, prefix_length: u8) -> InterfaceAddress {
     InterfaceAddress {
         name: name.to_owned(),

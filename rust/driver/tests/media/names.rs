@@ -34,7 +34,7 @@ fn row(name: &str, initial_host: &str, re_resolution_host: &str) -> NameRow {
 }
 
 #[test]
-fn rows_with_other_than_three_fields_are_left_out() {
+fn rows_without_exactly_three_fields_are_ignored() {
     let rows = parse_rows("one,localhost,127.0.0.2|two,rows|a,b,c,d||two,x,y|");
     assert_eq!(
         rows,
@@ -44,7 +44,7 @@ fn rows_with_other_than_three_fields_are_left_out() {
 
 /// 04-174
 #[test]
-fn the_counter_of_a_row_chooses_its_address_at_the_next_lookup() {
+fn the_counter_of_a_row_selects_the_address_for_the_next_lookup() {
     let counter = new_counter(&mut counters());
     let rows = vec![(row("moving", "localhost", "peer"), counter.clone())];
     let mut names = CsvTableNames::new(rows, Box::new(FewNames));
@@ -67,7 +67,7 @@ fn the_counter_of_a_row_chooses_its_address_at_the_next_lookup() {
 }
 
 #[test]
-fn the_first_of_two_rows_with_one_name_counts() {
+fn the_first_of_two_rows_with_the_same_name_is_used() {
     let mut manager = counters();
     let rows = vec![
         (row("twice", "localhost", "peer"), new_counter(&mut manager)),
@@ -79,7 +79,7 @@ fn the_first_of_two_rows_with_one_name_counts() {
 }
 
 #[test]
-fn the_system_resolves_its_own_name_and_addresses() {
+fn the_system_resolves_localhost_and_addresses() {
     let find = |host: &str, is_bracketed| {
         resolve_host(&mut SystemNames, host, is_bracketed).map(|address| address.to_string())
     };
@@ -96,7 +96,7 @@ fn the_system_resolves_its_own_name_and_addresses() {
     );
 }
 
-/// A resolver whose calls advance the clock by a number of nanoseconds.
+/// A resolver that advances the clock by a number of nanoseconds in each call.
 struct Slow(Arc<CachedNanoClock>, i64);
 
 impl NameResolver for Slow {
@@ -107,7 +107,7 @@ impl NameResolver for Slow {
 }
 
 #[test]
-fn the_longest_call_is_kept_and_those_over_the_threshold_are_counted() {
+fn the_longest_lookup_is_kept_and_lookups_over_the_threshold_are_counted() {
     let mut manager = counters();
     let (longest, exceeded) = (new_counter(&mut manager), new_counter(&mut manager));
     let clock = Arc::new(CachedNanoClock::new(0));
@@ -174,9 +174,9 @@ fn ask_until_known<T>(
     }
 }
 
-/// A lookup that takes long returns a temporary error within milliseconds. A later call returns its result.
+/// A slow lookup returns a temporary error within milliseconds. A later call returns the result of the lookup.
 #[test]
-fn a_slow_name_has_a_temporary_error_at_first_and_the_address_later() {
+fn a_slow_lookup_returns_a_temporary_error_first_and_the_address_later() {
     let blocking = Blocking::default();
     let mut names = BackgroundNames::new(blocking.clone());
     let find = |names: &mut dyn NameResolver| resolve_host(names, "slow", false);
@@ -195,7 +195,7 @@ fn a_slow_name_has_a_temporary_error_at_first_and_the_address_later() {
         ask_until_known(&mut names, find).unwrap().to_string(),
         "fd00::9"
     );
-    // The resolver asks for IPv6 after IPv4 has failed, and repeats neither lookup.
+    // The resolver looks up an IPv6 address after the lookup for IPv4 has failed. It repeats neither lookup.
     let asked = |family| ("slow".to_owned(), family);
     assert_eq!(blocking.lookups(), [asked(Family::V4), asked(Family::V6)]);
 }
@@ -217,7 +217,7 @@ fn a_result_without_a_further_request_is_dropped() {
     assert_eq!(blocking.lookups().len(), 2);
 }
 
-/// A resolver whose first two calls return a temporary error; each call takes a microsecond.
+/// A resolver that returns a temporary error in its first two calls. Each call takes a microsecond.
 struct Late(Arc<CachedNanoClock>, usize);
 
 impl NameResolver for Late {
@@ -235,7 +235,7 @@ impl NameResolver for Late {
 }
 
 #[test]
-fn a_lookup_is_timed_from_its_first_request_until_the_result() {
+fn the_time_of_a_lookup_begins_with_the_first_call_and_ends_with_the_result() {
     let mut manager = counters();
     let (longest, exceeded) = (new_counter(&mut manager), new_counter(&mut manager));
     let clock = Arc::new(CachedNanoClock::new(0));

@@ -17,7 +17,7 @@ fn lease(ports: &mut PortManager, port: u16) -> u16 {
 
 /// 04-178
 #[test]
-fn ports_are_given_in_turn_and_an_exhausted_range_is_named() {
+fn ports_are_leased_in_turn_and_the_error_names_the_exhausted_range() {
     let mut ports = PortManager::new(Some(500..=502));
     assert_eq!([0; 3].map(|any| lease(&mut ports, any)), [500, 501, 502]);
     assert_refused(
@@ -30,14 +30,15 @@ fn ports_are_given_in_turn_and_an_exhausted_range_is_named() {
 }
 
 #[test]
-fn a_freed_port_waits_for_its_turn() {
+fn a_released_port_is_leased_again_after_the_other_ports() {
     let mut ports = PortManager::new(Some(500..=502));
     assert_eq!(lease(&mut ports, 0), 500);
     ports.release(address(500));
     assert_eq!([0; 3].map(|any| lease(&mut ports, any)), [501, 502, 500]);
 }
 
-/// A port that channels name explicitly is not given to others until the last of these channels has released it.
+/// A port that channels name explicitly is not leased to other channels until the last of these channels has released
+/// it.
 #[test]
 fn ports_in_channels_are_skipped_until_the_last_channel_is_removed() {
     let mut ports = PortManager::new(Some(500..=501));
@@ -55,7 +56,7 @@ fn ports_in_channels_are_skipped_until_the_last_channel_is_removed() {
 }
 
 #[test]
-fn a_range_up_to_the_last_port_wraps() {
+fn a_range_up_to_port_65535_wraps_to_its_first_port() {
     let mut ports = PortManager::new(Some(65534..=65535));
     assert_eq!([0; 2].map(|any| lease(&mut ports, any)), [65534, 65535]);
     ports.release(address(65534));
@@ -63,7 +64,7 @@ fn a_range_up_to_the_last_port_wraps() {
 }
 
 #[test]
-fn without_a_range_the_system_picks() {
+fn without_a_range_the_system_chooses_the_port() {
     let mut ports = PortManager::new(None);
     assert_eq!([0, 9].map(|any| lease(&mut ports, any)), [0, 9]);
     ports.release(address(9));

@@ -1,4 +1,4 @@
-//! Tests with channels for which the results of real drivers were captured.
+//! Tests with channels and the results that were captured from real drivers.
 
 use aeron_driver::DriverError;
 use aeron_driver::media::destination::send_destination_endpoint;
@@ -43,7 +43,7 @@ fn resolved(case: &Value) -> Option<Result<UdpChannel, DriverError>> {
     let channel = text(case, "uri");
     let (prefix, role) = match text(case, "op") {
         "parse" if case["as_destination"] == true => ("", ChannelRole::ReceiveDestination),
-        // The case only parses the channel. The driver does the same with the channel of a spy.
+        // The case only parses the channel, as the driver does with the channel of a spy.
         "parse" => ("aeron-spy:", ChannelRole::Spy),
         "pub" | "xpub" => ("", ChannelRole::Publication),
         "pub-dest" => return None,
@@ -114,7 +114,7 @@ fn every_channel_resolves_to_the_result_of_real_drivers() {
 }
 
 #[test]
-fn every_channel_with_bad_addresses_is_refused_as_real_drivers_refuse_it() {
+fn every_channel_with_invalid_addresses_is_refused_with_the_error_of_real_drivers() {
     let mut refused = 0;
     for case in cases() {
         let Some(result) = resolved(&case) else {

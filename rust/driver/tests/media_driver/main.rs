@@ -24,7 +24,7 @@ use tempfile::TempDir;
 
 use rig::{Client, Place, await_true, exchange_datagrams, exchange_messages, publication};
 
-/// Returns the labels of the counters, without the driver's own.
+/// Returns the labels of the counters without the driver's own counters and the heartbeat counters.
 fn client_counters(place: &Place) -> Vec<String> {
     let cnc = place.cnc();
     let records = cnc
@@ -46,7 +46,7 @@ const THREADED: [ThreadingMode; 3] = [
 ];
 
 #[test]
-fn every_threading_mode_carries_datagrams() {
+fn datagrams_are_exchanged_in_every_threading_mode() {
     for mode in THREADED {
         let place = Place::new();
         let mut driver = MediaDriver::launch(place.context(mode)).unwrap();
@@ -60,7 +60,7 @@ fn every_threading_mode_carries_datagrams() {
 
 /// 05-14: the texts contain the reasons of a real operating system.
 #[test]
-fn sockets_that_the_system_refuses_are_named_with_its_reason() {
+fn the_error_for_a_refused_socket_contains_the_address_and_the_systems_reason() {
     let place = Place::new();
     let _driver = place.launch();
     let mut client = Client::connect(&place);
@@ -107,7 +107,7 @@ fn sockets_that_the_system_refuses_are_named_with_its_reason() {
 }
 
 #[test]
-fn every_threading_mode_carries_messages() {
+fn messages_are_exchanged_in_every_threading_mode() {
     for mode in THREADED {
         let place = Place::new();
         let mut driver = MediaDriver::launch(place.context(mode)).unwrap();
@@ -118,7 +118,7 @@ fn every_threading_mode_carries_messages() {
 
 /// 04-4
 #[test]
-fn an_invoked_driver_works_when_its_caller_does() {
+fn a_driver_in_invoker_mode_works_only_when_its_caller_calls_do_work() {
     let place = Place::new();
     let refused = MediaDriver::launch(place.context(ThreadingMode::Invoker)).unwrap_err();
     assert!(
@@ -139,7 +139,7 @@ fn an_invoked_driver_works_when_its_caller_does() {
 
 /// 01-2, 01-3, 01-8, 01-9, 01-10, 01-11, 04-17
 #[test]
-fn a_fresh_driver_makes_its_files() {
+fn a_new_driver_creates_its_files() {
     let place = Place::new();
     let before_ms = SystemEpochClock.time_ms();
     let driver = place.launch();
@@ -174,7 +174,7 @@ fn a_fresh_driver_makes_its_files() {
 
 /// 04-18, 04-19, 04-23, 01-12, 01-21, 01-42
 #[test]
-fn a_fresh_driver_shows_its_version_sizes_and_settings() {
+fn a_new_driver_shows_its_version_lengths_and_settings() {
     let place = Place::new();
     let _driver = MediaDriver::launch(Context {
         resolver_name: "me".into(),
@@ -241,8 +241,8 @@ fn a_second_driver_is_refused_and_the_first_continues() {
     });
 }
 
-/// 01-7: a client whose heartbeat counter disappears while the driver seems active concludes that the driver has timed
-/// it out.
+/// 01-7: if a client's heartbeat counter disappears while the driver seems active, the client concludes that the driver
+/// has timed out the client.
 #[test]
 fn counters_are_freed_after_the_heartbeat_shows_the_end_of_the_driver() {
     let place = Place::new();
@@ -261,7 +261,7 @@ fn counters_are_freed_after_the_heartbeat_shows_the_end_of_the_driver() {
 
 /// 04-13, 01-7, 03-8
 #[test]
-fn after_an_orderly_end_another_driver_starts_at_once() {
+fn after_an_orderly_close_another_driver_starts_at_once() {
     let place = Place::new();
     let mut client = {
         let mut driver = place.launch();
@@ -359,12 +359,12 @@ fn leave_foreign_driver(place: &Place, pid: i64) -> CncFile {
     cnc
 }
 
-/// No process has this id, because it is larger than any process id on Linux.
+/// The id of no process: it is larger than any process id on Linux.
 const NO_PROCESS: i64 = i32::MAX as i64;
 
 /// 04-11, 04-12
 #[test]
-fn a_driver_without_our_lock_counts_as_alive_while_its_process_is_and_its_heartbeat_is_young() {
+fn a_driver_without_our_lock_is_active_if_its_process_lives_and_its_heartbeat_is_recent() {
     let place = Place::new();
     let cnc = leave_foreign_driver(&place, i64::from(std::process::id()));
     let context = Context {
@@ -383,7 +383,7 @@ fn a_driver_without_our_lock_counts_as_alive_while_its_process_is_and_its_heartb
 }
 
 #[test]
-fn a_driver_without_our_lock_is_dead_if_its_process_has_ended_and_its_heartbeat_is_constant() {
+fn a_driver_without_our_lock_is_dead_if_its_process_has_ended_and_its_heartbeat_stays() {
     let place = Place::new();
     leave_foreign_driver(&place, NO_PROCESS);
     drop(place.launch());
@@ -391,7 +391,7 @@ fn a_driver_without_our_lock_is_dead_if_its_process_has_ended_and_its_heartbeat_
 
 /// The driver's process may be in another pid namespace, where this process cannot see it.
 #[test]
-fn a_driver_with_an_advancing_heartbeat_is_alive_with_any_pid_and_is_never_deleted() {
+fn a_driver_with_an_advancing_heartbeat_is_active_even_if_its_process_is_not_found() {
     for dir_delete_on_start in [false, true] {
         let place = Place::new();
         let cnc = leave_foreign_driver(&place, NO_PROCESS);
@@ -421,7 +421,7 @@ fn a_driver_with_an_advancing_heartbeat_is_alive_with_any_pid_and_is_never_delet
 
 /// This differs from 01-5 and 04-15, where a driver deletes all files in its directory.
 #[test]
-fn a_directory_with_anything_that_drivers_do_not_make_is_refused_and_left_as_it_is() {
+fn a_directory_with_an_entry_that_drivers_do_not_create_is_refused_and_not_changed() {
     let places: [(&str, &[u8]); 6] = [
         ("main.rs", b"fn main() {}"),
         ("cnc.dat.bak", b""),
@@ -492,7 +492,7 @@ fn symbolic_links_are_refused_and_not_followed() {
 
 /// A driver deletes only its own files when it ends.
 #[test]
-fn foreign_files_in_a_drivers_directory_survive_its_removal() {
+fn a_driver_does_not_delete_foreign_files_in_its_directory() {
     let place = Place::new();
     let driver = MediaDriver::launch(Context {
         dir_delete_on_shutdown: true,
@@ -541,7 +541,7 @@ fn a_file_with_the_name_of_a_cnc_file_is_refused_even_if_the_directory_may_be_de
 
 /// The CnC file is complete but not yet published, and its driver is dead.
 #[test]
-fn a_cnc_file_of_a_driver_that_failed_while_it_started_is_taken_over() {
+fn the_directory_of_a_driver_that_died_during_its_start_can_be_used_again() {
     let place = Place::new();
     fs::create_dir(place.dir()).unwrap();
     let identity = DriverIdentity {
@@ -562,7 +562,7 @@ fn a_cnc_file_of_a_driver_that_failed_while_it_started_is_taken_over() {
 }
 
 #[test]
-fn a_damaged_cnc_file_is_refused_and_stays_unless_it_shall_go() {
+fn a_damaged_cnc_file_is_refused_unless_its_deletion_is_configured() {
     let of_nobody = b"\0\x02\0\0".repeat(1_000);
     let cut = [&512_i32.to_le_bytes()[..], &[0, 0, 16, 0].repeat(40)].concat();
     let reasons = [
@@ -594,7 +594,7 @@ fn a_damaged_cnc_file_is_refused_and_stays_unless_it_shall_go() {
 
 /// This differs from 01-5 and 04-15: the directory of an active driver is not deleted.
 #[test]
-fn the_directory_can_be_deleted_at_both_ends_but_not_under_a_live_driver() {
+fn the_directory_can_be_deleted_at_the_start_and_the_end_but_not_of_an_active_driver() {
     let place = Place::new();
     let first = place.launch();
     let context = Context {
@@ -616,9 +616,9 @@ fn the_directory_can_be_deleted_at_both_ends_but_not_under_a_live_driver() {
     assert!(!place.dir().exists());
 }
 
-/// The C driver replaces the directory of an active driver in this way if `AERON_DIR_DELETE_ON_START` is set.
+/// If `AERON_DIR_DELETE_ON_START` is set, a C driver replaces the directory of an active driver in this way.
 #[test]
-fn a_directory_that_another_driver_took_by_force_is_left_to_it() {
+fn a_driver_does_not_delete_a_directory_that_another_driver_has_replaced() {
     let place = Place::new();
     let first = MediaDriver::launch(Context {
         dir_delete_on_shutdown: true,
@@ -631,7 +631,7 @@ fn a_directory_that_another_driver_took_by_force_is_left_to_it() {
     assert_eq!(place.names(), ["cnc.dat", "images", "publications"]);
 }
 
-/// Creates a private directory as a killed embedded driver leaves it: all files exist, and the lock is free.
+/// Creates the directory of a killed embedded driver: all files exist, and no process holds the lock.
 fn leave_embedded(place: &Place, name: &str, is_dir_private: bool) -> PathBuf {
     let dir = place.0.path().join(name);
     let context = Context {
@@ -645,7 +645,7 @@ fn leave_embedded(place: &Place, name: &str, is_dir_private: bool) -> PathBuf {
 
 /// A directory without content that identifies a private driver is reported as left over, but not removed.
 #[test]
-fn a_directory_that_a_driver_left_before_its_marker_is_reported_and_stays() {
+fn a_directory_without_a_marker_is_reported_but_not_removed() {
     let place = Place::new();
     let make = |name: &str| {
         let dir = place.0.path().join(name);
@@ -672,7 +672,7 @@ fn a_directory_that_a_driver_left_before_its_marker_is_reported_and_stays() {
 }
 
 #[test]
-fn directories_of_killed_embedded_drivers_are_removed_and_no_others() {
+fn only_directories_of_killed_embedded_drivers_are_removed() {
     let place = Place::new();
     let killed = leave_embedded(&place, "aeron-1-ab", true);
     let named = leave_embedded(&place, "aeron-named", false);
@@ -712,7 +712,7 @@ fn directories_of_killed_embedded_drivers_are_removed_and_no_others() {
 }
 
 #[test]
-fn a_refused_configuration_leaves_no_trace() {
+fn a_refused_configuration_creates_no_directory() {
     let place = Place::new();
     let context = Context {
         ipc_term_buffer_length: 1,
@@ -726,7 +726,7 @@ fn a_refused_configuration_leaves_no_trace() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_an_error() {
+fn a_directory_that_cannot_be_created_is_an_error() {
     let place = Place::new();
     fs::write(place.0.path().join("file"), b"").unwrap();
     let context = Context {
@@ -760,7 +760,7 @@ fn pathdiff(path: &Path) -> PathBuf {
     up.join(path.strip_prefix("/").unwrap())
 }
 
-/// 01-8: for logs. Only the part that publishers may write occupies space, unless the log is not sparse.
+/// 01-8: the part about logs. In a sparse log, only the part that publishers may write occupies space.
 #[test]
 fn a_log_occupies_the_bytes_that_publishers_may_write() {
     let place = Place::new();
@@ -828,8 +828,8 @@ impl Drop for SmallFileSystem {
     }
 }
 
-/// A process that writes to a mapped page without space in the file system is killed. This must happen neither to a
-/// publisher nor to the driver.
+/// The system kills a process that writes to a mapped page without space in the file system. Neither a publisher nor
+/// the driver may do so.
 #[test]
 fn on_a_full_file_system_publishers_wait_and_no_process_dies() {
     let Some(file_system) = SmallFileSystem::mount("60m") else {

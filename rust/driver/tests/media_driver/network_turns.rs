@@ -1,4 +1,4 @@
-//! Tests of turns, with which threads other than the driver's run its sender and receiver.
+//! Tests of turns: other threads run the sender and the receiver of a driver.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ fn turns_of(driver: &MediaDriver) -> AgentTurns {
 }
 
 #[test]
-fn there_are_turns_where_sender_and_receiver_share_a_thread() {
+fn a_driver_has_turns_only_if_sender_and_receiver_share_a_thread() {
     for (mode, has_turns) in [
         (ThreadingMode::Shared, true),
         (ThreadingMode::SharedNetwork, true),
@@ -31,7 +31,7 @@ fn there_are_turns_where_sender_and_receiver_share_a_thread() {
 }
 
 #[test]
-fn turns_carry_datagrams_while_the_drivers_thread_sleeps() {
+fn turns_exchange_datagrams_while_the_drivers_thread_sleeps() {
     let place = Place::new();
     let mut driver = MediaDriver::launch(Context {
         shared_network_idle_strategy: "sleep-ms".into(),
@@ -47,7 +47,7 @@ fn turns_carry_datagrams_while_the_drivers_thread_sleeps() {
 }
 
 #[test]
-fn turns_of_many_threads_beside_the_drivers_own_lose_nothing_and_end_with_it() {
+fn turns_of_many_threads_lose_no_datagram_and_do_no_work_after_the_driver_closes() {
     let place = Place::new();
     let mut driver = place.launch();
     let turns = turns_of(&driver);

@@ -1,5 +1,5 @@
-//! Tests of interceptors that lose datagrams deliberately. They are configured by the variables that other projects'
-//! test suites set.
+//! Tests of interceptors that lose datagrams deliberately. The variables that configure them are the
+//! variables that test suites of other projects set.
 
 use aeron_driver::config::{Context, Sources};
 use aeron_driver::media::interceptors::intercept;
@@ -105,9 +105,9 @@ fn stream(count: i32) -> Vec<Vec<u8>> {
     (0..count).map(|i| data(1024 * i, 1024)).collect()
 }
 
-/// 04-188: the transport's part.
+/// 04-188: the part about the transport.
 #[test]
-fn loss_takes_the_frame_types_of_its_mask() {
+fn loss_drops_only_the_frame_types_in_its_mask() {
     let frames: Vec<Vec<u8>> = [PAD, DATA, NAK, STATUS_MESSAGE, SETUP, EXTENSION]
         .into_iter()
         .map(|frame_type| frame(frame_type, TERM_ID, 64, 64, 1))
@@ -128,7 +128,7 @@ fn loss_takes_the_frame_types_of_its_mask() {
 }
 
 #[test]
-fn loss_has_a_rate_and_repeats_itself_from_its_seed() {
+fn loss_has_the_configured_rate_and_is_the_same_for_the_same_seed() {
     let frames = stream(1000);
     let survivors =
         |arguments: &str| Pair::new(&context("loss", &[(LOSS, arguments)])).survivors(&frames);
@@ -165,7 +165,7 @@ fn missing_arguments_cause_no_loss_and_no_warning() {
 }
 
 #[test]
-fn arguments_that_cannot_be_read_lose_nothing_and_warn() {
+fn invalid_arguments_cause_no_loss_and_a_warning() {
     for (name, variable, text) in [
         ("loss", LOSS, "rate=much|recv-msg-mask=f"),
         ("loss", LOSS, "rate=1|recv-msg-mask=xyz"),
@@ -194,9 +194,9 @@ fn arguments_that_cannot_be_read_lose_nothing_and_warn() {
     }
 }
 
-/// 04-189: the transport's part, with the same losses as in the C driver.
+/// 04-189: the part about the transport, with the same losses as in the C driver.
 #[test]
-fn fixed_loss_takes_a_stream_up_to_the_end_of_the_range_once() {
+fn fixed_loss_drops_each_stream_up_to_the_end_of_the_range_once() {
     let arguments = format!("term-id={TERM_ID}|term-offset=2048|length=1025");
     let mut pair = Pair::new(&context("fixed-loss", &[(FIXED_LOSS, &arguments)]));
     assert_eq!(pair.survivors(&stream(6)), [4, 5]);
@@ -216,7 +216,7 @@ fn fixed_loss_takes_a_stream_up_to_the_end_of_the_range_once() {
 }
 
 #[test]
-fn fixed_loss_takes_heartbeats_as_it_takes_data() {
+fn fixed_loss_drops_heartbeats_and_data() {
     let arguments = format!("term-id={TERM_ID}|term-offset=0|length=4096");
     let mut pair = Pair::new(&context("fixed-loss", &[(FIXED_LOSS, &arguments)]));
     let mut heartbeat = data(1024, 32);
@@ -230,9 +230,10 @@ fn fixed_loss_takes_heartbeats_as_it_takes_data() {
     assert_eq!(pair.survivors(&datagrams), [2]);
 }
 
-/// Only a frame that directly follows the lost bytes is lost too. A frame before them or after a gap arrives.
+/// After the first loss, only a frame that directly follows the lost bytes is lost. Frames before them or after a gap
+/// arrive.
 #[test]
-fn fixed_loss_leaves_what_does_not_follow_what_was_lost() {
+fn fixed_loss_drops_only_frames_that_directly_follow_the_lost_bytes() {
     let arguments = format!("term-id={TERM_ID}|term-offset=0|length=8192");
     let mut pair = Pair::new(&context("fixed-loss", &[(FIXED_LOSS, &arguments)]));
     let datagrams = [
@@ -245,9 +246,9 @@ fn fixed_loss_leaves_what_does_not_follow_what_was_lost() {
     assert_eq!(pair.survivors(&datagrams), [1, 2, 4]);
 }
 
-/// 04-190: the transport's part.
+/// 04-190: the part about the transport.
 #[test]
-fn multi_gap_loss_makes_the_configured_gaps() {
+fn multi_gap_loss_drops_the_configured_gaps() {
     // The radix is rounded up to 4096.
     let arguments = format!("term-id={TERM_ID}|gap-radix=4000|gap-length=1024|total-gaps=3");
     let mut pair = Pair::new(&context("multi-gap-loss", &[(MULTI_GAP_LOSS, &arguments)]));
@@ -259,7 +260,7 @@ fn multi_gap_loss_makes_the_configured_gaps() {
 }
 
 #[test]
-fn multi_gap_loss_takes_every_datagram_that_overlaps_a_gap() {
+fn multi_gap_loss_drops_every_datagram_that_overlaps_a_gap() {
     let arguments = format!("term-id={TERM_ID}|gap-radix=4096|gap-length=64|total-gaps=100");
     let mut pair = Pair::new(&context("multi-gap-loss", &[(MULTI_GAP_LOSS, &arguments)]));
     let datagrams = [

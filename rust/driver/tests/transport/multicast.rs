@@ -32,9 +32,9 @@ fn publisher(port: u16) -> SocketSpec {
     }
 }
 
-/// 02-83: the part of the sockets. 04-179: multicast.
+/// 02-83: the part about sockets. 04-179: the part about multicast.
 #[test]
-fn data_reaches_every_member_and_control_the_sender_on_one_port() {
+fn data_reaches_every_member_and_control_frames_reach_the_sender_on_the_same_port() {
     let port = 24_481;
     let mut members = [
         open(&member(DATA_GROUP, port)),
@@ -73,7 +73,7 @@ fn a_member_receives_only_from_its_own_group() {
 }
 
 #[test]
-fn gso_batches_go_to_groups_too() {
+fn gso_batches_can_be_sent_to_groups() {
     let port = 24_485;
     let mut member = open(&member(DATA_GROUP, port));
     let mut publisher = open(&publisher(port));
@@ -87,7 +87,7 @@ fn gso_batches_go_to_groups_too() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_time_to_live_is_the_channels_or_the_systems() {
+fn the_time_to_live_is_the_configured_value_or_the_systems_default() {
     use rustix::net::sockopt::{ip_multicast_if, ip_multicast_ttl};
     let with_ttl = |ttl| {
         let socket = open(&SocketSpec {

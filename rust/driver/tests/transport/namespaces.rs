@@ -20,7 +20,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// Creates the hosts. If the system does not permit it, prints a message to stderr and returns `None`.
+    /// Creates the hosts. If the system does not permit namespaces, prints a message to stderr and returns `None`.
     fn new(name: &str, mtu: u32) -> Option<Self> {
         let prefix = format!("aeron-{}-{name}", std::process::id());
         let names = [format!("{prefix}-a"), format!("{prefix}-b")];
@@ -45,7 +45,7 @@ impl Hosts {
         Some(hosts)
     }
 
-    /// Opens a socket on the first (0) or the second host (1). The socket stays there.
+    /// Opens a socket on the first (0) or the second host (1). The socket stays on this host.
     fn open(&self, host: usize, spec: &SocketSpec) -> Box<dyn Socket> {
         let namespace = File::open(format!("/run/netns/{}", self.names[host])).unwrap();
         let spec = spec.clone();
@@ -78,7 +78,7 @@ fn try_ip(arguments: &str) -> bool {
 /// The datagrams of this batch are longer than the MTU of the interface.
 ///
 /// The kernel refuses the batch, because it does not fragment the datagrams of a GSO batch. It fragments datagrams that
-/// are sent singly.
+/// are sent one by one.
 #[test]
 fn a_datagram_longer_than_the_mtu_turns_segmentation_off_for_its_destination_and_is_not_lost() {
     let Some(hosts) = Hosts::new("mtu", 1400) else {
@@ -126,7 +126,7 @@ fn a_datagram_longer_than_the_mtu_turns_segmentation_off_for_its_destination_and
 }
 
 #[test]
-fn gso_batches_that_fit_cross_the_cable_as_trains() {
+fn gso_batches_of_datagrams_within_the_mtu_reach_the_other_host() {
     let Some(hosts) = Hosts::new("fit", 1500) else {
         return;
     };
@@ -144,7 +144,7 @@ fn gso_batches_that_fit_cross_the_cable_as_trains() {
 }
 
 #[test]
-fn groups_reach_the_other_host_by_the_interface_of_the_channel() {
+fn multicast_reaches_the_other_host_over_the_interface_of_the_channel() {
     let Some(hosts) = Hosts::new("group", 1500) else {
         return;
     };

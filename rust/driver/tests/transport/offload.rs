@@ -1,4 +1,4 @@
-//! Tests of segmentation (GSO) and coalescing (GRO): the same datagrams arrive with and without them.
+//! Tests of segmentation (GSO) and coalescing (GRO). The same datagrams must arrive with and without these offloads.
 
 use aeron_driver::config::Context;
 use aeron_driver::media;
@@ -74,7 +74,7 @@ fn the_stream_of_datagrams_is_the_same_with_and_without_offload() {
 }
 
 #[test]
-fn without_segmentation_batches_should_be_single_datagrams() {
+fn without_segmentation_the_maximum_batch_is_one_datagram() {
     let to = open_with(FULL, &receiver("127.0.0.1:0"));
     let spec = sender("127.0.0.1:0", to.local_address());
     assert_eq!(
@@ -85,7 +85,7 @@ fn without_segmentation_batches_should_be_single_datagrams() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_configuration_turns_either_offload_off() {
+fn the_configuration_can_turn_off_each_offload() {
     let memory = distinct_memory();
     let batch = super::support::batch(&memory, 4, 64, 0);
     for (udp_gso, udp_gro) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -115,7 +115,7 @@ fn the_configuration_turns_either_offload_off() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn trains_are_received_whole_except_where_each_datagram_has_its_time() {
+fn trains_are_received_as_a_whole_unless_receive_timestamps_are_enabled() {
     let memory = distinct_memory();
     let batch = super::support::batch(&memory, 40, 1408, 0);
     // After a pause, the first call reads one message. Later calls read up to four, the limit in `receive_once`.

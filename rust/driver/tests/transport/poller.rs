@@ -26,7 +26,7 @@ fn poll(poller: &mut dyn Poller, sockets: &mut [Box<dyn Socket>]) -> Vec<(Socket
 
 /// 04-181
 #[test]
-fn more_than_five_sockets_are_polled_by_epoll_and_receive_the_same() {
+fn up_to_five_sockets_are_all_reported_and_more_sockets_only_if_readable() {
     for count in [1, 5, 6, 70] {
         let mut poller = UdpNetwork::new(FULL, 1408).poller();
         let mut sockets: Vec<Box<dyn Socket>> =
@@ -54,7 +54,7 @@ fn more_than_five_sockets_are_polled_by_epoll_and_receive_the_same() {
 }
 
 #[test]
-fn a_removed_socket_is_not_named_any_more() {
+fn a_removed_socket_is_not_reported_as_ready() {
     let mut poller = UdpNetwork::new(FULL, 1408).poller();
     let mut sockets: Vec<_> = (0..7).map(|_| open(&receiver("127.0.0.1:0"))).collect();
     for (key, socket) in sockets.iter().enumerate() {

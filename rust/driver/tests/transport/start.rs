@@ -20,7 +20,7 @@ fn refusal(change: impl FnOnce(&mut Context)) -> String {
 
 /// 04-9
 #[test]
-fn datagrams_and_windows_that_do_not_fit_into_the_buffers_stop_the_start() {
+fn datagrams_and_windows_that_do_not_fit_into_the_buffers_prevent_the_start() {
     let text = refusal(|context| {
         context.mtu_length = 65_504;
         context.socket_sndbuf = 16_384;
@@ -46,7 +46,7 @@ fn datagrams_and_windows_that_do_not_fit_into_the_buffers_stop_the_start() {
 }
 
 #[test]
-fn a_buffer_that_the_system_does_not_grant_is_a_warning() {
+fn a_buffer_that_the_system_does_not_grant_causes_a_warning() {
     let mut context = Context::default();
     assert_eq!(
         SocketBufferProbe::new(&context)

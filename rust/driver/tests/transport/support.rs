@@ -13,7 +13,7 @@ pub const FULL: Offload = Offload {
     coalescing: true,
 };
 
-/// Timeout for datagrams. Over loopback they arrive at once, but a busy machine may delay them.
+/// Timeout for datagrams. Datagrams over loopback arrive at once, but a busy machine may delay them.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Time without a datagram after which a socket counts as silent.

@@ -12,9 +12,9 @@ use super::support::{
     FULL, address, assert_silent, batch, open, payloads, receive, receive_once, receiver, sender,
 };
 
-/// 04-179: unicast.
+/// 04-179: the part about unicast.
 #[test]
-fn a_unicast_address_belongs_to_one_socket() {
+fn a_unicast_address_can_be_bound_by_only_one_socket() {
     let first = open(&receiver("127.0.0.1:0"));
     let again = receiver(&first.local_address().to_string());
     let mut network = UdpNetwork::new(FULL, 1408);
@@ -42,10 +42,10 @@ fn a_connected_sender_receives_only_from_its_endpoint() {
     assert_silent(sender.as_mut());
 }
 
-/// 04-180: while no socket has the destination port, the kernel refuses some sends. They are reported as short and not
-/// as errors.
+/// 04-180: while no socket has the destination port, the kernel refuses some sends. These sends are reported as short
+/// and not as errors.
 #[test]
-fn a_peer_with_a_closed_port_makes_sends_short_and_never_fails_them() {
+fn sends_to_a_closed_port_are_short_but_not_errors() {
     let closed = UdpSocket::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -89,7 +89,7 @@ fn a_connected_socket_follows_its_peer_to_another_address() {
 }
 
 #[test]
-fn an_unconnected_sender_reaches_any_destination_also_by_gso_batches() {
+fn an_unconnected_sender_can_send_gso_batches_to_any_destination() {
     let (mut a, mut b) = (
         open(&receiver("127.0.0.1:0")),
         open(&receiver("127.0.0.1:0")),
@@ -112,7 +112,7 @@ fn an_unconnected_sender_reaches_any_destination_also_by_gso_batches() {
 }
 
 #[test]
-fn ipv6_works_like_ipv4() {
+fn gso_batches_can_be_sent_over_ipv6() {
     let mut endpoint = open(&receiver("[::1]:0"));
     let mut sender = open(&sender("[::1]:0", endpoint.local_address()));
     let memory = SharedBuffer::heap(1 << 16);
@@ -131,7 +131,7 @@ fn ipv6_works_like_ipv4() {
 }
 
 #[test]
-fn an_empty_datagram_arrives_as_one() {
+fn an_empty_datagram_arrives_as_one_datagram() {
     let mut endpoint = open(&receiver("127.0.0.1:0"));
     let mut sender = open(&sender("127.0.0.1:0", endpoint.local_address()));
     sender.send(None, b"").unwrap();
@@ -154,7 +154,7 @@ fn a_sender_truncates_long_control_frames_and_a_receiver_gets_whole_datagrams() 
 }
 
 #[test]
-fn sockets_have_the_requested_buffers_or_the_systems_default() {
+fn sockets_have_the_requested_buffer_lengths_or_the_systems_default() {
     let system = open(&receiver("127.0.0.1:0")).buffer_lengths();
     assert!(system.send > 0 && system.receive > 0);
     let asking = open(&SocketSpec {
@@ -170,7 +170,7 @@ fn sockets_have_the_requested_buffers_or_the_systems_default() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn media_timestamps_are_the_kernels_and_come_with_single_datagrams() {
+fn media_timestamps_come_from_the_kernel_and_datagrams_are_received_one_by_one() {
     let mut endpoint = open(&SocketSpec {
         receive_timestamps: true,
         ..receiver("127.0.0.1:0")

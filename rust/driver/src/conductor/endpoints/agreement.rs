@@ -1,4 +1,5 @@
-//! Rules that send and receive endpoints share: which endpoint a channel uses, and which parameters must match.
+//! Rules for both send and receive endpoints. They decide which endpoint a channel uses, and which parameters must
+//! match.
 
 use std::net::SocketAddr;
 
@@ -14,7 +15,7 @@ use crate::media::transport::{MulticastSpec, SocketSpec};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndpointState {
     Active,
-    /// Unused. The agent that owns the sockets is closing them; after that, the conductor deletes the endpoint.
+    /// The endpoint is unused. Its agent is closing the sockets. After that, the conductor deletes the endpoint.
     Closing,
 }
 
@@ -28,7 +29,7 @@ pub(super) trait Endpoint {
 /// Returns the endpoint that a channel shares: by tag, else by canonical form.
 ///
 /// # Errors
-/// Code 11 if the tag is used for different channels, 10 if the endpoint is closing.
+/// Error code 11 if another channel has the same tag, error code 10 if the endpoint is closing.
 pub(super) fn find_shared<'a, E: Endpoint>(
     endpoints: &'a [E],
     channel: &UdpChannel,
@@ -62,7 +63,7 @@ pub(super) fn closing(channel: &UdpChannel) -> DriverError {
     )
 }
 
-/// The channel that an endpoint was created for, and another that shares the endpoint.
+/// The channel that an endpoint was created for, and another channel that shares the endpoint.
 #[derive(Clone, Copy)]
 pub(super) struct ChannelPair<'a> {
     pub(super) existing: &'a UdpChannel,
@@ -91,8 +92,8 @@ impl ChannelPair<'_> {
 
     /// Checks the length of a socket buffer.
     ///
-    /// A granted length of 0 is the operating system's default. A requested length of 0 means no request and fits every
-    /// endpoint.
+    /// A granted length of 0 is the operating system's default. If the requested length is 0, the channel accepts every
+    /// granted length.
     pub(super) fn check_buffer_length(
         self,
         key: &str,

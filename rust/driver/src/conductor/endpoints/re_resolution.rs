@@ -26,12 +26,12 @@ pub(super) struct ReResolution {
 pub enum ReResolvedEndpoint {
     /// A send endpoint, or one of its destinations.
     Sender(sender::SendEndpointId),
-    /// The destination of a receive endpoint.
+    /// A destination of a receive endpoint.
     Receiver(receiver::ReceiveEndpointId, DestinationId),
 }
 
 impl Endpoints {
-    /// Requests a new lookup of a name, which had the address `current`.
+    /// Requests a new lookup of `name`. `current` is the address that the endpoint uses for the name now.
     pub fn re_resolve(
         &mut self,
         endpoint: ReResolvedEndpoint,
@@ -39,7 +39,7 @@ impl Endpoints {
         current: Option<SocketAddr>,
         outlets: &mut ConductorOutlets,
     ) {
-        // The agents repeat the request every second, also while the lookup is in progress.
+        // The agents repeat the request every second, even while the lookup is in progress.
         let is_asked = |waiting: &ReResolution| {
             (waiting.endpoint, &waiting.name, waiting.current) == (endpoint, &name, current)
         };

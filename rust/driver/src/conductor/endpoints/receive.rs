@@ -39,14 +39,14 @@ pub struct ReceiveEndpointRecord {
     image_count: usize,
 }
 
-/// The part of an endpoint's traffic that a subscription asks for.
+/// The sessions at an endpoint that a subscription asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReceiveInterest {
     /// All sessions of a stream.
     Stream(i32),
     /// One session of a stream.
     Session(StreamSession),
-    /// Responses on a stream whose session is not known yet.
+    /// Responses on a stream. Their session is not known yet.
     Response(i32),
 }
 
@@ -60,7 +60,7 @@ struct DestinationRecord {
     lease: SocketAddr,
 }
 
-/// A receiving socket and its local address, whose port is returned to the port manager.
+/// A receiving socket and its local address. The port of the address is returned to the port manager later.
 struct LeasedReceiveSocket {
     socket: Box<dyn Socket>,
     lease: SocketAddr,
@@ -127,7 +127,7 @@ impl ReceiveEndpointRecord {
         self.image_count += 1;
     }
 
-    /// Returns the destination whose channel has this canonical form.
+    /// Returns the destination with this canonical form of its channel.
     pub fn destination_with(&self, canonical_form: &str) -> Option<DestinationId> {
         self.destinations
             .iter()
@@ -135,7 +135,7 @@ impl ReceiveEndpointRecord {
             .map(|destination| destination.id)
     }
 
-    /// Removes one subscription from the interest. Returns whether it was the last.
+    /// Removes one subscription from the interest. Returns whether it was the last subscription with this interest.
     fn release(&mut self, interest: ReceiveInterest) -> bool {
         let Some(count) = self.interests.get_mut(&interest) else {
             return false;
@@ -219,7 +219,8 @@ impl Endpoints {
         )))
     }
 
-    /// Returns SO_RCVBUF of the channel, else of the configuration, else the operating system's default.
+    /// Returns the length of the receive buffer in bytes: of the channel, else of the configuration, else the default
+    /// of the operating system.
     pub fn receive_buffer_length(&self, channel: &UdpChannel) -> i64 {
         match BufferLengths::of(channel, &self.context).receive {
             0 => self.system_socket_buffers.receive.into(),
@@ -227,9 +228,9 @@ impl Endpoints {
         }
     }
 
-    /// Opens the endpoint of a channel, with its counters, and passes it to the receiver.
+    /// Creates the endpoint of a channel and the endpoint's counters. Passes the endpoint to the receiver.
     ///
-    /// With manual control it has no socket yet.
+    /// An endpoint with manual control has no socket yet.
     pub fn open_receive(
         &mut self,
         channel: &Arc<UdpChannel>,
@@ -320,7 +321,7 @@ impl Endpoints {
         }
     }
 
-    /// Opens another socket of an endpoint, with its counter, and passes it to the receiver.
+    /// Opens another socket of an endpoint, allocates the socket's counter, and passes the socket to the receiver.
     ///
     /// `registration_id` is the id of the subscription, because clients look up a subscription's addresses by this id.
     pub fn open_destination(
@@ -485,7 +486,7 @@ impl Endpoints {
         self.close_unused_receive(id, outlets);
     }
 
-    /// Counts one image less at an endpoint, and closes the endpoint if it is unused.
+    /// Decrements the number of images of an endpoint, and closes the endpoint if it is unused.
     pub fn remove_image(&mut self, id: ReceiveEndpointId, outlets: &mut ConductorOutlets) {
         if let Some(endpoint) = self.receive_endpoint_mut(id) {
             endpoint.image_count = endpoint.image_count.saturating_sub(1);
@@ -508,7 +509,7 @@ impl Endpoints {
         }
     }
 
-    /// Deletes an endpoint whose sockets the receiver has closed. The next subscription to the channel opens a new
+    /// Deletes an endpoint after the receiver has closed its sockets. The next subscription to the channel opens a new
     /// endpoint.
     pub fn on_receive_released(&mut self, id: ReceiveEndpointId, outlets: &mut ConductorOutlets) {
         let Some(index) = self.receive.iter().position(|endpoint| endpoint.id == id) else {

@@ -48,7 +48,7 @@ impl Endpoint for SendEndpointRecord {
     }
 }
 
-/// A sending socket and its local address, whose port is returned to the port manager.
+/// A sending socket and its local address. The port of the address is returned to the port manager later.
 struct LeasedSendSocket {
     socket: Box<dyn Socket>,
     lease: Option<SocketAddr>,
@@ -127,7 +127,7 @@ impl Endpoints {
         Ok(endpoint.map(|endpoint| endpoint.id))
     }
 
-    /// Returns the endpoint of a publication with manual control that is not closing.
+    /// Returns the endpoint of a publication with manual control, unless the endpoint is closing.
     ///
     /// `id` is `None` if there is no such publication.
     pub fn manual_send_endpoint(
@@ -152,7 +152,7 @@ impl Endpoints {
         }
     }
 
-    /// Opens the socket of a channel, with its counters, and passes it to the sender.
+    /// Opens the endpoint of a channel, allocates the endpoint's counters, and passes the endpoint to the sender.
     pub fn open_send(
         &mut self,
         channel: &Arc<UdpChannel>,
@@ -252,14 +252,14 @@ impl Endpoints {
         Destinations::Several(DestinationTracker::new(control, counter, challenge_key))
     }
 
-    /// Counts another publication that uses an endpoint.
+    /// Increments the number of publications that use an endpoint.
     pub fn add_publication(&mut self, id: SendEndpointId) {
         if let Some(endpoint) = self.send_endpoint_mut(id) {
             endpoint.publication_count += 1;
         }
     }
 
-    /// Counts one publication less at an endpoint, and closes the endpoint after the last.
+    /// Decrements the number of publications that use an endpoint. Closes the endpoint if none is left.
     pub fn remove_publication(&mut self, id: SendEndpointId, outlets: &mut ConductorOutlets) {
         if let Some(endpoint) = self.send_endpoint_mut(id) {
             endpoint.publication_count = endpoint.publication_count.saturating_sub(1);
@@ -281,7 +281,7 @@ impl Endpoints {
         }
     }
 
-    /// Deletes an endpoint whose socket the sender has closed. The next publication on the channel opens a new
+    /// Deletes an endpoint after the sender has closed its socket. The next publication on the channel opens a new
     /// endpoint.
     pub fn on_send_released(&mut self, id: SendEndpointId, outlets: &mut ConductorOutlets) {
         let Some(index) = self.send.iter().position(|endpoint| endpoint.id == id) else {
@@ -293,7 +293,8 @@ impl Endpoints {
     }
 }
 
-/// Allocates the counters of an endpoint that is bound to `address`: all of them, or none if there is no room.
+/// Allocates the counters of an endpoint that is bound to `address`. If there is no room for all of them, allocates
+/// none.
 fn count_send_endpoint(
     channel: &UdpChannel,
     address: SocketAddr,

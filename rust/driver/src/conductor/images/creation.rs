@@ -26,8 +26,8 @@ use crate::receiver::{
 use crate::resources::ResourceCommand;
 use crate::stream::{PageRequest, Pages};
 
-/// Bytes after the join position that are allocated together with the log of a long term; more if the window is longer.
-/// Later pages are requested as the stream advances.
+/// Number of bytes after the join position that are allocated together with the log. The number is smaller if half a
+/// term is shorter, and larger if the window is longer. Later pages are requested as the stream advances.
 const FIRST_PAGES_LENGTH: i64 = 256 * 1024;
 
 /// Counters of an image with one subscriber.
@@ -92,7 +92,7 @@ impl Images {
 
     /// Checks that the endpoint may have another image.
     ///
-    /// The number includes images that the receiver has released but subscribers still use.
+    /// Images that the receiver has released still count while subscribers use them.
     fn check_count(&self, request: &ImageRequest, plan: &ImagePlan) -> Result<(), DriverError> {
         let images = self.live.iter().map(|image| image.config().endpoint);
         let pending = self.pending.iter().map(|it| it.request.endpoint);
@@ -269,7 +269,7 @@ impl Images {
 fn check_datagrams(request: &ImageRequest, plan: &ImagePlan) -> Result<(), DriverError> {
     let (mtu_length, window) = (i64::from(request.setup.mtu_length), plan.window_length);
     let buffer = plan.receive_buffer_length;
-    // The text is without the MTU, because the network chooses it: each value would add an entry to the error log.
+    // The text does not contain the MTU. Peers choose the MTU, and each value would add an entry to the error log.
     let problem = if mtu_length > window {
         format!("mtuLength > initialWindowLength={window}")
     } else if window > buffer {

@@ -1,8 +1,8 @@
 //! [`ImageRequests`]: the queue of image requests from the receiver.
 //!
 //! A peer can request any number of images, and each costs the driver a file and counters. Therefore the number of
-//! requests, their rate and the number in progress are limited. The rest of the driver's time is left to clients and
-//! running streams.
+//! requests, their rate and the number in progress are limited. Without the limits, the creation of images could delay
+//! clients and running streams.
 
 use std::collections::VecDeque;
 
@@ -20,12 +20,12 @@ use crate::stream::StreamSession;
 pub(super) const MAX_WAITING: usize = 4_096;
 /// Maximum number of image logs that the native resource agent creates at a time.
 const MAX_IN_PROGRESS: usize = 8;
-/// Images per second, on average over a long time.
+/// Maximum number of images per second, on average over a long time.
 const IMAGES_PER_SECOND: i64 = 1_000;
-/// Images that may be created at once after a quiet time, for example when a publisher's host returns with all of its
-/// streams.
+/// Maximum number of images that may be created at once after a time without requests. For example, a publisher's host
+/// may restart with many streams.
 const BURST: i64 = 1_024;
-/// Time that one image uses of the allowance, in ns.
+/// The part of the allowance that one image uses, in ns.
 const IMAGE_COST_NS: i64 = 1_000_000_000 / IMAGES_PER_SECOND;
 
 /// Maximum age of a request in ns. An image for an older request would begin with a gap, because the stream has
@@ -37,7 +37,8 @@ const REQUEST_TIMEOUT_NS: i64 = 2_000_000_000;
 pub(super) struct ImageRequests {
     /// Requests with their time of arrival, oldest first.
     waiting: VecDeque<(i64, Box<ImageRequest>)>,
-    /// Start of the allowance in ns. The allowance is the time since then, but at most the cost of [`BURST`] images.
+    /// Start of the allowance in ns. The allowance is the time since this start, but at most the cost of [`BURST`]
+    /// images.
     allowance_start_ns: i64,
 }
 
@@ -63,7 +64,7 @@ impl ImageRequests {
         Ok(())
     }
 
-    /// Removes and returns the next request if it is too old.
+    /// Removes and returns the next request if the request is too old.
     pub(super) fn pop_expired(&mut self, now_ns: i64) -> Option<Box<ImageRequest>> {
         let (time_ns, _) = self.waiting.front()?;
         if now_ns - time_ns <= REQUEST_TIMEOUT_NS {
@@ -99,7 +100,7 @@ impl Images {
         }
     }
 
-    /// Drops at most one request that is too old. Returns whether one was dropped.
+    /// Drops at most one request that is too old. Returns whether a request was dropped.
     pub fn drop_expired_request(&mut self, outlets: &mut ConductorOutlets) -> bool {
         let expired = self.requests.pop_expired(outlets.now_ns);
         if let Some(request) = &expired {
@@ -127,7 +128,8 @@ pub(super) fn session_of(request: &ImageRequest) -> StreamSession {
     }
 }
 
-/// Refuses a request: the receiver may request the image again. Records the reason, if there is one, in the error log.
+/// Refuses a request, so that the receiver may request the image again. Records `error`, if it is set, in the error
+/// log.
 pub fn refuse(request: &ImageRequest, error: Option<&DriverError>, outlets: &mut ConductorOutlets) {
     if let Some(error) = error {
         outlets.errors.record(error);
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_of_images_is_made_at_once_and_more_at_a_rate() {
+    fn a_burst_of_images_is_created_at_once_and_later_images_at_a_limited_rate() {
         let mut requests = flooded();
         assert_eq!(count(&mut requests, 0), BURST);
         assert_eq!(count(&mut requests, SECOND_NS / 2), IMAGES_PER_SECOND / 2);
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_time_allows_no_more_than_one_burst() {
+    fn a_long_time_without_requests_allows_at_most_one_burst() {
         let mut requests = flooded();
         assert_eq!(count(&mut requests, 100 * SECOND_NS), BURST);
     }
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn one_request_too_many_is_given_back() {
+    fn a_full_queue_refuses_a_request() {
         let mut requests = flooded();
         assert_eq!(requests.waiting.len(), MAX_WAITING);
         assert!(requests.push(setup_request(), 0).is_err());

@@ -1,4 +1,4 @@
-//! IPC publications: finds, creates, checks and deletes them.
+//! Finds, creates, checks and deletes IPC publications.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -38,7 +38,8 @@ impl Publications {
     /// Returns the index of the publication that a request shares; `None` if a new publication is needed.
     ///
     /// # Errors
-    /// The parameters differ from the publication's parameters, or the session id of a new publication is in use.
+    /// The parameters of the request differ from the publication's parameters, or the session id of a new publication
+    /// is in use.
     pub fn find_ipc(&self, plan: &IpcPlan) -> Result<Option<usize>, DriverError> {
         let IpcPlan { request, params } = plan;
         if !request.is_exclusive
@@ -132,7 +133,8 @@ impl Publications {
         Some(request.response_correlation_id)
     }
 
-    /// Rejects an IPC publication: unlinks its subscribers for a while, and announces the reason to the publisher.
+    /// Rejects an IPC publication: unlinks its subscribers for the image liveness timeout, and announces the reason to
+    /// the publisher.
     pub fn reject_ipc(
         &mut self,
         image_id: i64,

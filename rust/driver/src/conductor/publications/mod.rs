@@ -1,5 +1,5 @@
-//! [`Publications`]: finds, creates, updates and ends the publications of all clients. The conductor calls it for
-//! commands and in every duty cycle.
+//! [`Publications`]: finds, creates, updates and ends the publications of all clients. The conductor calls its methods
+//! for commands and in every duty cycle.
 
 mod ipc;
 mod network;
@@ -81,7 +81,8 @@ impl Publications {
             .for_each(|publication| publication.revoke());
     }
 
-    /// Links the subscribers that still wait for the pages of a publication, and then removes a reference to it.
+    /// Links the subscribers that still wait for the pages of a publication, and then removes a reference to the
+    /// publication.
     pub fn remove_reference(
         &mut self,
         id: i64,
@@ -106,7 +107,7 @@ impl Publications {
         }
     }
 
-    /// Handles the result of allocating pages for a publication, and links the subscribers that waited for them.
+    /// Handles the result of allocating pages for a publication, and links the subscribers that waited for these pages.
     pub fn on_pages(
         &mut self,
         id: i64,

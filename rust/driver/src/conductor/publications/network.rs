@@ -1,4 +1,4 @@
-//! Network publications: finds, creates, checks and deletes them.
+//! Finds, creates, checks and deletes network publications.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -60,8 +60,8 @@ impl Publications {
             linger_timeout_ns: context.publication_linger_timeout_ns,
             is_sparse: context.term_buffer_sparse_file,
             spies_simulate_connection: context.spies_simulate_connection,
-            // The log's metadata contains the values of the channel. The setting of the driver applies only in the
-            // sender.
+            // 0 stands for a channel without `max-resend`. The log's metadata contains only the value of the channel.
+            // The driver's setting is applied when the sender's half is created.
             max_resend: 0,
             untethered: context.untethered_timeouts(),
         }
@@ -70,7 +70,8 @@ impl Publications {
     /// Returns the index of the publication that a plan shares at an endpoint; `None` if a new publication is needed.
     ///
     /// # Errors
-    /// The parameters differ from the publication's parameters, or the session id of a new publication is in use.
+    /// The parameters of the plan differ from the publication's parameters, or the session id of a new publication is
+    /// in use.
     pub fn find_network(
         &self,
         endpoint: SendEndpointId,
@@ -137,9 +138,9 @@ impl Publications {
         )))
     }
 
-    /// Creates a publication without references, adds its client, and passes the other half to the sender.
+    /// Creates a publication without references, adds its client, and passes the sender's half to the sender.
     ///
-    /// Returns its index.
+    /// Returns the index of the publication.
     pub fn create_network(
         &mut self,
         plan: &NetworkPlan,

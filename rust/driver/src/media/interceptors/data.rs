@@ -6,7 +6,7 @@ use std::ops::Range;
 use aeron_layout::Layout;
 use aeron_layout::frame::{DataHeaderLayout, FrameHeaderLayout, frame_type::DATA};
 
-/// Maximum number of streams for which loss is tracked. Other streams lose nothing.
+/// Maximum number of streams for which loss is tracked. Other streams lose no datagrams.
 const MAX_STREAMS: usize = 4_096;
 
 /// Session id and stream id.
@@ -45,7 +45,7 @@ pub fn frame_type(datagram: &[u8]) -> Option<u16> {
     Some(header.frame_type.get() as u16)
 }
 
-/// For each stream, the offset up to which it was lost. Retransmits of lost data then pass.
+/// Stores the offset up to which each stream was dropped, so that retransmits of the dropped data pass.
 #[derive(Debug, Default)]
 pub struct LostOnce {
     next_offsets: HashMap<SessionStream, i64>,
@@ -54,8 +54,8 @@ pub struct LostOnce {
 impl LostOnce {
     /// Returns whether `datagram` is lost.
     ///
-    /// The argument of `is_chosen` is the offset up to which the stream was already lost, at first the offset of the
-    /// stream's first datagram. The datagram is lost if `is_chosen` returns `true`.
+    /// The argument of `is_chosen` is the offset up to which the stream was already dropped. At first, it is the offset
+    /// of the stream's first datagram. The datagram is lost if `is_chosen` returns `true`.
     pub fn loses(&mut self, datagram: &DataDatagram, is_chosen: impl FnOnce(i64) -> bool) -> bool {
         let is_known = self.next_offsets.contains_key(&datagram.stream);
         if !is_known && self.next_offsets.len() == MAX_STREAMS {

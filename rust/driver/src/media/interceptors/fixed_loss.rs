@@ -1,8 +1,8 @@
 //! `fixed-loss`: drops one contiguous range of a term, once in every stream.
 //!
 //! As in the C driver, the range begins with the first datagram of the term that arrives, regardless of the configured
-//! begin. Each datagram that directly follows the last lost one is lost too, up to the configured end. Datagrams
-//! further ahead pass.
+//! begin. Each datagram that directly follows the last dropped datagram is dropped too, up to the configured end.
+//! Datagrams at higher offsets pass.
 
 use super::Interceptor;
 use super::arguments::Arguments;

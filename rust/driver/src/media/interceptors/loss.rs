@@ -8,7 +8,7 @@ const VARIABLE: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS";
 /// The rate and the frame types.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LossArguments {
-    /// Probability of a loss, 0 to 1; with more than 1, everything is lost.
+    /// Probability of a loss, from 0 to 1. With a value above 1, every datagram is lost.
     rate: f64,
     /// Seed of each socket's random numbers; without a seed, the numbers differ in each run.
     seed: Option<u64>,

@@ -14,7 +14,7 @@ use crate::socket_buffers::SocketBufferLengths;
 pub struct Sockets {
     /// Receives, and also sends if there is no second socket.
     pub receive: UdpSocket,
-    /// Sends to a multicast group. A socket that is connected to the group could not receive from its members.
+    /// Sends to a multicast group. A socket that is connected to the group could not receive from the group's members.
     pub send: Option<UdpSocket>,
 }
 

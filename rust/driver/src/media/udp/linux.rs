@@ -16,7 +16,7 @@ use crate::media::transport::{GsoBatch, MAX_RECEIVE_VECTOR};
 /// Maximum number of GSO batches in one system call.
 const MAX_SEND_VECTOR: usize = 16;
 
-/// The socket option, which is missing in the headers of some C libraries.
+/// Number of the socket option. The headers of some C libraries do not define it.
 const IPV6_MULTICAST_ALL: c_int = 29;
 
 /// Control data: room for a segment length and a timestamp with their headers; aligned like `cmsghdr`.
@@ -34,7 +34,7 @@ pub struct Received {
     pub timestamp_ns: Option<i64>,
 }
 
-/// Sends GSO batches in order with one system call. Returns how many were accepted, at least one.
+/// Sends GSO batches in order with one system call. Returns the number of accepted batches, at least one.
 ///
 /// The kernel cuts a batch of several datagrams.
 pub fn send(
@@ -222,7 +222,7 @@ fn piece_of(batch: &GsoBatch<'_>) -> iovec {
     }
 }
 
-/// Adds control data: the kernel cuts the message into datagrams of `length` bytes.
+/// Adds control data that makes the kernel cut the message into datagrams of `length` bytes.
 fn put_segment_length(header: &mut msghdr, control: &mut ControlBuffer, length: usize) {
     let segment_length = length as u16;
     header.msg_control = (&raw mut *control).cast();

@@ -1,10 +1,10 @@
 //! UDP sockets of the operating system.
 //!
-//! On Linux, a GSO batch is one `sendmsg` with segmentation offload (UDP_SEGMENT, "GSO"), if kernel and path support
-//! it. Trains of datagrams are received as a whole (UDP_GRO) and split here. On other systems, datagrams are sent and
-//! received one by one. The kernel is probed once. The path is tested for each destination: if a batch is refused, it
-//! is sent again without offload, and nothing is lost. The datagrams on the network are the same with and without
-//! offload.
+//! On Linux, one `sendmsg` with segmentation offload (UDP_SEGMENT, "GSO") sends a GSO batch, if the kernel and the path
+//! support it. A train of datagrams is received as a whole (UDP_GRO) and then split. On other systems, datagrams are
+//! sent and received one by one. The kernel is probed once. The path is tested for each destination: a batch that is
+//! refused is sent again without offload, and nothing is lost. The datagrams on the network are the same with and
+//! without offload.
 //!
 //! This is the only module of the driver that may contain unsafe code, and only [`linux`] does.
 
@@ -43,9 +43,9 @@ pub struct UdpNetwork {
 }
 
 impl UdpNetwork {
-    /// Creates a network whose sockets use `offload`.
+    /// Creates a network. Its sockets use `offload`.
     ///
-    /// Senders truncate received control frames to `max_control_length` bytes.
+    /// A sender's socket truncates received control frames to `max_control_length` bytes.
     pub fn new(offload: Offload, max_control_length: usize) -> Self {
         UdpNetwork {
             offload,

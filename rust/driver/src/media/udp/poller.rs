@@ -11,7 +11,8 @@ use rustix::event::epoll;
 
 use crate::media::transport::{Poller, Socket, SocketKey};
 
-/// Up to this number, reading from all sockets costs less than a call of epoll.
+/// Maximum number of sockets that are all reported as ready. Up to this number, reading from all sockets takes less
+/// time than a call of epoll.
 #[cfg(target_os = "linux")]
 const MAX_SOCKETS_TRIED: usize = 5;
 

@@ -1,4 +1,4 @@
-//! [`Offload`]: tries which offloads the kernel supports.
+//! [`Offload`]: tests which offloads the kernel supports.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -15,8 +15,8 @@ const PROBE_DATAGRAM_LENGTH: usize = 64;
 const PROBE_LENGTH: usize = 160;
 const PROBE_ARRIVES: [usize; 3] = [64, 64, 32];
 
-/// Datagrams over loopback arrive at once. On a very busy machine they may arrive too late. Then the driver runs
-/// without offload.
+/// Maximum wait for the datagrams of the test. Datagrams over loopback arrive at once. If they arrive too late on a
+/// very busy machine, the driver runs without offload.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Work on datagrams that the kernel does.
@@ -40,7 +40,7 @@ impl Offload {
         probe_on_loopback().unwrap_or(Offload::NONE)
     }
 
-    /// Returns the offloads of this value that are also wanted.
+    /// Returns the offloads that are both in this value and set in the arguments.
     pub fn limited_to(self, segmentation: bool, coalescing: bool) -> Self {
         Offload {
             segmentation: self.segmentation && segmentation,

@@ -6,16 +6,16 @@ use std::net::UdpSocket;
 use super::{is_not_now, system};
 use crate::media::transport::Datagram;
 
-/// Maximum length of a batch in bytes. Its data is then still in the CPU cache when it is copied into a log.
+/// Maximum length of a batch in bytes. The data of such a batch is still in the CPU cache when it is copied into a log.
 const BATCH_LENGTH: usize = 256 * 1024;
 
-/// Memory for one batch of messages. The system does not back the parts that are never used.
+/// Memory for one batch of messages. The system allocates no pages for parts that are never used.
 #[derive(Debug)]
 pub struct ReceiveBuffer {
     memory: Vec<u8>,
     capacity: usize,
-    /// Number of messages for the next call, within its limit. After a pause it is one: a search for a second message
-    /// that does not exist costs the kernel a tenth of a round trip.
+    /// Number of messages for the next call, within the limit of the call. After a pause, the number is one, because a
+    /// vain search for a second message takes the kernel a tenth of a round trip.
     wanted: usize,
 }
 

@@ -10,18 +10,18 @@ use rustix::io::Errno;
 use super::is_not_now;
 use crate::media::transport::{GsoBatch, MAX_GSO_BATCH_DATAGRAMS};
 
-/// Maximum number of destinations that are remembered to refuse trains. At the maximum, all are forgotten and
+/// Maximum number of remembered destinations that refuse trains. At the maximum, all destinations are forgotten and
 /// tested again.
 const MAX_PLAIN_DESTINATIONS: usize = 4_096;
 
-/// Maximum number of datagrams of a refused GSO batch in one call.
+/// Maximum number of datagrams that one call sends from a refused GSO batch.
 const PLAIN_BATCH: usize = 16;
 
 /// The system call that sends datagrams.
-///
-/// [`send`](Self::send) returns how many batches were accepted, at least one. The system cuts the trains.
 pub trait SendCall {
-    /// Sends to `to`; `None` is the connected peer.
+    /// Sends `batches` to `to`; `None` stands for the connected peer. The system cuts the batches into datagrams.
+    ///
+    /// Returns the number of accepted batches, at least one.
     fn send(&self, to: Option<SocketAddr>, batches: &[GsoBatch<'_>]) -> io::Result<usize>;
 }
 
@@ -54,10 +54,11 @@ impl GsoSender {
         self.plain_destinations.remove(&None);
     }
 
-    /// Sends `batches` with as few calls as possible. Returns how many of them were accepted completely.
+    /// Sends `batches` with as few calls as possible. Returns the number of batches that were accepted
+    /// completely.
     ///
     /// # Errors
-    /// The error of the system, if no batch was accepted. If the socket cannot accept a batch now, that is no error.
+    /// The error of the system, if no batch was accepted. A socket that cannot accept a batch now is not an error.
     pub fn send(
         &mut self,
         call: &impl SendCall,
@@ -119,8 +120,8 @@ fn is_train(batch: &GsoBatch<'_>) -> bool {
 
 /// Returns whether the error means that trains cannot be sent on this path.
 ///
-/// Each datagram of the train is longer than the MTU of the path and would have to be fragmented. Kernels and devices
-/// report this with different errors.
+/// The reason is that the datagrams of the train are longer than the MTU of the path and would have to be fragmented.
+/// Kernels and devices report this with different errors.
 fn is_refusal(error: &io::Error) -> bool {
     [Errno::MSGSIZE, Errno::INVAL, Errno::IO]
         .iter()
@@ -132,7 +133,7 @@ fn leading_singles<'r, 'a>(batches: &'r [GsoBatch<'a>]) -> &'r [GsoBatch<'a>] {
     &batches[..count]
 }
 
-/// Sends the datagrams of a batch without offload, many in one call.
+/// Sends the datagrams of a batch without offload, up to [`PLAIN_BATCH`] of them in one call.
 fn send_plain(
     call: &impl SendCall,
     to: Option<SocketAddr>,
@@ -169,14 +170,15 @@ mod tests {
 
     /// A simulated kernel.
     ///
-    /// It keeps sent datagrams, accepts a limited number of batches in a call, and refuses on request.
+    /// It stores sent datagrams, accepts a limited number of batches in a call, and refuses batches if a test asks for
+    /// it.
     #[derive(Default)]
     struct Kernel {
         /// The first byte of each sent datagram.
         sent: RefCell<Vec<u8>>,
         /// Number of datagrams in each sent batch.
         gso_batch_sizes: RefCell<Vec<usize>>,
-        /// Results of the next calls; after that, everything is accepted.
+        /// Results of the next calls. Later calls accept all batches.
         answers: RefCell<Vec<Answer>>,
         takes_no_trains: bool,
     }
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn all_batches_go_by_one_call_each_of_them_whole() {
+    fn one_call_sends_all_batches_as_whole_trains() {
         let (memory, kernel) = (numbered(), Kernel::default());
         let mut sender = GsoSender::new(true);
         let taken = sender
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_that_refuses_a_train_gets_all_of_it_plain_and_no_train_again() {
+    fn a_destination_that_refuses_a_train_gets_its_datagrams_one_by_one_and_no_more_trains() {
         for refusal in [Errno::MSGSIZE, Errno::INVAL, Errno::IO] {
             let (memory, kernel) = (numbered(), Kernel::default());
             let mut sender = GsoSender::new(true);
@@ -273,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn another_peer_is_tried_with_trains_again() {
+    fn trains_are_tried_again_after_the_peer_was_replaced() {
         let memory = numbered();
         let kernel = Kernel {
             takes_no_trains: true,
@@ -292,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn destinations_that_refuse_are_remembered_up_to_a_bound() {
+    fn the_number_of_remembered_destinations_is_limited() {
         let memory = numbered();
         let kernel = Kernel {
             takes_no_trains: true,
@@ -308,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn without_segmentation_trains_go_plain_and_nothing_is_remembered() {
+    fn without_segmentation_datagrams_are_sent_one_by_one_and_no_destination_is_remembered() {
         let (memory, kernel) = (numbered(), Kernel::default());
         let mut sender = GsoSender::new(false);
         assert_eq!(
@@ -323,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_socket_is_not_an_error_and_other_errors_are_returned_if_nothing_was_accepted() {
+    fn a_full_socket_is_not_an_error_and_other_errors_are_returned_if_no_batch_was_accepted() {
         let (memory, kernel) = (numbered(), Kernel::default());
         let batches = batches(&memory, &[4, 4]);
         let mut sender = GsoSender::new(true);

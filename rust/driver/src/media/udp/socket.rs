@@ -12,11 +12,11 @@ use super::{Offload, is_not_now, system};
 use crate::media::transport::{Datagram, GsoBatch, Socket, SocketSide, SocketSpec};
 use crate::socket_buffers::SocketBufferLengths;
 
-/// Pause before a sender's socket is read again after it was empty. The read is the most expensive step of an idle
-/// sender, and control frames can wait for this time.
+/// Pause before the sender reads a socket again that was empty. The read is the most expensive step of an idle sender,
+/// and control frames can wait for this time.
 const REST: Duration = Duration::from_micros(3);
 
-/// A UDP socket of the system, or two of them if a multicast sender needs two.
+/// A UDP socket of the system. For a multicast sender, it may consist of two sockets of the system.
 #[derive(Debug)]
 pub struct UdpSocket {
     sockets: Sockets,

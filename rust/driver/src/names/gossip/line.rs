@@ -30,7 +30,7 @@ pub struct GossipInbox<'a> {
     pub now_ms: i64,
 }
 
-/// Why a datagram was not processed completely.
+/// The reason why a datagram was not processed completely.
 pub enum GossipFault {
     /// The format of the datagram is invalid.
     Invalid(FrameError),
@@ -68,13 +68,13 @@ impl Line {
         datagrams
     }
 
-    /// Sends a datagram. If the socket does not accept the datagram, it is lost.
+    /// Sends a datagram. A datagram that the socket does not accept is lost.
     pub fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
         match self.socket.send(Some(to), datagram) {
             Ok(true) => {}
             Ok(false) => drop(self.short_sends.fetch_add(1)),
-            // The text is without the address, because other drivers name it: each address would add an entry to the
-            // error log.
+            // The text does not contain the address. Other drivers choose the addresses, and each address would add an
+            // entry to the error log.
             Err(error) => self.errors.record(&DriverError::io(
                 &error,
                 "name resolver failed to send to a neighbor",
@@ -84,7 +84,7 @@ impl Line {
 }
 
 impl GossipInbox<'_> {
-    /// Adds the entries of a datagram, up to the first invalid one.
+    /// Adds the entries of a datagram, up to the first invalid entry.
     pub fn on_datagram(&mut self, datagram: &[u8], source: SocketAddr) -> Result<(), GossipFault> {
         let result = self.on_entries(datagram, source);
         self.records.neighbors.on_datagram(source, datagram.len());

@@ -1,9 +1,9 @@
 //! [`GossipNames`]: the driver name resolver. Drivers announce their names and addresses to each other, and relay the
 //! names and addresses of other drivers.
 //!
-//! A driver announces itself to its bootstrap neighbours and to all drivers that it knows. It also sends them the names
-//! that it knows, within their [allowance](neighbors). A name that is not announced again within the timeout is
-//! removed. The native resource agent runs the resolver at most every 10 ms.
+//! A driver announces itself to its bootstrap neighbours and to all drivers that it knows. It also sends all known
+//! names to these neighbours, within the [allowance](neighbors) of each neighbour. A name that is not announced again
+//! within the timeout is removed. The native resource agent runs the resolver at most every 10 ms.
 
 mod line;
 mod name_key;
@@ -60,9 +60,9 @@ pub struct GossipCounters {
     pub neighbors: AtomicCounter<SharedBuffer>,
     /// Number of known names.
     pub cache_entries: AtomicCounter<SharedBuffer>,
-    /// Invalid datagrams.
+    /// Number of invalid datagrams.
     pub invalid_packets: AtomicCounter<SharedBuffer>,
-    /// Datagrams that the socket did not accept.
+    /// Number of datagrams that the socket did not accept.
     pub short_sends: AtomicCounter<SharedBuffer>,
 }
 
@@ -75,7 +75,7 @@ pub struct GossipNames {
     names: Box<dyn NameResolver>,
     records: NameRecords,
     bootstrap: Vec<BootstrapNeighbor>,
-    /// Indexes of the silent bootstrap neighbours whose names are to be resolved.
+    /// Indexes of silent bootstrap neighbours. Their names are to be resolved again.
     silent: Vec<usize>,
     schedule: Schedule,
     round: Round,

@@ -1,8 +1,8 @@
-//! [`Neighbors`]: the drivers that exchange names, and how many bytes each may be sent.
+//! [`Neighbors`]: the drivers that exchange names, and the number of bytes that may be sent to each of them.
 //!
 //! An attacker can announce a driver with the address of a third party. To prevent a flood to such an address, each
 //! neighbor that was learned from datagrams has an allowance: [`MAX_BYTES_PER_BYTE`] bytes for each byte that arrived
-//! from its address. A driver that another driver has named has sent nothing yet. Such a driver is sent one
+//! from its address. If another driver names a driver, the named driver has sent nothing yet. It gets one
 //! announcement, and replies if it is alive.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::ops::Bound;
 
 use super::name_key::NameKey;
 
-/// Maximum number of neighbors, because each is sent all names.
+/// Maximum number of neighbors. The number is limited because all names are sent to each neighbor.
 pub const MAX_NEIGHBORS: usize = 1024;
 /// Maximum number of bytes sent to an address for each byte that arrived from it. If another driver has named the
 /// address, the bytes of its entry also count as arrived.
@@ -28,7 +28,7 @@ pub struct Neighbors {
 
 struct Neighbor {
     time_of_last_activity_ms: i64,
-    /// Bytes that may still be sent.
+    /// Number of bytes that may still be sent to the neighbor.
     allowance: usize,
     /// The last name that was sent to the neighbor.
     last_sent_name: Option<NameKey>,
@@ -48,7 +48,7 @@ pub struct DriverMention {
     pub time_ms: i64,
 }
 
-/// Why an entry was not added.
+/// The reason why an entry was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal(pub &'static str);
 
@@ -84,7 +84,7 @@ impl Neighbors {
         Ok(())
     }
 
-    /// Returns the initial allowance of a driver: one announcement, if another driver has named it.
+    /// Returns the initial allowance in bytes of a driver that another driver has named: one announcement.
     ///
     /// Returns 0 if an announcement is longer than [`MAX_BYTES_PER_BYTE`] times the entry. Also returns 0 if the driver
     /// itself has sent the datagram: [`Self::on_datagram`] adds its allowance after the whole datagram was read.
@@ -126,7 +126,8 @@ impl Neighbors {
         may_send
     }
 
-    /// Returns how many bytes of names may be sent to `address`. The bytes of the next announcement are reserved.
+    /// Returns the number of bytes of names that may be sent to `address`. The bytes of the next announcement are
+    /// reserved.
     pub fn allowance_for_names(&self, address: SocketAddr) -> usize {
         self.allowance(address)
             .saturating_sub(self.announcement_length)

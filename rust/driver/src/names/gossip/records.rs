@@ -10,7 +10,7 @@ use super::name_key::NameKey;
 use super::neighbors::{DriverMention, Neighbors, Refusal};
 use crate::media::address::Family;
 
-/// Maximum number of names, because any datagram can add one.
+/// Maximum number of names. The number is limited because any datagram can add a name.
 pub const MAX_NAMES: usize = 4096;
 
 /// Names and neighbors, each with the time of the last activity in milliseconds.
@@ -74,8 +74,8 @@ impl NameRecords {
             .map(|record| record.address.ip())
     }
 
-    /// Returns all names, beginning after `last` and wrapping around, as entries of a datagram that is sent at
-    /// `now_ms`.
+    /// Returns all names as entries of a datagram that is sent at `now_ms`. The names begin after `last`; the first
+    /// name follows the last one.
     pub fn entries_from(
         &self,
         last: Option<&NameKey>,

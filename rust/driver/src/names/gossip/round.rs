@@ -6,12 +6,14 @@ use aeron_protocol::frame::resolution::{HEADER_LENGTH, ResolutionEncoder};
 
 use super::records::NameRecords;
 
-/// Maximum number of datagrams in a run. That is 6,400 a second; with full tables, a round has 95,000 datagrams.
+/// Maximum number of datagrams in a run, which permits 6,400 datagrams per second. With full tables, a round has 95,000
+/// datagrams.
 pub const MAX_DATAGRAMS_PER_RUN: usize = 64;
 
 /// The progress of a round, which sends the names to one neighbor after the other.
 ///
-/// If the allowance of a neighbor does not suffice for all names, the next round continues with the following names.
+/// If the allowance of a neighbor is too small for all names, the next round continues with the names that were not
+/// sent.
 pub struct Round {
     datagram: Vec<u8>,
     /// The neighbor to which names are being sent; `None` if the round is over.
@@ -64,8 +66,8 @@ impl Round {
 
     /// Writes as many names as the datagram and the neighbor's allowance permit. Returns the length of the datagram.
     ///
-    /// Returns `None` if all names were sent to the neighbor, or if its allowance is used up. A name that is longer
-    /// than a datagram is skipped.
+    /// Returns `None` if all names were sent to the neighbor, or if the neighbor's allowance is used up. A name that is
+    /// longer than a datagram is skipped.
     fn write_next(
         &mut self,
         to: SocketAddr,

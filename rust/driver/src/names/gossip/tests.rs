@@ -27,7 +27,7 @@ const MILLI: i64 = 1_000_000;
 /// Interval between two duty cycles of a driver, in milliseconds.
 const STEP_MS: i64 = 10;
 
-/// Resolves the name `late` to the address that the test has set, and no other name.
+/// Resolves only the name `late`, to the address that the test has set.
 #[derive(Clone, Default)]
 struct LateName(Arc<std::sync::Mutex<Option<SocketAddr>>>);
 
@@ -214,7 +214,7 @@ fn drivers_receive_each_others_names_from_a_common_neighbour() {
 
 /// 02-93
 #[test]
-fn a_driver_announces_itself_every_second_and_its_known_names_every_two() {
+fn a_driver_announces_itself_every_second_and_known_names_every_two_seconds() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[BRAVO]);
     for (name, at) in [("bravo", BRAVO), ("charlie", CHARLIE)] {
@@ -248,7 +248,7 @@ fn a_driver_announces_itself_every_second_and_its_known_names_every_two() {
 }
 
 #[test]
-fn frames_too_long_for_one_datagram_are_sent_in_several() {
+fn entries_that_do_not_fit_into_one_datagram_are_sent_in_several() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[BRAVO]);
     let names: Vec<_> = (0..200)
@@ -283,7 +283,7 @@ fn is_relayed(sent: &Sent) -> bool {
 }
 
 #[test]
-fn many_names_are_sent_in_parts_and_every_driver_gets_every_name_once() {
+fn many_names_are_sent_in_several_duty_cycles_and_every_driver_gets_every_name_once() {
     const NAMES: usize = 300;
     const NEIGHBORS: usize = 100;
     let mut network = MemoryNetwork::new();
@@ -323,7 +323,7 @@ fn many_names_are_sent_in_parts_and_every_driver_gets_every_name_once() {
 
 /// 02-94
 #[test]
-fn a_driver_does_not_take_itself_for_a_neighbour() {
+fn a_driver_does_not_add_itself_as_a_neighbour() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
     for datagram in [
@@ -346,7 +346,7 @@ fn a_driver_does_not_take_itself_for_a_neighbour() {
 
 /// 02-95
 #[test]
-fn only_a_drivers_own_announcement_keeps_it_a_neighbour() {
+fn a_driver_stays_a_neighbour_only_if_it_announces_itself() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
     let relay = |network: &MemoryNetwork, is_self| {
@@ -392,7 +392,7 @@ fn a_driver_that_announces_no_address_has_the_source_address_of_its_datagram() {
             .iter()
             .any(|sent| sent.to == address(BRAVO))
     );
-    // An address that begins with zeros is valid, unless all of it is zero.
+    // An address that begins with zeros is valid, unless all its bytes are zero.
     network.deliver(
         address(BRAVO),
         address(ALPHA),
@@ -406,7 +406,7 @@ fn a_driver_that_announces_no_address_has_the_source_address_of_its_datagram() {
 
 /// 02-97
 #[test]
-fn a_record_is_forgotten_ten_seconds_after_its_own_last_sign_of_life() {
+fn a_record_is_forgotten_ten_seconds_after_the_last_activity_of_its_driver() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
     network.deliver(
@@ -458,7 +458,7 @@ fn silent_bootstrap_neighbours_are_looked_up_again_every_ten_seconds() {
 }
 
 #[test]
-fn a_flood_of_names_fills_a_bounded_memory_and_one_entry_of_the_log_for_each_bound() {
+fn a_flood_of_names_uses_bounded_memory_and_one_entry_of_the_error_log_for_each_limit() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
     for index in 0..MAX_NAMES + 100 {
@@ -485,7 +485,7 @@ fn a_flood_of_names_fills_a_bounded_memory_and_one_entry_of_the_log_for_each_bou
 }
 
 #[test]
-fn a_datagram_that_the_socket_does_not_take_is_a_short_send_and_one_it_refuses_an_error() {
+fn a_full_socket_counts_as_a_short_send_and_a_failed_send_is_an_error() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[BRAVO]);
     network.set_room(Some(0));
@@ -503,7 +503,7 @@ fn bytes_to(sent: &[Sent], to: &str) -> usize {
     to_there.map(|sent| sent.bytes.len()).sum()
 }
 
-/// Sends a driver the names of many others, all with the same address.
+/// Sends the names of many other drivers to `driver`. All names have the same address.
 fn tell_many(network: &MemoryNetwork, driver: &mut Driver, count: usize) {
     for index in 0..count {
         let name = format!("a-name-with-number-{index:04}");
@@ -517,7 +517,7 @@ fn tell_many(network: &MemoryNetwork, driver: &mut Driver, count: usize) {
 }
 
 #[test]
-fn a_silent_address_is_sent_at_most_ten_bytes_for_each_byte_that_came_from_it() {
+fn an_address_is_sent_at_most_ten_bytes_for_each_byte_that_it_has_sent() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
     tell_many(&network, &mut driver, 200);
@@ -536,10 +536,10 @@ fn a_silent_address_is_sent_at_most_ten_bytes_for_each_byte_that_came_from_it() 
 }
 
 #[test]
-fn a_driver_named_by_another_one_is_sent_one_announcement_until_it_replies() {
+fn a_driver_that_another_driver_has_named_is_sent_one_announcement_until_it_replies() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
-    // The second entry claims to be its sender's own, but its sender has a different address.
+    // The second entry claims that its own driver sends it, but the source address is different.
     for (to, is_self) in [(BRAVO, false), (CHARLIE, true)] {
         for _ in 0..9 {
             let datagram = record(to, to, is_self, 0);
@@ -556,7 +556,7 @@ fn a_driver_named_by_another_one_is_sent_one_announcement_until_it_replies() {
 }
 
 #[test]
-fn an_announcement_that_is_over_ten_times_as_long_as_the_mention_of_a_driver_is_not_sent() {
+fn an_announcement_longer_than_ten_times_the_entry_that_names_a_driver_is_not_sent() {
     for (length, is_sent) in [(138, true), (139, false)] {
         let mut network = MemoryNetwork::new();
         let mut driver = Driver::new(&mut network, &"a".repeat(length), ALPHA, &[]);
@@ -570,7 +570,7 @@ fn an_announcement_that_is_over_ten_times_as_long_as_the_mention_of_a_driver_is_
 }
 
 #[test]
-fn a_replying_driver_is_sent_all_names_even_if_they_need_several_datagrams() {
+fn a_driver_that_replies_is_sent_all_names_even_in_several_datagrams() {
     const NAMES: usize = 1_000;
     let mut network = MemoryNetwork::new();
     let mut alpha = Driver::new(&mut network, "alpha", ALPHA, &[]);
@@ -582,7 +582,7 @@ fn a_replying_driver_is_sent_all_names_even_if_they_need_several_datagrams() {
         let step_ms = now_ms(&alpha) - now_ms(&bravo);
         bravo.run(step_ms);
         let (_, names) = bravo.knows();
-        // These are the names that alpha was sent, and alpha's own name.
+        // Bravo must learn the names that were sent to alpha, and alpha's own name.
         match complete_at_ms {
             None if names == NAMES as i64 + 1 => complete_at_ms = Some(now_ms(&alpha)),
             None => {}
@@ -597,7 +597,7 @@ fn a_replying_driver_is_sent_all_names_even_if_they_need_several_datagrams() {
 }
 
 #[test]
-fn drivers_that_a_third_made_known_to_each_other_stay_in_touch_without_it() {
+fn drivers_that_met_through_a_third_driver_stay_neighbours_without_the_third_driver() {
     let mut network = MemoryNetwork::new();
     let [mut alpha, mut bravo, mut charlie] =
         [("alpha", ALPHA), ("bravo", BRAVO), ("charlie", CHARLIE)].map(|(name, bind)| {

@@ -51,7 +51,7 @@ fn the_end_of_the_stream_is_the_position_of_its_last_heartbeat() {
 
 /// 02-69. 04-153: the receiver's part.
 #[test]
-fn a_revoked_stream_is_marked_and_its_gaps_are_left_alone() {
+fn a_revoked_stream_is_marked_and_its_gaps_are_not_requested() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -81,7 +81,7 @@ fn the_last_control_frames_of_a_revoked_image_are_sent_before_its_removal() {
 
 /// 02-70, 04-158
 #[test]
-fn a_stream_from_several_sources_ends_when_all_have_ended_it() {
+fn a_stream_from_several_sources_ends_when_all_sources_have_ended_it() {
     let mut rig = Rig::new();
     let first = rig.subscribed(UNICAST);
     let second = rig.add_destination(&first, "aeron:udp?endpoint=127.0.0.1:24011");
@@ -94,9 +94,9 @@ fn a_stream_from_several_sources_ends_when_all_have_ended_it() {
     assert_eq!(image.log.metadata().end_of_stream_position(), 640);
 }
 
-/// 02-72, 04-154: `rejoin` decides whether the state is removed.
+/// 02-72, 04-154: the channel's `rejoin` decides whether the conductor removes the state of the session.
 #[test]
-fn a_session_whose_image_left_early_cools_down_until_it_may_return() {
+fn a_session_that_lost_its_image_is_ignored_until_the_conductor_removes_its_state() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -115,7 +115,7 @@ fn a_session_whose_image_left_early_cools_down_until_it_may_return() {
 }
 
 #[test]
-fn a_session_that_has_ended_may_return_at_once() {
+fn a_session_that_has_ended_can_get_a_new_image_at_once() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -127,7 +127,7 @@ fn a_session_that_has_ended_may_return_at_once() {
 
 /// 04-156
 #[test]
-fn a_subscription_that_returns_while_the_image_drains_gets_another_image() {
+fn a_subscription_that_is_added_again_while_the_image_drains_gets_another_image() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let old = rig.image(&endpoint, setup());
@@ -156,7 +156,7 @@ fn a_subscription_that_returns_while_the_image_drains_gets_another_image() {
 }
 
 #[test]
-fn an_image_without_a_remaining_subscription_receives_nothing() {
+fn an_image_without_a_remaining_subscription_receives_no_data() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     rig.deliver(&endpoint, &encoded(|out| setup().encode(out)));
@@ -173,7 +173,7 @@ fn an_image_without_a_remaining_subscription_receives_nothing() {
 }
 
 #[test]
-fn sessions_wanted_by_themselves_outlive_the_subscription_to_all() {
+fn a_subscription_to_one_session_outlives_the_subscription_to_all_sessions() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     rig.command(ReceiverCommand::AddSubscriptionBySession {
@@ -197,7 +197,7 @@ fn sessions_wanted_by_themselves_outlive_the_subscription_to_all() {
 }
 
 #[test]
-fn a_removed_destination_receives_and_sends_nothing() {
+fn a_removed_destination_receives_no_data_and_sends_no_frames() {
     let mut rig = Rig::new();
     let first = rig.subscribed(UNICAST);
     let second = rig.add_destination(&first, EXPLICIT);
@@ -251,7 +251,7 @@ fn other_session() -> aeron_protocol::frame::DataHeader {
 }
 
 #[test]
-fn commands_for_removed_objects_do_nothing() {
+fn commands_for_removed_objects_have_no_effect() {
     let mut rig = Rig::new();
     let gone = rig.endpoint(UNICAST, None);
     rig.command(ReceiverCommand::RemoveEndpoint(gone.id));
@@ -276,7 +276,7 @@ fn commands_for_removed_objects_do_nothing() {
     assert_eq!(rig.count(SystemCounter::ResolutionChanges), 0);
 }
 
-/// 04-172: for control addresses of receivers.
+/// 04-172: control addresses of receive endpoints.
 #[test]
 fn the_name_of_a_silent_control_address_is_looked_up_and_the_new_address_is_used() {
     let mut rig = Rig::new();
@@ -318,7 +318,7 @@ fn the_name_of_a_silent_control_address_is_looked_up_and_the_new_address_is_used
 }
 
 #[test]
-fn names_are_not_looked_up_again_when_that_is_turned_off() {
+fn names_are_not_looked_up_again_if_re_resolution_is_turned_off() {
     let mut rig = Rig::with(|context| context.re_resolution_check_interval_ns = 0);
     rig.subscribed(EXPLICIT);
     rig.run(20 * SECOND);

@@ -23,7 +23,7 @@ fn setup_of_session(session_id: i32) -> Vec<u8> {
 }
 
 #[test]
-fn a_flood_of_sessions_is_forgotten_oldest_first_and_noted_once() {
+fn in_a_flood_of_sessions_the_oldest_are_forgotten_and_the_error_is_recorded_once() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -86,7 +86,7 @@ fn a_flood_of_sessions_at_several_endpoints_causes_a_bounded_number_of_requests(
 }
 
 #[test]
-fn sources_that_cannot_be_sent_replies_are_one_entry_in_the_error_log() {
+fn failed_replies_to_many_sources_are_one_entry_in_the_error_log() {
     const SOURCES: i32 = 100;
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
@@ -105,7 +105,7 @@ fn sources_that_cannot_be_sent_replies_are_one_entry_in_the_error_log() {
 }
 
 #[test]
-fn a_flood_of_setups_makes_a_bounded_number_of_images() {
+fn a_flood_of_setups_requests_a_bounded_number_of_images() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let other = rig.subscribed(MULTICAST);
@@ -131,7 +131,7 @@ fn a_flood_of_setups_makes_a_bounded_number_of_images() {
 }
 
 #[test]
-fn images_without_a_remaining_subscription_count_until_they_are_removed() {
+fn images_without_a_remaining_subscription_count_for_the_limit_until_they_are_removed() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let mut images = Vec::new();
@@ -161,7 +161,7 @@ fn images_without_a_remaining_subscription_count_until_they_are_removed() {
 }
 
 #[test]
-fn setups_that_the_conductor_has_no_room_for_are_dropped_counted_and_taken_when_there_is_room() {
+fn a_setup_is_dropped_and_counted_while_the_conductors_queue_is_full() {
     let mut rig = Rig::new();
     let endpoints = [rig.subscribed(UNICAST), rig.subscribed(MULTICAST)];
     for session_id in 0..MAX_IMAGES as i32 {

@@ -1,4 +1,5 @@
-//! Property test with arbitrary datagrams: the receiver continues to work, and stores data only where it is allowed.
+//! Property test with arbitrary datagrams. The receiver must continue to work, and must store data only inside the
+//! window and on allocated pages.
 
 use std::ops::Range;
 
@@ -18,7 +19,7 @@ enum Step {
     Schedule(i64),
     /// The conductor scans for gaps.
     Scan,
-    /// This many more pages are allocated.
+    /// This number of bytes is allocated in addition.
     Allocate(i64),
 }
 
@@ -79,7 +80,7 @@ proptest! {
 
     /// 02-107, 02-109
     #[test]
-    fn nothing_is_stored_where_it_may_not_be(
+    fn data_is_stored_only_after_the_join_position_and_on_allocated_pages(
         join in (0..TERM as i64 / 32).prop_map(|count| count * 32),
         is_reliable: bool,
         steps in prop::collection::vec(step(), 1..60),

@@ -47,7 +47,7 @@ fn several_frames_in_a_datagram_become_readable_together() {
 
 /// 04-195
 #[test]
-fn padding_counts_with_all_of_its_length() {
+fn padding_raises_the_high_water_mark_by_its_whole_length() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let at = TERM as i64 - 4096;
@@ -60,7 +60,7 @@ fn padding_counts_with_all_of_its_length() {
 
 /// 02-65, 04-145
 #[test]
-fn a_duplicate_changes_nothing() {
+fn a_duplicate_does_not_change_the_log_or_the_counters() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -109,10 +109,10 @@ fn data_before_the_last_status_message_is_an_under_run() {
     assert_eq!(image.high_water_mark(), at);
 }
 
-/// Data of up to one window before the position keeps its source active, so status messages continue. It does not keep
-/// the stream active.
+/// Data of up to one window before the position keeps its source active, so status messages continue. Such data does
+/// not keep the stream active.
 #[test]
-fn late_data_of_the_window_is_a_sign_of_life_of_its_source_but_not_of_the_stream() {
+fn late_data_within_one_window_keeps_its_source_active_but_not_the_stream() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let at = 2 * TERM as i64;
@@ -131,7 +131,7 @@ fn late_data_of_the_window_is_a_sign_of_life_of_its_source_but_not_of_the_stream
 }
 
 #[test]
-fn terms_before_the_first_are_ignored() {
+fn data_before_the_initial_term_is_ignored() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -146,7 +146,7 @@ fn terms_before_the_first_are_ignored() {
 }
 
 #[test]
-fn term_ids_may_wrap() {
+fn data_is_inserted_after_the_term_id_has_wrapped() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let setup = Setup {
@@ -194,7 +194,7 @@ fn a_heartbeat_more_than_a_term_late_is_an_under_run() {
 
 /// A store to a page that the file system cannot provide would kill the process.
 #[test]
-fn nothing_is_stored_beyond_the_pages_that_exist() {
+fn no_data_is_stored_beyond_the_allocated_pages() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let options = Options {
@@ -214,7 +214,7 @@ fn nothing_is_stored_beyond_the_pages_that_exist() {
 
 /// 02-53
 #[test]
-fn a_setup_of_a_session_with_an_image_is_only_a_sign_of_life() {
+fn a_setup_for_an_existing_image_only_keeps_its_source_active() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -277,7 +277,7 @@ fn several_destinations_fill_one_image_and_each_source_gets_control_frames() {
 }
 
 #[test]
-fn a_destination_with_a_known_control_address_is_sent_a_request_at_once() {
+fn a_new_destination_with_a_known_control_address_is_sent_status_messages_at_once() {
     let mut rig = Rig::new();
     let first = rig.subscribed(UNICAST);
     rig.image(&first, setup());
@@ -289,7 +289,7 @@ fn a_destination_with_a_known_control_address_is_sent_a_request_at_once() {
 }
 
 #[test]
-fn times_of_receiving_are_written_into_every_message() {
+fn the_receive_time_is_written_into_every_message() {
     let mut rig = Rig::new();
     let channel = format!("{UNICAST}|channel-rcv-ts-offset=8|media-rcv-ts-offset=reserved");
     let endpoint = rig.subscribed(&channel);

@@ -1,4 +1,5 @@
-//! Tests with the malformed datagrams of the test vectors for the data socket, and their recommended results.
+//! Tests with the malformed datagrams for the data socket. The test vectors contain the recommended result of each
+//! datagram.
 
 use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::log::gap;
@@ -41,7 +42,8 @@ fn wanted(case: Case<'_>) -> &str {
     }
 }
 
-/// Returns the position after the case, if it changes: the number after `name <before>->`.
+/// Returns the expected position after the case: the number after `name <before>->`. `None` if the position does not
+/// change.
 fn wanted_position(wanted: &str, name: &str) -> Option<i64> {
     let (_, rest) = wanted.split_once(name)?;
     let (_, after) = rest.split_once("->")?;
@@ -73,7 +75,7 @@ impl Joined {
     }
 }
 
-/// Creates the initial state of a case. Returns its image, if it has one.
+/// Creates the initial state of a case. Returns the image of the case, if the case has one.
 fn arrange(case: Case<'_>, rig: &mut Rig, endpoint: &Endpoint) -> Option<Joined> {
     let precondition = case.text("precondition");
     if precondition.starts_with("subscription") {
@@ -143,7 +145,7 @@ fn check(case: Case<'_>) {
         [Seen::Rttm(rttm)] if !rttm.is_request => "1 x RTTM0x00",
         other => panic!("{other:?} in {name}"),
     };
-    // No NAK is expected here, because the conductor finds the gaps and requests the missing bytes.
+    // No NAK is sent here: the conductor reports gaps to the receiver, and this test has no conductor.
     let wanted_answer = wanted.split("sent back: ").nth(1).unwrap_or_default();
     let wanted_answer = wanted_answer.split(';').next().unwrap_or_default();
     let is_nak = wanted_answer.contains("NAK");
@@ -159,7 +161,7 @@ fn check(case: Case<'_>) {
 
 /// 02-107, 02-109
 #[test]
-fn nothing_of_an_invalid_datagram_reaches_the_log_not_even_as_a_sign_of_life() {
+fn an_invalid_datagram_does_not_change_the_log_or_the_time_of_the_last_packet() {
     for case in cases().filter(|case| is_dropped(*case)) {
         let mut rig = Rig::new();
         let endpoint = rig.subscribed(UNICAST);

@@ -100,12 +100,13 @@ impl Default for Options {
     }
 }
 
-/// A decoded frame of the receiver.
+/// A decoded frame that the receiver has sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// Session id and stream id.
     SetupRequest(i32, i32),
-    /// Position in a stream that begins with [`INITIAL_TERM`], window, and whether the receiver announces its end.
+    /// Position in a stream that begins with [`INITIAL_TERM`], window, and whether the receiver announces that it
+    /// leaves.
     Status(i64, i32, bool),
     Nak(Nak),
     /// Error code and text.
@@ -273,7 +274,8 @@ impl Rig {
         self.network.open(&spec).expect("a free address")
     }
 
-    /// Sends a command to the receiver, which executes it at once. Its events and frames stay in their queues.
+    /// Sends a command to the receiver, which executes it at once. The receiver's events and frames stay in their
+    /// queues.
     pub fn command(&mut self, command: ReceiverCommand) {
         self.commands.send(command);
         self.cycle();
@@ -296,7 +298,7 @@ impl Rig {
         }
     }
 
-    /// Delivers a datagram of [`sender`] and runs a duty cycle.
+    /// Delivers a datagram from [`sender`] and runs a duty cycle.
     pub fn deliver(&mut self, to: &Endpoint, datagram: &[u8]) {
         self.deliver_from(sender(), to, datagram);
     }

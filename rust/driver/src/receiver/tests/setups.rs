@@ -13,7 +13,7 @@ fn request() -> Seen {
 
 /// 02-48, 04-141, 04-142
 #[test]
-fn a_setup_makes_an_image_at_its_position_and_a_status_message_follows_at_once() {
+fn a_setup_creates_an_image_at_its_position_and_a_status_message_follows_at_once() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let at = 3 * TERM as i64 + 640;
@@ -36,7 +36,7 @@ fn a_setup_makes_an_image_at_its_position_and_a_status_message_follows_at_once()
 
 /// 04-135
 #[test]
-fn a_second_setup_during_creation_makes_no_second_image() {
+fn a_second_setup_during_the_creation_requests_no_second_image() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     for _ in 0..3 {
@@ -47,7 +47,7 @@ fn a_second_setup_during_creation_makes_no_second_image() {
 
 /// 04-139
 #[test]
-fn the_next_setup_after_a_failed_creation_is_another_attempt() {
+fn the_next_setup_after_a_failed_creation_requests_an_image_again() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     for _ in 0..3 {
@@ -92,7 +92,7 @@ fn a_heartbeat_that_ends_an_unknown_session_is_ignored() {
 
 /// 02-52, 04-134
 #[test]
-fn a_subscription_to_one_session_leaves_the_others_alone() {
+fn a_subscription_to_one_session_ignores_other_sessions() {
     let mut rig = Rig::new();
     let endpoint = rig.endpoint(UNICAST, None);
     rig.command(ReceiverCommand::AddSubscriptionBySession {
@@ -129,7 +129,7 @@ fn a_stream_without_a_subscription_is_ignored() {
 
 /// 04-133
 #[test]
-fn a_session_without_a_subscription_is_ignored_until_there_is_one() {
+fn a_session_is_ignored_until_a_subscription_matches() {
     let mut rig = Rig::new();
     let endpoint = rig.endpoint(UNICAST, None);
     rig.command(ReceiverCommand::AddSubscriptionBySession {
@@ -176,8 +176,7 @@ fn a_stream_has_no_more_images_than_the_limit() {
 
 /// 02-88, 04-137
 #[test]
-fn a_known_control_address_is_sent_a_request_at_once_and_every_second_while_a_stream_is_of_interest()
- {
+fn a_known_control_address_is_sent_a_request_at_once_and_every_second_while_subscribed() {
     let mut rig = Rig::new();
     let control = address("127.0.0.1:24004");
     let any = [(control, Seen::SetupRequest(0, 0))];
@@ -267,7 +266,7 @@ fn a_requested_setup_with_a_larger_ttl_than_the_channel_is_counted() {
 
 /// 02-63
 #[test]
-fn the_receiver_id_is_the_endpoints() {
+fn every_frame_has_the_receiver_id_of_its_endpoint() {
     let mut rig = Rig::new();
     let endpoints = [rig.subscribed(UNICAST), rig.subscribed(MULTICAST)];
     let mut ids = Vec::new();

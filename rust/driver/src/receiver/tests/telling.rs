@@ -24,7 +24,7 @@ fn nak(term_offset: i32, length: i32) -> Seen {
 
 /// 04-142: the receiver's part of 02-57.
 #[test]
-fn a_status_message_is_sent_when_it_is_scheduled_and_200_ms_after_the_last() {
+fn a_status_message_is_sent_when_it_is_scheduled_and_repeated_after_200_ms() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -54,7 +54,7 @@ fn status_messages_come_from_the_socket_that_receives_the_data() {
     assert_eq!((sent[0].from, sent[0].to), (endpoint.address, sender()));
 }
 
-/// 02-60: the conductor decides about the end of the image itself.
+/// 02-60: the receiver only stops the control frames. The conductor decides whether the image ends.
 #[test]
 fn a_source_that_is_silent_for_five_seconds_is_sent_no_control_frames() {
     let mut rig = Rig::new();
@@ -70,9 +70,9 @@ fn a_source_that_is_silent_for_five_seconds_is_sent_no_control_frames() {
     assert!(rig.sent().len() >= 4);
 }
 
-/// 02-61, 04-152: the conductor decides for how long.
+/// 02-61, 04-152: the conductor decides for how long the receiver announces the end.
 #[test]
-fn the_status_messages_of_an_ending_image_announce_the_end() {
+fn the_status_messages_of_an_ending_image_announce_that_the_receiver_leaves() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -90,7 +90,7 @@ fn the_status_messages_of_an_ending_image_announce_the_end() {
 }
 
 #[test]
-fn a_requested_frame_is_sent_in_the_next_duty_cycle() {
+fn a_requested_status_message_is_sent_once_in_the_next_duty_cycle() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -102,7 +102,7 @@ fn a_requested_frame_is_sent_in_the_next_duty_cycle() {
 
 /// A message that the socket cannot accept now is counted. Other failures go to the error log.
 #[test]
-fn a_status_message_that_is_not_sent_is_counted_or_noted() {
+fn a_status_message_that_is_not_sent_is_counted_or_recorded_as_an_error() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     rig.image(&endpoint, setup());
@@ -123,7 +123,7 @@ fn a_status_message_that_is_not_sent_is_counted_or_noted() {
 
 /// 04-147: the receiver's part.
 #[test]
-fn each_report_of_missing_bytes_is_one_nak() {
+fn each_report_of_missing_bytes_causes_one_nak() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -141,7 +141,7 @@ fn each_report_of_missing_bytes_is_one_nak() {
 
 /// 02-81, 04-149
 #[test]
-fn missing_bytes_of_an_unreliable_stream_become_padding() {
+fn missing_bytes_of_an_unreliable_stream_are_replaced_by_padding() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let options = Options {
@@ -170,7 +170,7 @@ fn missing_bytes_of_an_unreliable_stream_become_padding() {
 
 /// 02-71. 04-160: the receiver's part.
 #[test]
-fn the_sources_of_a_rejected_image_get_only_the_reason() {
+fn the_sources_of_a_rejected_image_get_only_error_frames() {
     let mut rig = Rig::new();
     let endpoint = rig.endpoint(UNICAST, Some(5));
     rig.command(ReceiverCommand::AddSubscription {
@@ -204,12 +204,15 @@ fn the_sources_of_a_rejected_image_get_only_the_reason() {
     assert!(image.is_empty());
     assert_eq!(image.status.time_of_last_packet_ns(), begin_ns);
     rig.run(10 * SECOND);
-    assert!(!rig.sent().is_empty(), "a silent source is told too");
+    assert!(
+        !rig.sent().is_empty(),
+        "a silent source gets error frames too"
+    );
 }
 
 /// 02-91, 04-168: the receiver's part.
 #[test]
-fn the_session_of_a_response_is_sent_with_every_timed_status_message() {
+fn the_session_of_a_response_is_sent_with_every_repeated_status_message() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -244,7 +247,7 @@ fn measurement(is_request: bool, receiver_id: i64, echo_timestamp_ns: i64) -> Rt
 
 /// 02-73
 #[test]
-fn a_measurement_for_this_receiver_or_for_any_receiver_gets_a_reply() {
+fn an_rtt_measurement_for_this_receiver_or_for_any_receiver_gets_a_reply() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     rig.image(&endpoint, setup());
@@ -269,7 +272,7 @@ fn a_measurement_for_this_receiver_or_for_any_receiver_gets_a_reply() {
 
 /// 02-74; 04-166: the receiver's part.
 #[test]
-fn round_trips_are_measured_if_congestion_control_needs_them() {
+fn round_trips_are_measured_if_congestion_control_uses_them() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let (rtt, shown) = (RttShared::new(100_000), rig.counter());
@@ -296,7 +299,7 @@ fn round_trips_are_measured_if_congestion_control_needs_them() {
 
 /// 02-74
 #[test]
-fn round_trips_are_not_measured_otherwise() {
+fn round_trips_are_not_measured_if_congestion_control_does_not_use_them() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     rig.image(&endpoint, setup());

@@ -1,8 +1,8 @@
-//! [`FrameBoundaries`]: tells real frames from bytes that only resemble a frame.
+//! [`FrameBoundaries`]: distinguishes frames from bytes that only resemble a frame.
 //!
-//! An aborted claim keeps its content, and a message may contain anything. Both can contain the header of a frame at a
-//! position where no frame begins. A NAK names a position, and only a walk from a real frame shows whether a frame
-//! begins there. The sender therefore records such positions while it sends.
+//! An aborted claim keeps its content, and a message may contain arbitrary bytes. Both can contain the header of a
+//! frame at a position where no frame begins. A NAK names a position. Only a walk from the start of a real frame shows
+//! whether a frame begins at this position. The sender therefore records the start positions of some frames.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::LogBuffers;
 use aeron_memory::log::frame::{FRAME_ALIGNMENT, aligned_length, offset as field};
 
-/// Maximum number of slices of a term. More slices need more memory; fewer make the walks longer.
+/// Maximum number of slices of a term. More slices need more memory. With fewer slices, walks are longer.
 const MAX_SLICES: usize = 1024;
 /// Minimum length of a slice in bytes.
 const MIN_SLICE_LENGTH: usize = 4096;
@@ -22,8 +22,8 @@ const MIN_SLICE_LENGTH: usize = 4096;
 /// been cleaned, so a walk in such a term would find no frame.
 #[derive(Debug)]
 pub struct FrameBoundaries {
-    /// The index of a slice is the number of the slice modulo the length. The recorded position shows whether an entry
-    /// belongs to the slice or to an older slice with the same index.
+    /// The recorded positions. The index of a slice is the number of the slice modulo the length of the array. The
+    /// recorded position shows whether an entry belongs to the slice or to an older slice with the same index.
     noted: Box<[i64]>,
     slice_bits: u32,
 }

@@ -1,5 +1,5 @@
-//! Handles the control frames of receivers for a publication: status messages, NAKs, RTT measurements, errors, response
-//! setups.
+//! Handles the control frames of receivers for a publication: status messages, NAKs, RTT measurements, error frames and
+//! response setups.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use crate::sender::context::SenderContext;
 use crate::sender::endpoint::{Audience, SendEndpoint};
 use crate::sender::event::{PublicationErrorReport, SenderEvent};
 
-/// Stands for a frame without a group tag.
+/// The value that stands for a frame without a group tag.
 const NO_GROUP_TAG: i64 = -1;
 
 impl SenderPublication {
@@ -88,7 +88,7 @@ impl SenderPublication {
         }
     }
 
-    /// Sends the retransmits whose delay has ended.
+    /// Sends the retransmits with a delay that has ended.
     pub(super) fn send_delayed_retransmits(
         &mut self,
         endpoint: &mut SendEndpoint,
@@ -133,7 +133,7 @@ impl SenderPublication {
 
     /// Sends a validated receiver the data that it has missed since it joined, up to the end of its window.
     ///
-    /// Otherwise it would have to request that data.
+    /// Otherwise the receiver would have to request this data.
     fn on_answered_challenge(
         &mut self,
         rttm: &Rttm,
@@ -195,7 +195,7 @@ impl SenderPublication {
         )));
     }
 
-    /// Handles the frame in which a receiver names the session of the response stream.
+    /// Handles a response setup: the frame in which a receiver names the session of the response stream.
     pub(in crate::sender) fn on_response_setup(
         &self,
         frame: &ResponseSetup,
@@ -242,7 +242,7 @@ impl SenderPublication {
         }
     }
 
-    /// Updates or removes a receiver. Returns whether its message is to be used.
+    /// Updates or removes a receiver. Returns whether flow control handles the status message.
     fn update_receivers(
         &mut self,
         status: &ReceiverStatus,

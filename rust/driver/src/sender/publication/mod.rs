@@ -1,8 +1,8 @@
 //! [`SenderPublication`]: the sender's half of a network publication.
 //!
-//! In each duty cycle, the sender calls `send`, which sends what is due:
+//! In each duty cycle, the sender calls `send`, which sends:
 //!
-//! - a SETUP, if no receiver has responded yet or a receiver has requested one,
+//! - a SETUP, if no receiver has responded yet or a receiver has requested a SETUP,
 //! - data up to the sender limit,
 //! - a heartbeat, if there was no data for a while,
 //! - retransmits (see [`control_frames`]).
@@ -41,14 +41,14 @@ pub struct SenderPublicationConfig {
     pub registration_id: i64,
     pub session_id: i32,
     pub stream_id: i32,
-    /// The log that publishers write; its MTU is the maximum length of a datagram.
+    /// The log that publishers write. The MTU of the log is the maximum length of a datagram.
     pub log: LogBuffers<SharedBuffer>,
     /// Position of the first frame.
     pub start_position: i64,
     pub counters: PublicationCounters,
     /// Calculates the sender limit.
     pub flow_control: Box<dyn FlowControl>,
-    /// Decides what is retransmitted and when.
+    /// Decides which ranges are retransmitted, and at what time.
     pub retransmits: RetransmitHandler,
     /// State shared with the conductor.
     pub status: Arc<PublicationStatus>,
@@ -56,7 +56,7 @@ pub struct SenderPublicationConfig {
     pub ttl: u8,
     /// Whether the channel is multicast or has several destinations.
     pub has_group_semantics: bool,
-    /// Whether heartbeats after the end have the end-of-stream flag.
+    /// Whether heartbeats after the end of the stream have the end-of-stream flag.
     pub signal_eos: bool,
     /// The publication's part in an exchange of requests and responses.
     pub response: Response,
@@ -69,14 +69,14 @@ pub struct SenderPublicationConfig {
 pub enum Response {
     /// The publication carries neither requests nor responses.
     None,
-    /// The publication carries requests. It asks receivers for a response stream for the subscription with this
-    /// registration id.
+    /// The publication carries requests. It asks receivers for a response stream, which the subscription with this
+    /// registration id receives.
     Requested {
         /// Registration id of the subscription.
         response_correlation_id: i64,
     },
-    /// The publication carries responses, for the image with this correlation id. It sends nothing until the requester
-    /// asks for it, and then sends to the requester.
+    /// The publication carries responses to the image with this correlation id. It sends nothing until the requester
+    /// asks for the responses, and then sends to the requester.
     Given {
         /// Correlation id of the image.
         response_correlation_id: i64,
@@ -92,7 +92,7 @@ pub struct PublicationCounters {
     pub sender_limit: AtomicCounter<SharedBuffer>,
     /// Number of times that flow control held back data.
     pub back_pressure_events: AtomicCounter<SharedBuffer>,
-    /// NAKs for this publication.
+    /// Number of NAKs for this publication.
     pub naks_received: AtomicCounter<SharedBuffer>,
 }
 
@@ -130,14 +130,14 @@ pub struct SenderPublication {
 /// Result of one duty cycle of a publication.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SendProgress {
-    /// Bytes of data and heartbeats sent.
+    /// Number of bytes of data and heartbeats sent.
     pub bytes_sent: usize,
     /// Whether small messages wait for others to share their datagram.
     pub is_waiting: bool,
 }
 
 impl SenderPublication {
-    /// Creates a publication. Sender position and limit are at the start position.
+    /// Creates a publication. The sender position and the sender limit are the start position.
     pub fn new(config: SenderPublicationConfig, now_ns: i64) -> Self {
         let position = config.start_position;
         config.counters.sender_position.set(position);
@@ -193,7 +193,7 @@ impl SenderPublication {
         }
     }
 
-    /// Sends what is due now.
+    /// Sends the frames that are due now.
     pub(super) fn send(
         &mut self,
         endpoint: &mut SendEndpoint,
@@ -331,9 +331,9 @@ impl SenderPublication {
 
     /// Returns whether the last datagram waits for more messages.
     ///
-    /// Small messages in quick succession wait for each other. The first after a pause does not wait. A lone message
-    /// that follows another lone message does not wait either: it is probably part of a ping-pong of requests and
-    /// responses.
+    /// Small messages in quick succession wait for each other. The first message after a pause does not wait. A lone
+    /// message that follows another lone message does not wait either: it is probably part of a ping-pong of requests
+    /// and responses.
     fn tail(&self, context: &SenderContext) -> TailPolicy {
         let wait_ns = context.settings.batch_wait_ns;
         let is_recent = |time_ns: i64| context.now_ns - time_ns < wait_ns;
@@ -421,7 +421,7 @@ impl SenderPublication {
         }
     }
 
-    /// Runs when nothing was sent: removes receivers that have timed out. If there are only spies, and they count like
+    /// Called if nothing was sent. Removes receivers that have timed out. If there are only spies, and they count like
     /// receivers, moves the sender position with the spies.
     fn on_idle(&mut self, context: &SenderContext) {
         let mut limit = self.sender_limit;

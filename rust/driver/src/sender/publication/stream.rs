@@ -22,7 +22,7 @@ pub struct SendStream {
     pub mtu_length: usize,
     /// Position up to which the stream was sent.
     pub sender_position: i64,
-    /// Recorded positions of frames, for retransmits.
+    /// Recorded start positions of frames, for retransmits.
     pub boundaries: FrameBoundaries,
     pub is_response: bool,
     /// Destination of a response publication; `None` until it is requested.
@@ -35,7 +35,7 @@ impl SendStream {
         !self.is_response || self.response_address.is_some()
     }
 
-    /// Sends GSO batches of the log. Returns how many were accepted.
+    /// Sends GSO batches of the log. Returns the number of accepted batches.
     pub fn send_gso_batches(
         &self,
         batches: &[GsoBatch<'_>],
@@ -57,7 +57,7 @@ impl SendStream {
         taken
     }
 
-    /// Sends a datagram that is not in the log. Returns whether it was accepted.
+    /// Sends a datagram that is not in the log. Returns whether the socket accepted the datagram.
     pub fn send(
         &self,
         datagram: &[u8],
@@ -80,11 +80,9 @@ impl SendStream {
         is_taken
     }
 
-    /// Retransmits up to `length` bytes of whole frames from `position`, if a frame begins there.
+    /// Retransmits up to `length` bytes of whole frames from `position`, if a frame begins at `position`.
     ///
-    /// Returns the number of bytes, including padding.
-    ///
-    /// Only bytes that were sent before are retransmitted.
+    /// Returns the number of retransmitted bytes, including padding. Bytes that were not sent before are not sent.
     pub fn resend(
         &self,
         position: i64,
@@ -107,8 +105,8 @@ impl SendStream {
         };
         let mut at = position;
         while at < end {
-            // A receiver may request bytes that only resemble a frame. They are not sent, and it is no error of this
-            // driver.
+            // A receiver may request bytes that only resemble a frame. Such bytes are not sent. The request is not an
+            // error of this driver.
             let Ok(cut) = cut(&self.log, at, end - at, &limits) else {
                 break;
             };
@@ -134,7 +132,7 @@ impl SendStream {
 
     /// Returns whether a frame of this stream begins at `position`.
     ///
-    /// The header is checked first, because that rejects nearly all forged requests without a walk.
+    /// The header is checked first, because this check rejects nearly all forged requests without a walk.
     fn begins_frame(&self, position: i64) -> bool {
         self.has_header(position) && self.boundaries.begins_frame(&self.log, position)
     }

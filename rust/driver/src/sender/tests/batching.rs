@@ -6,7 +6,7 @@ const WAIT_NS: i64 = 20 * US;
 
 /// Runs duty cycles, one each microsecond, until something is sent.
 ///
-/// Returns their number and the lengths of the datagrams.
+/// Returns the number of duty cycles and the lengths of the datagrams.
 fn cycles_until_sent(rig: &mut Rig) -> (usize, Vec<usize>) {
     for cycles in 1..1_000 {
         let worked = rig.after(US);
@@ -38,12 +38,12 @@ fn rig() -> Rig {
 }
 
 #[test]
-fn the_default_is_20_us() {
+fn the_default_batch_wait_is_20_us() {
     assert_eq!(crate::Context::default().sender_batch_wait_ns, WAIT_NS);
 }
 
 #[test]
-fn the_first_message_after_silence_leaves_in_the_next_duty_cycle() {
+fn the_first_message_after_a_pause_is_sent_in_the_next_duty_cycle() {
     let mut rig = rig();
     let mut publication = rig.connected();
     offer(&mut publication, 1);
@@ -54,7 +54,7 @@ fn the_first_message_after_silence_leaves_in_the_next_duty_cycle() {
 }
 
 #[test]
-fn those_that_follow_it_soon_wait_until_the_time_is_over() {
+fn small_messages_in_quick_succession_wait_until_20_us_after_the_last_datagram() {
     let mut rig = rig();
     let mut publication = busy(&mut rig);
     offer(&mut publication, 1);
@@ -91,12 +91,12 @@ fn a_full_datagram_never_waits() {
     assert_eq!(
         cycles_until_sent(&mut rig),
         (1, vec![1056]),
-        "the second shows that nothing else fits beside the first"
+        "the first message does not wait, because the second does not fit beside it"
     );
 }
 
 #[test]
-fn a_lone_message_after_a_lone_one_does_not_wait() {
+fn a_lone_message_that_follows_a_lone_message_does_not_wait() {
     let mut rig = rig();
     let mut publication = rig.connected();
     for _ in 0..5 {
@@ -104,7 +104,7 @@ fn a_lone_message_after_a_lone_one_does_not_wait() {
         assert_eq!(
             cycles_until_sent(&mut rig),
             (1, vec![64]),
-            "messages that wait for an answer are not delayed"
+            "a ping-pong of requests and responses is not delayed"
         );
     }
     offer(&mut publication, 2);
@@ -112,12 +112,12 @@ fn a_lone_message_after_a_lone_one_does_not_wait() {
     assert_eq!(
         (cycles, lengths),
         (20, vec![128]),
-        "two are the beginning of a stream"
+        "two messages may be the beginning of a stream"
     );
 }
 
 #[test]
-fn the_wait_can_be_switched_off() {
+fn the_batch_wait_can_be_turned_off() {
     let mut rig = Rig::with(|context| context.sender_batch_wait_ns = 0);
     let mut publication = busy(&mut rig);
     offer(&mut publication, 2);
@@ -125,7 +125,7 @@ fn the_wait_can_be_switched_off() {
 }
 
 #[test]
-fn one_publication_does_not_wait_because_another_is_busy() {
+fn a_publication_does_not_wait_only_because_another_publication_is_busy() {
     let mut rig = rig();
     let mut busy = busy(&mut rig);
     let endpoint = rig.unicast();

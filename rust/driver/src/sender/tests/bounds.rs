@@ -9,7 +9,7 @@ use crate::sender::DestinationControl;
 use crate::sender::destinations::MAX_DYNAMIC_DESTINATIONS;
 
 #[test]
-fn a_flood_of_dynamic_destinations_ends_at_1024() {
+fn a_flood_adds_at_most_1024_dynamic_destinations() {
     let mut rig = Rig::new();
     let (endpoint, count) = rig.mdc(DestinationControl::Dynamic);
     let publication = rig.publication(endpoint);
@@ -23,7 +23,7 @@ fn a_flood_of_dynamic_destinations_ends_at_1024() {
     let errors = rig.errors();
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(errors[0].0.contains("1024 dynamic destinations"));
-    // Messages of known receivers are used. Receivers that have timed out make room for others.
+    // A new destination is refused until the known destinations have timed out.
     rig.status(&publication, 5_000, 0, WINDOW);
     assert_eq!(publication.limit(), 0);
     rig.now_ns += 5_001 * MS;
@@ -54,7 +54,7 @@ fn sixteen_commands_are_executed_in_one_duty_cycle() {
 }
 
 #[test]
-fn at_most_4096_receivers_are_tracked_and_the_tracked_ones_still_count() {
+fn at_most_4096_receivers_are_tracked_and_their_status_messages_still_count() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     for i in 0..6_000 {
@@ -75,7 +75,7 @@ fn at_most_4096_receivers_are_tracked_and_the_tracked_ones_still_count() {
 }
 
 #[test]
-fn refusals_and_response_setups_do_not_pile_up_while_the_conductor_is_busy() {
+fn events_about_rejections_are_dropped_while_the_conductors_queue_is_full() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     let frame = aeron_protocol::frame::ErrorFrame {
@@ -98,7 +98,7 @@ fn refusals_and_response_setups_do_not_pile_up_while_the_conductor_is_busy() {
 }
 
 #[test]
-fn a_flood_of_naks_causes_retransmits_within_a_budget() {
+fn a_flood_of_naks_causes_only_retransmits_within_the_budget() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let options = Options {
@@ -131,7 +131,7 @@ fn a_flood_of_naks_causes_retransmits_within_a_budget() {
 }
 
 #[test]
-fn a_flood_of_setup_requests_brings_a_setup_every_100_ms() {
+fn a_flood_of_setup_requests_causes_one_setup_every_100_ms() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     rig.run(200 * MS);

@@ -21,7 +21,7 @@ fn heartbeat_flags(rig: &mut Rig) -> Vec<u8> {
 
 /// 02-18, 04-94
 #[test]
-fn heartbeats_begin_with_the_first_connection_and_come_every_100_ms_of_silence() {
+fn heartbeats_begin_with_the_first_receiver_and_are_sent_after_every_100_ms_without_data() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let mut publication = rig.publication(endpoint);
@@ -39,7 +39,7 @@ fn heartbeats_begin_with_the_first_connection_and_come_every_100_ms_of_silence()
 
 /// 02-19, 04-94
 #[test]
-fn a_heartbeat_is_a_header_of_no_length_at_the_senders_position() {
+fn a_heartbeat_is_a_header_with_length_0_at_the_sender_position() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
     publication.offer(100);
@@ -57,7 +57,7 @@ fn a_heartbeat_is_a_header_of_no_length_at_the_senders_position() {
 
 /// 02-20, 04-95, 04-96
 #[test]
-fn flags_show_the_end_and_a_revocation() {
+fn the_flags_of_a_heartbeat_show_the_end_of_the_stream_and_its_revocation() {
     for (signal_eos, after_end) in [(true, ENDED), (false, OPEN)] {
         let mut rig = Rig::new();
         let endpoint = rig.unicast();
@@ -93,7 +93,7 @@ fn retransmits_do_not_postpone_heartbeats_02_21() {
     assert_eq!(heartbeats, [105, 210]);
 }
 
-/// Delivers a status message of the receiver at [`peer`] that says that it leaves the stream.
+/// Delivers a status message with the end-of-stream flag: the receiver at [`peer`] leaves the stream.
 fn leave(rig: &mut Rig, publication: &Publication) {
     let mut message = publication.status_message(RECEIVER, 0, WINDOW);
     message.is_end_of_stream = true;
@@ -102,7 +102,7 @@ fn leave(rig: &mut Rig, publication: &Publication) {
 
 /// 02-22, 02-23, 04-105
 #[test]
-fn a_receiver_that_has_everything_ends_the_linger_of_unicast_but_not_of_groups() {
+fn a_receiver_that_leaves_at_the_end_ends_the_linger_of_unicast_but_not_of_multicast() {
     let group = Peer {
         name: None,
         address: address("224.20.30.39:5000"),
@@ -152,7 +152,7 @@ fn a_publication_lingers_for_a_returned_receiver_until_the_receiver_has_the_end(
     assert!(publication.status.has_received_unicast_eos());
 }
 
-/// The receiver's image is being created, so its first status message comes later.
+/// The receiver's new image is being created, so its first status message has not arrived yet.
 #[test]
 fn a_publication_lingers_for_a_receiver_that_left_and_requests_a_setup() {
     let mut rig = Rig::new();
@@ -166,7 +166,7 @@ fn a_publication_lingers_for_a_receiver_that_left_and_requests_a_setup() {
 
 /// 02-22, 04-106
 #[test]
-fn heartbeats_of_an_ended_stream_go_on_until_it_is_removed() {
+fn heartbeats_of_an_ended_stream_continue_until_the_publication_is_removed() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     publication.status.set_end_of_stream();
@@ -182,13 +182,13 @@ fn heartbeats_of_an_ended_stream_go_on_until_it_is_removed() {
 }
 
 #[test]
-fn a_removed_endpoint_gives_its_address_back() {
+fn the_address_of_a_removed_endpoint_can_be_bound_again() {
     let mut rig = Rig::new();
     let id = rig.unicast().id;
     rig.command(SenderCommand::RemoveEndpoint(id));
     assert_eq!(rig.events(), [SenderEvent::EndpointReleased(id)]);
     // A new endpoint reuses the slot of the removed endpoint. The new endpoint must not get control frames for the
-    // removed one.
+    // removed endpoint.
     let endpoint = rig.unicast();
     let publication = rig.publication(endpoint);
     rig.connect(&publication);
@@ -196,7 +196,7 @@ fn a_removed_endpoint_gives_its_address_back() {
 }
 
 #[test]
-fn publications_that_stay_are_found_after_others_were_removed() {
+fn control_frames_find_the_remaining_publications_after_others_were_removed() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let mut publications: Vec<Publication> = (0..4)

@@ -27,7 +27,7 @@ fn rejection(session_id: i32, receiver_id: i64, group_tag: Option<i64>) -> Vec<u
 
 /// 02-30, 04-104
 #[test]
-fn positions_up_to_half_a_term_away_are_in_range() {
+fn status_messages_with_positions_up_to_half_a_term_away_are_accepted() {
     for (distance, is_accepted) in [
         (TERM / 2, true),
         (TERM / 2 + 32, false),
@@ -58,7 +58,7 @@ fn positions_up_to_half_a_term_away_are_in_range() {
 
 /// 02-31, 04-121
 #[test]
-fn the_limit_is_the_furthest_window_and_never_decreases() {
+fn the_sender_limit_is_the_end_of_the_furthest_window_and_never_decreases() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     assert_eq!(publication.limit(), i64::from(WINDOW));
@@ -70,7 +70,7 @@ fn the_limit_is_the_furthest_window_and_never_decreases() {
 
 /// 02-32, 02-34, 04-105
 #[test]
-fn the_last_receiver_to_leave_disconnects() {
+fn a_publication_is_disconnected_when_its_last_receiver_leaves() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     rig.status(&publication, RECEIVER + 1, 0, WINDOW);
@@ -80,7 +80,10 @@ fn the_last_receiver_to_leave_disconnects() {
         message
     };
     rig.hear(&publication, &leaves(RECEIVER));
-    assert!(publication.is_connected(), "the second one is still there");
+    assert!(
+        publication.is_connected(),
+        "the second receiver is still connected"
+    );
     rig.hear(&publication, &leaves(RECEIVER + 1));
     assert!(!publication.is_connected());
     rig.status(&publication, RECEIVER, 0, WINDOW);
@@ -111,7 +114,7 @@ fn a_receiver_that_is_silent_for_5_s_is_removed() {
 
 /// 02-35, 04-113
 #[test]
-fn a_measurement_gets_a_reply_at_once_with_its_timestamp() {
+fn an_rtt_measurement_gets_a_reply_at_once_with_its_timestamp() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     let request = Rttm {
@@ -167,7 +170,7 @@ fn a_rejection_removes_the_receiver_and_is_reported_once() {
 }
 
 #[test]
-fn a_refusal_of_a_stranger_or_of_another_stream_only_counts_02_36() {
+fn a_rejection_by_an_unknown_receiver_or_of_an_unknown_stream_is_only_counted_02_36() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     rig.datagram(peer(), publication.control, &rejection(SESSION, 5, None));
@@ -178,7 +181,7 @@ fn a_refusal_of_a_stranger_or_of_another_stream_only_counts_02_36() {
 }
 
 #[test]
-fn a_response_setup_is_passed_on_by_the_publication_that_requested_it_02_38() {
+fn a_response_setup_is_reported_only_if_the_publication_requests_responses_02_38() {
     let frame = ResponseSetup {
         session_id: SESSION,
         stream_id: STREAM,
@@ -219,7 +222,7 @@ fn a_response_setup_is_passed_on_by_the_publication_that_requested_it_02_38() {
 }
 
 #[test]
-fn the_first_receiver_of_a_response_is_announced_02_90() {
+fn the_first_receiver_of_a_response_publication_is_reported_02_90() {
     let mut rig = Rig::new();
     let endpoint = rig.endpoint(Destinations::PerPublication, None);
     let response = Response::Given {
@@ -254,7 +257,7 @@ fn a_connected_sender_receives_only_from_its_peer_02_82() {
 }
 
 #[test]
-fn control_frames_are_read_often_enough_while_there_is_data() {
+fn control_frames_are_read_every_sixth_duty_cycle_while_data_is_sent() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
     rig.status(&publication, RECEIVER, 0, WINDOW);
@@ -274,8 +277,8 @@ fn control_frames_are_read_often_enough_while_there_is_data() {
         }
         cycles.push(count);
     }
-    assert_eq!(cycles[1..], [6, 6], "every sixth cycle, as it is set");
-    // After half of the status message timeout, the sender polls in any case.
+    assert_eq!(cycles[1..], [6, 6], "every sixth cycle, as configured");
+    // After half of the status message timeout, the sender polls even if it sends data.
     publication.offer(100);
     let message = publication.status_message(RECEIVER, publication.position(), WINDOW);
     let mut datagram = [0; 64];

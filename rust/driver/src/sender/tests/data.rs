@@ -1,4 +1,4 @@
-//! Tests of data: the content of datagrams, the window, and sockets that accept less than they are given.
+//! Tests of sending data: the content of datagrams, the window, and sockets that do not accept all data.
 
 use aeron_memory::counters::system::SystemCounter;
 
@@ -6,7 +6,7 @@ use super::rig::*;
 use crate::sender::Response;
 
 #[test]
-fn nothing_is_sent_before_the_first_status_message_02_13() {
+fn no_data_is_sent_before_the_first_status_message_02_13() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let mut publication = rig.publication(endpoint);
@@ -59,7 +59,7 @@ fn no_datagram_exceeds_the_mtu_or_leaves_its_term() {
 
 /// 02-27, 04-97
 #[test]
-fn padding_travels_as_a_header_and_the_position_passes_all_of_it() {
+fn padding_is_sent_as_a_header_and_the_position_advances_by_its_whole_length() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let options = Options {
@@ -95,7 +95,7 @@ fn a_long_message_is_sent_in_fragments_of_the_mtu_02_28() {
 
 /// 02-24, 04-100, 04-101
 #[test]
-fn the_window_is_never_exceeded_and_a_frame_that_does_not_fit_counts_once() {
+fn data_never_exceeds_the_window_and_a_frame_that_does_not_fit_is_counted_once() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let mut publication = rig.publication(endpoint);
@@ -118,7 +118,7 @@ fn the_window_is_never_exceeded_and_a_frame_that_does_not_fit_counts_once() {
 
 /// 02-29, 04-102
 #[test]
-fn a_full_socket_leaves_the_position_and_counts() {
+fn a_full_socket_does_not_change_the_position_and_is_counted() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
     for _ in 0..8 {
@@ -137,7 +137,7 @@ fn a_full_socket_leaves_the_position_and_counts() {
 }
 
 #[test]
-fn gso_batches_that_left_whole_are_not_sent_again() {
+fn gso_batches_that_were_sent_completely_are_not_sent_again() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
     rig.network.set_max_gso_batch_datagrams(1);
@@ -155,7 +155,7 @@ fn gso_batches_that_left_whole_are_not_sent_again() {
 }
 
 #[test]
-fn a_socket_that_fails_is_written_down_and_tried_again() {
+fn a_failed_send_is_recorded_and_repeated() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
     publication.offer(100);
@@ -173,7 +173,7 @@ fn a_socket_that_fails_is_written_down_and_tried_again() {
 }
 
 #[test]
-fn at_most_so_many_datagrams_leave_in_a_pass_without_segmentation_04_99() {
+fn without_segmentation_the_datagrams_of_a_duty_cycle_are_limited_04_99() {
     for max in [1, 4, 16] {
         let mut rig = Rig::with(|context| context.network_publication_max_messages_per_send = max);
         let mut publication = rig.connected();
@@ -187,7 +187,7 @@ fn at_most_so_many_datagrams_leave_in_a_pass_without_segmentation_04_99() {
 }
 
 #[test]
-fn a_client_that_writes_nonsense_into_its_log_stops_only_its_own_stream() {
+fn a_client_that_writes_invalid_frames_into_its_log_stops_only_its_own_stream() {
     use aeron_memory::Words;
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
@@ -218,8 +218,8 @@ fn a_client_that_writes_nonsense_into_its_log_stops_only_its_own_stream() {
 fn the_log_is_not_read_before_a_publisher_has_written() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
-    // If the sender read the log, this frame would be an error. It must not read the log yet, because pages may not
-    // exist before publishers request them.
+    // If the sender read the log, this frame would cause an error. The sender must not read the log yet, because
+    // pages may not exist before publishers request them.
     use aeron_memory::Words;
     publication.log.term(0).store_i32_relaxed(0, i32::MAX);
     rig.run(20 * MS);
@@ -231,7 +231,7 @@ fn the_log_is_not_read_before_a_publisher_has_written() {
 }
 
 #[test]
-fn the_first_publication_to_send_is_another_one_in_each_cycle() {
+fn publications_take_turns_in_sending_first() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let mut publications: Vec<Publication> = (0..3)
@@ -259,7 +259,7 @@ fn the_first_publication_to_send_is_another_one_in_each_cycle() {
 }
 
 #[test]
-fn spies_replace_receivers_if_the_channel_asks_for_it_04_109() {
+fn spies_count_like_receivers_if_the_channel_asks_for_it_04_109() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let options = Options {
@@ -330,7 +330,7 @@ fn the_send_time_is_written_at_the_offset_in_the_channel() {
 
 /// 02-90, 04-171
 #[test]
-fn a_response_publication_sends_nothing_until_it_is_requested() {
+fn a_response_publication_sends_nothing_until_the_requester_asks_for_responses() {
     let mut rig = Rig::new();
     let endpoint = rig.endpoint(crate::sender::Destinations::PerPublication, None);
     let response = Response::Given {

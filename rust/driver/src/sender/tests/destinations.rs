@@ -1,4 +1,4 @@
-//! Tests of several destinations, and of names whose address changes.
+//! Tests of several destinations, and of names with addresses that change.
 
 use aeron_memory::counters::system::SystemCounter;
 
@@ -28,7 +28,7 @@ fn add(rig: &mut Rig, endpoint: SendEndpointId, registration_id: i64, port: Opti
 
 /// 02-85, 04-69
 #[test]
-fn a_sender_of_a_status_message_is_a_destination_for_5_s() {
+fn a_receiver_that_sends_a_status_message_is_a_destination_for_5_s() {
     let mut rig = Rig::new();
     let (endpoint, count) = rig.mdc(DestinationControl::Dynamic);
     let mut publication = rig.publication(endpoint);
@@ -53,13 +53,13 @@ fn a_sender_of_a_status_message_is_a_destination_for_5_s() {
     publication.offer(100);
     rig.cycle();
     assert_eq!(receivers(&rig).len(), 2);
-    // One of them continues to send status messages.
+    // One receiver continues to send status messages.
     for _ in 0..26 {
         rig.run(200 * MS);
         rig.hear_from(at(7002), endpoint.control, &message);
     }
     rig.run(200 * MS);
-    assert_eq!(count.get(), 1, "the other timed out");
+    assert_eq!(count.get(), 1, "the other receiver has timed out");
     rig.sent();
     publication.offer(100);
     rig.cycle();
@@ -72,7 +72,7 @@ fn a_sender_of_a_status_message_is_a_destination_for_5_s() {
 }
 
 #[test]
-fn a_receiver_is_known_by_its_id_and_port_02_86() {
+fn a_receiver_is_identified_by_its_id_and_port_02_86() {
     let mut rig = Rig::new();
     let (endpoint, count) = rig.mdc(DestinationControl::Dynamic);
     let publication = rig.publication(endpoint);
@@ -127,7 +127,7 @@ fn data_is_sent_only_to_the_destinations_of_clients_02_87() {
     }
     assert!(
         first.contains(&7001) && first.contains(&7002),
-        "each destination is the first one sometimes"
+        "each destination is sometimes the first"
     );
 
     rig.command(SenderCommand::RemoveDestination {
@@ -179,7 +179,7 @@ fn each_destination_gets_every_datagram_04_70() {
 }
 
 #[test]
-fn a_socket_error_holds_the_position_back_for_all_destinations() {
+fn a_socket_error_at_one_destination_stops_the_position_for_all_destinations() {
     let mut rig = Rig::new();
     let (endpoint, _) = rig.mdc(DestinationControl::Manual);
     let mut publication = rig.publication(endpoint);
@@ -195,7 +195,7 @@ fn a_socket_error_holds_the_position_back_for_all_destinations() {
     rig.cycle();
     assert_eq!(publication.position(), 0);
     assert!(rig.count(SystemCounter::ShortSends) > 0);
-    // If the socket cannot accept more data now, that is no error: only this destination loses the data.
+    // A socket that cannot accept more data now is not an error: the destination loses the data.
     rig.network.fail_sends(None);
     rig.network.set_room(Some(0));
     let before = rig.count(SystemCounter::ShortSends);
@@ -205,7 +205,7 @@ fn a_socket_error_holds_the_position_back_for_all_destinations() {
 }
 
 #[test]
-fn the_refusal_of_a_manual_destination_names_the_command_that_added_it() {
+fn the_report_of_a_rejection_names_the_command_that_added_the_destination() {
     let mut rig = Rig::new();
     let (endpoint, _) = rig.mdc(DestinationControl::Manual);
     let publication = rig.publication(endpoint);
@@ -265,7 +265,7 @@ fn the_name_of_a_peer_that_is_silent_for_5_s_is_looked_up_every_second() {
 }
 
 #[test]
-fn manual_destinations_are_looked_up_one_by_one() {
+fn only_silent_manual_destinations_are_looked_up_again() {
     let mut rig = Rig::new();
     let (endpoint, _) = rig.mdc(DestinationControl::Manual);
     let publication = rig.publication(endpoint);
@@ -304,7 +304,7 @@ fn manual_destinations_are_looked_up_one_by_one() {
 }
 
 #[test]
-fn nothing_is_looked_up_if_re_resolution_is_turned_off() {
+fn no_name_is_looked_up_again_if_re_resolution_is_turned_off() {
     let mut rig = Rig::with(|context| context.re_resolution_check_interval_ns = 0);
     let endpoint = rig.unicast();
     rig.publication(endpoint);

@@ -1,4 +1,4 @@
-//! Tests of flow control in a publication. The strategies have their own tests.
+//! Tests of flow control in a publication. Other tests check the strategies alone.
 
 use aeron_memory::counters::system::SystemCounter;
 use aeron_protocol::frame::ErrorFrame;
@@ -26,7 +26,7 @@ const ALL: GroupConfig = GroupConfig {
 
 /// 04-122, 04-125
 #[test]
-fn the_slowest_receiver_limits_until_it_was_silent_for_too_long() {
+fn the_slowest_receiver_determines_the_limit_until_it_times_out() {
     let mut rig = Rig::new();
     let (mut publication, receivers) = group(&mut rig, ALL);
     rig.status(&publication, 1, 0, 8_192);
@@ -37,7 +37,7 @@ fn the_slowest_receiver_limits_until_it_was_silent_for_too_long() {
         publication.offer(992);
     }
     rig.settle();
-    // The limit that the first receiver allowed stays, but from now on the slower receiver decides.
+    // The slower receiver has stopped the sender at the end of the receiver's window.
     let limit = publication.limit();
     assert_eq!(limit, 4_096);
     assert_eq!(publication.position(), 4_096);
@@ -80,7 +80,7 @@ fn without_the_required_receivers_nothing_is_sent_and_the_publication_is_not_con
 }
 
 #[test]
-fn only_the_tagged_receivers_register_04_124() {
+fn only_receivers_with_the_group_tag_join_the_group_04_124() {
     let mut rig = Rig::new();
     let config = GroupConfig {
         group_tag: Some(7),
@@ -100,7 +100,7 @@ fn only_the_tagged_receivers_register_04_124() {
 }
 
 #[test]
-fn a_tag_of_a_wrong_length_is_written_down_and_is_no_error_of_the_driver_04_128() {
+fn a_tag_of_a_wrong_length_is_noted_but_not_counted_as_an_error_of_the_driver_04_128() {
     let mut rig = Rig::new();
     let config = GroupConfig {
         group_tag: Some(7),
@@ -122,7 +122,7 @@ fn a_tag_of_a_wrong_length_is_written_down_and_is_no_error_of_the_driver_04_128(
 }
 
 #[test]
-fn one_that_refuses_or_leaves_does_not_hold_the_others_back_04_127() {
+fn a_receiver_that_rejects_or_leaves_does_not_hold_back_the_others_04_127() {
     for refuses in [false, true] {
         let mut rig = Rig::new();
         let (publication, receivers) = group(&mut rig, ALL);
@@ -153,7 +153,7 @@ fn one_that_refuses_or_leaves_does_not_hold_the_others_back_04_127() {
 }
 
 #[test]
-fn a_receiver_that_lags_by_a_window_is_not_waited_for_04_126() {
+fn a_new_receiver_that_lags_by_more_than_a_window_does_not_join_04_126() {
     let mut rig = Rig::new();
     let (mut publication, receivers) = group(&mut rig, ALL);
     rig.status(&publication, 1, 0, WINDOW);

@@ -43,13 +43,13 @@ fn the_stream_of_datagrams_is_the_same_with_and_without_segmentation() {
 }
 
 #[test]
-fn equal_datagrams_leave_in_one_batch_and_a_shorter_one_ends_it() {
+fn equal_datagrams_are_sent_in_one_batch_and_a_shorter_datagram_ends_the_batch() {
     let (datagrams, batches) = sent(&[32; 100], MAX_GSO_BATCH_DATAGRAMS);
     let lengths: Vec<usize> = datagrams.iter().map(Vec::len).collect();
     assert_eq!(lengths, [1408, 1408, 1408, 1408, 768]);
     assert_eq!(batches, [5]);
     // The datagrams have 1056 bytes three times, then 448, 1408 and 1056. A shorter datagram may end a batch. A longer
-    // one begins another batch.
+    // datagram begins another batch.
     let (_, batches) = sent(
         &[1_000, 1_000, 1_000, 400, 1_376, 1_000],
         MAX_GSO_BATCH_DATAGRAMS,
@@ -93,12 +93,12 @@ fn the_limit_of_messages_per_send_counts_batches_04_99() {
     }
     rig.network.take_gso_batch_sizes();
     rig.cycle();
-    // 1056 | 1344 1056 | ...
+    // Lengths of the datagrams; each batch ends at a bar: 1056 | 1344 1056 | ...
     assert_eq!(rig.network.take_gso_batch_sizes(), [1, 2]);
 }
 
 #[test]
-fn batches_after_a_refused_batch_wait_for_it() {
+fn batches_after_a_refused_batch_are_sent_after_it() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
     for length in [1_000, 1_000, 1_376, 1_376] {
@@ -137,7 +137,7 @@ fn a_batch_may_end_with_padding_but_never_continues_after_it() {
     assert_eq!(
         lengths,
         [1056, 1088],
-        "the second one with padding is longer"
+        "the second datagram is longer because of the padding"
     );
     assert_eq!(publication.position(), TERM);
     rig.cycle();

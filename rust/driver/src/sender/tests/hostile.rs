@@ -1,5 +1,5 @@
-//! Property test with arbitrary control frames: the sender sends the published messages, in order, and never beyond the
-//! limit.
+//! Property test with arbitrary control frames. The sender must send the published messages in order, and never beyond
+//! the limit.
 
 use aeron_memory::Words;
 use aeron_protocol::frame::{ErrorFrame, Nak, ResponseSetup, Rttm, StatusMessage};
@@ -184,14 +184,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn only_written_data_is_sent_and_only_up_to_the_limit(steps in vec(step(), 1..120)) {
+    fn only_published_data_is_sent_and_only_up_to_the_limit(steps in vec(step(), 1..120)) {
         let mut rig = Rig::new();
         let mut publication = rig.connected();
         let (mut last, mut may_be_short) = (0, false);
         for step in &steps {
             match step {
-                // Publishers never get further ahead than this. Otherwise they would overwrite data that may still be
-                // retransmitted.
+                // Publishers stay within half a term of the sender position. Otherwise they would overwrite data that
+                // may still be retransmitted.
                 Step::Offer(length) if publication.appender.position() - last < TERM / 2 => {
                     publication.offer(*length);
                 }

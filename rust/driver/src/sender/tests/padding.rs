@@ -1,5 +1,5 @@
-//! Tests of padding in the middle of a term: aborted claims, and claims that were unblocked after their publisher had
-//! died.
+//! Tests of padding in the middle of a term. The padding comes from aborted claims, and from claims that were unblocked
+//! after their publisher had died.
 //!
 //! Each claim contains frame headers of the same stream. If bytes of a claim were sent, they would therefore look like
 //! frames.
@@ -51,7 +51,7 @@ fn claim(publication: &mut Publication, length: usize, end: End) {
 
 /// Returns a payload of `length` bytes for a frame at `begin`.
 ///
-/// It has a frame header at every position where a frame could begin.
+/// The payload has a frame header at every position where a frame could begin.
 fn false_frames(session_id: i32, begin: i64, length: usize) -> Vec<u8> {
     let mut payload = Vec::new();
     while payload.len() < length {
@@ -79,7 +79,7 @@ fn false_frames(session_id: i32, begin: i64, length: usize) -> Vec<u8> {
 struct Arrived(BTreeMap<i64, i64>);
 
 impl Arrived {
-    /// Adds the frames of a datagram. Checks that each of them is in the log.
+    /// Adds the frames of a datagram. Checks that each frame has the bytes of the log.
     fn take(&mut self, publication: &Publication, datagram: &[u8]) {
         let first = header(datagram);
         if first.is_heartbeat(datagram.len()) {
@@ -165,7 +165,7 @@ fn assert_all_arrives(rig: &mut Rig, publication: &Publication, mut is_lost: imp
 }
 
 #[test]
-fn frames_after_an_aborted_or_unblocked_claim_of_any_length_are_sent_as_written() {
+fn frames_after_an_aborted_or_unblocked_claim_of_any_length_are_sent_unchanged() {
     for max_gso_batch_datagrams in [1, MAX_GSO_BATCH_DATAGRAMS] {
         for end in PADDED {
             let mut rig = Rig::new();
@@ -180,7 +180,7 @@ fn frames_after_an_aborted_or_unblocked_claim_of_any_length_are_sent_as_written(
 }
 
 #[test]
-fn claims_that_almost_fill_a_datagram_are_sent_as_written_among_aborted_ones() {
+fn claims_that_almost_fill_a_datagram_are_sent_unchanged_among_aborted_claims() {
     for max_gso_batch_datagrams in [1, MAX_GSO_BATCH_DATAGRAMS] {
         let mut rig = Rig::new();
         let mut publication = publication(&mut rig, max_gso_batch_datagrams);
@@ -197,7 +197,7 @@ fn claims_that_almost_fill_a_datagram_are_sent_as_written_among_aborted_ones() {
 }
 
 #[test]
-fn two_aborts_among_ten_small_messages_cost_no_message() {
+fn no_message_is_lost_if_two_of_ten_small_claims_are_aborted() {
     for max_gso_batch_datagrams in [1, MAX_GSO_BATCH_DATAGRAMS] {
         let mut rig = Rig::new();
         let mut publication = publication(&mut rig, max_gso_batch_datagrams);
@@ -239,7 +239,7 @@ fn retransmitted_data_next_to_padding_is_unchanged() {
 
 /// The next term after the padding is in a different part of the memory.
 #[test]
-fn streams_with_aborted_claims_go_on_in_the_next_term() {
+fn streams_with_aborted_claims_continue_in_the_next_term() {
     let mut rig = Rig::new();
     let mut publication = publication(&mut rig, MAX_GSO_BATCH_DATAGRAMS);
     let mut arrived = Arrived::default();
@@ -272,7 +272,7 @@ fn false_positions(begin: i64, end: i64) -> impl Iterator<Item = i64> {
 }
 
 #[test]
-fn a_request_for_bytes_within_a_claim_or_message_sends_nothing() {
+fn a_nak_for_a_position_within_a_claim_or_message_causes_no_retransmit() {
     for max_gso_batch_datagrams in [1, MAX_GSO_BATCH_DATAGRAMS] {
         for end in [End::Committed, End::Aborted, End::Unblocked] {
             let mut rig = Rig::new();
@@ -300,7 +300,7 @@ fn a_request_for_bytes_within_a_claim_or_message_sends_nothing() {
 }
 
 #[test]
-fn all_frames_of_the_last_half_term_can_be_sent_again() {
+fn all_frames_of_the_last_half_term_can_be_retransmitted() {
     let mut rig = Rig::new();
     let mut publication = publication(&mut rig, MAX_GSO_BATCH_DATAGRAMS);
     let mut begins = Vec::new();
@@ -338,7 +338,7 @@ fn all_frames_of_the_last_half_term_can_be_sent_again() {
 ///
 /// The sender position can therefore pass the limit, to a position that receivers ignore.
 #[test]
-fn a_sender_beyond_its_limit_sends_heartbeats_at_the_limit_too() {
+fn a_sender_beyond_its_limit_also_sends_heartbeats_at_the_limit() {
     let mut rig = Rig::new();
     let window = 2_000;
     let mut publication = publication_with_window(&mut rig, MAX_GSO_BATCH_DATAGRAMS, window);
@@ -366,7 +366,7 @@ fn a_sender_beyond_its_limit_sends_heartbeats_at_the_limit_too() {
 
 /// The stream ends at the sender position. The heartbeat at the limit must therefore not have the end-of-stream flag.
 #[test]
-fn only_the_heartbeat_at_the_senders_position_ends_the_stream() {
+fn only_the_heartbeat_at_the_sender_position_ends_the_stream() {
     let mut rig = Rig::new();
     let mut publication = publication_with_window(&mut rig, MAX_GSO_BATCH_DATAGRAMS, 1_001);
     claim(&mut publication, 1_300, End::Aborted);

@@ -36,7 +36,7 @@ fn a_nak_causes_a_retransmit_of_the_range_in_datagrams_of_the_mtu_at_once() {
 
 /// 02-40, 04-115
 #[test]
-fn the_same_nak_is_ignored_for_10_ms() {
+fn a_repeated_nak_is_ignored_for_10_ms() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 8);
     rig.nak(&publication, 0, 1_056);
@@ -52,7 +52,7 @@ fn the_same_nak_is_ignored_for_10_ms() {
 
 /// 02-41, 04-119
 #[test]
-fn another_range_of_a_unicast_stream_is_served_at_once() {
+fn a_nak_for_another_range_of_a_unicast_stream_causes_a_retransmit_at_once() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 8);
     for position in [0, 2_112, 4_224] {
@@ -64,7 +64,7 @@ fn another_range_of_a_unicast_stream_is_served_at_once() {
 
 /// 02-42, 04-119
 #[test]
-fn a_group_has_so_many_ranges_in_flight_the_rest_overflows() {
+fn naks_of_a_group_beyond_the_limit_of_ranges_in_flight_are_counted_as_overflow() {
     let mut rig = Rig::new();
     let (endpoint, _) = rig.mdc(DestinationControl::Dynamic);
     let options = Options {
@@ -104,7 +104,7 @@ fn a_retransmit_ends_at_the_end_of_the_term_or_of_the_sent_data() {
 
 /// 02-44, 04-118
 #[test]
-fn bytes_that_were_not_sent_are_not_sent_again() {
+fn bytes_that_were_not_sent_yet_are_not_retransmitted() {
     let mut rig = Rig::new();
     let mut publication = sent(&mut rig, 8);
     rig.status(&publication, RECEIVER, publication.position(), 0);
@@ -128,7 +128,7 @@ fn bytes_that_were_not_sent_are_not_sent_again() {
 
 /// Long batches are sent at once, and the log is cleaned up to one term length below the sender position.
 ///
-/// Every datagram that receivers may request must still be complete.
+/// Every datagram that receivers may request must nevertheless be complete.
 #[test]
 fn any_datagram_of_long_batches_is_retransmitted_after_earlier_parts_of_the_log_were_cleaned() {
     for mtu_length in [1_408, 8_192] {
@@ -165,7 +165,7 @@ fn any_datagram_of_long_batches_is_retransmitted_after_earlier_parts_of_the_log_
 
 /// 02-44, 04-118
 #[test]
-fn bytes_that_were_sent_too_long_ago_are_not_sent_again() {
+fn bytes_more_than_five_eighths_of_a_term_old_are_not_retransmitted() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 70);
     let oldest = publication.position() - TERM / 2 - TERM / 8;
@@ -178,7 +178,7 @@ fn bytes_that_were_sent_too_long_ago_are_not_sent_again() {
 }
 
 #[test]
-fn a_stream_that_started_later_has_nothing_before_its_start_02_44() {
+fn bytes_before_the_start_position_are_not_retransmitted_02_44() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let options = Options {
@@ -195,7 +195,7 @@ fn a_stream_that_started_later_has_nothing_before_its_start_02_44() {
 }
 
 #[test]
-fn a_delay_postpones_the_answer_02_45() {
+fn the_configured_delay_postpones_the_retransmit_02_45() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let options = Options {
@@ -214,7 +214,7 @@ fn a_delay_postpones_the_answer_02_45() {
 }
 
 #[test]
-fn padding_is_sent_again_as_its_header_and_counts_whole_02_46() {
+fn padding_is_retransmitted_as_its_header_and_counts_with_its_whole_length_02_46() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let options = Options {
@@ -234,7 +234,7 @@ fn padding_is_sent_again_as_its_header_and_counts_whole_02_46() {
 
 /// 02-47, 04-116
 #[test]
-fn a_request_that_cannot_be_is_an_invalid_packet() {
+fn a_nak_for_an_impossible_range_is_counted_as_an_invalid_packet() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 8);
     let wrong = [
@@ -265,7 +265,7 @@ fn a_request_that_cannot_be_is_an_invalid_packet() {
 }
 
 #[test]
-fn a_request_for_nothing_is_counted_and_ignored_04_117() {
+fn a_nak_for_zero_bytes_is_counted_and_ignored_04_117() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 8);
     rig.nak(&publication, 0, 0);
@@ -275,12 +275,12 @@ fn a_request_for_nothing_is_counted_and_ignored_04_117() {
     assert_eq!(
         rig.data().len(),
         1,
-        "the NAK for nothing does not delay a real one"
+        "the NAK for zero bytes does not delay a valid NAK"
     );
 }
 
 #[test]
-fn a_range_that_begins_within_a_message_is_not_sent_for_any_content_of_the_message() {
+fn a_nak_for_a_position_within_a_message_that_looks_like_frames_causes_no_retransmit() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
     // The payload consists of data that looks like frames.
@@ -304,7 +304,7 @@ fn a_range_that_begins_within_a_message_is_not_sent_for_any_content_of_the_messa
 }
 
 #[test]
-fn a_reply_that_the_socket_does_not_accept_is_a_short_send() {
+fn a_retransmit_that_the_socket_does_not_accept_completely_is_a_short_send() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 8);
     rig.network.set_max_gso_batch_datagrams(1);

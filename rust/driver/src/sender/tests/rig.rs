@@ -48,7 +48,7 @@ pub struct Rig {
     memory: DriverMemory,
     pub now_ns: i64,
     next_id: u64,
-    /// If true, a command is executed only in the next duty cycle that the test runs.
+    /// If true, sending a command runs no duty cycle. The next duty cycle of the test executes the command.
     pub holds_commands: bool,
 }
 
@@ -108,7 +108,7 @@ impl Default for Options {
     }
 }
 
-/// A decoded datagram of the sender.
+/// A decoded datagram that the sender has sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     Setup(Setup),
@@ -182,7 +182,7 @@ impl Rig {
         self.endpoint(Destinations::One(peer), None)
     }
 
-    /// Opens an endpoint with several destinations. Returns also the counter of their number.
+    /// Opens an endpoint with several destinations. Also returns the counter of the number of destinations.
     pub fn mdc(
         &mut self,
         control: DestinationControl,
@@ -284,7 +284,8 @@ impl Rig {
         }
     }
 
-    /// Adds a unicast publication whose first receiver has a window of [`WINDOW`]. Discards the frames sent so far.
+    /// Adds a unicast publication with a first receiver that has a window of [`WINDOW`]. Discards the frames sent so
+    /// far.
     pub fn connected(&mut self) -> Publication {
         let endpoint = self.unicast();
         let publication = self.publication(endpoint);
@@ -361,7 +362,8 @@ impl Rig {
 
     /// Delivers a datagram, and lets the sender read it.
     ///
-    /// Extra cycles let the sender finish sending first, because it reads control frames when it has nothing to send.
+    /// The sender reads control frames only when it has nothing to send. Extra cycles therefore let it send all data
+    /// first.
     pub fn datagram(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         self.settle();
         self.network.deliver(from, to, bytes);
@@ -411,7 +413,7 @@ impl Rig {
         self.seen().into_iter().filter_map(data).collect()
     }
 
-    /// Runs for `time_ms`. Returns the times of the datagrams that `is_meant` selects, in milliseconds from now.
+    /// Runs for `time_ms`. Returns the times of the datagrams that `is_meant` selects, in milliseconds since the call.
     pub fn times_ms(&mut self, time_ms: i64, is_meant: impl Fn(&Seen) -> bool) -> Vec<i64> {
         let mut times = Vec::new();
         for at in 0..time_ms {

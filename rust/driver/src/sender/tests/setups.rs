@@ -9,7 +9,7 @@ fn setups(rig: &Rig) -> usize {
 
 /// 02-9, 04-91
 #[test]
-fn the_first_setup_comes_at_once_then_one_every_100_ms_until_the_first_status_message() {
+fn a_setup_is_sent_at_once_and_every_100_ms_until_the_first_status_message() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let publication = rig.publication(endpoint);
@@ -20,7 +20,7 @@ fn the_first_setup_comes_at_once_then_one_every_100_ms_until_the_first_status_me
 }
 
 #[test]
-fn a_setup_request_does_not_end_the_setups_04_91() {
+fn a_setup_request_does_not_stop_the_repeated_setups_04_91() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let publication = rig.publication(endpoint);
@@ -30,7 +30,7 @@ fn a_setup_request_does_not_end_the_setups_04_91() {
 }
 
 #[test]
-fn a_setup_carries_the_position_of_the_sender_not_of_the_publisher_02_10() {
+fn a_setup_contains_the_sender_position_and_not_the_publisher_position_02_10() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
     for _ in 0..100 {
@@ -58,7 +58,7 @@ fn a_setup_carries_the_position_of_the_sender_not_of_the_publisher_02_10() {
 }
 
 #[test]
-fn a_setup_of_a_stream_that_starts_later_has_its_position_02_10() {
+fn a_setup_of_a_stream_with_a_start_position_contains_the_start_position_02_10() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     rig.publication_with(
@@ -79,7 +79,7 @@ fn a_setup_of_a_stream_that_starts_later_has_its_position_02_10() {
 
 /// 02-11, 04-93
 #[test]
-fn flags_show_groups_and_requested_responses() {
+fn the_flags_of_a_setup_show_groups_and_requested_responses() {
     let requested = Response::Requested {
         response_correlation_id: 9,
     };
@@ -105,7 +105,7 @@ fn flags_show_groups_and_requested_responses() {
 }
 
 #[test]
-fn the_ttl_is_that_of_the_channel_02_12() {
+fn a_setup_contains_the_ttl_of_the_channel_02_12() {
     for ttl in [0, 9, 255] {
         let mut rig = Rig::new();
         let group = Peer {
@@ -128,13 +128,17 @@ fn the_ttl_is_that_of_the_channel_02_12() {
 
 /// 02-14, 04-92
 #[test]
-fn a_request_brings_a_setup_in_the_next_duty_cycle_if_the_last_is_old_enough() {
+fn a_request_causes_a_setup_in_the_next_duty_cycle_or_100_ms_after_the_last_setup() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     rig.run(200 * MS);
     rig.sent();
     rig.hear(&publication, &publication.setup_request(RECEIVER + 1));
-    assert_eq!(setups(&rig), 0, "nothing is sent from within the dispatch");
+    assert_eq!(
+        setups(&rig),
+        0,
+        "no SETUP is sent while control frames are handled"
+    );
     rig.cycle();
     assert_eq!(setups(&rig), 1);
     // The next request arrives within 100 ms.
@@ -145,7 +149,7 @@ fn a_request_brings_a_setup_in_the_next_duty_cycle_if_the_last_is_old_enough() {
 }
 
 #[test]
-fn elicited_setups_repeat_until_there_is_a_live_receiver_02_15() {
+fn requested_setups_are_repeated_until_there_is_a_live_receiver_02_15() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     rig.run(5_200 * MS);
@@ -171,7 +175,7 @@ fn requests_after_the_end_of_the_stream_are_ignored() {
 }
 
 #[test]
-fn a_request_changes_neither_limit_nor_liveness_nor_connection_02_17() {
+fn a_setup_request_changes_neither_the_limit_nor_the_connection_02_17() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let publication = rig.publication(endpoint);
@@ -186,7 +190,7 @@ fn a_request_changes_neither_limit_nor_liveness_nor_connection_02_17() {
 }
 
 #[test]
-fn a_publication_without_receivers_sends_no_setup_by_itself_02_33() {
+fn a_publication_that_lost_its_receivers_sends_no_setup_without_a_request_02_33() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     rig.run(5_100 * MS);
@@ -197,7 +201,11 @@ fn a_publication_without_receivers_sends_no_setup_by_itself_02_33() {
     rig.connected();
     rig.run(5_100 * MS);
     rig.sent();
-    assert_eq!(rig.times_ms(310, is_heartbeat).len(), 3, "heartbeats go on");
+    assert_eq!(
+        rig.times_ms(310, is_heartbeat).len(),
+        3,
+        "heartbeats continue"
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Tests of unvalidated destinations: how many bytes the sender sends to them, and what validates them.
+//! Tests of unvalidated destinations: the number of bytes that the sender sends to them, and the messages that validate
+//! them.
 
 use std::net::SocketAddr;
 
@@ -9,16 +10,16 @@ use crate::sender::DestinationControl;
 use crate::sender::validation::AMPLIFICATION_LIMIT;
 
 const FRAME: i64 = 1_056;
-/// Bytes of a status message without feedback.
+/// Length in bytes of a status message without feedback.
 const MESSAGE_LENGTH: usize = 36;
 
 fn victim() -> SocketAddr {
     address("127.0.0.1:7001")
 }
 
-/// A running stream: a validated receiver at [`peer`] consumes everything.
+/// A running stream. A validated receiver at [`peer`] consumes all data.
 ///
-/// Another receiver is at [`victim`], or its address is forged.
+/// Other status messages come from [`victim`]: from another receiver, or with a forged address.
 struct Running {
     rig: Rig,
     publication: Publication,
@@ -124,7 +125,7 @@ impl Running {
 }
 
 #[test]
-fn an_address_is_sent_120_times_the_bytes_of_status_messages_with_a_constant_position() {
+fn an_address_with_a_constant_position_is_sent_at_most_120_times_its_bytes() {
     assert_eq!(AMPLIFICATION_LIMIT, 120);
     let mut stream = Running::new();
     let position = stream.publication.position();
@@ -144,7 +145,7 @@ fn an_address_is_sent_120_times_the_bytes_of_status_messages_with_a_constant_pos
 }
 
 #[test]
-fn an_address_that_repeats_setup_requests_is_limited_and_not_challenged() {
+fn an_address_that_only_requests_setups_has_the_limit_and_is_not_challenged() {
     let mut stream = Running::new();
     for _ in 0..5 {
         let request = stream.publication.setup_request(1);
@@ -156,7 +157,7 @@ fn an_address_that_repeats_setup_requests_is_limited_and_not_challenged() {
 }
 
 #[test]
-fn a_destination_is_sent_all_and_is_not_challenged_while_its_allowance_lasts() {
+fn a_destination_is_sent_all_data_without_a_challenge_while_its_allowance_lasts() {
     let mut stream = Running::new();
     stream.victim_at(stream.publication.position());
     stream.publish(3);
@@ -176,7 +177,7 @@ fn a_setup_is_sent_even_if_data_has_used_up_the_allowance() {
 }
 
 #[test]
-fn the_streams_of_an_endpoint_share_the_limit_of_an_address() {
+fn the_streams_of_an_endpoint_share_the_allowance_of_an_address() {
     let mut rig = Rig::new();
     let (endpoint, _) = rig.mdc(DestinationControl::Dynamic);
     let with_session = |session_id| Options {
@@ -202,8 +203,7 @@ fn the_streams_of_an_endpoint_share_the_limit_of_an_address() {
 }
 
 #[test]
-fn a_receiver_is_challenged_when_its_allowance_is_used_up_and_its_response_brings_the_missed_data()
-{
+fn a_receiver_without_allowance_is_challenged_and_gets_the_missed_data_after_its_response() {
     let mut stream = Running::new();
     let join = stream.publication.position();
     stream.publish(3);
@@ -222,7 +222,7 @@ fn a_receiver_is_challenged_when_its_allowance_is_used_up_and_its_response_bring
     let sent = stream.rig.sent();
     assert!(
         sent.iter().all(|sent| sent.to == victim()),
-        "only this receiver gets what it missed"
+        "only this receiver gets the missed data"
     );
     let bytes: usize = sent.iter().map(|sent| sent.bytes.len()).sum();
     assert_eq!(bytes as i64, 9 * FRAME);
@@ -245,7 +245,7 @@ fn a_validated_receiver_is_sent_no_more_than_its_window_at_once() {
 }
 
 #[test]
-fn a_reply_with_another_timestamp_or_from_another_address_proves_nothing() {
+fn a_reply_with_another_timestamp_or_from_another_address_validates_no_destination() {
     let mut stream = Running::new();
     let join = stream.publication.position();
     stream.victim_at(join);
@@ -268,7 +268,7 @@ fn a_reply_with_another_timestamp_or_from_another_address_proves_nothing() {
 }
 
 #[test]
-fn challenges_become_rare_without_a_response() {
+fn the_time_between_challenges_doubles_without_a_response() {
     let mut stream = Running::new();
     stream.victim_at(stream.publication.position());
     stream.publish(4);
@@ -309,7 +309,7 @@ fn a_nak_after_the_join_position_validates_its_address() {
 }
 
 #[test]
-fn naks_for_anything_else_prove_nothing() {
+fn naks_for_other_positions_or_from_other_addresses_validate_no_destination() {
     let mut stream = Running::new();
     stream.publish(5);
     let join = stream.publication.position();
@@ -332,7 +332,7 @@ fn naks_for_anything_else_prove_nothing() {
 }
 
 #[test]
-fn messages_from_elsewhere_earn_an_address_nothing_and_prove_nothing() {
+fn messages_from_another_address_do_not_raise_the_allowance_or_validate_a_destination() {
     let mut stream = Running::new();
     let join = stream.publication.position();
     stream.victim_at(join);
@@ -348,7 +348,7 @@ fn messages_from_elsewhere_earn_an_address_nothing_and_prove_nothing() {
 }
 
 #[test]
-fn a_stream_does_not_wait_for_an_address_to_which_nothing_can_be_sent() {
+fn a_stream_does_not_wait_for_an_unvalidated_address_if_sends_to_it_fail() {
     let mut rig = Rig::new();
     let (endpoint, _) = rig.mdc(DestinationControl::Dynamic);
     let mut publication = rig.publication(endpoint);

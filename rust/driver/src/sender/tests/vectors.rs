@@ -1,4 +1,4 @@
-//! Tests with malformed control datagrams for which the reactions of the C driver were captured.
+//! Tests with malformed control datagrams. The reactions of the C driver to these datagrams were captured.
 
 use super::rig::*;
 use crate::media::malformed::{Case, wanted_count};
@@ -88,7 +88,7 @@ fn check(case: Case<'_>) {
         refusals,
         usize::from(wanted.contains("PUBERR") || wanted.contains("ERRH"))
     );
-    // The sender still works.
+    // The sender must continue to handle control frames.
     rig.status(&publication, RECEIVER, publication.position(), 16_384);
     assert!(publication.is_connected(), "{name}");
 }
@@ -106,7 +106,7 @@ fn wanted_answers(wanted: &str) -> usize {
         .sum()
 }
 
-/// Returns a publication that has sent 4 frames of 1056 bytes, all of which its receiver has consumed.
+/// Returns a publication that has sent 4 frames of 1056 bytes. Its receiver has consumed all frames.
 fn arrange(rig: &mut Rig, session_id: i32) -> Publication {
     let endpoint = rig.unicast();
     let options = Options {
