@@ -1,10 +1,10 @@
-//! Measures the cost per row of reading a recording, without Spark: processor time in nanoseconds, as the median of
-//! several runs. Time used by other processes does not count.
+//! Measures the processor time for reading one row of a recording without Spark, in nanoseconds. Prints the median of
+//! several runs. Processor time of other processes does not count.
 //!
 //! usage: read_rate [directory, created and removed; default /dev/shm/aeron-read-rate]
 
 #[path = "../tests/recordings/mod.rs"]
-#[expect(dead_code, reason = "tests need more of it")]
+#[expect(dead_code, reason = "only the tests use all functions")]
 mod recordings;
 
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ fn main() {
                 .map(|(name, kind)| Field::new(name, kind, true))
                 .collect();
             let projection = Projection::new(Arc::new(Schema::new(fields)), &format);
-            let projection = projection.expect("columns that there are");
+            let projection = projection.expect("known columns");
             report(name, rows, || read(&directory, &partition, &projection));
         }
         std::fs::remove_dir_all(&root).expect("the directory");

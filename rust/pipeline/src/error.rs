@@ -1,4 +1,4 @@
-//! [`LiveError`]: the error that ends a query, with a one-line text that needs no context.
+//! [`LiveError`]: the error that ends a query. Its text is one line and is clear without other output.
 
 use crate::planning::CutError;
 use crate::private::{IndexError, PrivateError};
@@ -6,7 +6,7 @@ use crate::private::{IndexError, PrivateError};
 /// Kind of an error. A binding maps each kind to one exception class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiveCode {
-    /// The media driver refused a channel or a setting, or a limit cannot be kept.
+    /// The media driver refused a channel or a setting, or an option has a value that cannot be used.
     Option,
     /// Data that the query needs cannot be read any more.
     DataLoss,
@@ -46,7 +46,7 @@ impl LiveError {
         self.code
     }
 
-    /// Error of a hook that is called after [`close`](crate::live::LiveSource::close).
+    /// Creates the error of a hook that is called after [`close`](crate::live::LiveSource::close).
     pub(crate) fn closed() -> Self {
         Self::new(LiveCode::Closed, "this source is closed")
     }

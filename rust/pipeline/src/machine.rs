@@ -2,7 +2,7 @@
 
 pub use aeron_archive::ownership::boot_id;
 
-/// Returns the machine's host name, for texts that people read.
+/// Returns the machine's host name, for error texts and log lines.
 pub fn host_name() -> String {
     let names = rustix::system::uname();
     names.nodename().to_string_lossy().into_owned()
@@ -28,18 +28,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_names_itself_the_same_way_each_time() {
+    fn the_boot_id_is_the_same_in_each_call_and_the_host_name_is_not_empty() {
         assert_eq!(boot_id().unwrap(), boot_id().unwrap());
         assert!(!host_name().is_empty());
     }
 
     #[test]
-    fn a_process_is_there_until_it_was_waited_for() {
+    fn a_process_exists_until_its_parent_has_waited_for_its_end() {
         assert!(is_process(std::process::id() as i32));
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         assert!(!is_process(child.id() as i32));
-        assert!(!is_process(0), "which would stand for a group of processes");
+        assert!(!is_process(0), "0 means a process group");
         assert!(!is_process(-1));
     }
 }

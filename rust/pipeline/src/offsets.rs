@@ -1,7 +1,8 @@
-//! [`Offset`]: how far a query has consumed each recording, in the text form that Spark keeps in its checkpoint.
+//! [`Offset`]: the position in each recording up to which a query has consumed it. Spark keeps the text of the offset
+//! in the checkpoint.
 //!
-//! Spark compares offsets as texts. Therefore each offset has exactly one text, and the parser refuses every other form
-//! with a reason.
+//! Spark compares the texts of offsets. Therefore each offset has exactly one text, and the parser refuses every other
+//! text. The error gives the reason.
 
 use std::fmt;
 
@@ -81,7 +82,7 @@ impl Offset {
     /// Parses the text of an offset.
     ///
     /// # Errors
-    /// The text is not exactly what [`Display`](fmt::Display) writes, except for blanks between its parts.
+    /// The text differs from the output of [`Display`](fmt::Display), apart from blanks between its parts.
     pub fn parse(text: &str) -> Result<Self, OffsetError> {
         serde_json::from_str(text).map_err(|error| OffsetError(error.to_string()))
     }
@@ -96,7 +97,7 @@ impl Offset {
         &self.recordings
     }
 
-    /// Returns the position up to which a recording was consumed; `None` if nothing of it was.
+    /// Returns the position up to which a recording was consumed; `None` if the offset does not name the recording.
     pub fn position(&self, recording_id: i64) -> Option<i64> {
         let found = self
             .recordings
@@ -117,7 +118,7 @@ impl fmt::Display for Offset {
     }
 }
 
-/// Writes recordings in the form that offsets use. Progress reports show heads in the same form.
+/// Writes recordings as in the text of an offset. Progress reports contain the heads in this form.
 pub fn write_recordings(f: &mut impl fmt::Write, recordings: &[RecordingOffset]) -> fmt::Result {
     f.write_str("{")?;
     for (number, recording) in recordings.iter().enumerate() {
@@ -262,7 +263,7 @@ impl ArchiveName {
     }
 }
 
-/// The recordings of an offset's text, validated while they are parsed.
+/// Parser of the recordings in the text of an offset. Validates each recording while it parses.
 struct Recordings(Vec<RecordingOffset>);
 
 impl<'de> Deserialize<'de> for Recordings {
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_the_one_of_the_reference() {
+    fn a_parsed_offset_is_written_as_the_same_text() {
         let text = text(r#"{"1001/-1204857/0": 98304, "1001/77/1": 4096}"#);
         let offset = Offset::parse(&text).unwrap();
         assert_eq!(offset.archive(), &ArchiveName::Private(ID.to_owned()));
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn recordings_are_sorted_as_numbers() {
+    fn recordings_are_sorted_by_the_numeric_value_of_their_ids() {
         let recording = |recording_id| RecordingOffset {
             stream_id: 1,
             session_id: 2,
@@ -344,7 +345,7 @@ mod tests {
 
     /// 08-36
     #[test]
-    fn anything_else_is_refused_by_its_reason() {
+    fn a_text_in_another_form_is_refused_with_the_reason() {
         refused(&text("{}").replace(": 1,", ": 2,"), "version 2");
         refused(&text("{}").replace(": 1,", ": 1.0,"), "1.0");
         refused(&text("{}").replace("aeron", "Aeron"), "field 'Aeron'");
@@ -433,7 +434,7 @@ mod tests {
 
         /// 08-36
         #[test]
-        fn parsed_text_is_written_unchanged_and_no_text_makes_the_parser_panic(text in ".{0,200}") {
+        fn parsed_text_is_written_unchanged_and_the_parser_never_panics(text in ".{0,200}") {
             if let Ok(offset) = Offset::parse(&text) {
                 prop_assert_eq!(Offset::parse(&offset.to_string()).unwrap(), offset);
             }

@@ -1,8 +1,8 @@
-//! [`Partition`]: describes a piece of a recording for the worker that reads it, as the text that travels with its
-//! task.
+//! [`Partition`]: describes a piece of a recording. The worker that reads the piece receives the description as text,
+//! with its task.
 //!
-//! A partition names positions and contains no data, so its text stays short for any length of the piece. Reading is a
-//! pure function of the partition: it gives the same rows in every attempt and on every worker of the machine.
+//! A partition contains positions and no data, so its text is short even if the piece is long. The rows depend only on
+//! the partition: each attempt on each worker of the machine reads the same rows.
 
 use aeron_archive::stream::{RecordedStream, StreamDescription, StreamError};
 use serde::{Deserialize, Serialize};
@@ -35,12 +35,12 @@ pub struct Partition {
 pub struct ArchiveLocation {
     /// Absolute path of the directory.
     pub path: String,
-    /// Nonce of `private.lock`; `None` if the archive is not private. If it is not, the session-id field of a data
-    /// frame may hold a checksum.
+    /// Nonce of `private.lock`; `None` if the archive is not private. In data frames of an archive that is not private,
+    /// the session-id field may hold a checksum.
     pub nonce: Option<String>,
     /// Boot id of the machine that has the archive.
     pub boot_id: String,
-    /// Name of that machine, only for display.
+    /// Host name of that machine, only for display.
     pub host: String,
 }
 
@@ -62,7 +62,7 @@ pub struct RecordingPiece {
     pub segment_length: i32,
     /// Position at which the recording begins.
     pub start_position: i64,
-    /// Channel of the recording; `None` in a live stream, whose options contain the channel.
+    /// Channel of the recording; `None` for a live stream, because the options of its query contain the channel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
 }
@@ -80,7 +80,7 @@ impl PartitionError {
 }
 
 impl Partition {
-    /// Returns the partition as the JSON text that travels with a task.
+    /// Returns the partition as JSON text.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("numbers and texts always have a JSON form")
     }
@@ -95,7 +95,7 @@ impl Partition {
         Ok(partition)
     }
 
-    /// Returns the properties that all frames of the recording must have, and the files that hold them.
+    /// Returns the recorded stream: the properties that all frames must have, and the layout of the segment files.
     ///
     /// # Errors
     /// No recording can have the properties of the partition.
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_survives_its_text_which_is_short() {
+    fn a_partition_is_equal_after_its_text_is_parsed_and_the_text_is_short() {
         let partition = partition();
         let text = partition.to_json();
         assert!(text.len() <= MAX_PARTITION_LENGTH, "{}", text.len());
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_contradicts_itself_is_refused() {
+    fn a_text_with_contradicting_numbers_is_refused() {
         let refused = |change: &dyn Fn(&mut Partition), reason: &str| {
             let mut partition = partition();
             change(&mut partition);

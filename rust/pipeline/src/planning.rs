@@ -1,7 +1,7 @@
 //! Decides how much of each recording a batch contains, and cuts the ranges into partitions.
 //!
-//! Pure arithmetic over message boundaries. A limit never cuts a message. If any message is available, a batch
-//! contains at least one, no matter how small its limit is.
+//! All functions only compute with the positions of messages. A limit never divides a message. If any message is
+//! available, a batch contains at least one message, even if its limit is smaller than the message.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -104,7 +104,7 @@ pub enum CutError<E> {
     },
 }
 
-/// A quota that never ends a cut.
+/// A quota that includes all messages.
 const UNLIMITED: Counts = Counts {
     messages: i64::MAX,
     payload_bytes: i64::MAX,
@@ -120,7 +120,7 @@ impl RowKind {
         rows.max(0) as u64
     }
 
-    /// Returns the quota of messages that have at most `rows` rows.
+    /// Returns the maximum counts of messages for at most `rows` rows.
     fn quota(self, rows: u64) -> Counts {
         let limit = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         match self {
@@ -137,7 +137,7 @@ impl RowKind {
 }
 
 impl PlanLimits {
-    /// Returns the quota of messages within the limits.
+    /// Returns the maximum counts of messages in a batch within these limits.
     fn quota(self, rows: RowKind) -> Counts {
         let by_rows = self.rows.map_or(UNLIMITED, |limit| rows.quota(limit));
         let by_bytes = self.payload_bytes.map_or(UNLIMITED, |limit| {
@@ -212,7 +212,8 @@ pub fn cut<M: RecordingMessages>(
 }
 
 impl<M: RecordingMessages> Range<M> {
-    /// Takes messages from `from` within `quota` and subtracts them from `left`. Returns the end position.
+    /// Takes the messages after `from` that fit into `quota`, and subtracts their counts from `left`. Returns the end
+    /// of the last one.
     fn take(&self, from: i64, quota: Counts, left: &mut Counts) -> Result<i64, M::Error> {
         let cut = self.messages.cut(from, self.to, quota)?;
         *left = *left - cut.counts;
@@ -246,7 +247,7 @@ impl<M: RecordingMessages> Range<M> {
                 piece = self.first_message(from)?;
             }
             if piece.position == from {
-                // After the last message there are only frames that give no row.
+                // Only frames without a row follow the last message.
                 break;
             }
             rows = rows.saturating_sub(cutting.rows.of(piece.counts));
@@ -288,7 +289,8 @@ fn numbers_of_pieces<E>(
     Ok(pieces)
 }
 
-/// Adds pieces until there are `min_partitions`. Each step adds one where the pieces have the most messages.
+/// Adds pieces until there are `min_partitions`. Each step adds one piece to the range with the most messages per
+/// piece.
 fn add_pieces(pieces: &mut [usize], counts: &[Counts], cutting: RangeCutting) {
     let mut total: usize = pieces.iter().sum();
     let size = |number: usize, pieces: usize| counts[number].messages / pieces as i64;

@@ -1,12 +1,12 @@
-//! Recordings that are read in batches: finds the archive of a directory, selects the recordings, and plans the pieces
+//! Plans the reading of recordings: finds the archive of a directory, selects the recordings, and cuts them into pieces
 //! that workers read.
 //!
 //! Planning changes nothing in the directory. It accepts the private archive of a query that ended or was killed, and
-//! any other Aeron archive. A recording without a stop position is read up to the end that recovery would find. The
-//! pieces of a plan contain each message once: a message belongs to the piece that contains its first frame.
+//! any other Aeron archive. A recording without a stop position is read up to the end that recovery would find. Each
+//! message of the plan belongs to exactly one piece: the piece that contains its first frame.
 //!
-//! If another process still writes the archive, [`plan`] refuses it. [`plan_range`], which plans a part of one
-//! recording, reads an active recording up to the position that is certainly recorded.
+//! If another process still writes the archive, [`plan`] refuses the archive. [`plan_range`] plans a part of one
+//! recording. It accepts an active recording and reads it up to the recorded position.
 
 mod archive;
 mod cutting;
@@ -94,7 +94,7 @@ pub enum RecordingsError {
         /// Highest valid position.
         high: i64,
     },
-    /// Another process writes the recording, and nothing shows up to where it is complete.
+    /// Another process writes the recording, and this process cannot find the recorded position.
     #[error(
         "recording {recording_id} in {directory} is active, and its recorded position is not known here: its archive has no index, and no counter in {aeron_directory}: set an end position, or wait until the recording has stopped"
     )]
@@ -123,7 +123,7 @@ pub enum RecordingsError {
     TooManySegments {
         /// The archive.
         directory: PathBuf,
-        /// Number of segments between the start and end positions of all recordings.
+        /// Number of segments of all recordings, computed from the start and end positions in the catalog.
         count: i128,
         /// Maximum number of partitions.
         limit: usize,
@@ -165,7 +165,7 @@ pub enum RecordingsError {
     },
 }
 
-/// A recording, with the end up to which it can be read.
+/// A recording, and the position up to which it can be read.
 #[derive(Debug, Clone)]
 struct SelectedRecording {
     descriptor: RecordingDescriptor,
@@ -177,7 +177,8 @@ struct SelectedRecording {
 /// position.
 ///
 /// # Errors
-/// [`RecordingsError`] says what is wrong and what to do.
+/// The archive or a recording cannot be read, a requested recording does not exist, or there would be too many
+/// partitions. Each [`RecordingsError`] names the cause, and most of them a remedy.
 pub fn plan(
     directory: &Path,
     wanted: &RecordingSelection,
@@ -217,7 +218,7 @@ fn selected(
                 .entry(id)
                 .is_some_and(|entry| entry.state != RecordingState::Deleted)
         };
-        // Only the first id of a range must exist: a range may go beyond the last recording.
+        // Only the first id of a range must exist, so that a range may end after the last recording.
         if let Some(&(recording_id, _)) = ranges.iter().find(|&&(first, _)| !exists(first)) {
             return Err(RecordingsError::UnknownRecording {
                 recording_id,
@@ -304,7 +305,7 @@ fn recorded_up_to(
         })?;
     Ok(SelectedRecording {
         end,
-        // An archive that writes checksums stores them in the session-id field.
+        // An archive with checksums stores them in the session-id field of the frames.
         stream: if is_private {
             stream
         } else {

@@ -1,4 +1,4 @@
-//! Rows of a [`Partition`]: passes the frames and arrival times of its recording to [`aeron_columns`].
+//! Reads the rows of a [`Partition`]: passes the frames and arrival times of its recording to [`aeron_columns`].
 
 use std::io;
 
@@ -28,8 +28,8 @@ pub enum PartitionReadError {
 }
 
 impl<S: Storage + Clone> PartitionRowReader<S> {
-    /// Creates a reader of the rows of `partition` in the archive `storage`. Rows show `channel` if the recording does
-    /// not contain its channel. Reads no frame yet.
+    /// Creates a reader of the rows of `partition` in the archive `storage`. `channel` is the value of the rows'
+    /// channel column if the partition has no channel. Reads no frame yet.
     ///
     /// # Errors
     /// The partition describes an impossible range of a recording, or its index cannot be read.
@@ -86,14 +86,16 @@ impl<S: Storage + Clone> PartitionRowReader<S> {
     /// Returns the next record batch, which has at least one row; `None` after the last one.
     ///
     /// # Errors
-    /// [`PartitionReadError`]. After an error, further results are undefined.
+    /// The frames or arrival times cannot be read, or a message does not fit the schema. After an error, do not use the
+    /// reader: further results are undefined.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, PartitionReadError> {
         Ok(self.rows.next_batch()?)
     }
 }
 
 impl PartitionReadError {
-    /// Returns the error class for programs: `RECORD`, `DATA_LOSS` if a segment is missing, otherwise `RECORDING`.
+    /// Returns the name of the error's kind: `RECORD` if a message does not fit the schema, `DATA_LOSS` if a segment is
+    /// missing, otherwise `RECORDING`.
     pub fn code(&self) -> &'static str {
         use aeron_columns::read::RowReadError as Cause;
         match self {

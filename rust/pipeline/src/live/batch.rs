@@ -11,7 +11,7 @@ use crate::planning::{self, PlanLimits, Range, RangeCutting, RowKind};
 use crate::private::{Index, RecordingInfo};
 use crate::recorder::{RecorderSettings, StreamRecorder, has_new_messages};
 
-/// Inputs for planning one batch.
+/// Planner of one batch.
 pub(super) struct BatchPlanner<'a> {
     pub recorder: &'a StreamRecorder,
     pub settings: &'a RecorderSettings,
@@ -23,7 +23,7 @@ pub(super) struct BatchPlanner<'a> {
 type IndexedRecording<'a> = (&'a RecordingInfo, Range<Index<Directory>>);
 
 impl BatchPlanner<'_> {
-    /// Checks that all recordings that `start` names still exist.
+    /// Checks that each existing recording reaches its position in `start`.
     pub fn check(&self, start: &Offset, recordings: &[RecordingInfo]) -> Result<(), LiveError> {
         for taken in start.recordings() {
             let end = find(recordings, taken.recording_id).map(end_of);
@@ -53,7 +53,7 @@ impl BatchPlanner<'_> {
         }
         let ends = planning::take(&ranges, limits, rows)?;
         let mut taken: Vec<RecordingOffset> = start.recordings().to_vec();
-        // A recording that was purged entirely is never requested again.
+        // Spark never requests data of a recording that was purged entirely.
         taken.retain(|taken| find(recordings, taken.recording_id).is_some());
         for ((recording, range), position) in recorded.into_iter().zip(&ranges).zip(ends) {
             if position > range.from {
@@ -186,7 +186,7 @@ impl BatchPlanner<'_> {
     }
 }
 
-/// Counts the bytes and messages of the recordings after the offsets in `answered`.
+/// Counts the bytes and messages of the recordings after the positions in `answered`.
 pub(super) fn count_backlog(
     recorder: &StreamRecorder,
     recordings: &[RecordingInfo],
@@ -212,7 +212,7 @@ pub(super) fn count_backlog(
     statistics.backlog_messages.set(messages);
 }
 
-/// Returns the head of a recording as an entry of an offset.
+/// Returns the head of a recording in the form in which an offset contains it.
 pub(super) fn head_of(recording: &RecordingInfo) -> Option<RecordingOffset> {
     let head = recording.published.head()?;
     Some(recording_offset(recording, head))

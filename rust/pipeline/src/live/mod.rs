@@ -14,7 +14,8 @@ use std::time::Duration;
 
 /// Longest time for which a request for the latest offset waits for data, in milliseconds.
 pub const POLL_TIMEOUT_MS: u64 = 100;
-/// Interval at which a waiting hook calls the interrupt check. A process that must end therefore ends within 100 ms.
+/// Interval at which a waiting hook calls the interrupt check. If the process must end, the hook returns within about
+/// this time.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Interrupt check that a waiting hook calls. `true` ends the wait with

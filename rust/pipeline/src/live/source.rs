@@ -17,7 +17,7 @@ use crate::planning::{PlanLimits, RangeCutting};
 use crate::private::{ArchiveRoots, KnownRecording, PrivateArchiveId, RecordingInfo};
 use crate::recorder::{MakeContext, OpenArchive, RecorderSettings, StreamRecorder};
 
-/// Spark has logged batch 0; nothing of the archive exists yet.
+/// Spark has logged batch 0. The archive's directory does not exist yet.
 const BATCH_ZERO: Point = Point::new("batch-zero");
 /// The offsets of a batch are logged and its partitions are planned, but not yet returned.
 const PLANNED: Point = Point::new("planned");
@@ -32,7 +32,7 @@ pub struct LiveSettings {
     pub make_context: MakeContext,
     /// Absolute directory in which private archives are created; `None` for the default directories.
     pub archive_dir: Option<PathBuf>,
-    /// Limit for the bytes that are recorded but not yet committed.
+    /// Maximum number of bytes that are recorded and not yet committed.
     pub max_retained_bytes: u64,
     /// Limits of a batch, used if the trigger honours them.
     pub limits: PlanLimits,
@@ -44,10 +44,11 @@ pub struct LiveSettings {
     pub needs_timestamp: bool,
 }
 
-/// A live stream as seen by Spark's streaming query: a recorder, and the arithmetic of its offsets.
+/// Source of a streaming query for live streams. Owns the recorder, and computes offsets and partitions from its
+/// recordings.
 ///
 /// Call the hooks from one thread at a time, as Spark does. [`close`](Self::close) may be called at any time from any
-/// thread, also from an [`Interrupt`] that a hook calls.
+/// thread, even from an [`Interrupt`] that a hook calls.
 pub struct LiveSource {
     settings: Arc<RecorderSettings>,
     limits: PlanLimits,
@@ -61,18 +62,19 @@ pub struct LiveSource {
 /// State that the hooks keep between calls.
 #[derive(Default)]
 struct QueryState {
-    /// The archive of a new query, as returned by `initial_offset`.
+    /// Id of the archive of a new query. `initial_offset` returns it.
     initial: Option<PrivateArchiveId>,
-    /// The archive that is open.
+    /// Id of the open archive.
     open: Option<PrivateArchiveId>,
     /// Recordings that were abandoned when the archive was opened.
     given_up: Vec<i64>,
-    /// A lost archive, and the archive that replaces it.
+    /// Ids of a lost archive and of the archive that replaces it.
     successor: Option<(PrivateArchiveId, PrivateArchiveId)>,
     is_available_now: bool,
-    /// Upper bound for each recording, fixed when a query with the trigger *available now* starts.
+    /// Upper bound of the position in each recording. Fixed when a query with the trigger *available now* requests its
+    /// first batch.
     frozen: Option<HashMap<i64, i64>>,
-    /// End of each recording in the last offset that was returned.
+    /// Recordings of the last offset that was returned.
     answered: Vec<RecordingOffset>,
     /// Start of the batch that was planned last. All batches before it are finished.
     begun: Option<Offset>,
@@ -81,7 +83,7 @@ struct QueryState {
     lines: Vec<String>,
 }
 
-/// State of the archive, for planning.
+/// Result of opening the archive for a hook.
 enum Opened {
     Recorder(Arc<StreamRecorder>),
     /// Nothing is open. The hook returns this offset until an archive is open.
@@ -89,7 +91,7 @@ enum Opened {
 }
 
 impl QueryState {
-    /// Records that a batch begins at `start`: all earlier batches are finished.
+    /// Notes that Spark begins a batch at `start`. Spark has finished all earlier batches.
     fn begin(&mut self, start: &Offset, recorder: &StreamRecorder) {
         if self.begun.as_ref() == Some(start) {
             return;
@@ -172,8 +174,8 @@ impl LiveSource {
     /// [`POLL_TIMEOUT_MS`].
     ///
     /// # Errors
-    /// `start` is not an offset of this source, its archive cannot be opened, or data is lost. Also if all recorded
-    /// data was in earlier batches and the media driver has ended or the disk is full.
+    /// `start` is not an offset of this source, the archive of `start` cannot be opened, or data is lost. If the media
+    /// driver has ended or the disk is full, the error is returned after all recorded data was in a batch.
     pub fn latest_offset(
         &self,
         start: &str,
@@ -199,11 +201,11 @@ impl LiveSource {
         Ok(end.to_string())
     }
 
-    /// Returns the partitions of the batch from `start` to `end`; Spark has logged both offsets. Opens the archive of
-    /// `end`.
+    /// Returns the partitions of the batch from `start` to `end`. Spark has logged both offsets before. Opens the
+    /// archive of `end` if it is not open.
     ///
     /// # Errors
-    /// The same as [`latest_offset`](Self::latest_offset), and the batch cannot be read any more.
+    /// The errors of [`latest_offset`](Self::latest_offset), or the batch cannot be read any more.
     pub fn partitions(
         &self,
         start: &str,
@@ -234,7 +236,7 @@ impl LiveSource {
         Ok(partitions)
     }
 
-    /// Allows the recorder to delete the data before `end`. Returns at once.
+    /// Allows the recorder to delete the data before `end`. Returns before the data is deleted.
     ///
     /// # Errors
     /// `end` is not an offset.
@@ -540,7 +542,7 @@ fn gaps_and_archive(recorder: Option<&StreamRecorder>) -> String {
     text
 }
 
-/// Whether a recording goes beyond an offset.
+/// Whether a recording has complete messages after its position in `start`.
 fn is_behind(start: &Offset, recording: &RecordingInfo) -> bool {
     crate::recorder::has_new_messages(recording, start.position(recording.stream.recording_id()))
 }

@@ -1,4 +1,4 @@
-//! Tests of the planning of Spark batches and of their partitions, with invented recordings.
+//! Tests of the functions that plan Spark batches and cut them into partitions. The recordings exist only in memory.
 
 use std::convert::Infallible;
 
@@ -6,12 +6,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Messages of an invented recording: end position and payload bytes of each.
+/// Messages of a recording in memory: the end position and the payload bytes of each message.
 #[derive(Debug, Clone)]
 struct Model(Vec<(i64, i64)>);
 
 impl Model {
-    /// Creates messages with these payload lengths, one after the other from position 0.
+    /// Creates consecutive messages with these payload lengths. The first one starts at position 0.
     fn of(payloads: &[i64]) -> Self {
         let mut end = 0;
         let message = |&payload: &i64| {
@@ -115,7 +115,7 @@ fn shares_are_in_proportion_and_the_remainder_goes_to_the_oldest() {
 
 /// 08-39
 #[test]
-fn a_message_over_the_byte_limit_passes_alone() {
+fn a_message_longer_than_the_byte_limit_is_a_batch_of_its_own() {
     let bytes = |limit| PlanLimits {
         rows: None,
         payload_bytes: Some(limit),
@@ -129,7 +129,7 @@ fn a_message_over_the_byte_limit_passes_alone() {
 
 /// 08-39: if both rows and bytes are limited, the smaller limit applies.
 #[test]
-fn both_limits_hold_at_once() {
+fn the_smaller_one_of_both_limits_applies() {
     let models = [Model::of(&[100; 10])];
     let both = |rows, payload_bytes| PlanLimits {
         rows: Some(rows),
@@ -139,9 +139,9 @@ fn both_limits_hold_at_once() {
     assert_eq!(messages_taken(&models, both(9, 399)), [3]);
 }
 
-/// 08-39: in typed mode a row is a record, and several may be in a message.
+/// 08-39: with a record layout, each record is a row. A message may contain several records.
 #[test]
-fn typed_rows_are_counted_by_their_length() {
+fn rows_of_records_are_counted_by_the_record_length() {
     let models = [Model::of(&[48, 96, 144, 48])];
     let typed = RowKind::Records { length: 48 };
     let taken = |limit| take_of(&models, rows(limit), typed)[0];
@@ -150,9 +150,9 @@ fn typed_rows_are_counted_by_their_length() {
     assert_eq!(typed.of(taken(5)), 3);
 }
 
-/// 08-43: publishers may send messages that are not records between their records.
+/// 08-43: publishers may send other messages between their records.
 #[test]
-fn messages_that_are_shorter_than_a_record_are_no_partitions_of_their_own() {
+fn messages_that_are_shorter_than_a_record_get_no_partition_of_their_own() {
     let pieces = |payloads: &[i64], max_rows| {
         let model = Model::of(payloads);
         let rows = RowKind::Records { length: 1024 };
@@ -170,7 +170,7 @@ fn messages_that_are_shorter_than_a_record_are_no_partitions_of_their_own() {
 }
 
 #[test]
-fn an_end_of_a_recording_that_holds_no_message_gives_no_piece() {
+fn a_range_without_a_message_at_the_end_of_a_recording_gives_no_piece() {
     let empty = Model::of(&[]);
     let range = Range {
         messages: &empty,
@@ -186,7 +186,7 @@ fn an_end_of_a_recording_that_holds_no_message_gives_no_piece() {
 }
 
 #[test]
-fn an_absurd_number_of_partitions_is_refused_with_the_numbers() {
+fn too_many_partitions_are_refused_with_the_numbers_in_the_error() {
     let model = Model::of(&vec![8; MAX_PARTITIONS + 1]);
     let cutting = RangeCutting {
         min_partitions: 1,
@@ -213,7 +213,7 @@ fn row_kinds() -> impl Strategy<Value = RowKind> {
 proptest! {
     /// 08-39: no batch exceeds a limit, except with a single message. The batches together contain each message once.
     #[test]
-    fn limits_hold_in_every_batch_and_every_batch_makes_progress(
+    fn every_batch_is_within_the_limits_and_makes_progress(
         models in models(),
         row_kind in row_kinds(),
         row_limit in prop::option::of(1u64..100),
@@ -247,7 +247,7 @@ proptest! {
 
     /// 08-39: each recording gets at least its proportional share of a row limit, rounded down.
     #[test]
-    fn shares_of_rows_are_fair(models in models(), limit in 1u64..100) {
+    fn each_recording_gets_its_share_of_a_row_limit(models in models(), limit in 1u64..100) {
         let taken = messages_taken(&models, rows(limit));
         let total: usize = models.iter().map(|model| model.0.len()).sum();
         for (model, taken) in models.iter().zip(taken) {
@@ -259,7 +259,7 @@ proptest! {
 
     /// 08-43
     #[test]
-    fn partitions_are_cut_at_messages_and_together_are_the_range(
+    fn partitions_are_cut_between_messages_and_together_cover_the_range(
         models in models(),
         rows in row_kinds(),
         min_partitions in 1usize..50,

@@ -1,4 +1,4 @@
-//! [`PrivateArchive`]: the recordings of one query, from the first block of each to its purge.
+//! [`PrivateArchive`]: the recordings of one query. Each recording exists from its first block until it is purged.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct PrivateArchive<S: Storage> {
 /// The planner's view of a recording.
 #[derive(Debug, Clone)]
 pub struct RecordingInfo {
-    /// The recorded stream; its start position is where the recording starts now, after purges.
+    /// The recorded stream. Its start position is the first position that is not purged.
     pub stream: RecordedStream,
     /// Stream id.
     pub stream_id: i32,
@@ -56,7 +56,7 @@ pub(super) enum WriterState {
     Ended {
         /// Time of the end, in epoch milliseconds.
         at_ms: i64,
-        /// Whether the stream itself ended. If so, nothing will complete its last message.
+        /// Whether the stream itself has ended. If so, no later recording can complete its last message.
         is_end_of_stream: bool,
     },
 }
@@ -103,7 +103,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         })
     }
 
-    /// Whether the catalog has an entry for any recording, also for a deleted one.
+    /// Whether the catalog has an entry for any recording. Entries of deleted recordings count too.
     pub fn has_recorded(&self) -> bool {
         !self.store.entries().is_empty()
     }
@@ -114,8 +114,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Some(Index::new(self.storage().clone(), recording.stream))
     }
 
-    /// Returns the bytes that are recorded and not committed, over all recordings. For an ended recording, only the
-    /// bytes that can still be taken count.
+    /// Returns the number of bytes of all recordings that are recorded and not committed. In an ended recording, only
+    /// bytes up to the head count, because no batch can contain the bytes after it.
     pub fn retained_bytes(&self) -> u64 {
         let retained = self.recordings.values().map(Recording::retained_bytes);
         retained.sum::<i64>() as u64
@@ -126,9 +126,9 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         self.retained_bytes() < self.max_retained_bytes
     }
 
-    /// Starts the recording of an image, at `now_us` in microseconds since the epoch. If its session was recorded
-    /// before, the new recording begins at the head of the earlier one if possible. It then copies the first frames
-    /// from there.
+    /// Starts the recording of an image, at `now_us` in microseconds since the epoch. If the session has an earlier
+    /// recording and the image joins at or before its end, the new recording begins at the head of the earlier one.
+    /// Frames between this head and the join position are copied from the earlier recording.
     ///
     /// # Errors
     /// Too many recordings run, or files cannot be written or read. Then no recording has started.
@@ -160,7 +160,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         if let Some(earlier) = start.copy_from
             && let Err(error) = self.copy(earlier, image.join_position, &mut writer, now_us)
         {
-            // The first error is more useful. The next open of the archive completes an entry without an end.
+            // The first error is returned because it is more useful. The next open of the archive adds the end to the
+            // catalog entry.
             let _ = self
                 .store
                 .stop_recording(recording_id, start.position, now_ms);
@@ -179,7 +180,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     /// Ends a recording at its writer's position. `is_end_of_stream` says whether the stream itself has ended.
     ///
     /// # Errors
-    /// The catalog cannot be written. The next open of the archive finds the end by itself.
+    /// The catalog cannot be written. The next open of the archive finds the end in the segment files.
     pub fn end_recording(
         &mut self,
         writer: RecordingWriter<S>,
@@ -197,8 +198,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok(self.store.stop_recording(recording_id, position, now_ms)?)
     }
 
-    /// Returns a log line if the file system has too little space for the bytes that may still be retained and for the
-    /// open segments. Call it after a recording has started.
+    /// Returns a log line if the file system has too little space for the open segments and for all bytes that may be
+    /// retained. Call this function after a recording has started.
     pub fn space_warning(&self) -> Option<String> {
         let segments: i64 = self
             .recordings

@@ -1,4 +1,4 @@
-//! [`Arrivals`]: returns the arrival times of a recording's blocks, in the order of their positions.
+//! [`Arrivals`]: reads the arrival times of a recording's blocks in the order of positions.
 
 use std::io;
 
@@ -29,11 +29,11 @@ pub struct Arrivals<S: Storage> {
 }
 
 impl<S: Storage> Arrivals<S> {
-    /// Creates a reader of the arrival times of positions after `from`. If known, `hint` is the number of an index
-    /// entry in the segment that holds `from`; its block must end after `from`.
+    /// Creates a reader of the arrival times of positions after `from`. `hint` is the number of an index entry in the
+    /// segment that holds `from`, or `None`. All blocks of earlier entries must end at or before `from`.
     ///
     /// # Errors
-    /// A file-system operation failed. A missing index is not an error: all times are then unknown.
+    /// A file-system operation failed. A missing index is not an error: all its times are unknown.
     pub fn new(
         storage: S,
         stream: RecordedStream,
@@ -81,7 +81,8 @@ impl<S: Storage> Arrivals<S> {
                     self.block_end = entry.end_position;
                     self.arrival_us = entry.arrival_us;
                 }
-                // After a damaged entry, the start of the following blocks is unknown, so their entries cannot be used.
+                // A block begins where the previous block ends. After a damaged entry, the start of the next block is
+                // unknown, so the later entries of the segment cannot be used.
                 None => {
                     self.file = None;
                     self.block_end = self.segment_end;

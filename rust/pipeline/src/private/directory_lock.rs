@@ -1,7 +1,7 @@
-//! [`DirectoryLock`]: one living owner for each private archive.
+//! [`DirectoryLock`]: ensures that each private archive has at most one living owner.
 //!
-//! [`OwnedDirectory`] takes the directory, and never waits. A query waits, because the process of the stopped query may
-//! still be closing: for the lock, and until a recent mark file of an unknown owner is old.
+//! [`OwnedDirectory`] takes the directory and never waits. [`DirectoryLock`] waits for the lock, because the process of
+//! a stopped query may still be closing. It also watches a recent mark file of an unknown owner until the file is old.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,15 +22,15 @@ const WATCH_TIME: Duration = Duration::from_millis(ACTIVITY_TIMEOUT_MS as u64);
 /// Interval at which the lock or the mark file is checked during a wait.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The lock of a private archive's directory, held by this process. If it is dropped without
-/// [`release`](Self::release), the archive is in the same state as after a kill of its owner: the lock is free.
+/// The lock of a private archive's directory. This process holds the lock. If the value is dropped without
+/// [`release`](Self::release), the lock is free, and the archive is in the same state as after a kill of its owner.
 #[derive(Debug)]
 pub struct DirectoryLock {
     owned: OwnedDirectory,
     path: PathBuf,
 }
 
-/// A request for the lock of an archive's directory, with the functions to wait for it.
+/// A request for the lock of an archive's directory, with the functions that the wait needs.
 pub struct LockRequest<'a> {
     /// Id of the archive.
     pub id: PrivateArchiveId,
@@ -53,8 +53,8 @@ impl DirectoryLock {
         taken.map_err(|error| refusal(path, error))
     }
 
-    /// Takes over the archive of a dead owner. Waits up to 5 s for the lock, and 10 s for a recent mark file of an
-    /// unknown owner.
+    /// Takes over the archive of a dead owner. Waits up to 5 s for the lock. Watches a recent mark file of an unknown
+    /// owner for 10 s.
     ///
     /// # Errors
     /// The archive is in use or not private, its files are damaged, a file-system operation failed, or the wait was
@@ -119,7 +119,7 @@ impl DirectoryLock {
         updated.map_err(|error| refusal(&self.path, error))
     }
 
-    /// Writes an error to the mark file's error log, where tools read it.
+    /// Writes an error to the mark file's error log, from which Aeron's tools read it.
     ///
     /// # Errors
     /// The error log is full, or a file-system operation failed.
@@ -138,7 +138,7 @@ impl DirectoryLock {
     }
 }
 
-/// The wait for a directory.
+/// State of the wait for a directory.
 #[derive(Default)]
 struct Wait {
     /// Time for which another process held the lock.
@@ -148,7 +148,7 @@ struct Wait {
 }
 
 impl Wait {
-    /// Whether another attempt after [`LOOK_INTERVAL`] may succeed.
+    /// Returns whether to try again after [`LOOK_INTERVAL`], because the next attempt may succeed.
     fn is_worth_it(&mut self, error: &OwnershipError, now_ms: i64) -> bool {
         match error {
             OwnershipError::InUse { .. } => {
@@ -161,7 +161,8 @@ impl Wait {
         }
     }
 
-    /// Returns whether the unknown owner with this heartbeat may be dead.
+    /// Returns whether the heartbeat of the unknown owner is still the first one that was seen. If so, the owner may be
+    /// dead.
     fn watch(&mut self, heartbeat_ms: i64) -> bool {
         let (watched_ms, time) = self.watched.unwrap_or((heartbeat_ms, Duration::ZERO));
         self.watched = Some((watched_ms, time + LOOK_INTERVAL));
@@ -224,7 +225,7 @@ mod tests {
 
     const NOW_MS: i64 = 1_700_000_000_000;
 
-    /// A directory, a clock that advances only in pauses, and an action to run during a pause.
+    /// A directory, a clock that advances only in pauses, and an action that runs during a pause.
     struct World {
         directory: tempfile::TempDir,
         clock: CachedEpochClock,
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_that_ended_is_taken_at_once_and_keeps_its_nonce() {
+    fn an_archive_with_an_ended_owner_is_taken_at_once_and_keeps_its_nonce() {
         let world = World::new();
         let first = world.create();
         let nonce = first.record().nonce;
@@ -316,7 +317,7 @@ mod tests {
         assert_eq!(mark.activity_timestamp_ms, -1);
     }
 
-    /// 08-28: an earlier version that was killed inside a takeover left such a mark file.
+    /// 08-28: if an earlier version was killed during a takeover, it left such a mark file.
     #[test]
     fn the_recent_mark_file_of_an_unknown_owner_is_watched_for_ten_seconds_once() {
         let world = World::new();
@@ -345,7 +346,7 @@ mod tests {
 
     /// 08-28
     #[test]
-    fn a_second_query_is_refused_with_the_pid_after_five_seconds() {
+    fn a_second_query_is_refused_after_five_seconds_with_the_pid_of_the_owner() {
         let world = World::new();
         let _first = world.create();
         let error = world.take().unwrap_err().to_string();
@@ -360,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_is_still_closing_is_waited_for() {
+    fn the_next_owner_waits_for_an_owner_that_is_closing() {
         let world = World::new();
         let mut first = Some(world.create());
         let looks = Cell::new(0);
@@ -376,7 +377,7 @@ mod tests {
 
     /// 08-28
     #[test]
-    fn a_living_foreign_archive_on_the_directory_is_refused() {
+    fn a_directory_with_the_living_archive_of_another_program_is_refused() {
         let world = World::new();
         drop(world.create());
         let foreign = Owner::without_server(4711, NOW_MS + 50, String::new());
@@ -407,7 +408,7 @@ mod tests {
 
     /// 08-27
     #[test]
-    fn a_mark_file_of_another_layout_is_refused_by_name() {
+    fn a_mark_file_of_another_version_is_refused_with_the_version() {
         let world = World::new();
         drop(world.create());
         let path = world.path().join("archive-mark.dat");

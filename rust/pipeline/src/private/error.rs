@@ -1,4 +1,4 @@
-//! [`PrivateError`]: the reason why a private archive cannot be used.
+//! [`PrivateError`]: the error of a private archive.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub enum PrivateError {
         /// Pid of its owner, or `unknown`.
         owner: String,
     },
-    /// The archive to read is in use.
+    /// A living process owns the archive that a batch query should read.
     #[error("archive {} is in use by process {owner}: stop its query first, or read a copy", path.display())]
     ReadInUse {
         /// The archive's directory.
@@ -106,7 +106,7 @@ pub enum PrivateError {
         /// Cause.
         source: io::Error,
     },
-    /// More images than the maximum number of concurrent recordings.
+    /// The maximum number of concurrent recordings is reached. The image is not recorded.
     #[error(
         "{limit} recordings run already, the maximum: stream {stream_id} session {session_id} is not recorded"
     )]

@@ -1,7 +1,7 @@
-//! Removes old private archives: those whose query was not restarted for a day.
+//! Removes private archives that no query has used for a day.
 //!
-//! Only directories that certainly belong to this project are removed: the name has 32 hexadecimal digits, and no
-//! process holds the lock file. In them, only files with the names of an archive's files are removed.
+//! A directory is removed only if its name has 32 hexadecimal digits and it has a lock file that no process holds: such
+//! a directory belongs to this project. Of its files, only those with the names of an archive's files are removed.
 
 use std::fs;
 use std::io;
@@ -21,15 +21,15 @@ use super::totals::{NEW_TOTALS_FILE, TOTALS_FILE};
 use super::{ARCHIVE_TTL_HOURS, LOCK_FILE, PrivateArchiveId, PrivateError};
 
 /// Removes the unlocked archives in `directory` whose mark file was last written more than [`ARCHIVE_TTL_HOURS`] before
-/// `now`. Returns their paths. Skips an archive that cannot be removed: the next query that starts tries again.
+/// `now`. Returns their paths. Skips an archive that cannot be removed. The next query that starts tries again.
 pub fn remove_expired(directory: &Path, now: SystemTime) -> Vec<PathBuf> {
     private_archives(directory)
         .filter(|path| remove_if_expired(path, now).unwrap_or(false))
         .collect()
 }
 
-/// Returns the private archives in `directory` whose query has ended, which means that their lock is free. Each comes
-/// with its size on disk in bytes, in the order of names. Changes nothing.
+/// Returns the private archives in `directory` with a free lock, in the order of their names. A free lock shows that
+/// the query has ended. The second value is the size on disk in bytes. Changes nothing.
 pub fn ended_archives(directory: &Path) -> Vec<(PathBuf, u64)> {
     let mut ended: Vec<_> = private_archives(directory)
         .filter(|path| matches!(OwnershipLock::look(&path.join(LOCK_FILE)), Ok((None, _))))
@@ -65,7 +65,7 @@ fn remove_if_expired(path: &Path, now: SystemTime) -> Result<bool, PrivateError>
         .symlink_metadata()
         .map_err(|source| PrivateError::io("look at", path, source))?;
     roots::check(path, &found)?;
-    // The age is checked first, so that a start does not take the locks of recent archives.
+    // The age is checked before the lock is taken. So the lock of a recent archive stays free for its next owner.
     if !is_expired(path, now) {
         return Ok(false);
     }
@@ -80,7 +80,7 @@ fn remove_if_expired(path: &Path, now: SystemTime) -> Result<bool, PrivateError>
     remove(path).map_err(|source| PrivateError::io("remove", path, source))
 }
 
-/// Whether the mark file, or else the lock file, is old enough.
+/// Whether the archive is too old. The age is that of the mark file, or of the lock file if there is no mark file.
 fn is_expired(path: &Path, now: SystemTime) -> bool {
     let time_to_live = Duration::from_secs(ARCHIVE_TTL_HOURS as u64 * 3600);
     let modified = |name: &str| {
@@ -92,7 +92,7 @@ fn is_expired(path: &Path, now: SystemTime) -> bool {
     last.is_ok_and(|last| now.duration_since(last).is_ok_and(|age| age > time_to_live))
 }
 
-/// Removes an archive's files, the lock file last. After a kill, the next attempt removes the other files. Keeps
+/// Removes an archive's files, the lock file last: after a kill, the next attempt can remove the remaining files. Keeps
 /// unknown files, and a directory that contains them. Returns whether the directory was removed.
 fn remove(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
@@ -150,7 +150,7 @@ mod tests {
 
     /// 08-31
     #[test]
-    fn archives_go_a_day_after_their_last_sign_of_life_and_locked_ones_never() {
+    fn an_archive_is_removed_a_day_after_its_last_write_unless_it_is_locked() {
         let root = tempfile::tempdir().unwrap();
         let old = private(root.path());
         let locked = private(root.path());
@@ -174,7 +174,7 @@ mod tests {
 
     /// 08-31
     #[test]
-    fn foreign_files_and_real_archives_are_never_touched() {
+    fn unknown_files_and_archives_that_are_not_private_are_never_removed() {
         let root = tempfile::tempdir().unwrap();
         let real = archive(root.path(), "9f0c000000000000000000000000beef");
         let other_name = archive(root.path(), "aeron-archive");

@@ -1,5 +1,5 @@
-//! Opens the private archive that an offset names: finds or creates it, locks it, recovers it, and removes old archives
-//! of its roots.
+//! Opens the private archive that an offset names: finds or creates, locks and recovers the archive. Also removes old
+//! archives from the roots.
 
 use std::time::SystemTime;
 
@@ -18,17 +18,17 @@ pub struct LockedArchive {
     pub lock: DirectoryLock,
     /// The archive's recordings.
     pub archive: PrivateArchive<Directory>,
-    /// Findings of the open.
+    /// Losses and log lines that the recovery found.
     pub report: OpenReport,
 }
 
 impl LockedArchive {
-    /// Opens the archive `request.id` in any of `roots`. Creates it if `known` names no recording and the archive does
-    /// not exist.
+    /// Opens the archive with the id `request.id` in any of `roots`. If the archive does not exist and `known` is
+    /// empty, creates the archive.
     ///
     /// # Errors
-    /// [`PrivateError::Missing`] if the archive is missing and `known` names recordings of it. Otherwise: the archive
-    /// is in use or damaged, a root is refused, or a file-system operation failed.
+    /// [`PrivateError::Missing`] if the archive is missing and `known` is not empty. Other errors: the archive is in
+    /// use or damaged, a root is refused, or a file-system operation failed.
     pub fn open(
         roots: &ArchiveRoots,
         known: &[KnownRecording],
@@ -44,7 +44,7 @@ impl LockedArchive {
             }),
         };
         let lock = match taken {
-            // Never created, or its creator was killed while it was empty.
+            // The archive was never created, or its creator was killed while the directory was empty.
             Err(PrivateError::Missing { .. }) if known.is_empty() => {
                 let path = match found {
                     Some(path) => path,
@@ -80,7 +80,8 @@ impl LockedArchive {
                 })
             }
             Err(error) => {
-                // The first error is more useful; if the release fails, the next owner only waits for the lock file.
+                // The first error is returned because it is more useful. If the release fails, the next owner only
+                // waits for the lock.
                 let _ = lock.release();
                 Err(error)
             }
@@ -105,7 +106,7 @@ mod tests {
         known: &[KnownRecording],
     ) -> Result<LockedArchive, PrivateError> {
         let roots = ArchiveRoots::new(Some(directory)).unwrap();
-        let mut pause = |_| panic!("nobody has to be waited for");
+        let mut pause = |_| panic!("no wait is necessary");
         let mut request = LockRequest {
             id,
             aeron_directory: "/dev/shm/aeron",
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_is_made_once_and_found_again() {
+    fn an_archive_is_created_once_and_found_by_later_opens() {
         let root = tempfile::tempdir().unwrap();
         let id = PrivateArchiveId::random().unwrap();
         let first = open(root.path(), id, &[]).unwrap();
@@ -147,9 +148,9 @@ mod tests {
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
     }
 
-    /// A kill between the directory and its lock file, or between the lock file and the catalog.
+    /// A kill after the directory and before its lock file was created, or after the lock file and before the catalog.
     #[test]
-    fn an_archive_that_was_half_made_is_made() {
+    fn an_archive_whose_creation_was_killed_is_completed() {
         let root = tempfile::tempdir().unwrap();
         for files in [
             &[][..],
@@ -169,7 +170,7 @@ mod tests {
 
     /// 08-31
     #[test]
-    fn a_start_removes_the_old_archives_of_its_roots() {
+    fn opening_an_archive_removes_old_archives_of_the_roots() {
         let root = tempfile::tempdir().unwrap();
         let old = open(root.path(), PrivateArchiveId::random().unwrap(), &[]).unwrap();
         let path = old.lock.path().to_owned();
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_that_cannot_be_opened_is_let_go() {
+    fn an_archive_that_cannot_be_opened_is_unlocked() {
         let root = tempfile::tempdir().unwrap();
         let id = PrivateArchiveId::random().unwrap();
         let path = open(root.path(), id, &[]).unwrap().lock.path().to_owned();

@@ -1,9 +1,9 @@
-//! Notes of malformed messages: workers report them to the source process through the archive's directory.
+//! Notes about malformed messages. A worker leaves a note in the archive's directory, and the source process reads it.
 //!
-//! Workers and the source share nothing but files. So a worker leaves a note for each piece: an empty file whose name
-//! contains all values. The file is therefore complete or absent, and every attempt creates the same name. The source
-//! counts the notes of finished batches and then removes all notes. So there are at most as many notes as pieces of one
-//! batch, plus notes of attempts that end late.
+//! Workers and the source share only files. A note is an empty file, and its name contains all values. The file is
+//! therefore complete or absent, and each attempt to read a piece creates the same name. The source counts the notes of
+//! finished batches and then removes all notes. So there is at most one note for each piece of one batch, plus notes of
+//! attempts that end late.
 
 use std::io;
 
@@ -59,8 +59,8 @@ impl MalformedNote {
     }
 }
 
-/// Removes all notes, and returns the sum of the notes for which `counts` returns `true`. The pieces of the other notes
-/// are read again.
+/// Removes all notes, and returns the sum of the notes for which `counts` returns `true`. The other notes are not
+/// needed: workers read their pieces again and leave new notes.
 ///
 /// # Errors
 /// The directory cannot be listed.
@@ -76,7 +76,7 @@ pub fn take_notes<S: Storage>(
         if counts(&note) {
             sum = sum.saturating_add(note.count);
         }
-        // A note that cannot be removed does no harm: later calls count only later positions.
+        // A note that cannot be removed is not counted twice, because later calls count only later positions.
         let _ = storage.remove(&name);
     }
     Ok(sum)
@@ -98,7 +98,7 @@ mod tests {
 
     /// 08-63
     #[test]
-    fn a_note_counts_once_however_often_it_is_left() {
+    fn a_note_counts_once_even_if_several_attempts_leave_it() {
         let disk = MemoryStorage::new();
         for to in [96, 96, 128, 160] {
             note(to, to as u64).leave(&disk).unwrap();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_name_of_a_note_is_one() {
+    fn other_file_names_are_not_parsed_as_notes() {
         assert_eq!(MalformedNote::parse(&note(96, 7).name()), Some(note(96, 7)));
         for name in [
             "malformed-3-64-96",

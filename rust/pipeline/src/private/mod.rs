@@ -44,13 +44,15 @@ pub use writer::RecordingWriter;
 
 /// Name of the lock file of a private archive.
 pub const LOCK_FILE: &str = "private.lock";
-/// Maximum length in bytes of a block, and therefore of one poll.
+/// Maximum length of a block in bytes. One poll returns at most one block.
 pub const MAX_BLOCK_LENGTH: usize = aeron_archive::index::MAX_BLOCK_LENGTH;
 /// Maximum number of concurrent recordings.
 pub const MAX_LIVE_RECORDINGS: usize = 4096;
-/// Minimum length of a segment in bytes. Limits the number of files for streams with short terms.
+/// Minimum length of a segment in bytes. A segment has at least this length even if terms are shorter: this keeps the
+/// number of files small.
 pub const MIN_SEGMENT_LENGTH: i32 = 1024 * 1024;
-/// Time for which a recording that ended within a message waits for its session to come back, in milliseconds.
+/// Time in milliseconds for which the archive keeps a recording that ended within a message, because its session may
+/// come back.
 pub const SESSION_RETURN_TIMEOUT_MS: i64 = 60_000;
-/// Age in hours at which the archive of a dead query is removed.
+/// Age in hours after which the archive of an ended query is removed.
 pub const ARCHIVE_TTL_HOURS: i64 = 24;

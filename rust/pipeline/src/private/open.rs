@@ -1,6 +1,7 @@
 //! Opens a private archive: finds the end of every recording whose writer died, repairs the index, and reports losses.
 //!
-//! Only for the holder of the archive's lock. After a kill at any step the archive can be opened again.
+//! Only the holder of the archive's lock may open the archive. After a kill at any step, the archive can be opened
+//! again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use super::published::Published;
 use super::session::SessionKey;
 use super::{ARCHIVE_TTL_HOURS, MIN_SEGMENT_LENGTH, PrivateError};
 
-/// The values that an offset has for a recording.
+/// Positions of a recording in the checkpoint's offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownRecording {
     /// Recording id.
@@ -35,8 +36,8 @@ pub struct KnownRecording {
 /// Findings of opening an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenReport {
-    /// Lost ranges, by recording. To continue the query, [abandon](PrivateArchive::give_up) each recording that is
-    /// listed here and exists.
+    /// Lost ranges, by recording. To continue the query, [abandon](PrivateArchive::give_up) each listed recording that
+    /// exists.
     pub lost: Vec<LostRange>,
     /// Ranges whose arrival times are lost.
     pub lost_times: Vec<LostTimes>,
@@ -68,13 +69,13 @@ pub struct LostTimes {
     pub to: i64,
     /// Whether a batch that is logged but not committed has rows of this range.
     pub is_needed: bool,
-    /// Whether the times were lost at an earlier start. Such a range is reported only while it is needed.
+    /// Whether the times were lost at an earlier start. Such a range is reported only if `is_needed` is `true`.
     pub is_old: bool,
 }
 
 impl<S: Storage + Clone> PrivateArchive<S> {
     /// Opens the archive of a dead query, or creates the archive of a new query. `known` contains the positions of the
-    /// checkpoint; data below them is never cut.
+    /// checkpoint; recovery never cuts data below them.
     ///
     /// # Errors
     /// The catalog is missing although `known` names recordings. The catalog or a segment is damaged in a way that a
@@ -109,7 +110,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok((archive, report))
     }
 
-    /// Adds a recording that exists. `dead` has its end if its writer died.
+    /// Adds a recording that exists. `dead` is its end if its writer was killed.
     fn add_recording(
         &mut self,
         descriptor: &RecordingDescriptor,
@@ -171,8 +172,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         });
     }
 
-    /// Drops most entries of purged recordings when they are more than half of the catalog. Keeps the entries that a
-    /// session needs if it comes back within a day.
+    /// Removes entries of purged recordings from the catalog if they are more than half of its entries. Keeps the last
+    /// entry of each session for a day, because a session that comes back needs it.
     fn compact(&mut self, now_ms: i64) -> Result<(), PrivateError> {
         let entries = self.store.entries();
         let is_deleted = |entry: &&CatalogEntry| entry.state == RecordingState::Deleted;
@@ -193,18 +194,18 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     }
 }
 
-/// The repaired index of a recording, or why its segments cannot be read.
+/// The repaired index of a recording, or the reason why its segments cannot be read.
 type RepairedIndex = Result<Repair, String>;
 
-/// The end of a recording whose writer died.
+/// The end of a recording whose writer was killed.
 struct DeadRecording {
-    /// Position up to which the index or the checkpoint knows the recording.
+    /// Position up to which the index or the checkpoint shows that the recording had data.
     recorded: i64,
     is_torn: bool,
     index: RepairedIndex,
 }
 
-/// The archive's part of opening its store.
+/// The private archive's decisions while its store is opened.
 struct Opening<'a> {
     known: &'a [KnownRecording],
     /// See [`DeadRecording::recorded`].
@@ -220,7 +221,8 @@ impl<S: Storage> OpenPolicy<S> for Opening<'_> {
         Ok(recorded)
     }
 
-    /// Repairs the index while the catalog shows a killed writer: only then the last block may have no entry.
+    /// Repairs the index before the catalog gets the stop position. The last block may lack an index entry only while
+    /// the catalog shows a killed writer.
     fn recovered(
         &mut self,
         storage: &S,
@@ -239,7 +241,7 @@ impl<S: Storage> OpenPolicy<S> for Opening<'_> {
         Ok(())
     }
 
-    /// The recorder connects its client after the archive is open.
+    /// No client needs to be kept alive: the recorder connects its client after the archive is open.
     fn keep_alive(&mut self) {}
 }
 
@@ -261,14 +263,16 @@ impl DeadRecording {
         }
         let recorded = self.recorded;
         if recorded > *stop_position {
-            line += &format!(", and went to {recorded} before its last segment file was removed");
+            line += &format!(
+                ", and had data up to {recorded} before its last segment file was removed"
+            );
         }
         line
     }
 }
 
 impl KnownRecording {
-    /// Returns the known positions of a recording, at least its start position.
+    /// Returns the positions of a recording in `known`. They are at least the start position of the recording.
     fn of(stream: &RecordedStream, known: &[Self]) -> Self {
         let recording_id = stream.recording_id();
         let start = stream.start_position();
@@ -285,7 +289,8 @@ impl KnownRecording {
 }
 
 impl OpenReport {
-    /// Adds the findings for a recording that ends at `end` to the report. Returns the progress of its messages.
+    /// Adds the losses of a recording that ends at `end` to the report. Returns the counts and the head of its
+    /// messages.
     fn note(&mut self, known: &KnownRecording, end: i64, found: RepairedIndex) -> Progress {
         let &KnownRecording {
             recording_id,
@@ -329,8 +334,8 @@ impl OpenReport {
     }
 }
 
-/// Returns the options of the store. Only this process writes its files, and Spark asks only for recorded positions. So
-/// a torn last frame can be cut.
+/// Returns the options of the store. A torn last frame may be removed, because only this process writes the files and
+/// Spark requests only recorded positions.
 fn options() -> StoreOptions {
     StoreOptions {
         segment_length: MIN_SEGMENT_LENGTH,
@@ -342,7 +347,7 @@ fn options() -> StoreOptions {
     }
 }
 
-/// Returns the position up to which the index or `told` knows a recording whose writer died.
+/// Returns the end of the index of a recording whose writer was killed, or `told` if it is greater.
 pub(super) fn recorded_position<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
@@ -366,7 +371,7 @@ fn check_catalog<S: Storage>(storage: &S) -> Result<(), StoreError> {
     }
 }
 
-/// Repairs the index of a recording. The inner error says why its segments cannot be read.
+/// Repairs the index of a recording. The inner error is the reason why its segments cannot be read.
 fn repair_index<S: Storage>(
     storage: &S,
     stream: &RecordedStream,

@@ -40,8 +40,8 @@ impl Published {
         (head != NONE).then_some(head)
     }
 
-    /// Returns the head if at least one message is complete. Offsets contain only such heads. A recording without a
-    /// complete message is abandoned after it has ended.
+    /// Returns the head if at least one message is complete. Offsets name only recordings with a complete message. A
+    /// recording without a complete message is abandoned after its end.
     pub fn complete_head(&self) -> Option<i64> {
         let head = self.head();
         head.filter(|_| self.counts().messages > 0)
@@ -53,7 +53,8 @@ impl Published {
     }
 
     /// Returns the counts of complete messages up to the head, without those that were purged before the archive was
-    /// opened. A concurrent read may already include messages of a head that is just being stored.
+    /// opened. During a store by the writer, the result may include messages after the head that [`head`](Self::head)
+    /// returns.
     pub fn counts(&self) -> Counts {
         Counts {
             messages: self.messages.load(Ordering::Relaxed),

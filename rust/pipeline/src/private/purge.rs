@@ -1,8 +1,8 @@
-//! Purges committed data: segments before the committed positions, and whole recordings that have no more data for
+//! Purges committed data: segments before the committed positions, and whole recordings without further data for
 //! batches.
 //!
-//! First the catalog is updated, then the files are removed, one segment at a time. Data that may still be requested is
-//! never removed.
+//! The catalog is updated first. Then the files are removed, one segment at a time. Data that Spark may still request
+//! is never removed.
 
 use aeron_archive::catalog::NULL_VALUE;
 use aeron_archive::pause::{self, Point};
@@ -13,7 +13,7 @@ use aeron_archive::stream::RecordedStream;
 use super::archive::{PrivateArchive, Recording, WriterState};
 use super::{PrivateError, SESSION_RETURN_TIMEOUT_MS};
 
-/// The start position of a recording is moved; the segment files before it still exist.
+/// The catalog has the new start position of a recording. The segment files before this position still exist.
 const PURGED: Point = Point::new("purged");
 
 impl<S: Storage + Clone> PrivateArchive<S> {
@@ -21,7 +21,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     /// they were purged earlier. [`work`](Self::work) removes the files later.
     ///
     /// # Errors
-    /// The catalog cannot be written; the files are removed later in that case too.
+    /// The catalog cannot be written. A later call removes the files.
     pub fn commit(
         &mut self,
         taken: impl IntoIterator<Item = (i64, i64)>,
@@ -99,7 +99,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok(())
     }
 
-    /// Whether a recording has no more data for a batch, now or later.
+    /// Whether a recording has no more data for a batch and cannot get more.
     fn is_done(
         &self,
         recording_id: i64,
@@ -131,7 +131,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         is_passed || self.has_not_returned(recording, at_ms, now_ms, subscribed_since_ms)
     }
 
-    /// Whether the time-out for the return of an ended recording's session is over.
+    /// Whether the session of an ended recording has not come back within [`SESSION_RETURN_TIMEOUT_MS`].
     fn has_not_returned(
         &self,
         recording: &Recording,

@@ -1,8 +1,8 @@
-//! Sessions that come back: where the new recording begins, and which frames it copies from the earlier one.
+//! Sessions that come back. Decides where the new recording begins, and copies frames from the earlier recording.
 //!
 //! An image joins at the position of its driver's slowest subscriber. This position may be below the recorded position,
-//! and within a message. The earlier recording delivers the messages up to its head, and the new recording those after
-//! it: no message is lost or delivered twice.
+//! and within a message. The new recording begins at the head of the earlier one. So the earlier recording delivers the
+//! messages before that position and the new recording delivers the later ones: no message is lost or delivered twice.
 
 use std::collections::{HashMap, HashSet};
 
@@ -32,7 +32,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
             .max_by_key(EarlierRecording::rank)
     }
 
-    /// Returns the id of the ended recording with the highest stop position of each session.
+    /// Returns, for each session, the id of the ended recording with the greatest stop position.
     pub(super) fn furthest_of_sessions(&self) -> HashSet<i64> {
         let mut furthest: HashMap<SessionKey, EarlierRecording> = HashMap::new();
         for entry in self.store.entries() {
@@ -47,7 +47,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         furthest.values().map(|ended| ended.recording_id).collect()
     }
 
-    /// Returns the end of a recording if it has ended and has a head.
+    /// Returns the positions of a recording if it has ended and has a head.
     fn ended(&self, entry: &CatalogEntry) -> Option<EarlierRecording> {
         let descriptor = &entry.descriptor;
         if descriptor.is_unfinished() {

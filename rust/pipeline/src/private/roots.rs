@@ -1,6 +1,7 @@
-//! Directories for private archives: the one that the user names, or one in memory or in the temporary directory.
+//! Directories for private archives: the directory that the user names, or a directory in memory or below the temporary
+//! directory.
 //!
-//! A directory that other users could write to or replace is refused, because its contents become rows.
+//! A directory that other users could write or replace is refused, because a query returns its contents as rows.
 
 use std::fs::{DirBuilder, Metadata};
 use std::io;
@@ -10,20 +11,20 @@ use std::path::{Path, PathBuf};
 use super::PrivateArchiveId;
 use super::PrivateError;
 
-/// Free bytes that a default root must have in addition to the retained bytes: segments are created before they are
-/// filled.
+/// Free bytes that a default root must have in addition to the retained bytes, because segments get their full length
+/// before they have data.
 const SPARE_BYTES: u64 = 128 * 1024 * 1024;
 
 /// The directories that may contain private archives.
 #[derive(Debug, Clone)]
 pub struct ArchiveRoots {
-    /// Directories for new archives, in the order of preference. Only one if the user named it.
+    /// Directories for new archives, in the order of preference. If the user named a directory, it is the only one.
     candidates: Vec<Candidate>,
 }
 
 #[derive(Debug, Clone)]
 struct Candidate {
-    /// An existing directory of the same file system, to get the free space.
+    /// An existing directory of the same file system, for the query of the free space.
     file_system: PathBuf,
     directory: PathBuf,
 }
@@ -71,7 +72,7 @@ impl ArchiveRoots {
     /// Returns the directory of the archive `id` in any root; `None` if it does not exist.
     ///
     /// # Errors
-    /// The directory exists, but the root is refused, or the directory belongs to another user.
+    /// The directory exists and belongs to another user, or its root is refused.
     pub fn find(&self, id: PrivateArchiveId) -> Result<Option<PathBuf>, PrivateError> {
         for candidate in &self.candidates {
             let path = candidate.directory.join(id.to_string());
@@ -102,8 +103,8 @@ impl ArchiveRoots {
             .filter(|directory| check_existing(directory).is_ok())
     }
 
-    /// Creates the directory of a new archive in the first root with enough space for `max_retained_bytes` and the
-    /// overhead. If no root has enough space, uses the last one.
+    /// Selects the first root with enough space for `max_retained_bytes` and [`SPARE_BYTES`], and creates it if it is
+    /// missing. If no root has enough space, selects the last one.
     ///
     /// # Errors
     /// The root is refused, or the directory cannot be created.
@@ -228,7 +229,7 @@ mod tests {
 
     /// 08-32
     #[test]
-    fn directories_are_made_for_their_owner_alone() {
+    fn only_the_owner_has_access_to_the_created_directories() {
         let root = tempfile::tempdir().unwrap();
         let directory = root.path().join("deep/archives");
         let roots = ArchiveRoots::new(Some(&directory)).unwrap();
@@ -244,7 +245,7 @@ mod tests {
 
     /// 08-32
     #[test]
-    fn a_directory_that_is_not_ours_alone_is_refused_by_its_reason() {
+    fn a_directory_that_other_users_can_change_is_refused_with_the_reason() {
         let root = tempfile::tempdir().unwrap();
         let real = root.path().join("real");
         fs::create_dir(&real).unwrap();
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_in_memory_is_used_if_it_has_room_and_the_log_line_gives_the_reason() {
+    fn a_root_in_memory_is_used_if_it_has_enough_space_and_the_log_line_gives_the_reason() {
         let small = tempfile::tempdir().unwrap();
         let large = tempfile::tempdir().unwrap();
         let roots = [small.path().to_owned(), large.path().to_owned()];
@@ -292,7 +293,7 @@ mod tests {
             "{}",
             selected.line
         );
-        // An archive is found in every root in which it can have been made.
+        // `find` finds an archive in every root, not only in the preferred one.
         let archive = make_archive(&small.path().join("aeron-spark-77"), id()).unwrap();
         assert_eq!(roots.find(id()).unwrap(), Some(archive));
     }

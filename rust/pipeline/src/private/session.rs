@@ -1,4 +1,5 @@
-//! Identity of a session, and the start of the recording of a session that comes back.
+//! [`SessionKey`]: the identity of a session. [`Start`]: the start of a recording, which may continue an earlier
+//! recording of the session.
 
 use aeron_archive::catalog::RecordingDescriptor;
 use serde::{Deserialize, Serialize};
@@ -40,11 +41,11 @@ pub struct SessionKey {
     term_length: i32,
 }
 
-/// The recording of a session with the highest stop position.
+/// The recording with the greatest stop position of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EarlierRecording {
     pub recording_id: i64,
-    /// End of its last complete message, or the start of its first message.
+    /// End of the last complete message. If no message is complete, start of the first message.
     pub head: i64,
     pub stop_position: i64,
 }
@@ -60,8 +61,8 @@ pub(super) struct Start {
 }
 
 impl EarlierRecording {
-    /// Returns the rank of a recording. The recording with the greater stop position has the greater rank; if both are
-    /// equal, the later recording.
+    /// Returns the rank of a recording. The recording with the greater stop position has the greater rank. If the stop
+    /// positions are equal, the later recording has the greater rank.
     pub(super) fn rank(&self) -> (i64, i64) {
         (self.stop_position, self.recording_id)
     }

@@ -1,7 +1,7 @@
 //! [`Totals`]: the counts of a query since its first start, and the ranges of its streams that were not recorded.
 //!
-//! The file is written under another name and then renamed, so a kill leaves the old contents or the new ones. An
-//! archive of an older version does not have this file.
+//! The totals are written to a file with another name, which is then renamed. So a kill leaves either the old totals or
+//! the new ones. An archive of an older version does not have this file.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -15,9 +15,10 @@ use super::SessionKey;
 pub const TOTALS_FILE: &str = "totals.json";
 /// Name of the file while it is being written.
 pub const NEW_TOTALS_FILE: &str = "totals.json.new";
-/// Maximum number of gaps that are kept, the latest ones. Sums include all gaps.
+/// Maximum number of gaps in the file. The oldest gaps are dropped. Sums include all gaps.
 pub const MAX_GAPS: usize = 32;
-/// Maximum length of the file in bytes; a longer file is damaged. 4096 open sessions with channels of 4 KiB fit.
+/// Maximum length of the file in bytes. A longer file is treated as damaged. 4096 open sessions with channels of 4 KiB
+/// are shorter.
 const MAX_LENGTH: u64 = 64 << 20;
 
 /// Counts of one query over all its runs.
@@ -28,7 +29,8 @@ pub struct Totals {
     pub numbers: BTreeMap<String, i64>,
     /// The latest gaps, the oldest first.
     pub gaps: VecDeque<RecordingGap>,
-    /// Sessions whose stream has not ended: the join position of the next image tells how much was missed.
+    /// Sessions whose stream has not ended. The join position of the session's next image shows how many bytes were
+    /// missed.
     pub open_sessions: Vec<OpenSession>,
     /// Time of the write, in epoch milliseconds.
     pub written_ms: i64,
@@ -50,12 +52,13 @@ pub struct RecordingGap {
     pub bytes: Option<i64>,
     /// Reason why nothing was recorded.
     pub reason: String,
-    /// Recording that began after the gap; set until its first message tells the exact end of the gap.
+    /// Recording that began after the gap. `None` after the first message of the recording has shown the exact end of
+    /// the gap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<i64>,
 }
 
-/// A session whose stream had not ended when its image was last seen.
+/// A session whose stream has not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenSession {
@@ -85,7 +88,7 @@ impl Totals {
         Ok(Some(serde_json::from_slice(&text)?))
     }
 
-    /// Replaces the file.
+    /// Writes the totals and replaces the earlier file.
     ///
     /// # Errors
     /// A file-system operation failed; the earlier file is kept.
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_are_read_as_they_were_written_and_an_older_archive_has_none() {
+    fn stored_totals_are_loaded_and_an_archive_of_an_older_version_has_no_totals() {
         let disk = MemoryStorage::new();
         assert_eq!(Totals::load(&disk).unwrap(), None);
         totals(3).store(&disk).unwrap();
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_at_any_step_leaves_the_old_totals_or_the_new_ones() {
+    fn a_kill_at_any_step_of_a_store_leaves_the_old_totals_or_the_new_ones() {
         for step in 0..8 {
             for progress in 0..2 {
                 let disk = MemoryStorage::new();

@@ -1,7 +1,7 @@
-//! Reads an archive without owning it: for a worker that reads a piece of a live archive, and for a batch read of an
+//! Reads an archive without owning it. A worker reads a piece of a live archive this way, and a batch query reads an
 //! archive whose owner has ended.
 //!
-//! Nothing is written, recovered or locked.
+//! The functions write, recover and lock nothing.
 
 use std::io;
 use std::path::Path;
@@ -23,7 +23,7 @@ use super::{LOCK_FILE, LockRecord, PrivateError};
 use crate::machine;
 use crate::partition::ArchiveLocation;
 
-/// Returns the archive directory that a partition names, if this process sees the same directory: the boot id of the
+/// Returns the archive directory that a partition names if this process sees the same directory. The boot id of the
 /// machine and the nonce must match.
 ///
 /// # Errors
@@ -85,8 +85,9 @@ impl ArchiveOwner {
 /// Reads the lock file of the archive at `path`, if the archive is private. Refuses an archive that is in use.
 ///
 /// # Errors
-/// [`PrivateError::ReadInUse`] if the archive's owner is alive. For a private archive, its lock decides; for any other
-/// archive, its mark file decides. Other errors: the files are damaged, or a file-system operation failed.
+/// [`PrivateError::ReadInUse`] if the archive's owner is alive. In a private archive the lock shows whether the owner
+/// is alive, in any other archive the mark file. Other errors: the files are damaged, or a file-system operation
+/// failed.
 pub fn check_unused(path: &Path, now_ms: i64) -> Result<Option<LockRecord>, PrivateError> {
     let pid = match ArchiveOwner::of(path, now_ms)? {
         ArchiveOwner::Nobody(lock) => return Ok(lock),
@@ -99,8 +100,8 @@ pub fn check_unused(path: &Path, now_ms: i64) -> Result<Option<LockRecord>, Priv
     })
 }
 
-/// Returns the end of a recording: the stop position of its catalog entry, or else the end that its files show. Changes
-/// nothing.
+/// Returns the end of a recording: the stop position of its catalog entry. If the entry has no stop position, returns
+/// the end that the recording's files show. Changes nothing.
 ///
 /// # Errors
 /// The files are damaged or missing, or a file-system operation failed.
@@ -117,8 +118,8 @@ pub fn end_of_recording<S: Storage>(
     Ok(end.position)
 }
 
-/// Returns the end up to which an active recording can be read while its owner writes it; `None` if no file and no
-/// counter shows it.
+/// Returns the position up to which an active recording can be read while its owner writes it. Returns `None` if no
+/// file and no counter shows the position.
 ///
 /// # Errors
 /// The files are damaged, or a file-system operation failed.
@@ -130,7 +131,7 @@ pub fn end_of_active<S: Storage>(
     let stream = RecordedStream::of_recording(descriptor)?;
     match owner {
         ArchiveOwner::Nobody(_) => Ok(None),
-        // The index of a private archive has each block before the block is published.
+        // In a private archive, the index has an entry for each block before the block is published.
         ArchiveOwner::Query(_) => indexed_end(storage, &stream).map_err(index_error),
         ArchiveOwner::Server(server) => match counted_position(server, descriptor.recording_id) {
             Some(position) => Ok(Some(position.max(descriptor.start_position))),
@@ -139,8 +140,8 @@ pub fn end_of_active<S: Storage>(
     }
 }
 
-/// Returns the recorded position from the counter that an archive server has in the files of its driver. Returns `None`
-/// if the files cannot be read here or the recording has just stopped.
+/// Returns the recorded position from the archive server's counter in the CnC file of its driver. Returns `None` if
+/// this process cannot read the file or the recording has just stopped.
 fn counted_position(server: &Owner, recording_id: i64) -> Option<i64> {
     let path = cnc_file(Path::new(&server.aeron_directory));
     let file = MappedFile::open_private(&path).ok()?;
@@ -149,7 +150,7 @@ fn counted_position(server: &Owner, recording_id: i64) -> Option<i64> {
     let archive_id = Some(server.archive_id);
     let id = RecordingPositionKey::find_by_recording(counters, recording_id, archive_id)?;
     let position = counters.value(id)?;
-    // The driver may have given the counter to another recording before the value was read.
+    // The driver may have reused the counter for another recording before the value was read.
     RecordingPositionKey::is_active(counters, id, recording_id).then_some(position)
 }
 
@@ -208,7 +209,7 @@ mod tests {
 
     /// 08-58
     #[test]
-    fn an_archive_in_use_is_not_read_and_a_dead_one_is() {
+    fn only_an_archive_without_a_living_owner_is_read() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
         let lock = own(path);
@@ -224,7 +225,7 @@ mod tests {
 
     /// 08-58
     #[test]
-    fn without_a_lock_file_the_mark_file_decides() {
+    fn without_a_lock_file_the_mark_file_shows_whether_the_owner_is_alive() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
         assert_eq!(check_unused(path, NOW_MS).unwrap(), None);
@@ -240,7 +241,7 @@ mod tests {
 
     /// 08-58
     #[test]
-    fn a_mark_file_in_another_directory_decides_as_well() {
+    fn a_mark_file_in_another_directory_shows_whether_the_owner_is_alive() {
         let (archive, marks) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let owner = Owner::without_server(4711, NOW_MS, String::new());
         let _mark = MarkFile::take(&Directory::new(marks.path()), &owner, NOW_MS).unwrap();

@@ -1,7 +1,7 @@
 //! [`RecordingWriter`]: records one image, block by block, with its index.
 //!
-//! For each block, the frames are written first, then the index entry; then the positions are stored for other threads.
-//! So all data below a published position is in the page cache, and survives the end of the process.
+//! For each block, the frames are written first and the index entry second. Then the positions are stored for other
+//! threads. So all data below a published position is in the page cache and is not lost if the process ends.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::{MAX_BLOCK_LENGTH, PrivateError};
 pub struct RecordingWriter<S: Storage> {
     session: RecorderSession<S>,
     published: Arc<Published>,
-    /// Length of the longest possible message of the stream, with its headers.
+    /// Length in bytes of the longest possible message of the stream, with its headers.
     max_framed_length: i64,
     /// Head of the session's earlier recording, until the number of missed bytes is known.
     missed_since: Option<i64>,
@@ -71,13 +71,13 @@ impl<S: Storage> RecordingWriter<S> {
     }
 
     /// Records a block that was polled at `position` at the time `now_us`, in microseconds since the epoch. The block
-    /// has whole data frames, or one padding frame. Skips frames that are already recorded: the image of a session that
-    /// came back may begin below the recorded position.
+    /// has whole data frames, or one padding frame. Skips frames that are already recorded, because the image of a
+    /// session that came back may begin below the recorded position.
     ///
     /// # Errors
-    /// The block cannot be written, is damaged, or does not begin at the end of the recording: nothing of the block is
-    /// recorded. The next segment or its index cannot be created: the block is recorded. In both cases end the
-    /// recording, because nothing more can be recorded.
+    /// If the block cannot be written, is damaged, or does not begin at the end of the recording, nothing of the block
+    /// is recorded. If the next segment or its index cannot be created, the block is recorded. In both cases, end the
+    /// recording, because no further block can be recorded.
     pub fn append(&mut self, position: i64, block: &[u8], now_us: i64) -> Result<(), PrivateError> {
         let block = self.beyond_recorded(position, block)?;
         if block.is_empty() {
@@ -85,18 +85,19 @@ impl<S: Storage> RecordingWriter<S> {
         }
         self.session.append(block, |_| {})?;
         let published = self.session.publish_at(now_us);
-        // After an error, the block may be recorded.
+        // The positions are stored even after an error, because the block may be recorded.
         let progress = self.tracker().progress();
         self.published.store(self.recorded_position(), progress);
         published?;
         Ok(())
     }
 
-    /// Returns the maximum length of the next block; 0 while the recording must wait.
+    /// Returns the maximum length of the next block in bytes. Returns 0 while the recording must wait.
     ///
     /// `has_room` is false if the archive retains the maximum number of bytes. Then the recording waits until Spark has
     /// committed more messages. There is one exception: if Spark has committed all complete messages, the recording
-    /// continues up to the end of the message that has begun. Otherwise neither side could continue.
+    /// continues up to the end of the message that has begun. Without this exception, the recording would wait for
+    /// Spark and Spark would wait for the message.
     pub fn block_limit(&self, has_room: bool) -> usize {
         let is_next = || {
             self.head()
@@ -114,8 +115,9 @@ impl<S: Storage> RecordingWriter<S> {
         }
     }
 
-    /// Returns the number of bytes of the session that were missed between its earlier recording and this one. Returns
-    /// it once, after the first message has begun; `None` if nothing was missed.
+    /// Returns the number of bytes of the session that were missed between its earlier recording and this one. Only the
+    /// first call after the first message has begun returns the number. Other calls, and calls if nothing was missed,
+    /// return `None`.
     pub fn take_gap(&mut self) -> Option<i64> {
         self.missed_since?;
         let first = self.tracker().first_begin()?;
@@ -129,7 +131,7 @@ impl<S: Storage> RecordingWriter<S> {
         self.missed_since
     }
 
-    /// Returns the messages that are recorded. The session always has an index, which counts them.
+    /// Returns the tracker of the recorded messages. The session always has an index, and the index has the tracker.
     fn tracker(&self) -> HeadTracker {
         self.session.tracker().copied().unwrap_or_default()
     }
@@ -144,12 +146,12 @@ impl<S: Storage> RecordingWriter<S> {
         let mut rest = block;
         let mut begin = position;
         for frame in self.stream().rules().frames(position, block) {
-            // If the frame is damaged, appending it reports the damage.
+            // If the frame is damaged, the later append of the block reports the damage.
             let Ok(frame) = frame else { break };
             if begin >= recorded_position {
                 break;
             }
-            // A padding block may contain only the header, or more.
+            // A padding block may contain only a part of the padding, at least its header.
             let covered = (frame.end_position() - begin) as usize;
             rest = &rest[covered.min(rest.len())..];
             begin = frame.end_position();

@@ -1,4 +1,5 @@
-//! [`RecorderAgent`]: the duty cycle of the recorder. The recorder's thread calls it until the recorder must stop.
+//! [`RecorderAgent`]: the agent of the recorder. The recorder's thread runs its duty cycle until the recorder must
+//! stop.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,16 +21,17 @@ use super::{Command, OpenArchive, RecorderSettings};
 use crate::error::{LiveCode, LiveError};
 use crate::private::{ImageDescription, RecordingInfo, RecordingWriter, SessionKey};
 
-/// Maximum sleep of the thread in nanoseconds, while the images have no new data.
+/// Maximum sleep of the thread in nanoseconds while there are images without new data.
 const MAX_PARK_NS: u64 = 1_000_000;
-/// Maximum sleep in nanoseconds without any image: then only a new image can bring data.
+/// Maximum sleep of the thread in nanoseconds while there is no image. The sleep may be longer, because data can arrive
+/// only after a new image.
 const MAX_LONELY_PARK_NS: u64 = 10_000_000;
 /// Interval at which the recorder checks whether a driver runs.
 const SECOND: Duration = Duration::from_secs(1);
-/// Interval at which statistics are published, the archive purges and the heartbeat is checked.
+/// Interval at which the recorder publishes statistics, starts a purge and updates the archive's heartbeat.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Reason of a gap in a session while the query runs.
+/// Reason in the error for a gap that came while the query ran.
 const IMAGE_LOST: &str =
     "its image went away before the stream ended, and came back at a later position";
 
@@ -46,7 +48,7 @@ pub(super) struct RecorderAgent {
     subscribed_since_ms: Option<i64>,
     recorded: Vec<Recorded>,
     buffer: BlockBuffer,
-    /// Position in each recording up to which Spark has taken data.
+    /// Position in each recording up to which batches of Spark have taken the data.
     taken: HashMap<i64, i64>,
     /// Sessions whose image went away in this run before their stream ended.
     lost_sessions: HashSet<Session>,
@@ -54,20 +56,20 @@ pub(super) struct RecorderAgent {
     absence: String,
     /// Set while the recorder has no connection and tries to connect again.
     outage: Option<Outage>,
-    /// Time for which the recorder tries to replace a driver or client that did not run in time.
+    /// Time for which the recorder tries to connect again after a driver or client did not run in time.
     driver_timeout: Duration,
     has_warned_of_space: bool,
     is_purging: bool,
     next_second: Instant,
     next_report: Instant,
-    /// Time since which nothing is polled, because the retained bytes are at their limit.
+    /// Time at which polling stopped because the retained bytes reached their limit. `None` while the recorder polls.
     full_since: Option<Instant>,
 }
 
 /// A period without a connection, in which the recorder tries to connect again.
 struct Outage {
     error: LiveError,
-    /// If set, the query fails when this time is reached.
+    /// Time at which the query fails if there is still no connection. `None`: the recorder tries without end.
     give_up_at: Option<Instant>,
 }
 
@@ -201,15 +203,15 @@ impl RecorderAgent {
         count
     }
 
-    /// Runs the client's duty cycle and processes the client's image events. If the client has ended, also ends the
-    /// client's images.
+    /// Runs the client's duty cycle and processes its image events. If the client has ended, ends the recordings of all
+    /// its images.
     fn run_client(&mut self) -> usize {
         let Some(connection) = &self.connection else {
             return 0;
         };
         let mut work = connection.do_work();
         let ended = connection.ended();
-        // The sessions of a client that was late are not lost: their publishers still run.
+        // If the client ended because it was late, its sessions are not lost: their publishers still run.
         let late: Vec<Session> = match &ended {
             Some(ended) if ended.is_late => self.recorded.iter().map(Recorded::session).collect(),
             _ => Vec::new(),
@@ -231,7 +233,7 @@ impl RecorderAgent {
         for session in &late {
             self.lost_sessions.remove(session);
         }
-        // The totals are stored before the first frame of a new image is recorded.
+        // The totals must be stored before the first frame of a new image is recorded.
         self.query.ledger.store_urgent(now_ms(), &self.shared);
         work
     }
@@ -338,8 +340,9 @@ impl RecorderAgent {
     fn poll_images(&mut self) -> usize {
         let mut retained = self.query.archive.retained_bytes();
         let limit = self.settings.max_retained_bytes;
-        // Spark commits a batch only when a later batch exists. Therefore, if all recorded data is in a batch,
-        // one more block is recorded beyond the limit.
+        // Spark commits a batch only after it has planned a later batch. Therefore, if all recorded data is in a batch,
+        // one more block is recorded beyond the limit. Without this block, Spark would have no data for the later
+        // batch.
         let mut is_starving = retained >= limit && self.is_all_taken();
         self.note_full(retained >= limit && !is_starving);
         let mut total = 0;
@@ -370,7 +373,7 @@ impl RecorderAgent {
         total
     }
 
-    /// Whether Spark has taken every complete message.
+    /// Whether batches of Spark contain every complete message.
     fn is_all_taken(&self) -> bool {
         self.query.archive.recordings().all(|recording| {
             let taken = self.taken.get(&recording.stream.recording_id());
@@ -395,7 +398,8 @@ impl RecorderAgent {
         }
     }
 
-    /// Counts the bytes of the session that were missed before this recording, as soon as the number is known.
+    /// Counts the missed bytes of the session before this recording. The number is known after the recording's first
+    /// message has begun.
     fn note_gap(&mut self, at: usize, bytes: usize) {
         let recorded = &mut self.recorded[at];
         let gap = if bytes > 0 {
@@ -430,7 +434,8 @@ impl RecorderAgent {
         }
     }
 
-    /// Ends a recording that cannot continue. Its image keeps its position, so that a restart loses nothing.
+    /// Ends a recording that cannot continue. The position of the image stays at the end of the recording, so that a
+    /// restart of the query loses nothing.
     fn fail(&mut self, at: usize, error: &PollError) {
         let error = self.query.in_archive(error);
         self.end_at(at);
@@ -476,7 +481,7 @@ impl RecorderAgent {
                 0
             }
             Err(error) => {
-                // The next report tries again.
+                // `REPORT_INTERVAL` later the purge is tried again.
                 self.is_purging = false;
                 self.shared.add_line(error.to_string());
                 0
@@ -565,7 +570,7 @@ impl RecorderAgent {
         self.shared.set_fault(RecorderFault { error, is_urgent });
     }
 
-    /// Writes the stop positions first, because a restart begins with them. Then removes the subscriptions.
+    /// Writes the stop positions first, because a restarted query continues from them. Then removes the subscriptions.
     fn close(mut self) {
         self.end_all();
         self.query.ledger.store_changes(now_ms(), &self.shared);

@@ -1,4 +1,4 @@
-//! [`RecorderConnection`]: the recorder's client and its subscriptions, run by the recorder's thread.
+//! [`RecorderConnection`]: the recorder's client and its subscriptions. The recorder's thread runs the client.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,8 +30,8 @@ pub(super) enum ImageEvent {
 /// Reason why a client ended.
 pub(super) struct Ended {
     pub error: LiveError,
-    /// Whether the only reason is that the client or the driver did not run in time, as on an overloaded machine. Then
-    /// another client may connect.
+    /// Whether the only reason is that the client or the driver did not run in time, for example because the machine
+    /// was overloaded. Then another client may connect.
     pub is_late: bool,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Ended {
 pub(super) struct RecorderConnection {
     aeron: Aeron,
     aeron_dir: PathBuf,
-    /// Kept because dropping the subscriptions would remove them.
+    /// Never read. Kept because dropping a subscription removes it.
     _subscriptions: Vec<Subscription>,
     events: Receiver<ImageEvent>,
 }
@@ -104,22 +104,22 @@ impl RecorderConnection {
         })
     }
 
-    /// Removes the subscriptions at once.
+    /// Closes the client, which removes the subscriptions at once.
     pub fn close(&self) {
         self.aeron.close();
     }
 }
 
-/// Whether a client can connect at once.
+/// Whether a driver runs, so that a client can connect without a wait.
 pub(super) fn is_driver_there(context: &Context) -> bool {
     let timeout = Duration::from_millis(context.driver_timeout_ms);
     context.aeron_dir.exists() && is_driver_active(&context.aeron_dir, timeout).unwrap_or(false)
 }
 
-/// Creates the image handlers. Both run on the thread that runs the client, between its polls.
+/// Creates the image handlers. Both handlers run on the thread that runs the client, between the polls of the images.
 fn handlers(events: &Sender<ImageEvent>) -> SubscriptionHandlers {
     let (available, unavailable) = (events.clone(), events.clone());
-    // Sending fails only while the connection is being closed.
+    // Sending fails only while the connection closes. The event is not needed then.
     SubscriptionHandlers {
         available_image: Some(Arc::new(move |image| {
             let _ = available.send(ImageEvent::Available(image.clone()));
@@ -130,8 +130,8 @@ fn handlers(events: &Sender<ImageEvent>) -> SubscriptionHandlers {
     }
 }
 
-/// Whether a client ended only because it or its driver did not run in time. A driver counts as late while its process
-/// exists. The process of a driver in another pid namespace is not visible, so that driver counts as dead.
+/// Whether a client ended only because it or its driver did not run in time. A driver without a recent heartbeat counts
+/// as late while its process exists. In another pid namespace its process is not visible, so the driver counts as dead.
 fn is_late(cause: &CloseCause, aeron_dir: &Path) -> bool {
     match cause.0.as_deref() {
         Some(

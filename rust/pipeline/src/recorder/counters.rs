@@ -7,10 +7,10 @@ use aeron_client::{Aeron, Counter, PendingOperation};
 use super::{STATISTICS, Statistics};
 use crate::private::RecordingInfo;
 
-/// Type id of the counters; outside the ranges that Aeron uses. Must not be 100: clients treat such a counter as a
-/// recording position of an archive.
+/// Type id of the counters, outside the ranges that Aeron uses. The id must not be 100: clients take a counter of type
+/// 100 for the recording position of an archive.
 pub(super) const COUNTER_TYPE_ID: i32 = 20_808;
-/// Maximum number of recordings with a position counter: all clients share the driver's counters.
+/// Maximum number of recordings with a position counter. It is limited because all clients share the driver's counters.
 const MAX_POSITIONS: usize = 256;
 
 /// State of a requested counter.
@@ -21,7 +21,7 @@ enum RequestedCounter {
     Refused,
 }
 
-/// The counters of one client. The driver removes them with the client.
+/// The recorder's counters. The driver removes them when the recorder's client ends.
 pub(super) struct Counters {
     archive: String,
     numbers: Vec<RequestedCounter>,

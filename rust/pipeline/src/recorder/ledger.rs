@@ -1,8 +1,8 @@
 //! [`Ledger`]: the counts of a query over all its runs, and the ranges of its streams that were not recorded.
 //!
 //! A session whose stream has not ended is *open*. If its image goes away, the join position of the session's next
-//! image tells how much was missed. If no image comes back, the number of missed bytes is unknown. The ledger then
-//! keeps a gap of unknown length, never of 0 bytes.
+//! image shows how many bytes were missed. If no image comes back, the number of missed bytes is unknown. The ledger
+//! then has a gap of unknown length, not a gap of 0 bytes.
 
 use aeron_archive::storage::Directory;
 
@@ -16,14 +16,14 @@ use crate::private::{
 pub(super) struct Ledger {
     storage: Directory,
     totals: Totals,
-    /// Whether the query has recorded before this connection. If so, the start of a session that joins mid-stream was
-    /// missed.
+    /// Whether the query has recorded before this connection. If so, and an unknown session joins after position 0, the
+    /// earlier part of its stream was missed.
     pub has_run_before: bool,
     /// Whether a change must be written to disk soon, because a kill must not lose it.
     is_urgent: bool,
 }
 
-/// Describes an image whose recording begins.
+/// Description of an image at the start of its recording.
 pub(super) struct JoinedImage<'a> {
     /// Session of the image.
     pub key: &'a SessionKey,
@@ -47,7 +47,7 @@ struct GapBounds {
 }
 
 impl Ledger {
-    /// Reads the totals of an archive that was opened, and publishes them.
+    /// Reads the totals of an open archive, and publishes them.
     pub fn open(archive: &PrivateArchive<Directory>, shared: &SharedRecorder) -> Self {
         let mut ledger = Self {
             storage: archive.storage().clone(),
@@ -88,8 +88,8 @@ impl Ledger {
         self.log_totals(shared);
     }
 
-    /// Settles gaps before recordings whose writer was killed before it knew the exact end of the gap. The join
-    /// position is used as the end.
+    /// Settles gaps without an exact end: the writer of the recording after the gap was killed before it knew the end.
+    /// The join position becomes the end. If the recording has no message, the gap is removed.
     fn settle_after_kill(&mut self, archive: &PrivateArchive<Directory>, shared: &SharedRecorder) {
         let pending: Vec<i64> = self
             .totals
@@ -128,7 +128,7 @@ impl Ledger {
         }
     }
 
-    /// Registers a recording that begins, before anything of it is recorded.
+    /// Registers the start of a recording. Call it before the first frame is recorded.
     pub fn begin(&mut self, joined: &JoinedImage<'_>, shared: &SharedRecorder) {
         self.is_urgent = true;
         let JoinedImage {
@@ -171,8 +171,8 @@ impl Ledger {
         }
     }
 
-    /// Sets the length of the gap before a recording, known since the recording's first message. Returns the gap as
-    /// stored.
+    /// Sets the exact length of the gap before a recording, after the recording's first message has begun. Returns the
+    /// changed gap.
     pub fn settle(
         &mut self,
         recording_id: i64,
@@ -191,7 +191,7 @@ impl Ledger {
         Some(settled)
     }
 
-    /// Removes a gap because the recording after it ended before its first message began. The session's next recording
+    /// Removes the gap before a recording that ended before its first message began. The session's next recording
     /// reports the gap again, with a later end.
     pub fn withdraw(&mut self, recording_id: i64, shared: &SharedRecorder) {
         let Some(gap) = self.gap_before(recording_id) else {
@@ -277,8 +277,8 @@ impl Ledger {
         self.keep_unknown(gap, shared);
     }
 
-    /// Adds the loss of an earlier archive, which was logged when it was found. One gap covers all sessions of that
-    /// archive.
+    /// Adds the loss of an earlier archive as one gap for all its sessions. The loss was logged before, when it was
+    /// found.
     pub fn add_lost_archive(&mut self, bytes: i64, reason: String, shared: &SharedRecorder) {
         shared.statistics.lost_bytes.add(bytes);
         let gap = RecordingGap {
@@ -383,7 +383,7 @@ mod tests {
             }
         }
 
-        /// Starts the next run of the query: its ledger, and the shared state that other threads see.
+        /// Starts the next run of the query. Returns its ledger, and the shared state that other threads read.
         fn start(&self) -> (Ledger, SharedRecorder) {
             let storage = Directory::new(self.directory.path());
             let archive = PrivateArchive::open(storage.clone(), &[], 1 << 30, NOW_MS)
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_does_not_come_back_in_time_is_a_gap_of_unknown_length() {
+    fn a_session_that_does_not_come_back_in_time_is_counted_as_a_gap_of_unknown_length() {
         let runs = Runs::new();
         let (mut ledger, shared) = runs.start();
         ledger.begin(&joined(&runs.key, 0, None), &shared);
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_ended_is_not_waited_for() {
+    fn a_session_with_an_ended_stream_is_never_counted_as_a_gap() {
         let runs = Runs::new();
         let (mut ledger, shared) = runs.start();
         ledger.begin(&joined(&runs.key, 0, None), &shared);
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_counted_at_the_join_and_exact_with_the_first_message() {
+    fn a_gap_is_counted_at_the_join_and_corrected_at_the_first_message() {
         let runs = Runs::new();
         let (mut ledger, shared) = runs.start();
         ledger.begin(&joined(&runs.key, 1000 * 32, Some(64)), &shared);
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_before_a_recording_without_a_message_is_counted_with_the_next_one() {
+    fn the_gap_before_a_recording_without_a_message_is_part_of_the_next_gap() {
         let runs = Runs::new();
         let (mut ledger, shared) = runs.start();
         ledger.begin(&joined(&runs.key, 640, Some(64)), &shared);
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_process_leaves_its_sums_and_takes_back_the_gap_of_a_recording_without_a_message() {
+    fn a_kill_keeps_the_sums_and_removes_the_gap_before_a_recording_without_a_message() {
         let runs = Runs::new();
         let (mut ledger, shared) = runs.start();
         ledger.add_lost_archive(96, "gone".to_owned(), &shared);
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_that_cannot_be_read_are_a_gap_of_unknown_length() {
+    fn totals_that_cannot_be_read_are_counted_as_a_gap_of_unknown_length() {
         let runs = Runs::new();
         runs.start();
         std::fs::write(runs.directory.path().join(crate::private::TOTALS_FILE), "{").unwrap();
@@ -489,16 +489,16 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_is_seen_amid_its_stream_is_a_gap_only_if_the_query_ran_before() {
+    fn a_new_session_that_joins_after_position_0_is_a_gap_only_if_the_query_ran_before() {
         let runs = Runs::new();
         let (mut ledger, shared) = runs.start();
         ledger.begin(&joined(&runs.key, 640, None), &shared);
-        assert!(is_counted(&shared, 0, 0), "a live stream has no past");
+        assert!(is_counted(&shared, 0, 0), "the first run misses nothing");
         ledger.store_urgent(NOW_MS, &shared);
         let (mut ledger, shared) = runs.start();
         ledger.begin(&joined(&runs.key, 640, None), &shared);
         assert!(is_counted(&shared, 0, 1));
         ledger.begin(&joined(&runs.key, 0, None), &shared);
-        assert!(is_counted(&shared, 0, 1), "from its first byte on");
+        assert!(is_counted(&shared, 0, 1), "joins at position 0");
     }
 }

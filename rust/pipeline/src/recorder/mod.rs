@@ -1,9 +1,10 @@
 //! The recorder: a thread that records the received streams of one query into its private archive.
 //!
 //! The thread owns the client, the subscriptions and the archive, and runs them in one duty cycle. A planning thread
-//! reads the recorded positions through [`StreamRecorder::recordings`] without stopping the recorder. Through a queue
-//! it reports the positions up to which Spark has taken the data. Recorded data stays readable if the media driver
-//! stops. An error does not stop the reads; it is only reported.
+//! reads the recorded positions through [`StreamRecorder::recordings`] without stopping the recorder. It reports the
+//! positions up to which Spark has taken the data through a queue. Recorded data stays readable if the media driver
+//! stops. After an error of the recorder, the planning thread can still read; [`StreamRecorder::fault`] returns the
+//! error.
 
 mod agent;
 mod connection;
@@ -50,9 +51,9 @@ pub struct RecorderSettings {
     pub make_context: MakeContext,
     /// Directories of private archives.
     pub roots: ArchiveRoots,
-    /// Limit for the bytes that are recorded but not yet committed.
+    /// Maximum number of bytes that are recorded and not yet committed.
     pub max_retained_bytes: u64,
-    /// Whether a gap in a session, and the end of the media driver, are errors. If `false`, they are counted and the
+    /// Whether a gap in a session or the end of the media driver is an error. If `false`, the loss is counted and the
     /// recorder continues, with another driver if necessary.
     pub fail_on_data_loss: bool,
     /// Whether rows have an arrival time. If so, the loss of the arrival times of a planned batch counts as data loss.
@@ -83,8 +84,8 @@ pub(crate) enum Command {
     Commit(Vec<(i64, i64)>),
     /// Spark has taken all data up to these positions, but may request it again.
     SetTaken(Vec<(i64, i64)>),
-    /// An earlier archive of the query is lost. `bytes` were taken and not committed; an unknown number of further
-    /// bytes is lost too.
+    /// An earlier archive of the query is lost. Of its data, `bytes` bytes were taken and not committed. An unknown
+    /// number of further bytes is lost too.
     ArchiveLost { bytes: i64, reason: String },
 }
 
@@ -123,8 +124,8 @@ impl StreamRecorder {
         })
     }
 
-    /// Waits at most `timeout` until the archive is open and the subscriptions are made; returns `None` after that
-    /// time. The archive also counts as open if a subscription failed: then [`fault`](Self::fault) returns the error.
+    /// Waits until the archive is open and the subscriptions are made. Returns `None` after `timeout`. If only a
+    /// subscription failed, the archive counts as open and [`fault`](Self::fault) returns the error.
     ///
     /// # Errors
     /// The archive cannot be opened, or the recorder has ended.
@@ -160,7 +161,8 @@ impl StreamRecorder {
         self.shared.recordings()
     }
 
-    /// Waits at most `timeout` for new data or a fault. Returns at once if `is_due` returns `true`.
+    /// Waits at most `timeout` until `is_due` returns `true` or there is a fault. `is_due` is called again after new
+    /// data.
     pub fn wait_for_data(&self, timeout: Duration, is_due: impl Fn(&[RecordingInfo]) -> bool) {
         self.shared.wait_for_data(timeout, is_due);
     }
@@ -175,7 +177,7 @@ impl StreamRecorder {
         self.shared.gaps()
     }
 
-    /// Statistics shown in the progress report.
+    /// Returns the statistics that the progress report shows.
     pub fn statistics(&self) -> &Statistics {
         &self.shared.statistics
     }
@@ -215,7 +217,7 @@ impl StreamRecorder {
         self.send(Command::Commit(positions(offsets)));
     }
 
-    /// Tells the recorder up to which positions Spark has taken the recordings.
+    /// Tells the recorder the positions up to which Spark has taken the recordings.
     pub fn set_taken(&self, offsets: &[RecordingOffset]) {
         self.send(Command::SetTaken(positions(offsets)));
     }
@@ -235,7 +237,7 @@ impl StreamRecorder {
         self.shared.stop();
         let thread = self.thread.lock().map(|mut thread| thread.take());
         if let Ok(Some(thread)) = thread {
-            // A panic of the thread was already printed; the archive is unlocked in that case too.
+            // If the thread has panicked, the panic was already printed and the archive is unlocked.
             let _ = thread.join();
         }
     }

@@ -34,8 +34,8 @@ pub(super) struct QueryArchive {
 }
 
 impl QueryArchive {
-    /// Opens or creates the archive. If data is lost, returns an error or abandons the recordings, according to the
-    /// settings.
+    /// Opens or creates the archive. If data is lost, returns an error or abandons the recordings with losses:
+    /// [`RecorderSettings::fail_on_data_loss`] decides.
     pub fn open(
         settings: &RecorderSettings,
         open: &OpenArchive,
@@ -101,7 +101,7 @@ impl QueryArchive {
         Ok(given_up)
     }
 
-    /// Abandons a recording that has lost data, including the data that is left.
+    /// Abandons a recording that has lost data. Its remaining data is not read either.
     fn give_up(&mut self, recording_id: i64, shared: &SharedRecorder) -> Result<(), LiveError> {
         if self.archive.descriptor(recording_id).is_none() {
             return Ok(());
@@ -205,12 +205,12 @@ impl QueryArchive {
 
     /// Marks the owner as ended in the mark file, and unlocks the archive.
     pub fn close(self) {
-        // If the release fails, the next owner takes the archive over as after a kill.
+        // If the release fails, the next owner takes over the archive in the same way as after a kill.
         let _ = self.lock.release();
     }
 }
 
-/// Sleeps, unless the recorder is stopping.
+/// Sleeps for `time`. Returns an error if the recorder is stopping.
 fn pause(time: Duration, shared: &SharedRecorder, path: &Path) -> Result<(), PrivateError> {
     std::thread::sleep(time);
     if shared.is_stopping() {

@@ -9,7 +9,7 @@ use crate::private::{
     ImageDescription, MAX_BLOCK_LENGTH, PrivateError, RecordingWriter, SessionKey,
 };
 
-/// Identifies an image's session within one run.
+/// Identity of an image's session within one run of the query.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Session {
     stream_id: i32,
@@ -34,7 +34,8 @@ pub(super) enum PollError {
     Image(#[from] aeron_client::Error),
 }
 
-/// Buffer for a copy of a block, so that exactly the validated bytes are written.
+/// Buffer for a copy of a block. The block is validated and written from the copy, because the log may change in
+/// between.
 pub(super) struct BlockBuffer(Vec<u8>);
 
 impl BlockBuffer {
@@ -42,8 +43,7 @@ impl BlockBuffer {
         Self(vec![0; MAX_BLOCK_LENGTH])
     }
 
-    /// Copies a block. If padding is longer than the buffer, only its first part is copied, because only the header is
-    /// read.
+    /// Copies a block. Only the header of padding is read, so padding that is longer than the buffer is copied in part.
     fn copy(&mut self, block: &Block<'_, SharedBuffer>) -> &[u8] {
         let length = block.length().min(self.0.len());
         let bytes = &mut self.0[..length];
@@ -97,7 +97,7 @@ impl Recorded {
     }
 }
 
-/// Returns the description of an image for its recording.
+/// Returns the properties of an image that its recording needs.
 pub(super) fn describe(
     image: &Image,
     original_channel: &str,

@@ -1,5 +1,5 @@
-//! State that the recorder's thread and the planning threads share. The recorder's thread takes the lock only for
-//! changes other than positions, and to wake a waiting thread.
+//! State that the recorder's thread and the planning threads share. The recorder's thread stores positions without the
+//! lock. It takes the lock only for other changes and to wake a waiting thread.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,13 +13,12 @@ use crate::private::{RecordingGap, RecordingInfo};
 /// Maximum number of pending log lines.
 const MAX_LINES: usize = 1000;
 
-/// An error after which the recorder continues to run.
+/// An error after which the recorder continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecorderFault {
     /// The error.
     pub error: LiveError,
-    /// Whether the query reports the error at once. If `false`, it reports the error after all recorded data was
-    /// delivered.
+    /// Whether the query reports the error at once. If `false`, the query first delivers all recorded data.
     pub is_urgent: bool,
 }
 
@@ -54,7 +53,7 @@ pub(super) struct SharedRecorder {
     pub statistics: Statistics,
 }
 
-/// Reports a panic of the recorder's thread, because threads that wait for data would otherwise wait for ever.
+/// Reports a panic of the recorder's thread. Without the report, threads that wait for data would wait for ever.
 pub(super) struct PanicReport<'a>(pub &'a SharedRecorder);
 
 impl Drop for PanicReport<'_> {
@@ -72,7 +71,7 @@ impl Drop for PanicReport<'_> {
     }
 }
 
-/// For the planning threads.
+/// Functions for the planning threads.
 impl SharedRecorder {
     fn lock(&self) -> MutexGuard<'_, RecorderState> {
         // A panic cannot leave the state inconsistent: each change is a single step.
@@ -144,7 +143,7 @@ impl SharedRecorder {
     }
 }
 
-/// For the recorder's thread.
+/// Functions for the recorder's thread.
 impl SharedRecorder {
     pub fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Acquire)
@@ -159,7 +158,7 @@ impl SharedRecorder {
         self.changed.notify_all();
     }
 
-    /// Stores a fault. An earlier fault is kept, unless only the new one is urgent.
+    /// Stores a fault if there is none. An urgent fault replaces an earlier fault that is not urgent.
     pub fn set_fault(&self, fault: RecorderFault) {
         self.change(|state| {
             let is_worse = |known: &RecorderFault| fault.is_urgent && !known.is_urgent;
@@ -169,8 +168,8 @@ impl SharedRecorder {
         });
     }
 
-    /// Adds a line for the log, unless it equals the last line. Repeated attempts that fail in the same way are logged
-    /// once.
+    /// Adds a line for the log, unless the line equals the last one. So repeated attempts with the same error are
+    /// logged once.
     pub fn add_line(&self, line: String) {
         self.change(|state| {
             if state.last_line == line {
@@ -199,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recorder_that_panics_does_not_go_in_silence() {
+    fn a_panic_of_the_recorder_is_an_urgent_fault_and_ends_the_recorder() {
         let shared = SharedRecorder::default();
         drop(PanicReport(&shared));
         assert_eq!(shared.fault(), None);

@@ -32,9 +32,9 @@ pub struct Statistics {
     pub backlog_messages: Number,
     /// Bytes recorded and not committed.
     pub retained_bytes: Number,
-    /// Time in milliseconds during which nothing was polled, because the retained bytes were at their limit.
+    /// Time in milliseconds during which the recorder polled no image, because the retained bytes were at their limit.
     pub retention_full_ms: Number,
-    /// Bytes of sessions that were missed between two recordings, if the number is known.
+    /// Bytes that were missed between two recordings of a session. Includes only gaps of known length.
     pub gap_bytes: Number,
     /// Bytes that were recorded and then lost.
     pub lost_bytes: Number,
@@ -44,7 +44,7 @@ pub struct Statistics {
     pub ended: Number,
     /// Malformed messages and records that workers dropped, in finished batches.
     pub malformed: Number,
-    /// Missed ranges of sessions with an unknown length.
+    /// Number of gaps of unknown length.
     pub unknown_gaps: Number,
 }
 

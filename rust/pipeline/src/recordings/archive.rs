@@ -10,10 +10,11 @@ use aeron_archive::catalog::CATALOG_FILE;
 use super::RecordingsError;
 use crate::private::LOCK_FILE;
 
-/// Maximum number of archives that an error lists. The error only counts the other archives.
+/// Maximum number of archives that an error lists. Of the other archives, the error gives only the number.
 const MAX_LISTED: usize = 8;
 
-/// Returns the archive of `directory`: the directory itself if it has a catalog, else the only private archive in it.
+/// Returns the archive of `directory`. If `directory` has a catalog, this is `directory` itself. Otherwise it is the
+/// only private archive below it.
 ///
 /// # Errors
 /// The directory contains no archive, or several.

@@ -11,7 +11,7 @@ use super::{RecordingsError, SelectedRecording};
 /// Limit for the number of partitions. A greater number indicates a mistake in the options.
 pub(super) const MAX_PARTITIONS: usize = 100_000;
 
-/// How to cut recordings. Without limits each segment is a partition.
+/// How to cut recordings into partitions. If all fields are `None`, each segment is a partition.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordingCutting {
     /// Minimum number of partitions. Segments are joined or split to come close to this number.
@@ -81,7 +81,7 @@ pub(super) fn cut(
     Ok(pieces)
 }
 
-/// Refuses a number of segments above the limit, which only a damaged catalog can describe.
+/// Returns an error if the recordings have more segments than [`MAX_PARTITIONS`]. Only a damaged catalog has so many.
 fn check_segments(
     storage: &Directory,
     recorded: &[SelectedRecording],
@@ -100,7 +100,7 @@ fn check_segments(
     })
 }
 
-/// Returns how many of `count` pieces a recording gets, in proportion to its length and at least one.
+/// Returns the recording's share of `count` pieces: in proportion to its length, and at least one piece.
 fn share(count: usize, length: i64, total: i128) -> usize {
     let part = (count as i128 * i128::from(length) + total - 1) / total.max(1);
     (part as usize).max(1)
@@ -136,8 +136,8 @@ impl SelectedRecording {
         bases.collect()
     }
 
-    /// Returns the positions that cut the recording into `count` pieces of similar length: at segment bases, or at
-    /// frames if there are too few segments.
+    /// Returns the positions that cut the recording into `count` pieces of similar length. The positions are segment
+    /// bases, or starts of frames if there are too few segments.
     fn cuts(&self, storage: &Directory, count: usize) -> Result<Vec<i64>, ReadError> {
         let start = self.stream.start_position();
         let is_by_segment = self.segment_count() >= count as i64;
@@ -164,8 +164,8 @@ impl SelectedRecording {
         Ok(reader.position())
     }
 
-    /// Returns the start positions of pieces with at most `max_rows` rows in a range. The first piece begins at the
-    /// start of the range.
+    /// Returns the start positions of the pieces of a range. A piece has at most `max_rows` rows, or a single message.
+    /// The first piece begins at the start of the range.
     fn starts(
         &self,
         storage: &Directory,
@@ -186,7 +186,7 @@ impl SelectedRecording {
             if frame.is_begin() {
                 message = Some((frame.position(), 0));
             }
-            // Frames before the first message begin belong to the previous piece.
+            // A frame before the first start of a message belongs to a message of the previous piece.
             let Some((begin, length)) = &mut message else {
                 continue;
             };

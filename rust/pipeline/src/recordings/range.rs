@@ -1,4 +1,5 @@
-//! [`plan_range`]: one recording, or a part of it, as one partition. Another process may still write the recording.
+//! [`plan_range`]: plans the reading of one recording, or of a part of it, as one partition. Another process may still
+//! write the recording.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -16,17 +17,18 @@ use super::{
 use crate::partition::Partition;
 use crate::private::{ArchiveOwner, end_of_active, end_of_recording};
 
-/// Number of times that the end of an active recording is searched.
+/// Maximum number of searches for the end of an active recording.
 const ATTEMPTS: usize = 20;
-/// Time between two searches. An archive that stops a recording removes its counter, and then changes the catalog.
+/// Time between two searches. Several searches are needed: an archive that stops a recording first removes the counter,
+/// and the catalog gets the stop position later.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Bounds of a range, which need not be positions of frames. A message belongs to the range in which it begins.
+/// Bounds of a range. They need not be positions of frames. A message belongs to the range in which the message begins.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PositionRange {
     /// First position; `None` for the start of the recording.
     pub from: Option<i64>,
-    /// End position; `None` for the end of the recording. In an active recording, the end is its recorded position at
+    /// End position; `None` for the end of the recording. The end of an active recording is its recorded position at
     /// the time of the call.
     pub to: Option<i64>,
 }
@@ -34,13 +36,14 @@ pub struct PositionRange {
 /// A part of a recording.
 #[derive(Debug, Clone)]
 pub struct RecordingRange {
-    /// The recording, as the catalog describes it.
+    /// Descriptor of the recording in the catalog.
     pub descriptor: RecordingDescriptor,
-    /// The part. It begins at the first frame at or after the start of the range.
+    /// Partition that a reader reads. It begins at the first frame at or after the start of the range.
     pub partition: Partition,
 }
 
-/// Plans to read the messages of a recording in the archive of `directory` that begin in `range`. Changes nothing.
+/// Plans the reading of a recording in the archive of `directory`: of all messages that begin in `range`. Changes
+/// nothing.
 ///
 /// # Errors
 /// [`RecordingsError`]: the archive or the recording cannot be read, the range is not within the recording, or the end
@@ -71,7 +74,8 @@ pub fn plan_range(
     })
 }
 
-/// Returns the recording with the end up to which it can be read, and the nonce of a private archive without an owner.
+/// Returns the recording with the position up to which it can be read. The second value is the nonce if the archive is
+/// private and has no living owner.
 fn readable(
     storage: &Directory,
     recording_id: i64,
@@ -79,7 +83,8 @@ fn readable(
 ) -> Result<(SelectedRecording, Option<String>), RecordingsError> {
     let mut attempts = 0;
     loop {
-        // The owner is read first. If the archive ends in between, the catalog has the stop position.
+        // The owner is read before the catalog. If the archive ends between the two reads, the catalog has the stop
+        // position.
         let owner = ArchiveOwner::of(storage.path(), now_ms())?;
         let descriptor = described(storage, recording_id)?;
         let nonce = match &owner {
@@ -116,7 +121,7 @@ fn described(
     Ok(found.remove(0))
 }
 
-/// Checks that a bound of the range is one of the `valid` positions.
+/// Checks that a bound of the range is within `valid`.
 fn check(
     recorded: &SelectedRecording,
     storage: &Directory,

@@ -12,7 +12,7 @@ use super::recordings::{SharedRecording, SharedSelection, find};
 use crate::error::{LiveCode, LiveError};
 use crate::planning::{self, MAX_PARTITIONS, Range, RangeCutting, RowKind};
 
-/// A batch read: which ranges of which recordings, and how they are cut.
+/// A batch read: the selection of recordings, the range to read from each recording, and how to cut the ranges.
 pub struct SharedBatch {
     /// How to reach the archive.
     pub access: Arc<ArchiveAccess>,
@@ -20,9 +20,9 @@ pub struct SharedBatch {
     pub connections: ArchiveConnections,
     /// Which recordings to read.
     pub selection: SharedSelection,
-    /// Where reading starts.
+    /// Positions at which reading starts.
     pub starting: ReadPositions,
-    /// Where reading ends.
+    /// Positions at which reading ends.
     pub ending: ReadPositions,
     /// Minimum number of partitions; `None` for one partition per segment.
     pub min_partitions: Option<usize>,
@@ -44,7 +44,8 @@ pub(super) struct SharedRange<'a> {
     pub to: i64,
 }
 
-/// Returns the partitions of a batch read, ordered by recording id and position, as texts for workers.
+/// Returns the texts of the partitions of a batch read, ordered by recording id and position. Each text is for one
+/// worker.
 ///
 /// # Errors
 /// The archive cannot be reached or read, an option names positions that do not exist, or there would be too many
@@ -118,13 +119,13 @@ impl SharedRange<'_> {
         self.recording.stream.segment_base(position)
     }
 
-    /// Returns the number of segments that the range touches.
+    /// Returns the number of segments that contain a part of the range.
     fn segment_count(&self) -> i64 {
         let length = self.recording.stream.segment_length();
         (self.segment_base(self.to - 1) - self.segment_base(self.from)) / length + 1
     }
 
-    /// Returns the pieces of the range between these ascending positions.
+    /// Cuts the range at these ascending positions. Returns the pieces.
     fn cut_at(&self, cuts: impl Iterator<Item = i64>) -> Vec<Self> {
         let mut bounds = vec![self.from];
         for cut in cuts.chain([self.to]) {
@@ -173,10 +174,11 @@ pub(super) fn by_rows<'a>(
     Ok(pieces.iter().map(piece).collect())
 }
 
-/// Cuts ranges at segments, or for more partitions at terms. Nothing is read for it: a term begins with a message.
+/// Cuts ranges at segments. If this gives fewer than `min_partitions`, cuts them at terms. Reads nothing, because each
+/// term begins with a message.
 ///
 /// # Errors
-/// There are too many segments for one partition each.
+/// `min_partitions` is `None`, and the ranges have more segments than [`MAX_PARTITIONS`].
 pub(super) fn ranges_of_terms<'a>(
     ranges: &[SharedRange<'a>],
     min_partitions: Option<usize>,

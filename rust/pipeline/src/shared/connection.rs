@@ -1,4 +1,4 @@
-//! [`ArchiveConnections`]: clients of archives that outlive the tasks that use them.
+//! [`ArchiveConnections`]: connections to archives, which stay open after the end of a task for later tasks.
 //!
 //! A worker process runs one task after another. Its tasks share one client and one control session for each archive.
 //! A thread polls the session, because an archive ends sessions that do not reply. The thread closes a connection that
@@ -20,12 +20,12 @@ use crate::recorder::MakeContext;
 
 /// Interval at which the thread polls the session. The archive sends a ping once per second.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_millis(100);
-/// Maximum number of polls in a row, so that the thread does not keep others from the session for long.
+/// Maximum number of polls without a pause. The limit gives other threads access to the session.
 const MAX_POLLS: usize = 100;
 
 /// How to reach an archive.
 pub struct ArchiveAccess {
-    /// Creates the settings of the Aeron client, and starts an embedded driver if the access has one.
+    /// Creates the settings of the Aeron client. Starts the embedded driver if the access uses one.
     pub make_context: MakeContext,
     /// Names the driver of `make_context`. Accesses with equal names, channels and credentials share a connection.
     pub driver: String,
@@ -41,7 +41,7 @@ pub struct ArchiveAccess {
     pub replay_channel: String,
     /// Stream of replays.
     pub replay_stream_id: i32,
-    /// Credentials for the archive; empty for none. No text of an error contains them.
+    /// Credentials for the archive; empty if the archive needs none. No error text contains them.
     pub credentials: Vec<u8>,
     /// Time limit for the connection, for a response, and for the next frame of a replay.
     pub timeout: Duration,
@@ -53,7 +53,7 @@ pub struct ArchiveConnections {
     shared: Arc<Shared>,
 }
 
-/// A connection in use. It is kept open while the lease exists, and for the idle time afterwards.
+/// A connection in use. The connection stays open while the lease exists, and for the idle time afterwards.
 pub(super) struct ConnectionLease(Arc<Connection>);
 
 struct Shared {
@@ -160,11 +160,12 @@ impl ArchiveConnections {
         }
     }
 
-    /// Calls `work` with the connection for an access. Connects if there is none. If an older connection turns out to
-    /// have ended, calls `work` again with a new one.
+    /// Calls `work` with the connection for an access. Connects if there is no connection. If `work` fails because an
+    /// older connection has ended, calls `work` again with a new connection.
     ///
     /// # Errors
-    /// There is no driver, or the archive does not accept the session within its timeout; the error of `work`.
+    /// There is no driver, the archive does not accept the session within the time-out of `access`, or `work` returned
+    /// an error.
     pub(super) fn with<T>(
         &self,
         access: &ArchiveAccess,
@@ -189,7 +190,8 @@ impl ArchiveConnections {
         key: AccessKey,
         access: &ArchiveAccess,
     ) -> Result<ConnectionLease, LiveError> {
-        // The set is not locked meanwhile: a signal handler of this thread may close it.
+        // The set is not locked while this function connects, because a signal handler of this thread may close the
+        // set.
         let connection = Arc::new(access.connect()?);
         keep_alive(&connection, self.shared.idle)?;
         let lease = ConnectionLease::of(Arc::clone(&connection))
@@ -232,12 +234,12 @@ impl Connection {
     }
 
     fn close(&self) {
-        // The close fails only in a handler of the session, and this session has none.
+        // `close` fails only if a handler of the session calls it, and this session has no handler.
         let _ = self.archive.close();
         self.aeron.close();
     }
 
-    /// Closes the connection if nobody has used it for `idle`. Returns whether it is closed.
+    /// Closes the connection if no lease existed for `idle`. Returns whether the connection is closed.
     fn close_unused(&self, idle: Duration) -> bool {
         let usage = self.usage();
         let is_unused = usage.users == 0 && usage.last_use.elapsed() >= idle;
@@ -253,14 +255,14 @@ impl Connection {
                 break;
             }
         }
-        // Nobody reads the signals of recordings, and their queue is bounded.
+        // Discards the recording signals, because no task reads them and their queue is bounded.
         while self.archive.take_recording_signal()?.is_some() {}
         Ok(())
     }
 }
 
 impl ConnectionLease {
-    /// Returns a lease, unless the connection has ended.
+    /// Returns a lease; `None` if the connection has ended.
     fn of(connection: Arc<Connection>) -> Option<Self> {
         let mut usage = connection.usage();
         if !connection.is_connected() {

@@ -1,4 +1,4 @@
-//! Recognizes the directory of an archive on this machine.
+//! Finds out whether a directory on this machine is the directory of an archive server.
 
 use std::path::Path;
 
@@ -6,10 +6,11 @@ use aeron_archive::mark_file;
 use aeron_archive::storage::Directory;
 use aeron_protocol::archive::NULL_VALUE;
 
-/// Returns the directory at `path` if its mark file names the archive with this id. Else returns the reason.
+/// Returns the directory at `path` if its mark file contains `archive_id`. Otherwise returns the reason for the
+/// refusal.
 ///
-/// An archive without a configured id has a new id after each start. A wrong directory is harmless even so: the id of a
-/// stream's first term is random and is checked in each frame.
+/// An archive without a configured id has a new id after each start. Even if a wrong directory has the same id, its
+/// data is not read: the initial term id of a stream is random, and the reader checks the term id of each frame.
 pub(super) fn archive_directory(path: &Path, archive_id: i64) -> Result<Directory, String> {
     let shown = path.display();
     let archive = Directory::new(path);

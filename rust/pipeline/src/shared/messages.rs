@@ -1,4 +1,5 @@
-//! [`RecordedMessages`]: counts and cuts the messages of a recording, by its index, its files or a replay.
+//! [`RecordedMessages`]: counts the messages of a recording and finds cuts between them, from the index, the segment
+//! files or a replay.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::private::{Counts, Cut, Index, IndexError};
 /// Length of the shortest frame, in bytes.
 const MIN_FRAME_LENGTH: i64 = 32;
 
-/// An archive as its planner sees it.
+/// The planner's view of an archive.
 #[derive(Clone)]
 pub(super) struct ArchiveView {
     pub access: Arc<ArchiveAccess>,
@@ -26,7 +27,7 @@ pub(super) struct ArchiveView {
     pub archive_id: i64,
     /// The directory of the archive, if it is on this machine.
     pub directory: Option<Directory>,
-    /// Whether rows have their arrival time. It is known only up to the last entry of an index.
+    /// Whether rows have their arrival time. Arrival times are known only up to the last entry of an index.
     pub needs_timestamp: bool,
 }
 
@@ -34,13 +35,13 @@ pub(super) struct ArchiveView {
 pub(super) struct RecordedMessages<'a> {
     pub archive: &'a ArchiveView,
     pub recording: &'a SharedRecording,
-    /// Whether upper bounds are enough as counts, where exact counts would need a scan.
+    /// Whether counts may be upper bounds. If so, no frames are read only to count messages.
     pub may_estimate: bool,
 }
 
 impl RecordedMessages<'_> {
-    /// Returns the end of the last complete message up to `to`, and at least `from`. `from` is between two messages,
-    /// and `to` between two frames.
+    /// Returns the end of the last complete message that ends at or before `to`, but at least `from`. `from` must be
+    /// between two messages, and `to` between two frames.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -52,7 +53,7 @@ impl RecordedMessages<'_> {
         if to <= from {
             return Ok(from);
         }
-        // No message extends over the end of a term.
+        // The search may start at the term of `to`, because no message crosses the end of a term.
         let from = from.max(self.recording.term_begin(to));
         let all = Counts {
             messages: i64::MAX,
@@ -61,7 +62,7 @@ impl RecordedMessages<'_> {
         Ok(self.cut(from, to, all)?.position)
     }
 
-    /// Returns the end of the last block up to `to` with an entry in the index; `to` if there is no index.
+    /// Returns the greatest end of a block in the index that is at or before `to`; `to` if there is no index.
     fn indexed_end(&self, to: i64) -> Result<i64, LiveError> {
         let stream = &self.recording.stream;
         let base = stream.segment_base(to);
@@ -98,14 +99,15 @@ impl RecordedMessages<'_> {
         };
         match look(&Index::new(directory.clone(), self.recording.stream)) {
             Ok(found) => Ok(Some(found)),
-            // Archives of other software write no index.
+            // Other archive servers write no index.
             Err(IndexError::Damaged { .. }) => Ok(None),
             Err(IndexError::Read(error)) => Err(error.into()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Calls `on_message` with the end and the counts after each message, until it returns `false`.
+    /// Calls `on_message` after each message with the end of the message and the counts so far. Ends when `on_message`
+    /// returns `false`.
     fn scan(
         &self,
         from: i64,

@@ -1,16 +1,16 @@
 //! Reads the recordings of a running archive server, for streaming queries and for batches.
 //!
-//! Nothing is recorded here: the archive records, and any number of queries read. [`SharedSource`] implements Spark's
-//! hooks, and [`plan_shared`] plans a batch read. A worker reads a [`SharedPartition`] with a
-//! [`SharedPartitionReader`]: from the segment files if it sees the archive's directory, else by a replay.
+//! The archive records, and any number of queries read the recordings. [`SharedSource`] implements Spark's hooks, and
+//! [`plan_shared`] plans a batch read. A worker reads a [`SharedPartition`] with a [`SharedPartitionReader`]. If the
+//! worker sees the archive's directory, it reads the segment files. Otherwise it reads a replay.
 //!
-//! **Offsets.** A query's start and each of its batch ends are positions in recordings, which Spark logs. A batch reads
-//! only ranges between two logged positions, so that it reads the same rows whenever it runs. Therefore the first batch
-//! has no rows: it logs where the query starts. A recording that appears later is logged with its start position before
-//! a batch reads it.
+//! **Offsets.** The start of a query and the end of each batch are positions in recordings. Spark logs these positions.
+//! A batch reads only ranges between two logged positions, so that a repeated batch reads the same rows. Therefore the
+//! first batch has no rows: it only logs the positions at which the query starts. If a recording appears later, its
+//! start position is logged first, and the next batch reads the recording.
 //!
-//! **Messages.** Each logged position is between two messages. A message never extends over the end of a term, so each
-//! begin of a term is such a position.
+//! **Messages.** Each logged position is between two messages. A message never crosses the end of a term, so the start
+//! of each term is between two messages too.
 
 mod batch;
 mod connection;
@@ -34,6 +34,6 @@ pub use self::reader_position::QueryReader;
 pub use self::recordings::{ChannelSelection, SharedSelection};
 pub use self::source::{SharedSettings, SharedSource};
 
-/// Check that waiting calls make. `true` ends the wait with
+/// Function that a waiting call checks. `true` ends the wait with
 /// [`LiveCode::Interrupted`](crate::error::LiveCode::Interrupted).
 pub type ReadInterrupted = fn() -> bool;

@@ -1,4 +1,5 @@
-//! [`SharedPartition`]: a range of a recording of an archive server, as the text that travels with a task.
+//! [`SharedPartition`]: a range of a recording of an archive server. A worker receives the range as JSON text, with its
+//! task.
 
 use aeron_archive::stream::{RecordedStream, StreamDescription, StreamError};
 use serde::{Deserialize, Serialize};
@@ -9,13 +10,13 @@ use crate::partition::{ArchiveLocation, Partition, PartitionError, RecordingPiec
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SharedPartition {
-    /// Id of the archive, by which a worker recognizes its directory.
+    /// Id of the archive. A worker compares this id with the id in the mark file of the archive's directory.
     pub archive_id: i64,
-    /// The recording.
+    /// Properties of the recording.
     pub recording: RecordingPiece,
-    /// Start of the range.
+    /// Position of the start of the range, in bytes.
     pub from: i64,
-    /// End of the range.
+    /// Position of the end of the range, in bytes.
     pub to: i64,
 }
 
@@ -35,7 +36,8 @@ impl SharedPartition {
         Ok(partition)
     }
 
-    /// Returns the stream of the recording. Its frames may have any session id, because a recording can be extended.
+    /// Returns the recorded stream. Its frames may have any session id, because another session may have extended the
+    /// recording.
     ///
     /// # Errors
     /// No recording can have the properties of the partition.
@@ -43,7 +45,8 @@ impl SharedPartition {
         self.in_directory("").stream()
     }
 
-    /// Returns the stream of a replay on this stream id. The frames of a replay have the replay's session and stream.
+    /// Returns the stream of a replay of the recording on this stream id. The frames of a replay have the session id
+    /// and the stream id of the replay.
     ///
     /// # Errors
     /// No recording can have the properties of the partition.
@@ -61,7 +64,8 @@ impl SharedPartition {
         Ok(stream.any_session())
     }
 
-    /// Returns the partition of an archive directory with the same rows.
+    /// Returns the same range as a [`Partition`] that names the archive's directory. A worker with access to the
+    /// directory reads its rows from the segment files.
     pub fn in_directory(&self, path: &str) -> Partition {
         Partition {
             archive: ArchiveLocation {

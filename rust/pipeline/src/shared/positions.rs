@@ -1,4 +1,5 @@
-//! [`ReadPositions`]: where reading starts or ends, as the options `startingOffsets` and `endingOffsets` name it.
+//! [`ReadPositions`]: positions at which reading starts or ends: the values of the options `startingOffsets` and
+//! `endingOffsets`.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +16,21 @@ pub enum ReadPositions {
     Earliest,
     /// The end of each recording at the time of the request.
     Latest,
-    /// The positions of an offset: of a query on this archive, or of a private archive with the same sessions.
+    /// The positions in an offset. The offset belongs to a query on this archive, or to a private archive with
+    /// recordings of the same sessions.
     Offset(Offset),
     /// Positions by recording id.
     ById(BTreeMap<i64, i64>),
-    /// A time in microseconds since the epoch: messages that arrived earlier are before the position.
+    /// A time in microseconds since the epoch. Only messages that arrived before this time are before the position.
     Time(i64),
 }
 
-/// Reason why a text names no positions.
+/// Reason why the value of an option cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PositionsError(String);
 
-/// Which end of a range positions are for.
+/// The end of the range to which positions belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RangeEnd {
     /// Recordings without a position are read from their start.
@@ -51,7 +53,7 @@ impl ReadPositions {
     /// positions by recording id.
     ///
     /// # Errors
-    /// The text is none of these.
+    /// The text has none of these forms.
     pub fn parse(text: &str) -> Result<Self, PositionsError> {
         match text.to_ascii_lowercase().as_str() {
             "earliest" => return Ok(Self::Earliest),
@@ -78,10 +80,10 @@ impl ReadPositions {
         Ok(Self::ById(by_id))
     }
 
-    /// Returns the position of each recording that has one.
+    /// Returns the position in each recording for which there is a position.
     ///
     /// # Errors
-    /// A position is outside of its recording, the recording does not exist, or it cannot be read.
+    /// A position is outside of its recording, or a recording does not exist or cannot be read.
     pub(super) fn resolve(
         &self,
         end: RangeEnd,
@@ -130,8 +132,9 @@ fn latest(
     recordings.iter().map(head).collect()
 }
 
-/// Returns the positions of an offset by the ids of these recordings. A private archive has other recordings of the
-/// same sessions, and positions in a stream are the same in all its recordings.
+/// Returns the positions of an offset, by the ids of these recordings. In an offset of a private archive, the recording
+/// ids are different. The function then finds the recordings by stream id and session id, because a message has the
+/// same position in all recordings of its session.
 fn by_recording(
     end: RangeEnd,
     offset: &Offset,
@@ -190,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_offsets_and_positions_by_id_are_parsed() {
+    fn names_times_offsets_and_positions_by_id_are_parsed() {
         assert_eq!(
             ReadPositions::parse("Earliest"),
             Ok(ReadPositions::Earliest)
@@ -210,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_text_is_refused_with_the_reason() {
+    fn a_text_in_another_form_is_refused_with_the_reason() {
         for (text, reason) in [
             ("yesterday", "not positions by recording id"),
             (

@@ -1,4 +1,4 @@
-//! [`SharedPartitionReader`]: the rows of a [`SharedPartition`], from files or by a replay.
+//! [`SharedPartitionReader`]: reads the rows of a [`SharedPartition`] from segment files or from a replay.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::rows::{PartitionReadError, PartitionRowReader};
 /// Reads the rows of a partition. Used by one thread.
 pub struct SharedPartitionReader {
     rows: Rows,
-    /// The range, for the text of an error.
+    /// Description of the range for error texts.
     range: String,
 }
 
@@ -29,13 +29,15 @@ enum Rows {
 }
 
 impl SharedPartitionReader {
-    /// Creates a reader. If `directory` is the archive's directory, it reads the files, else it starts a replay.
+    /// Creates a reader. If `directory` is the archive's directory, the reader reads its files. Otherwise the reader
+    /// starts a replay.
     ///
-    /// Only files have arrival times. So that rows do not depend on the worker that reads them, a projection with the
-    /// arrival time needs the files if there is a `directory`. Without a `directory` arrival times are null.
+    /// A replay has no arrival times. Rows must not depend on the worker that reads them. Therefore, if there is a
+    /// `directory` and the projection has the arrival time, this worker must see the directory. Without a `directory`,
+    /// arrival times are null.
     ///
     /// # Errors
-    /// The archive or its files cannot be read, or the directory is needed and is not the archive's.
+    /// The archive or its files cannot be read, or the directory is necessary and is not the archive's directory.
     pub fn new(
         connections: &ArchiveConnections,
         access: &Arc<ArchiveAccess>,
@@ -69,7 +71,7 @@ impl SharedPartitionReader {
         Ok(Self { rows, range })
     }
 
-    /// Whether the rows are from a replay.
+    /// Whether the reader reads a replay.
     pub fn is_replay(&self) -> bool {
         matches!(self.rows, Rows::Replay(_))
     }
@@ -85,7 +87,8 @@ impl SharedPartitionReader {
     /// Returns the next record batch, which has at least one row; `None` after the last one.
     ///
     /// # Errors
-    /// After an error, further results are undefined.
+    /// The frames or arrival times cannot be read, or a message does not fit the schema. After an error, further
+    /// results are undefined.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, LiveError> {
         let range = &self.range;
         match &mut self.rows {
@@ -95,8 +98,8 @@ impl SharedPartitionReader {
     }
 }
 
-/// Returns the archive's directory if this process sees it. Asks the archive for its id if it was started again since
-/// the partition was planned.
+/// Returns the archive's directory if this process sees it. If the mark file has another id than the partition, asks
+/// the archive for its id, because the archive may have been restarted.
 fn find(
     path: &Path,
     connections: &ArchiveConnections,
@@ -134,7 +137,8 @@ fn replay(
     ))
 }
 
-/// Returns the error of the files. A missing segment was purged after the batch was planned.
+/// Returns the error for a range that cannot be read from files. If a segment is missing, it was purged after the batch
+/// was planned.
 fn of_files(range: &str, error: &PartitionReadError) -> LiveError {
     let code = match error.code() {
         "RECORD" => LiveCode::Record,

@@ -1,7 +1,7 @@
-//! [`QueryReader`]: keeps the committed offset of a query in the archive, as a named reader.
+//! [`QueryReader`]: stores the committed offset of a query in the archive, as the positions of a named reader.
 //!
-//! Retention does not delete data that a named reader has not committed. The checkpoint alone decides where a query
-//! goes on; the reader only tells the archive.
+//! Retention does not delete data that a named reader has not committed. After a restart, a query continues at the
+//! offset in its checkpoint, not at the positions of the named reader.
 
 use std::collections::HashMap;
 
@@ -12,17 +12,17 @@ use super::connection::{ArchiveAccess, ArchiveConnections};
 use crate::error::{LiveCode, LiveError};
 use crate::offsets::RecordingOffset;
 
-/// A named reader of each recording that a query reads.
+/// Named reader of all recordings that a query reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryReader {
     /// Name of the reader.
     pub name: String,
-    /// Time without a commit after which the reader expires, in milliseconds; `None` for no such time.
+    /// Time without a commit after which the reader expires, in milliseconds. `None`: the reader never expires.
     pub max_age_ms: Option<i64>,
 }
 
 impl QueryReader {
-    /// Stores the positions that differ from those in `kept`, and notes them there.
+    /// Stores the positions that differ from those in `kept`, in the archive and in `kept`.
     ///
     /// # Errors
     /// The archive does not support named readers, cannot be reached, or refuses a position.
@@ -44,10 +44,10 @@ impl QueryReader {
                 let (id, position) = (taken.recording_id, taken.position);
                 connection.commit_reader(id, &self.name, position, self.max_age_ms, None)
             };
-            // All requests are sent before the first wait.
+            // All requests are sent before the first wait, so that one round trip is enough.
             let mut commits: Vec<_> = new.iter().map(commit).collect();
             for commit in &mut commits {
-                // Sends the request.
+                // The first poll sends the request.
                 commit
                     .poll()
                     .map(drop)
@@ -66,7 +66,8 @@ impl QueryReader {
     }
 }
 
-/// Ignores that a recording was purged: the plan of the next batch reports it if its data are needed.
+/// Ignores the error that a recording was purged. If the next batch needs its data, the planner of that batch reports
+/// the loss.
 fn ignore_purged(access: &ArchiveAccess, error: ArchiveClientError) -> Result<(), LiveError> {
     if error.archive_code() == Some(ArchiveErrorCode::UnknownRecording) {
         return Ok(());

@@ -1,4 +1,5 @@
-//! [`SharedRecording`]: a recording of an archive server, and [`SharedSelection`]: which of them a query reads.
+//! [`SharedRecording`]: a recording of an archive server. [`SharedSelection`]: selects the recordings that a query
+//! reads.
 
 use std::collections::BTreeMap;
 
@@ -100,7 +101,7 @@ impl SharedSelection {
     }
 }
 
-/// Adds the ends. Leaves out recordings that were purged since they were listed.
+/// Adds the end of each recording. Leaves out recordings that were purged after they were listed.
 fn with_ends(
     access: &ArchiveAccess,
     connection: &ConnectionLease,
@@ -149,7 +150,7 @@ impl SharedRecording {
         self.descriptor.start_position
     }
 
-    /// Returns a position of the recording as an entry of an offset.
+    /// Returns a position in the recording in the form in which an offset contains it.
     pub fn at(&self, position: i64) -> RecordingOffset {
         RecordingOffset {
             stream_id: self.descriptor.stream_id,
@@ -174,7 +175,7 @@ impl SharedRecording {
         }
     }
 
-    /// Returns the begin of the term that holds `position`, or the start of the recording if that is later.
+    /// Returns the start of the term that contains `position`, or the start of the recording if it is later.
     pub fn term_begin(&self, position: i64) -> i64 {
         let begin = self.stream.positions().term_begin(position);
         begin.max(self.start())

@@ -1,7 +1,8 @@
-//! [`ReplayedFrames`]: the frames of a range of a recording, replayed by the archive.
+//! [`ReplayedFrames`]: reads the frames of a range of a recording from a replay.
 //!
-//! Only the archive needs a port that others reach: over a response channel the worker connects to the archive. A
-//! replay keeps positions, flags and reserved values, and replaces session and stream id.
+//! The replay channel is a response channel: the worker connects to the archive, so only the archive needs a port that
+//! is reachable from other machines. The frames of a replay have the recorded positions, flags and reserved values, and
+//! other session and stream ids.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +23,7 @@ const BLOCK_LENGTH: usize = 256 * 1024;
 /// Pause before a replay is requested again, if the archive has reached its maximum number of replays.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Reads the frames of a replay. For one thread. Dropping it stops the replay.
+/// Reads the frames of a replay. Used by one thread. Dropping the reader stops the replay.
 pub(super) struct ReplayedFrames {
     access: Arc<ArchiveAccess>,
     connection: ConnectionLease,
@@ -76,7 +77,8 @@ impl ReplayedFrames {
     /// Returns the next frame, padding included; `None` at the end of the range. Waits for the archive.
     ///
     /// # Errors
-    /// The replay ends early or pauses for too long, or the bytes are not the recording's next frame.
+    /// The replay ends early, sends nothing for the time-out of the access, or does not continue with the next frame of
+    /// the recording.
     pub fn next_checked(&mut self) -> Result<Option<CheckedFrame<'_>>, LiveError> {
         if self.position >= self.end {
             return Ok(None);
@@ -193,14 +195,14 @@ impl Drop for ReplayedFrames {
     fn drop(&mut self) {
         self.replay.subscription.close();
         if self.position < self.end {
-            // Without this request, the archive would notice only later that nobody receives the replay.
+            // Without this request, the archive would notice later that the replay has no subscriber.
             let stop = ArchiveCall::stop_replay(self.replay.replay_session_id);
             let _ = self.connection.begin(stop);
         }
     }
 }
 
-/// Starts a replay. Waits while the archive has its maximum number of replays.
+/// Starts a replay. Waits while the archive runs its maximum number of replays.
 fn start(
     access: &ArchiveAccess,
     connection: &ConnectionLease,

@@ -35,7 +35,7 @@ pub struct SharedSettings {
     pub connections: ArchiveConnections,
     /// Which recordings the query reads.
     pub selection: SharedSelection,
-    /// Where a query without a checkpoint starts.
+    /// Positions at which a query without a checkpoint starts.
     pub starting: ReadPositions,
     /// Limits of a batch, used if the trigger honours them.
     pub limits: PlanLimits,
@@ -47,23 +47,23 @@ pub struct SharedSettings {
     pub directory: Option<PathBuf>,
     /// Whether rows have their arrival time.
     pub needs_timestamp: bool,
-    /// The named reader that keeps the committed offset; `None` for none.
+    /// The named reader that stores the committed offset. `None`: the query has no named reader.
     pub reader: Option<QueryReader>,
-    /// Check that waiting hooks make.
+    /// Function that a waiting hook checks.
     pub is_interrupted: ReadInterrupted,
 }
 
-/// The recordings of an archive as seen by Spark's streaming query: the arithmetic of its offsets.
+/// Source of a streaming query for the recordings of an archive server. Computes offsets and partitions.
 ///
 /// Call the hooks from one thread at a time, as Spark does. [`close`](Self::close) may be called at any time from any
-/// thread, also from a signal handler that runs while a hook waits.
+/// thread, even from a signal handler that runs while a hook waits.
 pub struct SharedSource {
     settings: SharedSettings,
     is_closed: AtomicBool,
     state: Mutex<SharedQueryState>,
 }
 
-/// State that the hooks keep between calls. All of it can be lost: the checkpoint has the rest.
+/// State that the hooks keep between calls. A restarted query does not need it, because the checkpoint has the offsets.
 #[derive(Default)]
 struct SharedQueryState {
     is_available_now: bool,
@@ -75,17 +75,17 @@ struct SharedQueryState {
     recordings: Vec<SharedRecording>,
     /// Positions of the last offset that was returned.
     answered: Vec<RecordingOffset>,
-    /// Ranges of lost data that are counted, as recording id and start.
+    /// Ranges of lost data that are counted: recording id and start position of each.
     lost: HashSet<(i64, i64)>,
     lost_bytes: i64,
-    /// Positions of the named reader.
+    /// Positions of the named reader, by recording id.
     kept: HashMap<i64, i64>,
     lines: Vec<String>,
-    /// Whether the log has the reason why files of the archive are not read.
+    /// Whether the log has a line with the reason why the archive's files are not read.
     is_directory_noted: bool,
 }
 
-/// The archive and its recordings at one time.
+/// State of the archive at one time.
 struct Look {
     archive: ArchiveView,
     recordings: Vec<SharedRecording>,
@@ -101,7 +101,8 @@ impl SharedSource {
         }
     }
 
-    /// Refuses further calls. Does not wait, and does not close the connections, which others may use.
+    /// Refuses further calls. Does not wait, and does not close the connections, because other queries of the process
+    /// may use them.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
     }
@@ -128,7 +129,7 @@ impl SharedSource {
 
 /// The hooks.
 impl SharedSource {
-    /// Returns the offset of a query whose start is not known yet. Every call returns the same offset.
+    /// Returns the offset of a query before its start is known. Every call returns the same offset.
     ///
     /// # Errors
     /// The source is closed.
@@ -180,15 +181,16 @@ impl SharedSource {
         }
     }
 
-    /// Returns the partitions of the batch from `start` to `end`; Spark has logged both offsets.
+    /// Returns the partitions of the batch from `start` to `end`. Spark has logged both offsets before.
     ///
     /// # Errors
-    /// The same as [`latest_offset`](Self::latest_offset), and the batch cannot be read any more.
+    /// The errors of [`latest_offset`](Self::latest_offset), or the batch cannot be read any more.
     pub fn partitions(&self, start: &str, end: &str) -> Result<Vec<String>, LiveError> {
         self.check_open()?;
         let (start, end) = (shared(start)?, shared(end)?);
         let state = &mut *self.state();
-        // The first batch registers the reader, and a restarted query finds out whether the archive supports it.
+        // Stored before a batch is read: the first batch registers the named reader, and a restarted query gets an
+        // error if the archive does not support named readers.
         if start == unknown_start() {
             self.keep(state, &end)?;
             return Ok(Vec::new());
@@ -197,7 +199,7 @@ impl SharedSource {
         let look = self.look(state)?;
         let mut ranges = Vec::new();
         for taken in end.recordings() {
-            // A recording without a logged start begins with the next batch.
+            // This batch logs the start of a new recording. The next batch reads it.
             let Some(from) = start.position(taken.recording_id) else {
                 continue;
             };
@@ -213,8 +215,8 @@ impl SharedSource {
         Ok(texts)
     }
 
-    /// Stores the positions of `end` in the named reader, if the query has one. If the archive cannot be reached, the
-    /// next batch stores them.
+    /// Stores the positions of `end` in the named reader, if the query has one. If the archive cannot be reached, adds
+    /// a log line, and the next batch stores the positions.
     ///
     /// # Errors
     /// `end` is not an offset, or the source is closed.
@@ -280,7 +282,7 @@ impl SharedSource {
         reader.commit(connections, access, offset.recordings(), &mut state.kept)
     }
 
-    /// Lists the recordings. If the archive does not run, waits for it as long as for a response.
+    /// Lists the recordings. If the archive does not run, tries again for [`ArchiveAccess::timeout`].
     fn look(&self, state: &mut SharedQueryState) -> Result<Look, LiveError> {
         let deadline = Instant::now() + self.settings.access.timeout;
         loop {
@@ -337,11 +339,12 @@ impl SharedSource {
         Ok(())
     }
 
-    /// Returns where a query without a checkpoint starts.
+    /// Returns the offset at which a query without a checkpoint starts.
     fn first(&self, look: &Look) -> Result<Offset, LiveError> {
         let starting = &self.settings.starting;
         let positions = starting.resolve(RangeEnd::Start, &look.archive, &look.recordings)?;
-        // An archive that does not report its id must not look like an unknown start.
+        // An archive that does not report its id has the id -1, which marks an unknown start. So the offset has the id
+        // 0.
         let id = look.archive.archive_id.max(0);
         Ok(Offset::new(ArchiveName::Shared(id), positions)?)
     }
@@ -368,7 +371,7 @@ impl SharedSource {
             let limit = match frozen {
                 None => i64::MAX,
                 Some(Some(limit)) => limit,
-                // The recording is newer than the query's end.
+                // The recording began after the query's end was fixed.
                 Some(None) => continue,
             };
             let Some(from) = taken.get(&id).map(|taken| taken.position) else {
@@ -428,7 +431,7 @@ impl SharedSource {
         planning::take(&counted, limits, self.settings.cutting.rows)
     }
 
-    /// Checks that the recordings have the data after `start`.
+    /// Checks that the recordings still have the data after `start`.
     fn check_purged(
         &self,
         state: &mut SharedQueryState,
@@ -454,7 +457,8 @@ impl SharedSource {
         Ok(())
     }
 
-    /// Reports that a recording is gone. That is a loss if it was longer when it was seen last.
+    /// Reports a recording that does not exist any more. Data is lost if the last list of recordings had data after the
+    /// position in `taken`.
     fn lose_recording(
         &self,
         state: &mut SharedQueryState,
@@ -487,7 +491,7 @@ impl SharedSource {
         )
     }
 
-    /// Counts a loss once, or returns it as an error.
+    /// Returns an error for a loss, or counts the loss. A loss is counted only once.
     fn lose(
         &self,
         state: &mut SharedQueryState,
@@ -517,7 +521,7 @@ impl SharedSource {
         )
     }
 
-    /// Returns a range that Spark has logged, without the part that is lost; `None` if all of it is lost.
+    /// Returns the part of a logged range that can be read; `None` if the whole range is lost.
     fn logged<'r>(
         &self,
         state: &mut SharedQueryState,
@@ -564,7 +568,8 @@ impl SharedSource {
     ) -> Result<Vec<SharedRange<'a>>, LiveError> {
         let cutting = self.settings.cutting;
         let is_more_wanted = cutting.min_partitions > ranges.len();
-        // Terms may be longer than a batch. Where an index tells the messages, it costs nothing to cut between them.
+        // Cuts at terms are not enough if a batch is shorter than a term. With an index, cuts between messages need no
+        // read of frames.
         if cutting.max_rows.is_some() || (is_more_wanted && archive.directory.is_some()) {
             return by_rows(archive, ranges, cutting);
         }
@@ -575,7 +580,8 @@ impl SharedSource {
     }
 }
 
-/// Returns the end of the last complete message of a recording. Messages are looked at once for each recorded position.
+/// Returns the end of the last complete message of a recording. `state` keeps the result until the recorded position
+/// changes.
 fn head(
     state: &mut SharedQueryState,
     archive: &ArchiveView,
@@ -600,7 +606,8 @@ fn head(
     Ok(head)
 }
 
-/// The offset of a query whose start is not known yet. Spark does not log it, so it must always be the same.
+/// Returns the offset of a query before its start is known. Spark does not log this offset, so each call must return
+/// the same offset.
 fn unknown_start() -> Offset {
     Offset::initial(ArchiveName::Shared(NULL_VALUE))
 }
@@ -619,7 +626,7 @@ fn shared(text: &str) -> Result<Offset, LiveError> {
     }
 }
 
-/// Checks that a recording has the stream that the checkpoint names.
+/// Checks that a recording has the stream id that the checkpoint names.
 fn same_stream(recording: &SharedRecording, taken: &RecordingOffset) -> Result<(), LiveError> {
     let stream_id = recording.descriptor.stream_id;
     if stream_id == taken.stream_id {

@@ -1,4 +1,4 @@
-//! Finds the position of a recording at a time, by the index beside its segments.
+//! Finds the position in a recording that belongs to a time, with the index beside its segments.
 
 use std::io;
 
@@ -12,11 +12,11 @@ use crate::error::{LiveCode, LiveError};
 /// Number of entries that are read at once.
 const ENTRIES_PER_READ: usize = 256;
 
-/// Returns the position between the messages that arrived before `time_us` and the later ones. `time_us` is in
-/// microseconds since the epoch. Where an arrival time is unknown, the position may be earlier, and never later.
+/// Returns the position between the messages that arrived before `time_us` and the later messages. `time_us` is in
+/// microseconds since the epoch. If some arrival times are unknown, the position may be too early, but never too late.
 ///
 /// # Errors
-/// The archive's directory is not on this machine, or the recording has no index.
+/// The archive's directory is not on this machine, the recording has no index, or the index cannot be read.
 pub(super) fn position_at(
     archive: &ArchiveView,
     recording: &SharedRecording,
@@ -48,7 +48,7 @@ pub(super) fn position_at(
             match found {
                 Found::NotBefore => {}
                 Found::At(position) => return Ok(position.clamp(recording.start(), recording.end)),
-                // The next segment, if there is one, begins with a message that is not known to be earlier.
+                // The next segment was searched before. Its first message is not known to have arrived before the time.
                 Found::AllBefore(_) if base < stream.segment_base(recording.end) => {
                     return Ok(base + stream.segment_length());
                 }
@@ -69,11 +69,11 @@ pub(super) fn position_at(
     }
 }
 
-/// Where a time is, as seen from one segment.
+/// Place of a time relative to the messages of one segment.
 enum Found {
     /// No message of the segment is known to have arrived before the time.
     NotBefore,
-    /// At this position in the segment.
+    /// The time belongs to this position in the segment.
     At(i64),
     /// All messages of the segment with a known time arrived before the time. The last of them ends at this position.
     AllBefore(i64),

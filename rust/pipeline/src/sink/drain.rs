@@ -5,7 +5,7 @@ use aeron_memory::counters::keys::StreamKey;
 use aeron_memory::counters::types;
 
 /// Returns the position of the slowest reader of a publication; `None` if it has no reader. Readers are the subscribers
-/// on this machine and the sender, which represents the network subscribers.
+/// on this machine and the driver's sender. The sender represents all subscribers on the network.
 pub(super) fn slowest_position(
     counters: &CountersReader<SharedBuffer>,
     publication: &Publication,

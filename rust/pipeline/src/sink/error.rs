@@ -1,4 +1,4 @@
-//! [`SinkError`]: the error that ends a task early, with a one-line text that needs no context.
+//! [`SinkError`]: the error that ends a task early. Its text is one line and is clear without other output.
 
 use std::fmt;
 
@@ -11,11 +11,12 @@ pub struct SinkProgress {
     pub partition: u32,
     /// Attempt at the partition, counted from 0.
     pub attempt: u32,
-    /// Rows that were passed to the task.
+    /// Number of rows that were passed to the task.
     pub rows: u64,
     /// Number of these rows that were published.
     pub published: u64,
-    /// Whether the published rows are the first rows. Rows of several streams are published stream by stream.
+    /// Whether the published rows are the first rows of the partition. They need not be if the rows belong to several
+    /// streams, because rows are published stream by stream.
     pub is_prefix: bool,
 }
 
@@ -32,7 +33,7 @@ pub enum SinkError {
         channel: String,
         /// Stream of the publication.
         stream_id: i32,
-        /// Time for which the task waited, in milliseconds.
+        /// Time for which the task waited for a subscriber, in milliseconds.
         waited_ms: u128,
         /// Progress of the task.
         progress: SinkProgress,
@@ -52,7 +53,7 @@ pub enum SinkError {
         waited_ms: u128,
         /// Position of the slowest subscriber, if the local driver has its counter.
         subscribers: Option<i64>,
-        /// Position up to which publishers may write.
+        /// Limit of the publication: the position up to which publishers may append.
         limit: i64,
         /// Progress of the task.
         progress: SinkProgress,
@@ -68,7 +69,7 @@ pub enum SinkError {
         channel: String,
         /// Stream of the publication.
         stream_id: i32,
-        /// Time for which the task waited for them, in milliseconds.
+        /// Time for which the task waited for the subscribers, in milliseconds.
         waited_ms: u128,
         /// Position of the slowest subscriber, if the local driver has its counter.
         subscribers: Option<i64>,
@@ -77,7 +78,7 @@ pub enum SinkError {
         /// Progress of the task.
         progress: SinkProgress,
     },
-    /// The value of a row cannot be sent.
+    /// A value of a row cannot be sent.
     #[error("row {row} of partition {}: {reason}; {progress}", .progress.partition)]
     Row {
         /// Number of the row within the partition.
@@ -87,7 +88,7 @@ pub enum SinkError {
         /// Progress of the task.
         progress: SinkProgress,
     },
-    /// None of the rows can be sent.
+    /// An error that concerns all rows of the task.
     #[error("partition {}: {reason}; {progress}", .progress.partition)]
     Task {
         /// Reason.
@@ -113,7 +114,7 @@ pub enum SinkError {
 }
 
 impl SinkError {
-    /// Returns the error class for programs: `NO_SUBSCRIBER`, `BACK_PRESSURE`, `RECORD`, `DRIVER_TIMEOUT`, `DRIVER` or
+    /// Returns the name of the error's kind: `NO_SUBSCRIBER`, `BACK_PRESSURE`, `RECORD`, `DRIVER_TIMEOUT`, `DRIVER` or
     /// `INTERRUPTED`.
     pub fn code(&self) -> &'static str {
         match self {

@@ -1,8 +1,9 @@
 //! The sink: publishes record batches.
 //!
-//! A [`SinkTask`] takes the record batches of one task and frames their values directly into term buffers, in runs of
-//! whole messages. It waits while subscribers lag. [`SharedPublications`] owns the clients and publications, which
-//! outlive the task. The sink drops nothing without an error; the error says which rows were published.
+//! A [`SinkTask`] writes the record batches of one task as frames directly into term buffers, in runs of whole
+//! messages. It waits while subscribers lag behind. [`SharedPublications`] owns the clients and publications, which
+//! stay open after the end of the task. The sink drops no row without an error, and the error says which rows were
+//! published.
 
 mod drain;
 mod error;

@@ -8,20 +8,20 @@ use super::patience::{Refusal, RetryLimits};
 /// Result of an offer.
 #[derive(Debug)]
 pub(super) struct Offered {
-    /// Number of messages that were accepted, counted from the first.
+    /// Number of messages that were accepted. They are the first ones.
     pub(super) messages: usize,
-    /// Bytes of their payloads.
+    /// Number of payload bytes of the accepted messages.
     pub(super) bytes: u64,
     /// Stream position after the last accepted message.
     pub(super) position: Option<i64>,
-    /// Reason why the other messages were not accepted; `None` if all were.
+    /// Reason why the other messages were not accepted; `None` if all messages were accepted.
     pub(super) stopped: Option<OfferStop>,
 }
 
 /// Reason why messages were not accepted.
 #[derive(Debug)]
 pub(super) enum OfferStop {
-    /// The publication refused for this reason until the time-out.
+    /// The publication refused the messages for this reason until the time-out.
     Exhausted(Refusal),
     /// Another attempt cannot succeed.
     Failed(AppendError),
@@ -29,7 +29,7 @@ pub(super) enum OfferStop {
     Interrupted,
 }
 
-/// Offers the messages in runs.
+/// Offers the messages in runs until all are accepted or a further attempt is not allowed.
 pub(super) fn offer_all(
     publication: &Publication,
     messages: &ArrowMessages<'_>,
@@ -64,7 +64,8 @@ pub(super) fn offer_all(
     offered
 }
 
-/// Decides whether to try again; if so, waits a little first.
+/// Returns the reason to stop after a failed attempt. Returns `None` after a short wait if the offer may be tried
+/// again.
 fn stop(
     error: AppendError,
     patience: &mut RetryLimits,

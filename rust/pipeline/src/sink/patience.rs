@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use aeron_agent::{BackoffIdleStrategy, IdleStrategy};
 
-/// Two clocks, for the time without a subscriber and for the time without room; progress resets both. Also an idle
-/// strategy that backs off.
+/// Two clocks and an idle strategy. One clock measures the time without a subscriber, the other one the time without
+/// room. Progress resets both clocks.
 #[derive(Debug)]
 pub(super) struct RetryLimits {
     connect_timeout: Duration,
@@ -16,12 +16,12 @@ pub(super) struct RetryLimits {
     idle: BackoffIdleStrategy,
 }
 
-/// Reason why nothing was accepted.
+/// Reason why a publication accepted no message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// No subscriber is connected.
     NotConnected,
-    /// The publication has no room.
+    /// The publication is at its limit.
     Pressed,
 }
 
@@ -37,7 +37,7 @@ impl RetryLimits {
         }
     }
 
-    /// Resets the clocks because something was accepted.
+    /// Resets the clocks. Call it after the publication has accepted a message.
     pub(super) fn progress(&mut self) {
         if self.last_refusal.take().is_some() {
             self.unconnected = Duration::ZERO;
@@ -46,7 +46,8 @@ impl RetryLimits {
         }
     }
 
-    /// Registers a refusal and waits a little. Returns whether the time-out for this refusal is reached.
+    /// Adds the time since the last refusal to the clock of `refusal`. Returns whether its time-out is reached. If not,
+    /// waits a short time first.
     pub(super) fn is_exhausted_by(&mut self, refusal: Refusal) -> bool {
         let is_exhausted = self.refused(refusal, Instant::now());
         if !is_exhausted {
@@ -55,8 +56,8 @@ impl RetryLimits {
         is_exhausted
     }
 
-    /// Adds the time since the last refusal to the clock of this refusal. So the two time-outs together bound the wait,
-    /// however often subscribers connect and disconnect.
+    /// Adds the time since the last refusal to the clock of this refusal. Only progress resets the clocks. So the wait
+    /// is at most the sum of both time-outs, even if subscribers connect and disconnect repeatedly.
     fn refused(&mut self, refusal: Refusal, now: Instant) -> bool {
         let passed = self
             .last_refusal
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reason_has_a_clock_of_its_own_08_73_08_74() {
+    fn each_reason_of_a_refusal_has_its_own_clock_08_73_08_74() {
         let (mut patience, begin) = patience();
         assert!(!patience.refused(NotConnected, begin));
         assert!(!patience.refused(NotConnected, begin + 9 * MS));
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_sets_both_clocks_back_08_73() {
+    fn progress_resets_the_clocks_08_73() {
         let (mut patience, begin) = patience();
         patience.refused(Pressed, begin);
         patience.refused(Pressed, begin + 29 * MS);
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn subscribers_that_come_and_go_do_not_wind_the_clocks_up() {
+    fn subscribers_that_come_and_go_do_not_make_the_wait_endless() {
         let (mut patience, begin) = patience();
         let mut now = begin;
         let mut refusals = 0;

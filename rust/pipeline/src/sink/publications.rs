@@ -1,8 +1,8 @@
-//! [`SharedPublications`]: clients and publications that outlive the tasks that use them.
+//! [`SharedPublications`]: clients and publications that stay open after the end of a task for later tasks.
 //!
 //! A worker process runs one task after another. All its tasks, and the tasks of other workers on the machine, publish
 //! into the same session of a channel and stream. A thread closes clients and publications that no task has used for
-//! some time. The thread ends when none is open.
+//! some time. The thread ends when no client is open.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -29,7 +29,7 @@ pub struct SharedPublications {
     shared: Arc<PublicationsCore>,
 }
 
-/// A value in use. It is kept open while the lease exists, and for the idle time afterwards.
+/// A publication or counter in use. It stays open while the lease exists, and for the idle time afterwards.
 pub(super) struct Lease<T>(Arc<KeptEntry<T>>);
 
 /// Reason why there is no publication.
@@ -58,7 +58,7 @@ struct Client {
     counters: HashMap<(String, i32), Arc<KeptEntry<Counter>>>,
 }
 
-/// Identity of a driver's file, to tell apart the successive drivers of one directory.
+/// Identity of the driver's CnC file. A new driver in the same directory has another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DriverFile {
     inode: u64,
@@ -72,7 +72,7 @@ struct KeptEntry<T> {
 }
 
 impl SharedPublications {
-    /// Creates an empty set. Values that are unused for `idle` are closed.
+    /// Creates an empty set. Publications and counters that are unused for `idle` are closed.
     pub fn new(idle: Duration) -> Self {
         let state = Mutex::default();
         Self {
@@ -80,8 +80,8 @@ impl SharedPublications {
         }
     }
 
-    /// Returns the publication of a channel and stream at the driver of a directory; opens it if necessary. Calls
-    /// `connect` for a client if none exists, or if the driver was replaced.
+    /// Returns the publication of a channel and stream at the driver of a directory. Opens the publication if
+    /// necessary. If there is no client of this driver, or the driver was replaced, calls `connect` to create a client.
     pub(super) fn publication(
         &self,
         directory: &Path,
@@ -122,7 +122,7 @@ impl SharedPublications {
             .sum()
     }
 
-    /// Closes everything, even if it is in use.
+    /// Closes all clients and publications, even those in use.
     pub fn close(&self) {
         let clients = std::mem::take(&mut self.shared.lock().clients);
         for client in clients.into_values() {
@@ -159,7 +159,7 @@ impl PublicationsCore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes clients and publications that were unused for the idle time. Returns whether none is left.
+    /// Closes clients and publications that were unused for the idle time. Returns whether all clients are closed.
     fn close_unused(&self) -> bool {
         let mut state = self.lock();
         let mut unused = Vec::new();
@@ -175,7 +175,7 @@ impl PublicationsCore {
         state.is_watched = !state.clients.is_empty();
         let is_empty = !state.is_watched;
         drop(state);
-        // Dropped after the lock: closing a client waits for its thread.
+        // The clients are dropped after the lock is released, because dropping a client waits for its thread.
         drop(unused);
         is_empty
     }
@@ -289,7 +289,8 @@ impl DriverFile {
     }
 }
 
-/// Leases are created under the same lock, so an unused value stays unused while the lock is held.
+/// Call this function only with the lock held. Leases are created under the lock, so an unused value stays unused until
+/// the lock is released.
 fn is_in_use<T>(kept: &Arc<KeptEntry<T>>) -> bool {
     Arc::strong_count(kept) > 1
 }

@@ -1,4 +1,4 @@
-//! [`SinkStream`]: one stream of a task, with counts of the messages that the task has sent on it.
+//! [`SinkStream`]: one stream of a task. It counts the messages that the task has sent on the stream.
 
 use std::time::{Duration, Instant};
 
@@ -29,10 +29,10 @@ pub struct StreamReceipt {
 /// One stream of a task.
 pub(super) struct SinkStream {
     publication: Lease<Publication>,
-    /// `None` if the driver has no room for the counter: the rows are sent without it.
+    /// `None` if the driver has no room for the counter. The rows are then sent without a counter.
     rows_counter: Option<Lease<Counter>>,
     patience: RetryLimits,
-    /// Packs several records into a message, if the settings say so.
+    /// Packs several records into one message; `None` if each row is a message.
     packing: Option<Packing>,
     receipt: StreamReceipt,
 }
@@ -42,7 +42,7 @@ pub(super) struct Sent {
     pub(super) rows: u64,
     pub(super) messages: usize,
     pub(super) bytes: u64,
-    /// Reason why the others were not sent.
+    /// Reason why the other messages were not sent.
     pub(super) stopped: Option<OfferStop>,
 }
 
@@ -149,7 +149,7 @@ impl SinkStream {
         }
     }
 
-    /// Returns the position of the slowest subscriber, if there is one.
+    /// Returns the position of the slowest subscriber; `None` if there is no subscriber.
     pub(super) fn slowest_position(&self) -> Option<i64> {
         slowest_position(self.publication.counters(), &self.publication)
     }
@@ -157,7 +157,7 @@ impl SinkStream {
     /// Waits until the slowest subscriber has read all sent messages.
     ///
     /// # Errors
-    /// The time-out is reached first, or the wait cannot succeed.
+    /// `deadline` was reached, the caller interrupted the wait, or the publication is closed.
     pub(super) fn drain(
         &self,
         deadline: Option<Instant>,
@@ -187,7 +187,7 @@ impl SinkStream {
 pub(super) enum DrainError {
     /// The time-out is reached.
     Undrained,
-    /// Another reason.
+    /// The caller interrupted the wait, or the publication is closed.
     Stopped(OfferStop),
 }
 

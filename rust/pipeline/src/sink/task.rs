@@ -19,15 +19,15 @@ use super::patience::{Refusal, RetryLimits};
 use super::publications::{LeaseError, MAX_STREAMS, SharedPublications};
 use super::stream::{DrainError, Sent, SinkStream, StreamReceipt, deadline_in};
 
-/// Number of rows that are encoded as records before they are sent; small enough for the encoded records to stay in the
-/// cache.
+/// Number of rows that are encoded as records before they are sent. The number is small, so that the encoded records
+/// stay in the processor's cache.
 const ENCODED_ROWS: usize = 4096;
 
 /// Settings of a task: the destination, the encoding and the time-outs.
 pub struct SinkSettings {
     /// Directory of the media driver.
     pub directory: PathBuf,
-    /// Creates a client of that driver if none is connected.
+    /// Creates a client of that driver. Called if there is no connected client.
     pub connect: Box<dyn Fn() -> Result<Aeron, Error> + Send + Sync>,
     /// Called while the task waits; `true` ends the wait.
     pub is_interrupted: fn() -> bool,
@@ -43,9 +43,10 @@ pub struct SinkSettings {
     pub attempt: u32,
     /// Maximum time to wait for a subscriber.
     pub connect_timeout: Duration,
-    /// Maximum time to wait for room, and for subscribers to read all messages.
+    /// Maximum time to wait for room in the publication, and maximum time to wait until subscribers have read all
+    /// messages.
     pub offer_timeout: Duration,
-    /// Source of the reserved value in each frame.
+    /// Origin of the reserved value in each frame.
     pub reserved_value: ReservedValue,
     /// Encoding of rows as records; `None` if a column [`VALUE`](aeron_columns::write::VALUE) has the payloads.
     pub typed: Option<RecordRows>,
@@ -67,7 +68,7 @@ pub struct Receipt {
     pub rows: u64,
     /// Number of messages.
     pub messages: u64,
-    /// Bytes of their payloads.
+    /// Number of payload bytes of the messages.
     pub bytes: u64,
     /// Results of each stream, by stream id.
     pub streams: Vec<StreamReceipt>,
@@ -79,7 +80,7 @@ pub struct SinkTask {
     publications: SharedPublications,
     streams: BTreeMap<i32, SinkStream>,
     published: Receipt,
-    /// Rows that were passed to the task.
+    /// Number of rows that were passed to the task.
     rows: u64,
     records: Vec<u8>,
 }
@@ -119,11 +120,12 @@ impl SinkTask {
         }
     }
 
-    /// Publishes the rows that wait in messages that are not full. With `drain`, waits for the subscribers of which the
-    /// local driver has counters, until all of them have read the task's messages. Returns what the task published.
+    /// Publishes the rows in messages that are not full. If `drain` is `true`, waits until all subscribers with a
+    /// counter at the local driver have read the task's messages. Returns the counts of everything that the task
+    /// published.
     ///
     /// # Errors
-    /// The same as [`write`](Self::write).
+    /// The errors of [`write`](Self::write). With `drain`, also [`SinkError::Undrained`].
     pub fn finish(&mut self, drain: bool) -> Result<Receipt, SinkError> {
         let stream_ids: Vec<i32> = self.streams.keys().copied().collect();
         for stream_id in stream_ids {
@@ -135,7 +137,7 @@ impl SinkTask {
         Ok(self.receipt())
     }
 
-    /// Returns what the task has published so far.
+    /// Returns the counts of everything that the task has published so far.
     pub fn receipt(&self) -> Receipt {
         Receipt {
             streams: self
@@ -213,7 +215,8 @@ impl SinkTask {
         self.conclude(stream_id, sent, None)
     }
 
-    /// Counts sent rows. Returns an error if rows are left; `next_row` is the first of them.
+    /// Counts sent rows. Returns an error if not all rows were sent. `next_row` is the number of the first row that was
+    /// not sent.
     fn conclude(
         &mut self,
         stream_id: i32,
@@ -229,7 +232,7 @@ impl SinkTask {
         }
     }
 
-    /// Splits the rows by stream, and opens these streams.
+    /// Splits the rows by stream, and opens the streams.
     fn open_streams(&mut self, rows: &Rows<'_>) -> Result<Vec<RowsOfStream>, SinkError> {
         let streams = self.streams_of(rows)?;
         let is_new = |rows: &&RowsOfStream| !self.streams.contains_key(&rows.stream_id);
@@ -304,7 +307,8 @@ impl SinkTask {
         ))
     }
 
-    /// Refuses full messages that would be too long, before rows are kept back for them.
+    /// Returns an error if a full message of `records_per_message` records would be too long. Call it before rows are
+    /// packed.
     fn check_packed(
         &self,
         typed: &RecordRows,
@@ -348,7 +352,7 @@ impl SinkTask {
     }
 }
 
-/// Errors.
+/// Functions that create errors.
 impl SinkTask {
     fn progress(&self) -> SinkProgress {
         SinkProgress {
