@@ -1,4 +1,4 @@
-//! Tests of batch reads: the selection of an archive and its recordings, and their division into partitions.
+//! Tests of batch reads: which archive and recordings are selected, and how recordings are cut into partitions.
 
 #[allow(dead_code)]
 #[path = "../../archive/tests/recordings/stream.rs"]
@@ -99,9 +99,9 @@ fn segments_are_joined_or_split_to_the_requested_number_of_pieces() {
     assert_eq!((count(1), count(2), count(4), count(50)), (2, 2, 4, 50));
 }
 
-/// 08-35: impossible positions in a damaged catalog cost neither memory nor time.
+/// 08-35: impossible positions in a damaged catalog are an error, and cost neither memory nor time.
 #[test]
-fn more_segments_than_there_can_be_are_refused_by_their_number() {
+fn more_segments_than_partitions_are_refused_with_their_number() {
     let mut archive = Archive::new();
     for _ in 0..9 {
         let absurd = RecordingDescriptor {
@@ -129,7 +129,7 @@ fn more_segments_than_there_can_be_are_refused_by_their_number() {
 }
 
 #[test]
-fn rows_of_records_are_counted_by_their_length() {
+fn rows_of_records_are_counted_by_the_record_length() {
     let mut archive = Archive::new();
     archive.record(STREAM_ID, 0, &[100; 60], true);
     let cutting = RecordingCutting {
@@ -142,7 +142,7 @@ fn rows_of_records_are_counted_by_their_length() {
 
 /// 08-58: filters by id and stream.
 #[test]
-fn recordings_are_chosen_by_id_and_stream() {
+fn recordings_are_selected_by_id_and_stream() {
     let mut archive = Archive::new();
     for stream_id in [1, 2, 2] {
         archive.record(stream_id, 0, &[10], true);
@@ -169,7 +169,7 @@ fn recordings_are_chosen_by_id_and_stream() {
     );
 }
 
-/// 08-58: a recording of a killed writer is read to the end that recovery would find; nothing is written.
+/// 08-58: a recording of a killed writer is read to the end that recovery would find. The read changes no file.
 #[test]
 fn a_recording_without_a_stop_position_is_read_to_its_end_and_nothing_is_written() {
     let mut archive = Archive::new();
@@ -185,7 +185,7 @@ fn a_recording_without_a_stop_position_is_read_to_its_end_and_nothing_is_written
 
 /// 08-58: an archive in use is refused.
 #[test]
-fn an_archive_that_gives_signs_of_life_is_refused_until_it_has_ended() {
+fn an_archive_with_a_living_owner_is_refused_until_the_owner_has_ended() {
     let mut archive = Archive::new();
     archive.record(STREAM_ID, 0, &[10], true);
     let now = SystemTime::now()
@@ -203,7 +203,7 @@ fn an_archive_that_gives_signs_of_life_is_refused_until_it_has_ended() {
 
 /// 08-58: the path of a directory with a single private archive selects this archive.
 #[test]
-fn a_directory_means_its_own_archive_or_the_only_private_one_below() {
+fn a_directory_selects_its_own_archive_or_the_only_private_archive_below_it() {
     let place = tempfile::tempdir().unwrap();
     let text = find_archive(place.path()).unwrap_err().to_string();
     assert!(text.starts_with("no archive at "), "{text}");

@@ -1,4 +1,5 @@
-//! Tests of the rows that are read from recordings: their number, their values, and the handling of malformed messages.
+//! Tests of the rows that are read from recordings: the number of rows, the values, and the handling of malformed
+//! messages.
 
 mod recordings;
 
@@ -46,7 +47,7 @@ fn schema<'a>(columns: impl IntoIterator<Item = (&'a str, DataType)>) -> SchemaR
     ))
 }
 
-/// Returns a schema with the value and its position.
+/// Returns a schema with the columns `value` and `position`.
 fn value_and_position() -> SchemaRef {
     schema([("value", DataType::Binary), ("position", DataType::Int64)])
 }
@@ -113,7 +114,7 @@ fn int32s(batches: &[RecordBatch], column: usize) -> Vec<i32> {
 }
 
 #[test]
-fn a_row_shows_its_message_and_where_and_when_it_came() {
+fn a_row_has_the_payload_the_source_and_the_arrival_time_of_its_message() {
     let mut recording = Recording::new(TERM_LENGTH);
     recording.at(1_000);
     recording.message(b"one", 7);
@@ -154,14 +155,14 @@ fn a_row_shows_its_message_and_where_and_when_it_came() {
     assert_eq!(int64s(&batches, 7), [0, 0]);
     assert_eq!(int32s(&batches, 8), [i32::MAX - 1; 2]);
     assert_eq!(int32s(&batches, 9), [0, 64]);
-    // Unsigned flags of the first fragment.
+    // The column has the flags of the first fragment as an unsigned byte.
     let flags = batch.column(10).as_primitive::<Int16Type>();
     assert_eq!(flags.values()[..], [0xC0, 0x80]);
 }
 
 /// 08-21
 #[test]
-fn fragments_without_a_beginning_and_messages_without_an_end_give_no_row() {
+fn fragments_without_a_first_one_and_messages_without_an_end_give_no_row() {
     let mut recording = Recording::new(TERM_LENGTH);
     recording.fragment(0, b"middle of nothing", 0);
     recording.fragment(END, b"end of nothing", 0);
@@ -231,7 +232,7 @@ fn record_batches_end_with_4096_messages_or_a_mebibyte_of_payload() {
 }
 
 #[test]
-fn columns_that_show_no_payload_count_all_messages() {
+fn all_messages_are_counted_if_no_column_has_the_payload() {
     let mut recording = Recording::new(TERM_LENGTH);
     for number in 0..100 {
         recording.message(&[1; 2000], number);
@@ -261,9 +262,9 @@ fn columns_that_show_no_payload_count_all_messages() {
     );
 }
 
-/// 08-44: arrival times without an index are null. If the column must not be null, the read fails.
+/// 08-44: without an index, arrival times are null. If the schema does not allow null, the read fails.
 #[test]
-fn without_an_index_times_are_null() {
+fn without_an_index_arrival_times_are_null() {
     let mut recording = Recording::new(TERM_LENGTH);
     recording.message(b"a", 0);
     let partition = recording.whole();
@@ -334,7 +335,7 @@ fn texts_are_checked() {
 
 /// 08-64
 #[test]
-fn a_message_of_several_records_is_as_many_rows() {
+fn each_record_of_a_message_is_a_row() {
     let mut recording = Recording::new(TERM_LENGTH);
     let first = recording.message(&[1, 0, 2, 0, 3, 0], 7);
     let second = recording.message(&[4, 0], 8);
@@ -362,7 +363,7 @@ fn a_message_of_several_records_is_as_many_rows() {
 
 /// 08-64
 #[test]
-fn a_message_of_very_many_records_is_spread_over_record_batches() {
+fn a_message_with_more_records_than_a_batch_is_split_over_record_batches() {
     let count = 3 * BATCH_ROWS + 5;
     let mut recording = Recording::new(1024 * 1024);
     recording.message(&[9; 2], 0);
@@ -388,7 +389,7 @@ fn a_message_of_very_many_records_is_spread_over_record_batches() {
 
 /// 08-63
 #[test]
-fn a_record_that_is_dropped_leaves_the_numbers_of_the_others() {
+fn a_dropped_record_does_not_change_the_numbers_of_the_other_records() {
     let bad = 2 * BATCH_ROWS + 1;
     let mut payload = vec![1; 3 * BATCH_ROWS];
     payload[bad] = 2;
@@ -467,7 +468,7 @@ fn malformed_messages_and_records_are_an_error_or_dropped_and_counted() {
 }
 
 #[test]
-fn a_message_that_is_longer_than_any_can_be_is_an_error() {
+fn a_message_that_is_longer_than_the_maximum_is_an_error() {
     let mut recording = Recording::new(64 * 1024 * 1024);
     recording.fragment(BEGIN, &[0; 60_000], 0);
     (0..300).for_each(|_| recording.fragment(0, &[0; 60_000], 0));
@@ -512,12 +513,12 @@ fn columns_that_do_not_exist_or_have_another_type_are_refused() {
         refused(("px", DataType::Float32), &records("px f64")),
         "column 'px' is of type Float64, not Float32"
     );
-    // A field of the record hides the header column with the same name; case does not matter.
+    // A field of the record hides the header column with the same name. Names are compared without regard to case.
     let field = schema([("POSITION", DataType::Float64)]);
     assert!(Projection::new(field, &records("position f64")).is_ok());
 }
 
-/// Generates a frame: its flags and the length of its payload, or `None` for padding.
+/// Generates a frame. The values are the flags and the length of the payload, or `None` for padding.
 fn any_frame() -> impl Strategy<Value = Option<(u8, usize)>> {
     let flags =
         prop_oneof![3 => Just(UNFRAGMENTED), 2 => Just(BEGIN), 2 => Just(0), 2 => Just(END)];
@@ -566,7 +567,7 @@ proptest! {
 
     /// 08-21, 08-43
     #[test]
-    fn pieces_of_a_recording_give_each_message_once(
+    fn the_pieces_of_a_recording_together_contain_each_message_once(
         frames in vec(any_frame(), 1..60),
         cuts in vec(any::<prop::sample::Index>(), 0..8),
     ) {
@@ -582,7 +583,7 @@ proptest! {
             union.extend(rows(&recording, &partition));
         }
         prop_assert_eq!(&union, &all);
-        // In a longer recording, each term ends with padding that is not in the model.
+        // A recording of more than one term has padding at the end of each term, and the model has no such padding.
         if recording.position() < i64::from(TERM_LENGTH) {
             let values: Vec<Vec<u8>> = all.into_iter().map(|(value, _)| value).collect();
             prop_assert_eq!(values, model(&frames));
@@ -591,7 +592,7 @@ proptest! {
 
     /// 08-10
     #[test]
-    fn record_batches_have_the_given_schema(
+    fn record_batches_have_the_requested_schema(
         columns in subsequence(header_columns(), 0..=10).prop_shuffle(),
         with_value in any::<Option<prop::sample::Index>>(),
         nullable in vec(any::<bool>(), 11),
@@ -628,7 +629,7 @@ proptest! {
 
     /// 08-44
     #[test]
-    fn reading_again_gives_the_same_rows_and_times_that_never_fall(frames in vec(any_frame(), 1..60)) {
+    fn a_second_read_gives_the_same_rows_and_arrival_times_never_decrease(frames in vec(any_frame(), 1..60)) {
         let mut recording = random_recording(&frames);
         let partition = recording.whole();
         let mut columns = header_columns();
@@ -659,7 +660,7 @@ fn names(columns: Option<&[&str]>, format: &ValueFormat) -> Result<Vec<String>, 
 }
 
 #[test]
-fn without_names_there_are_the_columns_of_the_payload_and_those_of_each_message() {
+fn without_names_all_columns_of_the_payload_and_the_header_are_selected() {
     let headers = [
         "stream_id",
         "session_id",
@@ -709,7 +710,7 @@ fn columns_are_found_by_their_names_without_regard_to_case() {
 }
 
 #[test]
-fn the_position_of_a_reader_follows_its_batches() {
+fn the_position_of_a_reader_is_the_end_of_the_last_batch() {
     let mut recording = Recording::new(TERM_LENGTH);
     let ends: Vec<i64> = (0..BATCH_ROWS + 1)
         .map(|_| recording.message(b"x", 0))

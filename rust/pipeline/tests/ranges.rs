@@ -1,4 +1,4 @@
-//! Tests of ranges of a recording: their bounds, and the end of a recording that another process writes.
+//! Tests of ranges of a recording: the bounds of a range, and the end of a recording that another process writes.
 
 #[allow(dead_code)]
 #[path = "../../archive/tests/recordings/stream.rs"]
@@ -52,7 +52,7 @@ fn refusal(archive: &Archive, range: PositionRange) -> String {
         .to_string()
 }
 
-/// Returns the lengths of the messages in a range, and the position after reading.
+/// Returns the lengths of the messages in a range, and the reader's position after the last message.
 fn read(archive: &Archive, range: PositionRange) -> (Vec<usize>, i64) {
     let planned = planned(archive, range);
     let storage = Directory::new(archive.path());
@@ -92,7 +92,8 @@ impl Server {
         }
     }
 
-    /// Creates the counters of the driver, with recorded positions: archive id, recording id and position.
+    /// Creates the counters of the driver: one recorded position for each item of `positions`. An item has the archive
+    /// id, the recording id and the position.
     fn count(&self, positions: &[(i64, i64, i64)]) {
         let lengths = CncLengths::default();
         let identity = DriverIdentity {
@@ -136,7 +137,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn ranges_that_adjoin_at_any_positions_contain_each_message_once(
+    fn adjacent_ranges_with_any_bounds_contain_each_message_once(
         lengths in prop::collection::vec(prop_oneof![0..200_usize, 1_000..20_000_usize], 1..40),
         start in (0..3_i64, 0..200_i64).prop_map(|(term, frame)| term * TERM_LENGTH + frame * 32),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
@@ -159,7 +160,7 @@ proptest! {
 }
 
 #[test]
-fn a_position_outside_of_the_recording_is_refused_with_the_valid_ones() {
+fn a_position_outside_of_the_recording_is_refused_with_the_valid_positions() {
     let mut archive = Archive::new();
     let end = archive.record(STREAM_ID, 96, &[100; 3], true);
     assert_eq!(end, 96 + 3 * 160);
@@ -183,7 +184,7 @@ fn a_position_outside_of_the_recording_is_refused_with_the_valid_ones() {
 }
 
 #[test]
-fn an_invalid_recording_is_refused_and_the_error_says_what_to_do() {
+fn an_invalid_recording_is_refused_and_the_error_names_the_repair_command() {
     let mut archive = Archive::new();
     archive.record(STREAM_ID, 0, &[100], true);
     archive.catalog.invalidate(0).unwrap();
@@ -212,7 +213,7 @@ fn an_active_recording_is_read_up_to_the_counter_of_its_own_archive() {
 }
 
 #[test]
-fn a_message_whose_end_is_not_recorded_yet_is_left_for_a_later_read() {
+fn a_message_without_its_end_is_left_for_a_later_read() {
     let mut archive = Archive::new();
     let end = archive.record(STREAM_ID, 0, &[100, 5_000], false);
     let server = Server::of(archive.path());
@@ -225,7 +226,7 @@ fn a_message_whose_end_is_not_recorded_yet_is_left_for_a_later_read() {
 }
 
 #[test]
-fn without_counter_and_index_the_end_of_an_active_recording_must_be_given() {
+fn without_counter_and_index_a_read_of_an_active_recording_needs_an_end_position() {
     let mut archive = Archive::new();
     archive.record(STREAM_ID, 0, &[100; 50], false);
     let server = Server::of(archive.path());
@@ -240,7 +241,7 @@ fn without_counter_and_index_the_end_of_an_active_recording_must_be_given() {
 }
 
 #[test]
-fn the_stop_position_of_a_stopped_recording_is_its_end_while_the_archive_runs() {
+fn a_stopped_recording_of_a_running_archive_ends_at_its_stop_position() {
     let mut archive = Archive::new();
     let end = archive.record(STREAM_ID, 0, &[100; 50], true);
     let _server = Server::of(archive.path());

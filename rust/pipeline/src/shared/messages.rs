@@ -99,7 +99,7 @@ impl RecordedMessages<'_> {
         };
         match look(&Index::new(directory.clone(), self.recording.stream)) {
             Ok(found) => Ok(Some(found)),
-            // Other archive servers write no index.
+            // The archive servers of other software write no index.
             Err(IndexError::Damaged { .. }) => Ok(None),
             Err(IndexError::Read(error)) => Err(error.into()),
             Err(error) => Err(error.into()),

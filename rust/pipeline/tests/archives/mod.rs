@@ -1,4 +1,4 @@
-//! Archives in temporary directories, as a real Aeron archive leaves them.
+//! Archives in temporary directories. Their files are those that a real Aeron archive leaves.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::stream::{
     self, INITIAL_TERM_ID, MTU_LENGTH, Publisher, SEGMENT_LENGTH, SESSION_ID, TERM_LENGTH, payload,
 };
 
-/// An archive as a real Aeron archive leaves it: without index files and without a lock.
+/// An archive directory with the files that a real Aeron archive leaves: no index files and no lock file.
 pub struct Archive {
     directory: TempDir,
     pub catalog: Catalog<Directory>,
@@ -33,7 +33,7 @@ impl Archive {
         self.directory.path()
     }
 
-    /// Records messages of these lengths. Stores the end of the recording in the catalog if `is_stopped`.
+    /// Records messages of these lengths. If `is_stopped` is `true`, stores the stop position in the catalog.
     pub fn record(
         &mut self,
         stream_id: i32,

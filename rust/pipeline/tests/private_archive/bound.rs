@@ -1,4 +1,4 @@
-//! Tests of the bound on retained bytes, of the purge of committed data, and of the files that remain.
+//! Tests of the limit of retained bytes, of the purge of committed data, and of the remaining files.
 
 use std::io;
 
@@ -18,7 +18,8 @@ const NOW_US: i64 = 1_700_000_000_000_000;
 const NOW_MS: i64 = NOW_US / 1000;
 const BOUND: u64 = 300 * 1024;
 
-/// Records until the bound stops the recording or the stream ends. Returns the position.
+/// Records until the limit of retained bytes stops the recording or the stream ends. Returns the end of the recorded
+/// data.
 fn poll<S: Storage + Clone>(
     archive: &PrivateArchive<S>,
     writer: &mut RecordingWriter<S>,
@@ -69,7 +70,7 @@ fn recording_stops_at_the_limit_and_continues_after_a_commit() {
 
 /// 08-29
 #[test]
-fn a_message_longer_than_the_limit_does_not_block_its_recording_and_no_other_recording_continues() {
+fn a_recording_is_completed_up_to_the_end_of_a_message_longer_than_the_limit() {
     let mut stream = Stream::new(0);
     stream.publish(992);
     let first = stream.end();
@@ -101,7 +102,7 @@ fn a_message_longer_than_the_limit_does_not_block_its_recording_and_no_other_rec
 
 /// 08-29: a message without an end cannot fill the disk.
 #[test]
-fn a_message_without_an_end_stops_at_the_longest_that_can_be() {
+fn a_message_without_an_end_is_recorded_up_to_the_maximum_message_length() {
     let mut stream = Stream::new(0);
     stream.publish_over_segments(20 << 20);
     let mut archive = create(MemoryStorage::new(), BOUND);
@@ -114,7 +115,7 @@ fn a_message_without_an_end_stops_at_the_longest_that_can_be() {
 
 /// 08-42
 #[test]
-fn a_range_is_planned_while_a_purge_removes_what_is_before_it() {
+fn a_range_can_be_counted_and_cut_after_a_purge_of_the_segments_before_it() {
     let mut stream = Stream::new(0);
     while stream.end() < 4 * SEGMENT_LENGTH {
         stream.publish(6000);
@@ -143,7 +144,7 @@ fn a_range_is_planned_while_a_purge_removes_what_is_before_it() {
 
 /// 08-30
 #[test]
-fn a_commit_purges_exactly_the_segments_before_it_with_their_index() {
+fn a_commit_purges_exactly_the_segments_before_it_and_their_index_files() {
     let mut stream = Stream::new(SEGMENT_LENGTH - 192);
     while stream.end() < 4 * SEGMENT_LENGTH {
         stream.publish(6000);
@@ -190,8 +191,8 @@ fn a_commit_purges_exactly_the_segments_before_it_with_their_index() {
     assert_eq!(archive.descriptor(0).unwrap().start_position, bases[2]);
     work(&mut archive);
     assert_eq!(disk.names().unwrap(), files(&bases[2..]));
-    // Unknown recordings and positions up to the committed one change nothing. A position above the head counts as the
-    // head.
+    // A commit of an unknown recording changes nothing, and neither does a position at or below the committed position.
+    // A position above the head is treated as the head.
     archive
         .commit([(9, 64), (0, 64), (0, within(bases[2]))])
         .unwrap();
@@ -200,13 +201,13 @@ fn a_commit_purges_exactly_the_segments_before_it_with_their_index() {
     archive.commit([(0, i64::MAX)]).unwrap();
     work(&mut archive);
     assert_eq!(disk.names().unwrap(), files(&bases[3..]));
-    // The rest can still be read.
+    // The data after the start position can still be read.
     let rows = all_rows(&archive, 0);
     let start = archive.descriptor(0).unwrap().start_position;
     assert!(same(&rows, &stream.messages_in(start, stream.end())));
 }
 
-/// 08-42: `before` stands for the list of recordings that a planner obtained before the purge.
+/// 08-42: `before` is the index that a planner obtained before the purge.
 #[test]
 fn counts_after_a_commit_do_not_need_purged_segments() {
     let mut stream = Stream::new(0);
@@ -246,7 +247,7 @@ fn counts_after_a_commit_do_not_need_purged_segments() {
 
 /// 08-30
 #[test]
-fn a_kill_between_start_position_and_files_leaves_orphans_that_the_next_open_removes() {
+fn files_that_a_killed_purge_has_left_are_removed_by_the_next_open() {
     let mut stream = Stream::new(0);
     while stream.end() < 2 * SEGMENT_LENGTH + 10_000 {
         stream.publish(6000);
@@ -296,7 +297,7 @@ fn a_kill_between_start_position_and_files_leaves_orphans_that_the_next_open_rem
 
 /// 08-30
 #[test]
-fn a_kill_amid_the_purge_of_a_whole_recording_leaves_it_purged() {
+fn a_kill_during_the_purge_of_a_whole_recording_leaves_the_recording_purged() {
     let mut stream = Stream::new(0);
     while stream.end() < SEGMENT_LENGTH + 10_000 {
         stream.publish(6000);
@@ -341,14 +342,14 @@ fn a_kill_amid_the_purge_of_a_whole_recording_leaves_it_purged() {
 
 /// 08-17
 #[test]
-fn entries_of_purged_recordings_go_when_they_are_most_and_their_ids_never_return() {
+fn entries_of_purged_recordings_are_removed_if_they_are_the_majority_and_ids_are_never_reused() {
     let mut stream = Stream::new(0);
     stream.publish(100);
     let disk = MemoryStorage::new();
     let mut archive = create(disk.clone(), ONE_GIB);
     for number in 0..6 {
         let mut image = image(0);
-        // There are two sessions, and each returns twice.
+        // There are two sessions, and each session returns twice.
         image.session_id += number % 2;
         let writer = archive.start_recording(&image, NOW_US).unwrap();
         assert_eq!(writer.recording_id(), i64::from(number));
@@ -369,7 +370,7 @@ fn entries_of_purged_recordings_go_when_they_are_most_and_their_ids_never_return
             .collect()
     };
     // Only the last recording of the first session has a head. Its entry is kept for a day, because the next recording
-    // of this session begins there.
+    // of this session begins at this head.
     assert_eq!(ids(NOW_MS), [6]);
     let day_ms = 24 * 3_600_000;
     assert_eq!(ids(NOW_MS + day_ms), [6]);
@@ -381,7 +382,7 @@ fn entries_of_purged_recordings_go_when_they_are_most_and_their_ids_never_return
 
 /// 08-33
 #[test]
-fn a_full_disk_is_an_error_with_its_sizes_and_nothing_that_was_recorded_is_lost() {
+fn a_full_disk_is_an_error_with_the_sizes_and_no_recorded_data_is_lost() {
     let mut stream = Stream::new(0);
     (0..100).for_each(|_| stream.publish(6000));
     let disk = MemoryStorage::new();
@@ -398,7 +399,7 @@ fn a_full_disk_is_an_error_with_its_sizes_and_nothing_that_was_recorded_is_lost(
     assert!(recorded > 200_000);
     archive.end_recording(writer, false, NOW_MS).unwrap();
 
-    // After space is free again, the session returns at the same position.
+    // After the disk has space again, the session returns at the same position.
     disk.set_capacity(ONE_GIB);
     disk.restart();
     let (mut archive, report) = PrivateArchive::open(disk, &[], ONE_GIB, NOW_MS).unwrap();
@@ -420,7 +421,7 @@ fn a_full_disk_is_an_error_with_its_sizes_and_nothing_that_was_recorded_is_lost(
 }
 
 #[test]
-fn one_recording_too_many_is_refused() {
+fn a_recording_above_the_maximum_number_is_refused() {
     let mut archive = create(MemoryStorage::new(), ONE_GIB);
     let mut writers = Vec::new();
     for session_id in 0..MAX_LIVE_RECORDINGS as i32 {
@@ -441,7 +442,7 @@ fn one_recording_too_many_is_refused() {
 
 /// 08-32
 #[test]
-fn all_files_are_for_their_owner_alone() {
+fn only_the_owner_has_access_to_the_files() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     let storage = Directory::new(directory.path());
@@ -454,12 +455,12 @@ fn all_files_are_for_their_owner_alone() {
     }
 }
 
-/// Records ten gibibytes with a bound of 256 MiB.
+/// Records 10 GiB with a limit of 256 MiB for the retained bytes.
 ///
 /// 08-30
 #[cfg(target_os = "linux")]
 #[test]
-fn the_disk_never_holds_more_than_the_bound_a_segment_and_the_index() -> io::Result<()> {
+fn the_disk_never_has_more_bytes_than_the_limit_one_segment_and_the_index() -> io::Result<()> {
     const TOTAL: i64 = 10 << 30;
     const LIMIT: u64 = 256 << 20;
     let mut term = Stream::new(0);
@@ -486,7 +487,7 @@ fn the_disk_never_holds_more_than_the_bound_a_segment_and_the_index() -> io::Res
     let index = (LIMIT / SEGMENT_LENGTH as u64 + 2) * 4096;
     assert!(
         most > LIMIT,
-        "{most} bytes at most: the bound was never reached"
+        "{most} bytes at most: the limit was never reached"
     );
     assert!(
         most <= LIMIT + MAX_BLOCK_LENGTH as u64 + SEGMENT_LENGTH as u64 + index,

@@ -1,5 +1,5 @@
-//! Tests with damage from outside: index files, segments and catalogs that are missing, cut, changed, or have flipped
-//! bits.
+//! Tests with damage that other programs caused: index files, segments and catalogs that are missing, are too short, or
+//! have changed bytes.
 
 use aeron_archive::catalog::Catalog;
 use aeron_archive::memory_storage::MemoryStorage;
@@ -18,7 +18,7 @@ const NOW_US: i64 = 1_700_000_000_000_000;
 const NOW_MS: i64 = NOW_US / 1000;
 const CATALOG: &str = "archive.catalog";
 
-/// A recording over several segments whose writer was stopped or killed.
+/// A recording over several segments. Its writer was stopped or killed.
 struct Dead {
     disk: MemoryStorage,
     stream: Stream,
@@ -64,7 +64,7 @@ impl Dead {
         PrivateArchive::open(self.disk.clone(), known, ONE_GIB, NOW_MS).unwrap()
     }
 
-    /// Returns the names of the files with this ending, sorted by position.
+    /// Returns the names of the files with this suffix, sorted by position.
     fn names(&self, ending: &str) -> Vec<String> {
         let names = self.disk.names().unwrap();
         let mut names: Vec<_> = names
@@ -75,8 +75,8 @@ impl Dead {
         names
     }
 
-    /// Opens the archive twice. Checks that the rows are unchanged except for times, and that the lost times are
-    /// reported.
+    /// Opens the archive twice. Checks that only arrival times are missing from the rows, and that the first open
+    /// reports each missing time.
     fn check_rows(&self, is_all_lost: bool) {
         let (archive, report) = self.open(&[]);
         assert_eq!(report.lost, []);
@@ -120,7 +120,7 @@ impl Dead {
 
 /// 08-26
 #[test]
-fn a_missing_index_is_created_again_without_times() {
+fn a_missing_index_is_created_again_without_arrival_times() {
     for is_stopped in [true, false] {
         let dead = Dead::new(is_stopped);
         assert_eq!(dead.names(".idx").len(), 3);
@@ -142,7 +142,7 @@ fn a_missing_index_is_created_again_without_times() {
 
 /// 08-26
 #[test]
-fn one_index_file_that_is_missing_costs_only_its_own_times() {
+fn a_missing_index_file_loses_only_the_arrival_times_of_its_segment() {
     for name in Dead::new(true).names(".idx") {
         let dead = Dead::new(true);
         dead.disk.remove(&name).unwrap();
@@ -156,7 +156,7 @@ fn one_index_file_that_is_missing_costs_only_its_own_times() {
 
 /// 08-26
 #[test]
-fn lost_times_that_a_logged_batch_needs_are_reported_at_every_start() {
+fn lost_arrival_times_of_a_logged_batch_are_reported_at_every_open() {
     let dead = Dead::new(true);
     let (first, end) = (dead.stream.messages[0].end, dead.stream.end());
     dead.disk.remove(&dead.names(".idx")[1]).unwrap();
@@ -181,7 +181,7 @@ proptest! {
 
     /// 08-26
     #[test]
-    fn an_index_that_is_cut_or_flipped_costs_no_row(which in 0usize..3, at: prop::sample::Index, bit in 0u32..8, is_cut: bool) {
+    fn a_shortened_index_or_a_flipped_bit_in_it_loses_no_row(which in 0usize..3, at: prop::sample::Index, bit in 0u32..8, is_cut: bool) {
         let dead = Dead::new(true);
         let name = &dead.names(".idx")[which];
         let length = dead.disk.bytes(name).unwrap().len();
@@ -196,16 +196,17 @@ proptest! {
 
     /// 08-35
     #[test]
-    fn an_index_of_any_content_costs_no_row(which in 0usize..3, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn random_content_of_an_index_loses_no_row(which in 0usize..3, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let dead = Dead::new(true);
         dead.disk.put(&dead.names(".idx")[which], &bytes);
         dead.check_rows(false);
     }
 }
 
-/// 08-26: if more than the last block has no index entry, the index is damaged.
+/// 08-26: a kill leaves at most the last block without an index entry. If more blocks have no entry, the index is
+/// damaged.
 #[test]
-fn an_index_that_was_cut_by_more_than_a_kill_does_has_no_invented_times() {
+fn blocks_without_an_index_entry_get_no_invented_arrival_times() {
     let dead = Dead::new(false);
     let name = dead.names(".idx").pop().unwrap();
     let file = dead.disk.open(&name, Access::Write).unwrap();
@@ -248,7 +249,7 @@ fn a_missing_segment_is_reported_by_name_and_its_recording_can_be_abandoned() {
 
 /// 08-27
 #[test]
-fn a_missing_last_segment_below_the_acknowledged_position_is_a_loss() {
+fn a_missing_last_segment_with_logged_data_is_a_loss() {
     let dead = Dead::new(false);
     let name = dead.names(".rec").pop().unwrap();
     dead.disk.remove(&name).unwrap();
@@ -257,15 +258,15 @@ fn a_missing_last_segment_below_the_acknowledged_position_is_a_loss() {
     assert_eq!(report.lost.len(), 1);
     assert_eq!(report.lost[0].to, end);
     assert_eq!(report.lost[0].from, 3 * SEGMENT_LENGTH - TERM_LENGTH);
-    // The rest can still be read.
+    // The data before the missing segment can still be read.
     let rows = all_rows(&archive, 0);
     assert!(same(&rows, &dead.stream.messages[..rows.len()]));
     assert!(rows.len() > 100);
 }
 
-/// 08-27: a stop position that a tool changed is used; below a logged position it is data loss.
+/// 08-27: if a tool has changed the stop position to a position below a logged one, the logged data after it is lost.
 #[test]
-fn a_stop_position_that_a_tool_wrote_is_taken() {
+fn a_stop_position_that_a_tool_has_changed_is_used() {
     let dead = Dead::new(true);
     let moved = dead.stream.messages[20].end;
     let mut catalog = Catalog::open(&dead.disk, 0).unwrap();
@@ -280,7 +281,7 @@ fn a_stop_position_that_a_tool_wrote_is_taken() {
     assert_eq!(
         report.lost_times,
         [],
-        "the rest of the block that is cut keeps its time"
+        "the part of the block before the new stop position keeps its time"
     );
     assert_eq!(all_rows(&archive, 0), dead.rows[..21]);
     let (_, report) = dead.open(&dead.known(dead.stream.base, moved));
@@ -289,7 +290,7 @@ fn a_stop_position_that_a_tool_wrote_is_taken() {
 
 /// 08-27
 #[test]
-fn a_recording_that_vanished_or_is_marked_invalid_is_lost_by_name() {
+fn a_missing_or_invalid_recording_is_reported_as_lost_with_the_reason() {
     let dead = Dead::new(true);
     let mut known = dead.known(dead.stream.base, dead.stream.end());
     known[0].recording_id = 7;
@@ -312,7 +313,7 @@ fn a_recording_that_vanished_or_is_marked_invalid_is_lost_by_name() {
 
 /// 08-27
 #[test]
-fn a_damaged_catalog_is_refused_by_name() {
+fn a_damaged_catalog_is_refused_with_its_name() {
     let dead = Dead::new(true);
     dead.disk.flip_bit(CATALOG, 32 + 3, 6);
     let error = PrivateArchive::open(dead.disk.clone(), &[], ONE_GIB, NOW_MS).unwrap_err();
@@ -329,7 +330,7 @@ fn a_damaged_catalog_is_refused_by_name() {
 
 /// 08-58
 #[test]
-fn a_reader_that_owns_nothing_finds_the_end_of_a_killed_recording_and_changes_nothing() {
+fn a_reader_without_the_lock_finds_the_end_of_a_killed_recording_and_changes_nothing() {
     let dead = Dead::new(false);
     let steps = dead.disk.steps();
     let catalog = Catalog::open_read_only(&dead.disk).unwrap();

@@ -1,4 +1,5 @@
-//! Tests the private archive's state machine on a disk in memory that can fail or stop at a chosen step.
+//! Tests of the private archive's state machine. The files are in memory, and each operation on a file can fail or be
+//! the last one before a kill.
 
 mod bound;
 mod damage;

@@ -1,5 +1,6 @@
-//! Compares random streams, polls, batches, commits, ends and kills with a model. Every complete message is delivered
-//! once and in order, no message is torn, no logged data is lost, and gaps are reported exactly.
+//! Runs random steps (publish, poll, batch, end of an image, kill) and compares the results with a model. Each complete
+//! message must be delivered once and in order, no message may be torn, no logged data may be lost, and gaps must be
+//! reported exactly.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +19,7 @@ const BOUND: u64 = 600 * 1024;
 /// Maximum length of a published message.
 const MAX_LENGTH: usize = 30_000;
 
-/// Makes one partition of each recording.
+/// Cuts each recording into one partition.
 const WHOLE: RangeCutting = RangeCutting {
     min_partitions: 1,
     max_rows: None,
@@ -36,13 +37,13 @@ enum Act {
         blocks: usize,
         limit: usize,
     },
-    /// A Spark batch, which is logged, read, and committed or not.
+    /// A Spark batch. It is logged and read. It is committed if `is_committed` is `true`.
     Batch {
         is_committed: bool,
         limits: PlanLimits,
         cutting: RangeCutting,
     },
-    /// The image becomes unavailable, with or without the end of its stream. Another image joins.
+    /// The image becomes unavailable, with or without the end of its stream. Then another image joins.
     ImageLost {
         is_end_of_stream: bool,
         join: Join,
@@ -66,7 +67,7 @@ enum Join {
     Above(usize),
 }
 
-/// A fault that occurs a number of storage operations after the beginning of an act.
+/// A fault. It occurs after `step` storage operations of an act.
 #[derive(Debug, Clone, Copy)]
 struct Strike {
     step: u64,
@@ -80,28 +81,29 @@ struct World {
     writer: Option<RecordingWriter<MemoryStorage>>,
     /// Position of the image.
     position: i64,
-    /// Head and stop position of every ended recording.
+    /// Head and stop position of each ended recording.
     ended: BTreeMap<i64, (Option<i64>, i64)>,
     spark: Spark,
     missed: Vec<Missed>,
     now_us: i64,
 }
 
-/// A range. The messages that begin in it were not received by any image.
+/// A range that no image received: the messages that begin in the range are missing.
 #[derive(Debug, Clone, Copy)]
 struct Missed {
     from: i64,
-    /// Position at which the next image joined. The range ends at the first message that begins there or later.
+    /// Position at which the next image joined. The range ends at the first message that begins at or after this
+    /// position.
     join: i64,
-    /// Whether there is an earlier recording. Only then is the gap reported.
+    /// Whether the session has an earlier recording. The archive reports the gap only in this case.
     is_gap: bool,
 }
 
-/// The role of Spark, which reads rows.
+/// Model of Spark: the positions, batches and rows of a query.
 #[derive(Default)]
 struct Spark {
     committed: BTreeMap<i64, i64>,
-    /// The batch that was logged and is not committed.
+    /// The batch that is logged and not committed.
     batch: Option<Batch>,
     delivered: Vec<Row>,
 }
@@ -254,13 +256,13 @@ impl World {
         let batch = self.spark.batch.as_ref().unwrap();
         let read = self.read(&batch.ranges, cutting);
         if let Some(before) = &batch.rows {
-            assert_eq!(before, &read, "a batch that is read again has other rows");
+            assert_eq!(before, &read, "the second read of a batch has other rows");
         }
         if !is_committed {
             self.spark.batch.as_mut().unwrap().rows = Some(read);
             return Ok(());
         }
-        // Spark never requests committed data again, even if the archive does not receive the commit.
+        // Spark never requests committed data again, even if the commit of the archive fails.
         let batch = self.spark.batch.take().unwrap();
         self.spark.delivered.extend(read);
         let taken: Vec<_> = batch
@@ -295,7 +297,7 @@ impl World {
             .collect()
     }
 
-    /// Reads the rows of a batch, by partitions.
+    /// Reads the rows of a batch, partition by partition.
     fn read(&self, batch: &BTreeMap<i64, (i64, i64)>, cutting: RangeCutting) -> Vec<Row> {
         let mut all = Vec::new();
         for info in self.archive.recordings() {
@@ -340,7 +342,7 @@ impl World {
         Ok(())
     }
 
-    /// Stores the head and the stop position of ended recordings. A purge changes the stop position to the head.
+    /// Notes the head and the stop position of ended recordings before a purge changes the stop position to the head.
     fn note_ended(&mut self) {
         for info in self.archive.recordings().filter(|info| !info.is_live) {
             let id = info.stream.recording_id();
@@ -393,8 +395,8 @@ impl World {
         Ok(())
     }
 
-    /// Starts a new process with the files of the last one. If it is killed or fails, starts another one without
-    /// faults.
+    /// Starts a new process with the files of the last process. If the new process is killed or fails, starts another
+    /// process without faults.
     fn restart(&mut self, join: Join, strike: Option<Strike>) {
         self.writer = None;
         self.disk.restart();
@@ -445,7 +447,8 @@ impl World {
             let published = &info.published;
             let end = published.recorded_position();
             let first = self.archive.descriptor(info.stream.recording_id()).unwrap();
-            // Otherwise, a purge may have removed the start of the first message, which the model needs for the head.
+            // If the recording starts at a segment base, a purge may have removed the start of the first message. The
+            // model cannot compute the head without this start.
             if first.start_position == start && start % SEGMENT_LENGTH != 0 {
                 assert_eq!(published.head(), self.stream.head(start, end));
             }
@@ -453,8 +456,8 @@ impl World {
         Ok(())
     }
 
-    /// A recording that began after a gap and was killed before its first message does not count as an earlier
-    /// recording. The gap continues.
+    /// If the process was killed before the first message of a recording after a gap, that recording does not count as
+    /// an earlier recording. The gap continues.
     fn forget_missed_without_rows(&mut self) {
         let heads: Vec<_> = self.ended.values().filter_map(|(head, _)| *head).collect();
         let recordings: Vec<_> = self
@@ -484,7 +487,7 @@ impl World {
             behind.iter().all(|&byte| byte == 0),
             "bytes after {recorded} are not zero"
         );
-        // The frames of a message are longer than its payload, because of headers and alignment.
+        // The frames of a message are longer than the payload because of headers and alignment.
         let most = BOUND + MAX_BLOCK_LENGTH as u64 + 2 * MAX_LENGTH as u64;
         let padding = 65_536;
         assert!(self.archive.retained_bytes() <= most + padding);
@@ -547,8 +550,8 @@ fn run(acts: &[(Act, Option<Strike>)]) {
     let mut is_alone = false;
     for (act, strike) in acts {
         if let Some(Strike { step, fault }) = strike {
-            // A kill cuts a write at a page boundary. A short write is cut within a page, so no other fault is combined
-            // with it.
+            // A kill ends a write at a page boundary, and a short write ends it within a page. No second fault follows
+            // a short write.
             let is_cut = matches!(fault, StorageFault::Short(_));
             if is_cut || is_alone {
                 world.disk.forget_faults();
@@ -565,7 +568,7 @@ fn run(acts: &[(Act, Option<Strike>)]) {
             let again = strike.filter(|_| matches!(act, Act::Kill { .. }));
             world.restart(join, again);
         } else if done.is_err() {
-            // An error fails the query. Its process first ends its recording, if that is possible.
+            // After an error, the query fails. Its process first tries to end its recording.
             let _ = world.end_recording(false);
             world.restart(join, None);
         }
@@ -581,7 +584,7 @@ proptest! {
 
     /// 08-20, 08-22, 08-24, 08-25, 08-29, 08-41
     #[test]
-    fn every_complete_message_is_read_once_and_in_order_after_any_failure(acts in acts()) {
+    fn after_any_fault_each_complete_message_is_read_once_and_in_order(acts in acts()) {
         run(&acts);
     }
 }

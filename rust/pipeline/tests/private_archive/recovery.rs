@@ -1,4 +1,4 @@
-//! Tests with kills, failures and short writes at every step of an append, and of the open that follows.
+//! Tests with kills, errors and short writes at each step of an append and of the open after it.
 
 use std::io;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::stream::{
 const NOW_US: i64 = 1_700_000_000_000_000;
 const MODIFIED_US: i64 = NOW_US + 5_000_000;
 
-/// A live recording, and the messages to record.
+/// A running recording, and the stream to record.
 struct Live {
     disk: MemoryStorage,
     archive: PrivateArchive<MemoryStorage>,
@@ -44,7 +44,7 @@ impl Live {
         }
     }
 
-    /// Appends the next block. Returns whether that succeeded.
+    /// Appends the next block. Returns whether the append succeeded.
     fn append(&mut self) -> bool {
         let (block, end) = self.stream.block(self.position, MAX_BLOCK_LENGTH);
         let done = self
@@ -57,7 +57,7 @@ impl Live {
         done
     }
 
-    /// Returns the position up to which a checkpoint would have logged the recording.
+    /// Returns the recording's positions in the checkpoint of a query that has logged all complete messages.
     fn told(&self) -> Vec<KnownRecording> {
         let told = self.writer.published().complete_head();
         let known = |told| KnownRecording {
@@ -93,8 +93,8 @@ impl Restarted {
         self.archive.descriptor(0).unwrap().stop_position
     }
 
-    /// Checks that the rows are the messages up to the end and that all have a time. A row that ends after `noted` has
-    /// no index entry, so its time is the file's modification time.
+    /// Checks that the rows are the messages up to the end, and that each row has an arrival time. A row that ends
+    /// after `noted` has no index entry, so its arrival time is the file's modification time.
     fn check(&self, noted: i64) {
         assert_eq!(self.report.lost, []);
         assert_eq!(self.report.lost_times, []);
@@ -113,7 +113,7 @@ impl Restarted {
         self.check_zeros();
     }
 
-    /// Checks that there are only zeros after the end.
+    /// Checks that the segment contains only zeros after the end of the recording.
     fn check_zeros(&self) {
         let info = self.archive.recordings().next().unwrap();
         let base = info.stream.segment_base(self.end());
@@ -132,8 +132,8 @@ fn open(
     PrivateArchive::open(disk.clone(), known, ONE_GIB, NOW_US / 1000).unwrap()
 }
 
-/// Returns streams with blocks of several pages, and the position up to which each stream is recorded first. The last
-/// block ends within a term or fills a segment.
+/// Returns two streams, each with the position up to which a test records first. Blocks are several pages long. The
+/// last block of the first stream ends within a term, that of the second one fills a segment.
 fn streams() -> [(Stream, i64); 2] {
     let mut amid = Stream::new(3 * TERM_LENGTH + 320);
     (0..8).for_each(|_| amid.publish(3000));
@@ -148,7 +148,7 @@ fn streams() -> [(Stream, i64); 2] {
 
 /// 08-22
 #[test]
-fn a_kill_at_any_step_of_an_append_keeps_all_acknowledged_data_and_no_torn_frame() {
+fn a_kill_at_any_step_of_an_append_loses_no_recorded_data_and_leaves_no_torn_frame() {
     for which in 0..2 {
         for progress in 0..4 {
             for step in 0.. {
@@ -204,7 +204,7 @@ fn a_failed_or_short_write_leaves_no_bytes_after_the_recorded_position() {
                     stream,
                     ..
                 } = live;
-                // The fault may occur here. Then the open finds the end.
+                // The fault may occur in this call. The next open then finds the end.
                 let _ = archive.end_recording(writer, false, NOW_US / 1000);
                 disk.restart();
                 let (archive, report) = open(&disk, &[]);
@@ -216,7 +216,7 @@ fn a_failed_or_short_write_leaves_no_bytes_after_the_recorded_position() {
                 };
                 assert_eq!(restarted.end(), recorded);
                 restarted.check(recorded);
-                // Recovery from the segments alone finds the same end.
+                // The recovery finds the same end without the index.
                 let descriptor = restarted.archive.descriptor(0).unwrap();
                 let stream =
                     aeron_archive::stream::RecordedStream::new(&descriptor.into()).unwrap();
@@ -233,7 +233,7 @@ fn a_failed_or_short_write_leaves_no_bytes_after_the_recorded_position() {
     }
 }
 
-/// A message whose last frame contains a page of zeros, at the end of the recording.
+/// Returns a stream whose last frame contains a page of zeros, and the start position of its message.
 fn with_zero_page() -> (Stream, i64) {
     let mut stream = Stream::new(0);
     stream.publish(100);
@@ -244,7 +244,7 @@ fn with_zero_page() -> (Stream, i64) {
 
 /// 08-23
 #[test]
-fn a_whole_last_frame_with_a_page_of_zeros_is_kept_below_a_known_head_and_cut_above() {
+fn a_last_frame_with_a_page_of_zeros_is_kept_only_if_the_index_or_the_checkpoint_has_its_end() {
     let (stream, first) = with_zero_page();
     let end = stream.end();
     for (is_told, expected) in [(true, end), (false, first)] {
@@ -252,7 +252,7 @@ fn a_whole_last_frame_with_a_page_of_zeros_is_kept_below_a_known_head_and_cut_ab
         assert!(live.append());
         assert_eq!(live.position, end);
         let told = live.told();
-        // Without the index, nothing but a logged position shows that the whole frame was written.
+        // Without the index, only a logged position shows that the whole frame was written.
         live.disk.remove("0-0.idx").unwrap();
         let restarted = live.restart(if is_told { &told } else { &[] });
         assert_eq!(restarted.end(), expected);
@@ -266,7 +266,7 @@ fn a_whole_last_frame_with_a_page_of_zeros_is_kept_below_a_known_head_and_cut_ab
 
 /// 08-23
 #[test]
-fn a_last_frame_that_is_torn_over_a_page_is_cut_without_asking() {
+fn a_torn_last_frame_is_removed_by_the_next_open() {
     let mut stream = Stream::new(0);
     stream.publish(100);
     let told = stream.end();
@@ -293,7 +293,7 @@ fn a_last_padding_frame_longer_than_a_page_is_kept() {
     let told = stream.end();
     stream.pad();
     let mut live = Live::new(stream, told);
-    // The kill prevents its index entry.
+    // The kill prevents the index entry of the padding.
     live.disk
         .fail_at(live.disk.steps() + 1, StorageFault::Kill { progress: 0 });
     assert!(!live.append());
@@ -302,9 +302,9 @@ fn a_last_padding_frame_longer_than_a_page_is_kept() {
     restarted.check(TERM_LENGTH);
 }
 
-/// 08-22, 08-30: if an open is killed, the next one completes the work.
+/// 08-22, 08-30: if an open is killed, the next open completes the recovery.
 #[test]
-fn a_kill_at_any_step_of_the_opening_changes_nothing_of_its_result() {
+fn a_kill_at_any_step_of_an_open_does_not_change_the_result_of_the_next_open() {
     for step in 0.. {
         let (stream, to) = streams().into_iter().next().unwrap();
         let mut live = Live::new(stream, to);
@@ -337,7 +337,7 @@ fn a_kill_at_any_step_of_the_opening_changes_nothing_of_its_result() {
 
 /// 08-44
 #[test]
-fn times_never_decrease_though_clocks_do() {
+fn arrival_times_never_decrease_even_if_the_clock_goes_back() {
     let (stream, _) = streams().into_iter().next().unwrap();
     let disk = MemoryStorage::new();
     let mut archive = create(disk.clone(), ONE_GIB);
@@ -354,7 +354,7 @@ fn times_never_decrease_though_clocks_do() {
     }
     let rows = all_rows(&archive, 0);
     assert!(rows.iter().all(|row| row.arrival_us == Some(NOW_US)));
-    // After a kill, the file's modification time is earlier than the times in its index.
+    // After the kill, the modification time of the file is earlier than the arrival times in the index.
     disk.set_time(Duration::from_secs(1));
     disk.restart();
     let (archive, _) = open(&disk, &[]);

@@ -1,5 +1,5 @@
 //! Tests of sessions that return. The earlier recording has a head and a stop position. The new image joins at one of
-//! them, or below, between or above them.
+//! these positions, or below, between or above them.
 
 use aeron_archive::catalog::{Catalog, RecordingState};
 use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
@@ -22,7 +22,7 @@ struct Returning {
 }
 
 impl Returning {
-    /// Records `stream` up to the first frame that ends at or after `stop`.
+    /// Records `stream` up to the first start of a frame at or after `stop`, and ends the recording.
     fn new(stream: Stream, stop: i64) -> Self {
         let disk = MemoryStorage::new();
         let mut archive = create(disk.clone(), ONE_GIB);
@@ -48,8 +48,9 @@ impl Returning {
         }
     }
 
-    /// Joins at `join` and records the rest. Checks that each message occurs once. If the image joined above the stop
-    /// position, the messages that begin at or after `head` and before `join` are missing. Returns the reported gap.
+    /// Joins at `join` and records the remaining stream. Checks that each message occurs once. If the image joined
+    /// above the stop position, the messages that begin at or after `head` and before `join` are missing. Returns the
+    /// reported gap.
     fn returns(mut self, join: i64) -> Option<i64> {
         let mut writer = self.archive.start_recording(&image(join), NOW_US).unwrap();
         let id = writer.recording_id();
@@ -78,21 +79,21 @@ impl Returning {
     }
 }
 
-/// Messages of 5000 bytes, four fragments each, over three terms.
+/// Returns a stream of messages of 5000 bytes over three terms. Each message has four fragments.
 fn stream() -> Stream {
     let mut stream = Stream::new(5 * TERM_LENGTH + 640);
     (0..35).for_each(|_| stream.publish(5000));
     stream
 }
 
-/// A position within the eighth message.
+/// Returns a position within the eighth message.
 fn amid(stream: &Stream) -> i64 {
     stream.messages[7].begin + 1408
 }
 
 /// 08-20
 #[test]
-fn every_message_is_there_once_wherever_the_image_joins_up_to_the_stop_position() {
+fn each_message_is_recorded_once_if_the_image_joins_at_or_below_the_stop_position() {
     let all = stream();
     let stop = amid(&all);
     let joins = all
@@ -109,10 +110,10 @@ fn every_message_is_there_once_wherever_the_image_joins_up_to_the_stop_position(
     }
 }
 
-/// 08-20: an image may join several terms below the stop position. The padding at the ends of recorded terms is
-/// skipped.
+/// 08-20: an image may join several terms below the stop position. The new recording skips the padding at the end of
+/// each recorded term.
 #[test]
-fn an_image_that_joins_terms_below_what_was_recorded_passes_over_their_padding() {
+fn recorded_padding_is_skipped_if_an_image_joins_several_terms_below_the_stop_position() {
     let all = stream();
     let stop = all.messages[30].begin + 1408;
     assert!(all.padding().filter(|&padding| padding < stop).count() > 1);
@@ -126,10 +127,10 @@ fn an_image_that_joins_terms_below_what_was_recorded_passes_over_their_padding()
 
 /// 08-20, 08-49
 #[test]
-fn an_image_that_joins_above_the_stop_position_reports_exactly_what_is_missing() {
+fn the_gap_before_an_image_that_joins_above_the_stop_position_is_exact() {
     let returning = Returning::new(stream(), amid(&stream()));
     let (head, stop) = (returning.head, returning.stop);
-    // The image joins one fragment later. The rest of this message gives no row.
+    // The image joins one fragment after the stop position. The remaining fragments of this message give no row.
     let join = stop + 1408;
     let first = returning.stream.first_begin(join).unwrap();
     assert_eq!(returning.returns(join), Some(first - head));
@@ -142,7 +143,7 @@ fn an_image_that_joins_above_the_stop_position_reports_exactly_what_is_missing()
 
 /// 08-20
 #[test]
-fn a_recording_that_stopped_after_padding_at_a_term_end_can_be_extended() {
+fn the_session_of_a_recording_that_stopped_after_padding_at_the_end_of_a_term_can_return() {
     let mut all = stream();
     let padding = all.padding().next().unwrap();
     let behind = (padding / TERM_LENGTH + 1) * TERM_LENGTH;
@@ -154,9 +155,9 @@ fn a_recording_that_stopped_after_padding_at_a_term_end_can_be_extended() {
     }
 }
 
-/// 08-16, 08-20: the rest of the message is in another segment than the head.
+/// 08-16, 08-20: the end of the message is in another segment than the head.
 #[test]
-fn a_message_over_terms_and_segments_is_whole_in_the_new_recording() {
+fn an_unfinished_message_over_several_segments_is_complete_in_the_new_recording() {
     let long = || {
         let mut stream = Stream::new(0);
         // Frames of 1024 bytes, with their headers, fill each term exactly.
@@ -179,7 +180,7 @@ fn a_message_over_terms_and_segments_is_whole_in_the_new_recording() {
 
 /// 08-20
 #[test]
-fn the_entry_of_a_purged_recording_gives_the_start_of_the_next_one() {
+fn the_next_recording_begins_at_the_end_in_the_entry_of_a_purged_recording() {
     let all = stream();
     let stop = all.messages[7].end;
     let mut returning = Returning::new(stream(), stop);
@@ -194,9 +195,9 @@ fn the_entry_of_a_purged_recording_gives_the_start_of_the_next_one() {
     assert_eq!(returning.returns(join), None);
 }
 
-/// 08-20, 08-30: the beginning of a message that the end of a recording cut is kept until the session returns.
+/// 08-20, 08-30: if a recording ended within a message, the beginning of the message is kept until the session returns.
 #[test]
-fn the_rest_of_a_recording_that_ended_amid_a_message_waits_for_its_session() {
+fn a_recording_that_ended_within_a_message_is_kept_until_the_new_recording_has_the_message() {
     let mut returning = Returning::new(stream(), amid(&stream()));
     let head = returning.head;
     let archive = &mut returning.archive;
@@ -210,7 +211,7 @@ fn the_rest_of_a_recording_that_ended_amid_a_message_waits_for_its_session() {
     assert!(!archive.work(almost, Some(since)).unwrap());
     assert!(archive.descriptor(0).is_some());
 
-    // The session has returned, but its new recording does not contain the whole message yet.
+    // The session has returned, but the new recording does not contain the whole message yet.
     let mut writer = archive.start_recording(&image(head), NOW_US).unwrap();
     assert!(!archive.work(almost + 100_000, Some(since)).unwrap());
     let end = returning.stream.end();
@@ -229,7 +230,7 @@ fn the_rest_of_a_recording_that_ended_amid_a_message_waits_for_its_session() {
 
 /// 08-30
 #[test]
-fn the_rest_of_a_recording_is_removed_after_a_minute_without_its_session() {
+fn a_recording_that_ended_within_a_message_is_removed_after_a_minute_without_its_session() {
     let mut returning = Returning::new(stream(), amid(&stream()));
     let head = returning.head;
     let archive = &mut returning.archive;
@@ -248,7 +249,7 @@ fn the_rest_of_a_recording_is_removed_after_a_minute_without_its_session() {
 
 /// 08-30
 #[test]
-fn a_stream_that_ended_amid_a_message_and_a_recording_without_messages_go_at_once() {
+fn a_committed_recording_of_an_ended_stream_or_without_messages_is_removed_at_once() {
     let stream = stream();
     let disk = MemoryStorage::new();
     let mut archive = create(disk.clone(), ONE_GIB);
@@ -273,7 +274,7 @@ fn a_stream_that_ended_amid_a_message_and_a_recording_without_messages_go_at_onc
     archive.commit([(0, head)]).unwrap();
     assert!(archive.work(NOW_MS, None).unwrap());
 
-    // This recording contains only the middle of a message.
+    // This recording begins within a message and ends before the next one.
     let join = stream.messages[9].begin + 1408;
     let mut other = image(join);
     other.session_id += 1;
@@ -286,7 +287,7 @@ fn a_stream_that_ended_amid_a_message_and_a_recording_without_messages_go_at_onc
 
 /// 08-19
 #[test]
-fn images_of_other_streams_sessions_and_channels_are_recordings_of_their_own() {
+fn images_with_another_stream_session_channel_or_source_get_their_own_recordings() {
     let stream = stream();
     let mut archive = create(MemoryStorage::new(), ONE_GIB);
     let mut images = vec![image(stream.base); 6];
@@ -311,7 +312,7 @@ fn images_of_other_streams_sessions_and_channels_are_recordings_of_their_own() {
         assert_eq!(writer.recording_id(), id as i64);
         assert_eq!(writer.recorded_position(), stream.base);
     }
-    // Another image of the same session is a new recording, too.
+    // Another image of the same session gets a new recording, too.
     let writer = archive.start_recording(&images[0], NOW_US).unwrap();
     assert_eq!(writer.recording_id(), 6);
     assert_eq!(
@@ -322,7 +323,7 @@ fn images_of_other_streams_sessions_and_channels_are_recordings_of_their_own() {
 
 /// 08-20: the process is killed before, during and after the copy of the unfinished message.
 #[test]
-fn a_kill_at_any_step_of_the_copy_is_harmless() {
+fn a_kill_at_any_step_of_the_copy_loses_no_message() {
     let stop = amid(&stream());
     let mut step = 0;
     loop {

@@ -1,4 +1,4 @@
-//! The stream of a publisher as a subscriber receives it, and the rows that a reader obtains from its recordings.
+//! A publisher's stream in the form in which a subscriber receives it, and the rows of its recordings.
 
 use aeron_archive::reader::RecordingReader;
 use aeron_archive::storage::Storage;
@@ -26,7 +26,7 @@ pub fn create<S: Storage + Clone>(storage: S, max_retained_bytes: u64) -> Privat
     archive
 }
 
-/// All frames that were published from `base` on.
+/// All published frames after the position `base`.
 pub struct Stream {
     pub base: i64,
     log: Vec<u8>,
@@ -77,8 +77,8 @@ impl Stream {
         self.publish_fragments(length, MTU - HEADER);
     }
 
-    /// Publishes a message in frames of 1024 bytes, with their headers. They fill each term exactly and continue in the
-    /// next one.
+    /// Publishes a message in frames of 1024 bytes, headers included. The frames fill each term exactly and continue in
+    /// the next one.
     pub fn publish_over_segments(&mut self, length: usize) {
         self.publish_fragments(length, 1024 - HEADER);
     }
@@ -140,8 +140,8 @@ impl Stream {
         self.log.resize(self.log.len().next_multiple_of(32), 0);
     }
 
-    /// Returns the block that a poll at `position` gives, and its end position: whole frames of one term, or one
-    /// padding frame.
+    /// Returns the block of a poll at `position`, and the end position of the block. A block has whole frames of one
+    /// term, or one padding frame.
     pub fn block(&self, position: i64, limit: usize) -> (&[u8], i64) {
         let begin = (position - self.base) as usize;
         let mut end = begin;
@@ -165,14 +165,14 @@ impl Stream {
         (&self.log[begin..end], self.base + end as i64)
     }
 
-    /// Returns the start positions of padding that fills a term.
+    /// Returns the start positions of all padding at the end of a term.
     pub fn padding(&self) -> impl Iterator<Item = i64> {
         let frames = self.frames.iter().copied();
         frames.filter(|&frame| self.log[(frame - self.base) as usize + 6] == 0)
     }
 
-    /// Returns the block at `position` of an endless stream that repeats this stream's only term, and its length in the
-    /// stream.
+    /// Returns the block at `position` of an endless stream that repeats the only term of this stream. The second value
+    /// is the length of the block in the stream.
     pub fn block_again(&self, position: i64) -> (Vec<u8>, i64) {
         let offset = position % TERM_LENGTH;
         let (block, end) = self.block(offset, usize::MAX);
@@ -187,7 +187,7 @@ impl Stream {
         (block, end - offset)
     }
 
-    /// Returns the start of the first message at or after a position, if there is one.
+    /// Returns the start of the first message that begins at or after a position; `None` if there is no such message.
     pub fn first_begin(&self, position: i64) -> Option<i64> {
         let mut messages = self.messages.iter();
         messages
@@ -195,7 +195,7 @@ impl Stream {
             .map(|message| message.begin)
     }
 
-    /// Returns the head of a recording of `start..end`.
+    /// Returns the head of a recording with the range `start..end`.
     pub fn head(&self, start: i64, end: i64) -> Option<i64> {
         let first = self.first_begin(start).filter(|&first| first < end)?;
         let complete = self.messages.iter().rev();
@@ -271,7 +271,7 @@ pub fn record<S: Storage + Clone>(
     Ok(position)
 }
 
-/// Returns the rows of a range, as a task of Spark reads them.
+/// Reads the rows of a range in the same way as a task of Spark.
 pub fn rows<S: Storage + Clone>(
     storage: &S,
     stream: RecordedStream,

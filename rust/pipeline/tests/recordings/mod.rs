@@ -1,4 +1,4 @@
-//! Recordings in which a test chooses every frame. They are written by the same code as a live recording.
+//! Recordings in which a test chooses each frame. The code that writes live recordings writes these recordings too.
 
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::storage::Storage;
@@ -66,13 +66,13 @@ impl<S: Storage + Clone> Recording<S> {
         self.position
     }
 
-    /// Sets the arrival time of all frames that are added from now on.
+    /// Sets the arrival time of all frames that are added after this call.
     pub fn at(&mut self, now_us: i64) {
         self.arrive();
         self.now_us = now_us;
     }
 
-    /// Adds a message, in fragments if necessary. Returns its end position.
+    /// Adds a message, in fragments if necessary. Returns the end position of the message.
     pub fn message(&mut self, payload: &[u8], reserved_value: i64) -> i64 {
         let most = MTU_LENGTH - DATA_HEADER_LENGTH;
         let count = payload.len().div_ceil(most).max(1);
