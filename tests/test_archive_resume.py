@@ -1,4 +1,4 @@
-"""`resume`: an archive that starts again takes up the recordings that were active when it ended.
+"""Tests of the setting `resume`: a restarted archive continues the recordings that were active at its end.
 
 Tests with killed archives are in `interop/test_archive_resume.py`.
 """
@@ -24,7 +24,7 @@ SETTINGS: dict[str, Any] = {"segment_file_length": 64 * 1024, "low_storage_space
 
 
 class Place:
-    """A directory of an archive on the driver of a client."""
+    """An archive's directory, and the driver and client that the archive and the tests use."""
 
     def __init__(self, driver: aeron.MediaDriver, client: aeron.Aeron, directory: Path) -> None:
         self.driver = driver
@@ -33,7 +33,7 @@ class Place:
 
     @contextmanager
     def archive(self, *, resume: bool = True, **settings: Any) -> Iterator[aeron.AeronArchive]:
-        """Runs the archive until the end of the block."""
+        """Runs the archive during the block, and yields a client of the archive."""
         with (
             aeron.Archive(self.directory, driver=self.driver, resume=resume, **SETTINGS, **settings),
             aeron.connect_archive(self.client) as archive,
@@ -59,18 +59,18 @@ def wait_recorded(archive: aeron.AeronArchive, recording_id: int, publication: a
 
 
 def numbers(archive: aeron.AeronArchive, recording_id: int) -> list[int]:
-    """Reads a recording that has stopped."""
+    """Returns the numbers of a stopped recording."""
     with archive.replay(recording_id, length=aeron.REPLAY_ALL_AND_STOP) as replay:
         return [int(message) for batch in replay.batches(timeout=5) for message in batch.to_list()]
 
 
 def active(archive: aeron.AeronArchive, stream_id: int) -> list[int]:
-    """Ids of the recordings of a stream that are active."""
+    """Returns the ids of the active recordings of a stream."""
     return [one.recording_id for one in archive.list_recordings(stream_id=stream_id) if one.is_active]
 
 
 def extension_of(recording: aeron.Recording | None) -> str:
-    """Channel of a publication that begins where a recording has stopped."""
+    """Returns the channel of a publication that begins at the stop position of a recording."""
     assert recording is not None
     assert recording.stop_position is not None
     term, offset = divmod(recording.stop_position, recording.term_buffer_length)
@@ -83,7 +83,7 @@ def links(archive: aeron.AeronArchive) -> list[tuple[int, int | None, int | None
 
 
 @pytest.mark.parametrize("channel", ["aeron:ipc", "aeron:ipc?alias=trades"])
-def test_a_stream_that_waits_for_the_archive_goes_on_in_the_same_recording(
+def test_a_stream_that_waits_for_the_archive_continues_in_the_same_recording(
     place: Place, client: aeron.Aeron, stream_id: int, channel: str
 ) -> None:
     with client.add_exclusive_publication(CHANNEL, stream_id) as publication:
@@ -108,7 +108,7 @@ def test_a_stream_that_waits_for_the_archive_goes_on_in_the_same_recording(
     assert "not recorded" not in place.errors()
 
 
-def test_a_stream_that_went_on_without_the_archive_becomes_a_recording_with_a_link(
+def test_a_stream_that_advanced_without_the_archive_gets_a_new_recording_with_a_link(
     place: Place, client: aeron.Aeron, stream_id: int
 ) -> None:
     with client.add_exclusive_publication(CHANNEL, stream_id) as publication:
@@ -139,9 +139,9 @@ def test_a_stream_that_went_on_without_the_archive_becomes_a_recording_with_a_li
 
 @pytest.fixture
 def linked(place: Place, client: aeron.Aeron, stream_id: int) -> Iterator[tuple[aeron.AeronArchive, int]]:
-    """Recording 0 with the numbers 0 to 99, and recording 1, which continues it, with 200 to 299.
+    """Yields an archive with two linked recordings. Recording 0 has the numbers 0 to 99, recording 1 has 200 to 299.
 
-    Also the number of bytes between them, which were published while there was no archive.
+    The second value is the number of bytes between the recordings. These bytes were published while no archive ran.
     """
     with (
         client.add_exclusive_publication(CHANNEL, stream_id) as publication,
@@ -169,7 +169,7 @@ def linked(place: Place, client: aeron.Aeron, stream_id: int) -> Iterator[tuple[
 
 
 @pytest.mark.parametrize("by", ["recording", "stream"])
-def test_a_follower_goes_on_with_the_recording_that_continues_and_reports_the_lost_bytes(
+def test_a_follower_continues_in_the_linked_recording_and_reports_the_lost_bytes(
     linked: tuple[aeron.AeronArchive, int], stream_id: int, by: str
 ) -> None:
     archive, lost_bytes = linked
@@ -189,7 +189,7 @@ def test_a_follower_goes_on_with_the_recording_that_continues_and_reports_the_lo
     assert change.start_position - change.stop_position == lost_bytes
 
 
-def test_latest_and_a_time_of_a_recording_are_looked_for_in_those_that_continue_it_too(
+def test_latest_and_a_time_are_also_searched_in_the_linked_recordings(
     linked: tuple[aeron.AeronArchive, int],
 ) -> None:
     archive, _ = linked
@@ -201,7 +201,7 @@ def test_latest_and_a_time_of_a_recording_are_looked_for_in_those_that_continue_
         assert follower.recording_id == 1
 
 
-def test_a_reader_of_a_recording_continues_in_the_recording_that_follows_it(
+def test_a_named_reader_of_a_recording_continues_in_the_linked_recording(
     linked: tuple[aeron.AeronArchive, int],
 ) -> None:
     archive, _ = linked
@@ -227,7 +227,7 @@ def follow_on(follower: aeron.Follower, read: list[int], count: int) -> None:
     eventually(has_all)
 
 
-def test_a_follower_with_a_reader_goes_on_after_a_restart_of_the_archive(
+def test_a_follower_with_a_named_reader_continues_after_a_restart_of_the_archive(
     place: Place, client: aeron.Aeron, stream_id: int
 ) -> None:
     read: list[int] = []
@@ -255,8 +255,10 @@ def test_a_follower_with_a_reader_goes_on_after_a_restart_of_the_archive(
     assert read == list(range(200))
 
 
-def test_a_follower_that_read_live_without_the_archive_reads_no_message_twice(tmp_path: Path, stream_id: int) -> None:
-    """The follower loses the live stream when the archive is back. It continues in the recording with the link."""
+def test_a_follower_that_read_the_live_stream_without_the_archive_reads_no_message_twice(
+    tmp_path: Path, stream_id: int
+) -> None:
+    """The follower loses the live stream after the archive is back. It continues in the linked recording."""
     settings: dict[str, Any] = {
         "timer_interval_ns": 20_000_000,
         "untethered_window_limit_timeout_ns": 50_000_000,
@@ -284,7 +286,8 @@ def test_a_follower_that_read_live_without_the_archive_reads_no_message_twice(tm
         eventually(lambda: publication.available_window == 32 * 1024)
         with place.archive() as archive:
             eventually(lambda: active(archive, stream_id) == [1])
-            # The follower does not read, so that the driver unlinks it, and it has to read the recording again.
+            # The follower does not read, so the driver removes its image. The follower must then continue in the
+            # recording.
             publish(publication, 200, 2000)
             wait_recorded(archive, 1, publication)
             follow_on(follower, read, 2200)
@@ -294,7 +297,7 @@ def test_a_follower_that_read_live_without_the_archive_reads_no_message_twice(tm
     assert [(change.recording_id, change.lost_bytes) for change in changes] == [(1, 0)]
 
 
-def test_a_follower_fails_if_no_recording_continues_the_one_that_the_live_stream_has_passed(
+def test_a_follower_fails_if_the_recording_has_stopped_and_no_recording_continues_the_stream(
     place: Place, client: aeron.Aeron, stream_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("aeron.follow._SUCCESSOR_TIMEOUT", 0.5)
@@ -315,7 +318,7 @@ def test_a_follower_fails_if_no_recording_continues_the_one_that_the_live_stream
                 assert read == list(range(100))
 
 
-def test_a_publisher_with_a_new_session_becomes_a_recording_without_a_link(
+def test_a_publisher_with_a_new_session_gets_a_recording_without_a_link(
     place: Place, client: aeron.Aeron, stream_id: int
 ) -> None:
     with client.add_exclusive_publication(CHANNEL, stream_id) as publication, place.archive() as archive:
@@ -330,7 +333,9 @@ def test_a_publisher_with_a_new_session_becomes_a_recording_without_a_link(
     assert "not recorded" not in place.errors()
 
 
-def test_an_extension_goes_on(place: Place, client: aeron.Aeron, stream_id: int) -> None:
+def test_a_restarted_archive_continues_the_extension_of_a_recording(
+    place: Place, client: aeron.Aeron, stream_id: int
+) -> None:
     with place.archive() as archive:
         with archive.add_recorded_exclusive_publication(CHANNEL, stream_id) as publication:
             publish(publication, 0, 10)
@@ -342,7 +347,7 @@ def test_an_extension_goes_on(place: Place, client: aeron.Aeron, stream_id: int)
             archive.extend_recording(0, "aeron:ipc?alias=extension", stream_id)
             publish(publication, 10, 10)
             wait_recorded(archive, 0, publication)
-    # The extension itself may be extended by another session, as before the restart.
+    # Another session may extend the extended recording again, as it could before the restart.
     with place.archive() as archive:
         channel = extension_of(archive.list_recording(0))
         with client.add_exclusive_publication(channel, stream_id) as publication:
@@ -354,7 +359,7 @@ def test_an_extension_goes_on(place: Place, client: aeron.Aeron, stream_id: int)
         assert links(archive) == []
 
 
-def test_a_stopped_subscription_is_not_taken_up(place: Place, client: aeron.Aeron, stream_id: int) -> None:
+def test_a_stopped_recording_subscription_is_not_resumed(place: Place, client: aeron.Aeron, stream_id: int) -> None:
     with client.add_exclusive_publication(CHANNEL, stream_id) as publication:
         with place.archive() as archive:
             by_channel = f"aeron:ipc?session-id={publication.session_id}"
@@ -370,7 +375,7 @@ def test_a_stopped_subscription_is_not_taken_up(place: Place, client: aeron.Aero
             assert archive.list_recording_subscriptions() == []
 
 
-def test_a_recorded_publication_that_was_closed_is_not_taken_up(
+def test_the_recording_of_a_closed_publication_is_not_resumed(
     place: Place, client: aeron.Aeron, stream_id: int
 ) -> None:
     with place.archive() as archive:
@@ -391,7 +396,9 @@ def test_a_recorded_publication_that_was_closed_is_not_taken_up(
     open_one.close()
 
 
-def test_a_subscription_with_auto_stop_is_not_taken_up(place: Place, client: aeron.Aeron, stream_id: int) -> None:
+def test_a_recording_subscription_with_auto_stop_is_not_resumed(
+    place: Place, client: aeron.Aeron, stream_id: int
+) -> None:
     with client.add_exclusive_publication(CHANNEL, stream_id) as publication:
         with place.archive() as archive:
             archive.start_recording("aeron:ipc", stream_id, auto_stop=True)
@@ -401,7 +408,9 @@ def test_a_subscription_with_auto_stop_is_not_taken_up(place: Place, client: aer
             assert archive.list_recording_subscriptions() == []
 
 
-def test_without_resume_nothing_is_remembered(place: Place, client: aeron.Aeron, stream_id: int) -> None:
+def test_an_archive_without_resume_stores_no_recording_subscription(
+    place: Place, client: aeron.Aeron, stream_id: int
+) -> None:
     assert aeron.Archive.settings()["resume"] is False
     with client.add_exclusive_publication(CHANNEL, stream_id) as publication:
         with place.archive(resume=False) as archive:
@@ -413,7 +422,7 @@ def test_without_resume_nothing_is_remembered(place: Place, client: aeron.Aeron,
             assert archive.list_recording_subscriptions() == []
 
 
-def test_a_start_without_resume_forgets(place: Place, stream_id: int) -> None:
+def test_a_start_without_resume_removes_the_stored_recording_subscriptions(place: Place, stream_id: int) -> None:
     with place.archive() as archive:
         archive.start_recording("aeron:ipc", stream_id)
     with place.archive(resume=False) as archive:
@@ -422,14 +431,14 @@ def test_a_start_without_resume_forgets(place: Place, stream_id: int) -> None:
         assert archive.list_recording_subscriptions() == []
 
 
-def test_a_program_that_asks_again_is_told_that_the_archive_records_already(place: Place, stream_id: int) -> None:
+def test_a_repeated_start_of_a_resumed_recording_is_refused_as_active(place: Place, stream_id: int) -> None:
     with place.archive() as archive:
         archive.start_recording("aeron:ipc", stream_id)
     with place.archive() as archive, pytest.raises(aeron.ActiveSubscriptionError):
         archive.start_recording("aeron:ipc", stream_id)
 
 
-def test_a_channel_that_the_driver_refuses_is_noted_and_tried_again_at_the_next_start(
+def test_a_channel_that_the_driver_refuses_is_logged_and_tried_again_at_the_next_start(
     place: Place, stream_id: int
 ) -> None:
     channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
@@ -448,7 +457,7 @@ def test_a_channel_that_the_driver_refuses_is_noted_and_tried_again_at_the_next_
 
 
 def bound(socket: socket.socket, channel: str) -> bool:
-    """Binds a socket to the port of a channel, if the driver does not use it any more."""
+    """Tries to bind a socket to the port of a channel. Returns whether the port was free."""
     try:
         socket.bind(("127.0.0.1", int(channel.rsplit(":", 1)[1])))
     except OSError:
@@ -456,7 +465,9 @@ def bound(socket: socket.socket, channel: str) -> bool:
     return True
 
 
-def test_a_recorded_publisher_is_not_disturbed(place: Place, driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_a_recorded_publisher_continues_after_a_restart_of_the_archive(
+    place: Place, driver: aeron.MediaDriver, stream_id: int
+) -> None:
     with aeron.RecordedPublisher(CHANNEL, stream_id, driver=driver, message_timeout=2) as publisher:
         with place.archive():
             publisher.wait_connected(timeout=5)

@@ -1,4 +1,4 @@
-"""Named readers, names and metadata of recordings, and retention of an archive in this process."""
+"""Tests of retention, named readers, names and metadata of recordings. The archive runs in this process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHANNEL = "aeron:ipc?term-length=64k"
 SEGMENT = 64 * 1024
 SETTINGS = {"segment_file_length": SEGMENT, "low_storage_space_threshold": 0}
 MESSAGE = bytes(992)
-"""A message whose frame has 1024 bytes: a segment has 64 of them."""
+"""A message with a frame of 1024 bytes. A segment contains 64 such frames."""
 
 FREED_BYTES, FREED_SEGMENTS, EXPIRED_READERS = 20_101, 20_102, 20_103
 
@@ -72,7 +72,7 @@ def segments(directory: Path, recording_id: int) -> list[int]:
 
 
 def counter(archive: aeron.AeronArchive, client: aeron.Aeron, type_id: int) -> int:
-    """Returns the value of the archive's counter. Archives that closed a moment ago may still have theirs."""
+    """Returns the value of the archive's counter. Counters of archives that have just closed may still exist."""
     of_archive = archive.archive_id.to_bytes(8, "little", signed=True)
     [found] = [each for each in client.counters_reader if each.type_id == type_id and each.key.startswith(of_archive)]
     return found.value
@@ -93,7 +93,7 @@ def test_without_a_policy_nothing_is_deleted(
     assert counter(archive, client, FREED_BYTES) == 0
 
 
-def test_the_archive_deletes_the_oldest_segments_at_each_new_one_and_counts_and_logs_them(
+def test_each_new_segment_starts_the_deletion_of_the_oldest_ones_which_is_counted_and_logged(
     archive: aeron.AeronArchive, client: aeron.Aeron, directory: Path, stream_id: int
 ) -> None:
     assert archive.set_retention(stream_id=stream_id, max_bytes=3 * SEGMENT) is False
@@ -108,7 +108,7 @@ def test_the_archive_deletes_the_oldest_segments_at_each_new_one_and_counts_and_
     assert not [path for path in directory.glob("*.idx") if int(path.stem.partition("-")[2]) < stream.start]
 
 
-def test_a_policy_applies_to_the_recordings_of_its_stream_and_channel_together_and_the_oldest_go_first(
+def test_a_policy_limits_all_recordings_of_its_stream_and_channel_together_and_deletes_the_oldest(
     archive: aeron.AeronArchive, directory: Path, stream_id: int
 ) -> None:
     first = Stream(archive, stream_id)
@@ -123,14 +123,16 @@ def test_a_policy_applies_to_the_recordings_of_its_stream_and_channel_together_a
     eventually(lambda: len(segments(directory, old) + segments(directory, second.recording_id)) <= 4)
     assert second.start == 0
     assert other.start == 0
-    # The oldest recording is deleted as a whole when its last segment is the oldest of all.
+    # The oldest recording is deleted as a whole if its last segment is the oldest of all segments.
     second.record(2 * 64)
     eventually(lambda: archive.list_recording(old) is None)
     eventually(lambda: segments(directory, old) == [])
     eventually(lambda: archive.get_max_recorded_position(second.recording_id) - second.start <= 3 * SEGMENT)
 
 
-def test_a_dry_run_reports_and_deletes_nothing(archive: aeron.AeronArchive, directory: Path, stream_id: int) -> None:
+def test_a_dry_run_reports_the_deletions_and_deletes_nothing(
+    archive: aeron.AeronArchive, directory: Path, stream_id: int
+) -> None:
     stream = Stream(archive, stream_id)
     stream.record(3 * 64)
     id = stream.recording_id
@@ -145,7 +147,7 @@ def test_a_dry_run_reports_and_deletes_nothing(archive: aeron.AeronArchive, dire
     assert stream.start == SEGMENT
 
 
-def test_retention_never_deletes_what_a_replay_reads(
+def test_retention_never_deletes_the_segments_that_a_replay_reads(
     archive: aeron.AeronArchive, directory: Path, stream_id: int
 ) -> None:
     stream = Stream(archive, stream_id)
@@ -165,7 +167,7 @@ def test_retention_never_deletes_what_a_replay_reads(
     eventually(lambda: archive.apply_retention() == [] and stream.start == 3 * SEGMENT)
 
 
-def test_retention_never_deletes_what_a_reader_has_not_committed(
+def test_retention_never_deletes_data_that_a_named_reader_has_not_committed(
     archive: aeron.AeronArchive, directory: Path, stream_id: int
 ) -> None:
     stream = Stream(archive, stream_id)
@@ -184,7 +186,7 @@ def test_retention_never_deletes_what_a_reader_has_not_committed(
     eventually(lambda: segments(directory, stream.recording_id) == [4 * SEGMENT])
 
 
-def test_a_reader_expires_by_its_own_limits_only_and_its_end_is_counted_and_logged(
+def test_a_named_reader_expires_only_by_its_own_limits_and_this_is_counted_and_logged(
     archive: aeron.AeronArchive, client: aeron.Aeron, directory: Path, stream_id: int
 ) -> None:
     stream = Stream(archive, stream_id)
@@ -201,7 +203,7 @@ def test_a_reader_expires_by_its_own_limits_only_and_its_end_is_counted_and_logg
     assert 'reader "absent" at position 0 expired: no commit for ' in log
 
 
-def test_data_older_than_the_age_are_deleted_and_old_recordings_as_a_whole(
+def test_data_above_the_maximum_age_is_deleted_and_old_stopped_recordings_are_deleted_as_a_whole(
     archive: aeron.AeronArchive, directory: Path, stream_id: int
 ) -> None:
     stopped = Stream(archive, stream_id)
@@ -256,7 +258,7 @@ def test_a_wrong_request_is_refused(
         call(archive)
 
 
-def test_with_little_space_retention_runs_before_a_recording_is_refused(
+def test_if_space_is_low_retention_runs_before_a_recording_is_refused(
     driver: aeron.MediaDriver, client: aeron.Aeron, directory: Path, stream_id: int
 ) -> None:
     with aeron.Archive(directory, driver=driver, **SETTINGS), aeron.connect_archive(client) as archive:
@@ -269,7 +271,7 @@ def test_with_little_space_retention_runs_before_a_recording_is_refused(
     with aeron.Archive(directory, driver=driver, **full), aeron.connect_archive(client) as archive:
         with pytest.raises(aeron.ArchiveStorageSpaceError):
             archive.start_recording(CHANNEL, stream_id)
-        # The round that the request waited for has removed the reader, and then the segments.
+        # Before the refusal, a round of retention has removed the expired reader and then the segments.
         assert archive.list_readers() == []
         assert archive.get_start_position(id) == 3 * SEGMENT
         assert segments(directory, id) == [3 * SEGMENT]
@@ -306,7 +308,7 @@ def test_readers_names_and_metadata_survive_a_restart_of_the_archive(
         assert archive.list_recording_info() == []
 
 
-def test_each_call_has_a_form_for_coroutines(archive: aeron.AeronArchive, stream_id: int) -> None:
+def test_each_call_has_an_asynchronous_form(archive: aeron.AeronArchive, stream_id: int) -> None:
     id = Stream(archive, stream_id).stop()
 
     async def run() -> None:
@@ -352,7 +354,7 @@ def test_a_user_with_the_role_read_commits_readers_but_sets_no_retention(
 
 
 def user(name: str, role: str) -> str:
-    """Returns the entry of a user in a users file. The user's secret is `secret`."""
+    """Returns the line of a user in a users file. The user's secret is `secret`."""
     salt = bytes(16)
     key = hashlib.scrypt(b"secret", salt=salt, n=2**12, r=8, p=1, dklen=32)
     encoded = "$".join(base64.b64encode(part).decode().rstrip("=") for part in (salt, key))

@@ -1,4 +1,6 @@
-"""`Follower`: history first, then live, over restarts of publishers and of the follower itself."""
+"""Tests of `Follower`: it reads the history and then the live stream, and continues after restarts of publishers and of
+the follower.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def archive(driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path) -> I
 
 
 def publish(archive: aeron.AeronArchive, stream_id: int, first: int, count: int) -> aeron.Publication:
-    """Records a new session of the stream, and publishes the numbers from `first` on."""
+    """Records a new session of the stream, and publishes `count` numbers from `first`."""
     publication = archive.add_recorded_publication(IPC, stream_id)
     for number in range(first, first + count):
         position = publication.publish(b"%d" % number, timeout=5)
@@ -67,7 +69,7 @@ def test_a_follower_reads_the_history_and_then_each_new_message(archive: aeron.A
     assert follower.is_closed
 
 
-def test_latest_begins_with_the_live_stream_and_a_number_at_that_position(
+def test_latest_starts_at_the_live_stream_and_a_number_starts_at_that_position(
     archive: aeron.AeronArchive, stream_id: int
 ) -> None:
     publication = publish(archive, stream_id, 0, 4)
@@ -80,7 +82,7 @@ def test_latest_begins_with_the_live_stream_and_a_number_at_that_position(
         assert read(follower, 3) == [2, 3, 4]
 
 
-def test_a_follower_goes_on_with_the_recording_of_a_restarted_publisher(
+def test_a_follower_continues_in_the_recording_of_a_restarted_publisher(
     archive: aeron.AeronArchive, stream_id: int
 ) -> None:
     publish(archive, stream_id, 0, 5).close()
@@ -100,7 +102,7 @@ def test_a_follower_goes_on_with_the_recording_of_a_restarted_publisher(
     ]
 
 
-def test_a_follower_may_begin_before_the_stream(archive: aeron.AeronArchive, stream_id: int) -> None:
+def test_a_follower_may_start_before_the_stream_exists(archive: aeron.AeronArchive, stream_id: int) -> None:
     with archive.follow(channel=IPC, stream_id=stream_id) as follower:
         assert follower.recording_id is None
         assert list(follower.batches(timeout=0)) == []
@@ -108,7 +110,7 @@ def test_a_follower_may_begin_before_the_stream(archive: aeron.AeronArchive, str
         assert read(follower, 3) == [0, 1, 2]
 
 
-def test_a_follower_goes_on_if_another_session_extends_the_recording(
+def test_a_follower_continues_if_another_session_extends_the_recording(
     archive: aeron.AeronArchive, client: aeron.Aeron, stream_id: int
 ) -> None:
     publish(archive, stream_id, 0, 5).close()
@@ -132,7 +134,7 @@ def test_a_follower_goes_on_if_another_session_extends_the_recording(
 
 
 @pytest.mark.parametrize("medium", ["ipc", "udp", "multicast"])
-def test_fragmented_messages_are_whole_wherever_the_follower_joins(
+def test_fragmented_messages_are_complete_at_each_join_of_the_live_stream(
     archive: aeron.AeronArchive, stream_id: int, medium: str
 ) -> None:
     channel = {
@@ -165,7 +167,7 @@ def test_fragmented_messages_are_whole_wherever_the_follower_joins(
     sender.join()
 
 
-def test_a_coroutine_follows(archive: aeron.AeronArchive, stream_id: int) -> None:
+def test_a_coroutine_can_read_a_follower(archive: aeron.AeronArchive, stream_id: int) -> None:
     publish(archive, stream_id, 0, 5).close()
 
     async def run() -> list[int]:
@@ -182,7 +184,7 @@ def test_a_coroutine_follows(archive: aeron.AeronArchive, stream_id: int) -> Non
     assert asyncio.run(asyncio.wait_for(run(), 30)) == list(range(6))
 
 
-def test_a_handler_advances_the_position_after_it_has_returned(archive: aeron.AeronArchive, stream_id: int) -> None:
+def test_the_position_advances_after_the_handler_has_returned(archive: aeron.AeronArchive, stream_id: int) -> None:
     publish(archive, stream_id, 0, 3)
     seen: list[tuple[bytes, int]] = []
     with archive.follow(channel=IPC, stream_id=stream_id) as follower:
@@ -217,7 +219,7 @@ def test_an_unknown_recording_is_refused(archive: aeron.AeronArchive) -> None:
         archive.follow(77)
 
 
-def test_a_named_reader_goes_on_where_the_last_processed_batch_ended(
+def test_a_named_reader_continues_at_the_end_of_the_last_processed_batch(
     archive: aeron.AeronArchive, stream_id: int
 ) -> None:
     publication = publish(archive, stream_id, 0, 10)
@@ -237,9 +239,7 @@ def test_a_named_reader_goes_on_where_the_last_processed_batch_ended(
         assert read(follower, 11) == list(range(11))
 
 
-def test_an_explicit_commit_stores_a_position_and_nothing_else_does(
-    archive: aeron.AeronArchive, stream_id: int
-) -> None:
+def test_in_explicit_mode_only_a_commit_stores_a_position(archive: aeron.AeronArchive, stream_id: int) -> None:
     publish(archive, stream_id, 0, 5)
     with archive.follow(channel=IPC, stream_id=stream_id, reader="bars", commit="explicit") as follower:
         assert read(follower, 5) == list(range(5))
@@ -250,7 +250,7 @@ def test_an_explicit_commit_stores_a_position_and_nothing_else_does(
     assert [reader.position for reader in archive.list_readers(name="bars")] == [5 * 64]
 
 
-def test_a_reader_moves_to_the_next_recording_with_its_limits(archive: aeron.AeronArchive, stream_id: int) -> None:
+def test_a_named_reader_keeps_its_limits_in_the_next_recording(archive: aeron.AeronArchive, stream_id: int) -> None:
     publish(archive, stream_id, 0, 5).close()
     publish(archive, stream_id, 5, 5).close()
     last = archive.list_recordings(channel=IPC, stream_id=stream_id)[-1]
@@ -263,7 +263,9 @@ def test_a_reader_moves_to_the_next_recording_with_its_limits(archive: aeron.Aer
     assert (reader.max_age_ms, reader.max_lag_bytes) == (60_000, 1 << 20)
 
 
-def test_since_begins_at_the_first_message_of_that_time(archive: aeron.AeronArchive, stream_id: int) -> None:
+def test_since_starts_at_the_first_message_that_was_recorded_after_that_time(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
     publication = publish(archive, stream_id, 0, 5)
     time.sleep(0.05)
     begin = datetime.now(UTC)
@@ -276,7 +278,7 @@ def test_since_begins_at_the_first_message_of_that_time(archive: aeron.AeronArch
         assert read(follower, 3) == [5, 6, 7]
 
 
-def test_a_commit_without_a_reader_is_refused(archive: aeron.AeronArchive, stream_id: int) -> None:
+def test_a_commit_without_a_named_reader_is_refused(archive: aeron.AeronArchive, stream_id: int) -> None:
     publish(archive, stream_id, 0, 1)
     with (
         archive.follow(channel=IPC, stream_id=stream_id) as follower,

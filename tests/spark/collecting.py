@@ -1,4 +1,4 @@
-"""Collects the batches of a query for a test: a sink that is idempotent by batch id, and waits with a limit."""
+"""Collects the batches of a query for a test. The sink is idempotent by batch id. Each wait has a time limit."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class Batches:
         self.runs: dict[int, list[pa.Table]] = {}
 
     def take(self, frame: DataFrame, batch_id: int) -> None:
-        """The function for ``foreachBatch``."""
+        """Stores the rows of a batch. Pass this method to ``foreachBatch``."""
         table = frame.toArrow()
         self.tables[batch_id] = table
         self.runs.setdefault(batch_id, []).append(table)
 
     def column(self, name: str) -> list[Any]:
-        """The values of a column over all batches, in their order."""
+        """Returns the values of a column of all batches, in the order of the batches."""
         return [value for _, table in sorted(self.tables.items()) for value in table[name].to_pylist()]
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
+        """Returns the number of rows of all batches."""
         return sum(table.num_rows for table in list(self.tables.values()))
 
 
@@ -48,7 +48,9 @@ class Batches:
 def running(
     frame: DataFrame, checkpoint: object, batches: Batches | None = None, **trigger: Any
 ) -> Iterator[StreamingQuery]:
-    """A query on `frame` that has run its first batch, so that it is subscribed. It stops with the block."""
+    """Starts a query on `frame`, waits for its first batch, so that it has subscribed, and stops it at the end of the
+    block.
+    """
     writer = frame.writeStream.option("checkpointLocation", str(checkpoint))
     writer = writer.format("noop") if batches is None else writer.foreachBatch(batches.take)
     query = (writer.trigger(**trigger) if trigger else writer).start()
@@ -60,7 +62,7 @@ def running(
 
 
 def until(query: StreamingQuery, condition: Callable[[], bool], timeout: float = PATIENCE_S) -> None:
-    """Waits until the condition holds. A failure of the query is raised at once."""
+    """Waits until the condition is true. If the query fails, raises the error of the query at once."""
     deadline = time.monotonic() + timeout
     while not condition():
         if not query.isActive:
@@ -78,8 +80,8 @@ def send(publication: aeron.ExclusivePublication, messages: list[bytes]) -> None
 
 
 def await_release(directory: Path) -> None:
-    """Waits until no process uses the archive in a directory. Spark stops a query without waiting for its source
-    process."""
+    """Waits until no process uses the archive in a directory. This is necessary because Spark does not wait for the
+    source process of a stopped query."""
 
     def is_free() -> bool:
         try:
@@ -94,5 +96,5 @@ def await_release(directory: Path) -> None:
 
 
 def numbers(first: int, last: int) -> list[bytes]:
-    """Messages that contain their number."""
+    """Returns messages from number `first` up to `last`. Each message contains its number."""
     return [b"message %d" % number for number in range(first, last)]

@@ -1,6 +1,6 @@
-"""Fixtures for tests with a real Spark: one session and one media driver for each module, and publishers.
+"""Fixtures for tests with a real Spark. Each module has one session and one media driver.
 
-Without a JDK, these tests are skipped with this reason. If the environment variable `CI` is set, they fail instead.
+Without a JDK, these tests are skipped. If the environment variable `CI` is set, they fail instead.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ SETTINGS = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Raises the time limit: a session starts slowly on a busy machine. Every wait in a test has its own limit."""
+    """Raises the time limit of the tests, because a session starts slowly on a busy machine. Each wait in a test has
+    its own, shorter limit.
+    """
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.spark)
@@ -61,7 +63,7 @@ def _without_java() -> str | None:
 
 @pytest.fixture(scope="session")
 def java() -> None:
-    """Checks for Spark's requirements. If one is missing, the test is skipped; in CI it fails."""
+    """Checks the requirements of Spark. If a requirement is missing, the test is skipped. In CI, it fails."""
     reason = _without_java()
     if reason is None:
         return
@@ -72,7 +74,7 @@ def java() -> None:
 
 @pytest.fixture(scope="module")
 def spark_settings() -> dict[str, str]:
-    """Settings of the session, for modules to override, e.g. another ``spark.master``."""
+    """Returns settings of the session. A module may override this fixture, for example for another ``spark.master``."""
     return {}
 
 
@@ -80,7 +82,7 @@ def spark_settings() -> dict[str, str]:
 def spark(
     java: None, spark_settings: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
-    """The session of a module: two cores, UTC, no byte limit for written batches."""
+    """Yields the session of a module: two cores, UTC, no byte limit for written batches."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -98,7 +100,7 @@ def spark(
 
 @pytest.fixture
 def shared_memory() -> Iterator[Path]:
-    """A directory in shared memory that is deleted after the test."""
+    """Yields a directory in shared memory that is deleted after the test."""
     path = _SHARED_MEMORY / f"aeron-spark-tests-{uuid.uuid4().hex[:12]}"
     path.mkdir(mode=0o700)
     yield path
@@ -107,7 +109,7 @@ def shared_memory() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def media_driver() -> Iterator[aeron.MediaDriver]:
-    """The media driver of a module, with small logs."""
+    """Yields the media driver of a module. Its logs are small."""
     directory = _SHARED_MEMORY / f"aeron-spark-driver-{uuid.uuid4().hex[:12]}"
     with aeron.MediaDriver(
         dir=directory,
@@ -121,7 +123,9 @@ def media_driver() -> Iterator[aeron.MediaDriver]:
 
 @pytest.fixture
 def publisher(media_driver: aeron.MediaDriver) -> Iterator[Callable[..., aeron.ExclusivePublication]]:
-    """`publisher(stream_id, channel="aeron:ipc")`: a publication that is closed with the test."""
+    """Yields `publisher(stream_id, channel="aeron:ipc")`, which adds a publication. The publication is closed after the
+    test.
+    """
     with aeron.connect(media_driver) as client:
 
         def publish(stream_id: int, channel: str = "aeron:ipc") -> aeron.ExclusivePublication:
@@ -132,7 +136,7 @@ def publisher(media_driver: aeron.MediaDriver) -> Iterator[Callable[..., aeron.E
 
 @pytest.fixture
 def reader(media_driver: aeron.MediaDriver) -> Iterator[Callable[..., Reader]]:
-    """`reader(stream_id)`: a subscriber that collects messages of ``aeron:ipc``."""
+    """Yields `reader(stream_id)`, which starts a subscriber that collects messages of ``aeron:ipc``."""
     readers: list[Reader] = []
     with aeron.connect(media_driver) as client:
 
@@ -147,14 +151,16 @@ def reader(media_driver: aeron.MediaDriver) -> Iterator[Callable[..., Reader]]:
 
 @pytest.fixture
 def sink_options(media_driver: aeron.MediaDriver, spark: SparkSession) -> dict[str, str]:
-    """Options of every write to the module's driver over ``aeron:ipc``, except the stream."""
+    """Returns the options of a write to the module's driver over ``aeron:ipc``, without the stream."""
     aeron.spark.register(spark)
     return {"channel": "aeron:ipc", "aeron.dir": str(media_driver.dir)}
 
 
 @pytest.fixture
 def live(spark: SparkSession, media_driver: aeron.MediaDriver, shared_memory: Path) -> Callable[..., DataFrame]:
-    """`live(stream_id, schema=None, **options)`: a stream of the driver, recorded in the test's directory."""
+    """Returns `live(stream_id, schema=None, **options)`, which loads a stream of the driver. Its archive is in the
+    test's directory.
+    """
 
     def load(stream_id: object, schema: str | None = None, format: str = "aeron", **options: Any) -> DataFrame:
         defaults = {

@@ -1,6 +1,7 @@
-"""A user's program with a session of Spark Connect: ``python connect_program.py DRIVER_DIRECTORY PLACE``.
+"""A user's program with a session of Spark Connect. Usage: ``python connect_program.py DRIVER_DIRECTORY PLACE``.
 
-The server runs on the same machine. This is a separate program because a process that uses Connect cannot leave it.
+The server runs on the same machine. This is a separate program because a process cannot use a classic session after it
+has used Connect.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MESSAGES = [b"message %d" % number for number in range(100)]
 
 
 def main(directory: str, place: Path) -> None:
-    """Fails if Connect behaves differently from a classic session."""
+    """Runs all checks. Fails if Connect behaves differently from a classic session."""
     builder = SparkSession.builder.remote("local[2]")
     for name, value in {**SETTINGS, "spark.local.dir": str(place)}.items():
         builder = builder.config(name, value)
@@ -110,7 +111,7 @@ def written(spark: SparkSession, client: aeron.Aeron, options: Options, place: P
 
 
 def copied(spark: SparkSession, client: aeron.Aeron, options: Options, place: Path) -> None:
-    """The batches of a stream."""
+    """Reads a live stream and writes its batches to another stream."""
     with client.add_subscription("aeron:ipc", 1003) as subscription:
         frame = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 100).load()
         writer = frame.selectExpr("cast(value as string) as value").writeStream.format("aeron")

@@ -1,6 +1,6 @@
-"""The crashes of ``aeron demo --archive --spark``, and its comparison with pandas. `make test-spark-connect` runs it.
+"""Tests of ``aeron demo --archive --spark``: the kills of its processes, and the comparison of its bars with pandas.
 
-Other tests run without pandas.
+`make test-spark-connect` runs this file, because other tests run without pandas.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SECOND_US = 1_000_000
 
 
 @pytest.mark.timeout(400)
-def test_bars_of_real_trades_are_those_of_pandas_though_every_part_is_killed(tmp_path: Path) -> None:
+def test_bars_of_real_trades_equal_those_of_pandas_although_each_part_was_killed(tmp_path: Path) -> None:
     trades = load_trades(DATA / "btcusdt-trades.parquet")
     console = Console(file=io.StringIO(), width=200)
     outcome = crashes.run(tmp_path, trades, console)
@@ -34,7 +34,7 @@ def test_bars_of_real_trades_are_those_of_pandas_though_every_part_is_killed(tmp
     assert killed == ["Spark", "the archive", "the driver"]
 
 
-def test_bars_by_pandas_have_first_and_last_prices_in_the_order_of_time_and_publication() -> None:
+def test_the_first_and_last_prices_of_bars_by_pandas_follow_time_and_then_publication() -> None:
     records = generate_trades(5).records
     records["symbol"] = b"A"
     records["time_ns"] = np.array([1, 1, 2, 1_000_000_000, 999_999_999])
@@ -44,11 +44,11 @@ def test_bars_by_pandas_have_first_and_last_prices_in_the_order_of_time_and_publ
     assert (first["open"], first["high"], first["low"], first["close"]) == (10, 12, 9, 12)
     assert (first["volume"], first["trades"]) == (10, 4)
     assert first["vwap"] == pytest.approx((10 + 22 + 27 + 48) / 10)
-    # A bar without a quantity has its last price as VWAP, like Spark's.
+    # The VWAP of a bar without a quantity is the last price, as in Spark's bars.
     assert (second["start"], second["volume"], second["vwap"]) == (np.datetime64("1970-01-01T00:00:01"), 0, 20)
 
 
-def test_a_bar_that_is_missing_doubled_or_different_is_named() -> None:
+def test_the_error_names_a_missing_duplicate_or_different_bar() -> None:
     bars = np.zeros(3, BAR)
     bars["start"] = np.arange(3).astype("datetime64[s]")
     bars["volume"] = 5

@@ -1,6 +1,6 @@
-"""A source process that Spark ends twice: `ending_reader.py <options as JSON> <line>`.
+"""A source process that Spark ends in two ways. Usage: `ending_reader.py <options as JSON> <line>`.
 
-Spark's requests have ended, so the process stops the reader. SIGTERM arrives before the given line of
+Spark has closed the socket, so the process stops the reader. In addition, SIGTERM arrives before the given line of
 :meth:`AeronStreamReader.stop`, counted from 0.
 """
 
@@ -20,7 +20,7 @@ from aeron.spark.stream_reader import AeronStreamReader
 
 
 def terminate_before(line: int) -> None:
-    """Sends SIGTERM to this process when it reaches that line of `stop`."""
+    """Sends SIGTERM to this process when it reaches the given line of `stop`."""
     lines = iter(range(line + 1))
 
     def in_stop(frame: FrameType, event: str, argument: object) -> Any:

@@ -1,4 +1,6 @@
-"""The table of options in the Spark guide: ``python -m tests.spark.option_page`` makes it from the code."""
+"""Writes the table of options in the Spark guide: ``python -m tests.spark.option_page`` makes the table from the
+code.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ _BEGIN, _END = "<!-- options: made from python/aeron/spark/options.py -->\n", "<
 
 
 def options_table() -> str:
-    """The table with its begin and end marks."""
+    """Returns the table between its begin mark and its end mark."""
     head = "| option | for | default | meaning | values |\n|---|---|---|---|---|\n"
     return _BEGIN + head + "".join(_line(option) for option in OPTIONS) + _END
 
@@ -30,7 +32,7 @@ def _line(option: Option) -> str:
 
 
 def main() -> None:
-    """Replaces the table in the page."""
+    """Replaces the table in the page of the guide."""
     page = OPTIONS_PAGE.read_text()
     begin, end = page.index(_BEGIN), page.index(_END) + len(_END)
     OPTIONS_PAGE.write_text(page[:begin] + options_table() + page[end:])

@@ -1,6 +1,6 @@
-"""Spark Connect: streams, recordings and frames of a session that talks to its server by gRPC. And pandas.
+"""Tests of Spark Connect, where a session talks to its server by gRPC, and of pandas.
 
-`make test-spark-connect` runs this. It installs packages for Connect that other tests must not use; pandas is one.
+`make test-spark-connect` runs this file. It installs packages that other tests must not use, for example pandas.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import aeron
 
 
 @pytest.mark.timeout(600)
-def test_a_session_of_connect_reads_and_writes(
+def test_a_session_of_connect_reads_streams_and_recordings_and_writes_frames(
     java: None, media_driver: aeron.MediaDriver, shared_memory: Path
 ) -> None:
     program = Path(__file__).with_name("connect_program.py")

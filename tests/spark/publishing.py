@@ -1,4 +1,4 @@
-"""Publishing with Spark, and a subscriber with a separate thread that collects messages."""
+"""Functions that publish with Spark, and a subscriber that collects messages on a separate thread."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 ONE_BATCH = "36500 days"
-"""Interval between triggers, so long that a query has only its first trigger. Later triggers are at multiples of the
-interval since 1970."""
+"""Interval between triggers. It is so long that a query has only its first trigger: later triggers are at multiples of
+the interval since 1970."""
 
 
 class Reader:
@@ -36,7 +36,8 @@ class Reader:
     def _run(self) -> None:
         while not self._is_ended.wait(self._pause_s):
             while batch := self._subscription.poll_batch():
-                # The messages come last: a test that has waited for them reads the other lists at once.
+                # The messages are added last, because a test waits for the messages and then reads the other lists at
+                # once.
                 self.reserved_values += batch.reserved_values.tolist()
                 self.sessions.update(batch.session_ids.tolist())
                 self.messages += batch.to_list()
@@ -52,7 +53,7 @@ class Reader:
 
 
 def write(frame: DataFrame, options: dict[str, str], **more: object) -> None:
-    """``df.write`` in mode append."""
+    """Writes a frame with ``df.write`` in mode append."""
     frame.write.format("aeron").options(**options).options(**more).mode("append").save()
 
 
@@ -65,7 +66,7 @@ def running(
     interval: str = "0 seconds",
     **more: object,
 ) -> Iterator[StreamingQuery]:
-    """A streaming query that stops with the block and must not fail."""
+    """Runs a streaming query during the block. The query must not fail."""
     writer = frame.writeStream.format("aeron").options(**options).options(**more).outputMode(outputMode)
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(processingTime=interval).start()
     try:
@@ -77,6 +78,6 @@ def running(
 
 
 def rate_stream(spark: SparkSession) -> DataFrame:
-    """One million numbered rows per second in Spark batches of 10,000."""
+    """Returns a stream of one million numbered rows per second in Spark batches of 10,000 rows."""
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10_000).option("numPartitions", 2)
     return source.load()

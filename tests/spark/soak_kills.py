@@ -1,7 +1,7 @@
-"""Kills each process of a query on a live stream at each point, twenty times in all. Also pauses a query until messages
-are lost.
+"""Kills each process of a query on a live stream at each point of the pipeline, twenty times in all. Also pauses a
+query until messages are lost.
 
-For `make soak`: it takes a quarter of an hour.
+`make soak` runs this file. It takes a quarter of an hour.
 """
 
 import threading
@@ -26,7 +26,7 @@ KILLS = [
 
 
 def killed(place, directory, kills):
-    """The missing messages after these kills, and the messages of the publisher."""
+    """Runs a query with these kills. Returns the ranges of missing positions."""
     publisher = Publisher(place, "aeron:ipc", directory)
     try:
         for kill in kills:
@@ -38,7 +38,7 @@ def killed(place, directory, kills):
 
 
 @pytest.mark.timeout(3600)
-def test_every_message_is_there_once_after_seventeen_kills(java, media_driver, shared_memory):
+def test_each_message_is_read_once_after_seventeen_kills(java, media_driver, shared_memory):
     assert killed(shared_memory, media_driver.dir, KILLS) == []
 
 
@@ -49,7 +49,7 @@ def test_a_kill_inside_batch_0_loses_nothing(java, media_driver, shared_memory, 
 
 
 @pytest.mark.timeout(600)
-def test_the_gap_after_a_long_absence_is_the_gap_in_the_progress(java, media_driver, shared_memory):
+def test_the_progress_reports_the_exact_gap_after_a_long_absence(java, media_driver, shared_memory):
     """08-20, 08-49: another subscriber keeps the publication connected while no query runs"""
     done = threading.Event()
     with aeron.connect(media_driver) as client, client.add_subscription("aeron:ipc", STREAM_ID) as other:

@@ -1,4 +1,4 @@
-"""Ten minutes at a steady rate, for `make soak`."""
+"""Runs a query for ten minutes at a steady rate. `make soak` runs this file."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The example that reads the recordings of a running archive."""
+"""Test of the example that reads the recordings of a running archive."""
 
 from __future__ import annotations
 

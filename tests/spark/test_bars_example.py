@@ -1,4 +1,4 @@
-"""The example that makes bars of a live stream."""
+"""Test of the example that makes bars of a live stream."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_files_of_dead_drivers_and_ended_queries_are_reported_and_are_not_a_fail
 def test_a_python_of_spark_without_this_package_is_reported(
     monkeypatch: pytest.MonkeyPatch, shared_memory: Path
 ) -> None:
-    """The environment of ``.venv/bin/python job.py`` without activation."""
+    """This is the environment of ``.venv/bin/python job.py`` without activation."""
     other = shared_memory / "python3"
     other.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'aeron'\" >&2; exit 1\n")
     other.chmod(0o700)
@@ -84,7 +84,7 @@ print(frame.columns[0], spark.sparkContext.pythonExec == sys.executable)
 """
 
 
-def test_a_job_of_an_environment_that_is_not_activated_runs_in_it(java: None, shared_memory: Path) -> None:
+def test_a_job_uses_the_python_of_its_environment_without_activation(java: None, shared_memory: Path) -> None:
     other = shared_memory / "python3"
     other.write_text("#!/bin/sh\nexit 1\n")
     other.chmod(0o700)
@@ -182,7 +182,7 @@ def test_a_pyspark_without_package_metadata_is_found_and_a_broken_one_is_reporte
     assert named(check(archive_dir=str(shared_memory)), "PySpark").found == "not installed"
 
 
-def test_the_place_of_archives_is_the_one_that_a_source_would_take(
+def test_the_reported_archive_directory_is_the_one_that_a_source_uses(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
@@ -212,7 +212,7 @@ def test_a_directory_that_is_not_safe_is_refused(kind: str, shared_memory: Path)
     assert "set archiveDir to a directory of your own" in found.remedy
 
 
-def test_doctor_prints_a_remedy_for_each_thing_missing(shared_memory: Path) -> None:
+def test_doctor_prints_a_remedy_for_each_missing_requirement(shared_memory: Path) -> None:
     result = run("doctor", "--dir", shared_memory / "none", "--archive-dir", shared_memory, COLUMNS="200")
     assert result.exit_code == 1
     line = next(line for line in result.stdout.splitlines() if "media driver" in line)
@@ -220,7 +220,7 @@ def test_doctor_prints_a_remedy_for_each_thing_missing(shared_memory: Path) -> N
     assert "aeron driver --dir" in line
 
 
-def test_doctor_prints_texts_as_they_are(
+def test_doctor_prints_brackets_in_texts_unchanged(
     monkeypatch: pytest.MonkeyPatch, media_driver: aeron.MediaDriver, shared_memory: Path
 ) -> None:
     monkeypatch.setattr("aeron.spark.checks.check_pyspark", lambda version: check_pyspark("4.1.0"))
@@ -229,7 +229,9 @@ def test_doctor_prints_texts_as_they_are(
     assert f"none in {shared_memory}/[/no]" in result.stdout
 
 
-def test_doctor_ends_well_where_all_is_there(java: None, media_driver: aeron.MediaDriver, shared_memory: Path) -> None:
+def test_doctor_exits_with_0_if_all_requirements_are_met(
+    java: None, media_driver: aeron.MediaDriver, shared_memory: Path
+) -> None:
     result = run(
         "doctor",
         "--dir",
@@ -253,7 +255,7 @@ def in_python(code: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-def test_the_module_that_spark_finds_is_light_and_starts_nothing() -> None:
+def test_the_module_that_spark_finds_is_imported_fast_and_starts_no_thread() -> None:
     """08-2"""
     pytest.importorskip("pyspark")
     code = """
@@ -271,7 +273,7 @@ print(pyspark_aeron.DefaultSource.name(), duration)
     assert min(float(duration) for _, duration in runs) < 0.1
 
 
-def test_without_the_native_module_the_format_is_there_and_says_why() -> None:
+def test_without_the_native_module_the_format_raises_an_error_with_the_reason() -> None:
     """08-2"""
     pytest.importorskip("pyspark")
     code = """
@@ -285,7 +287,7 @@ except ImportError as error:
     assert in_python(HIDE + code).startswith("format aeron cannot be loaded: ")
 
 
-def test_the_module_never_raises_even_without_pyspark() -> None:
+def test_the_import_of_the_module_never_raises_even_without_pyspark() -> None:
     """08-2"""
     in_python("import sys; sys.modules['pyspark'] = None; import pyspark_aeron")
     in_python(HIDE + "sys.modules['pyspark'] = None; import pyspark_aeron")
@@ -306,7 +308,7 @@ def test_an_older_pyspark_is_refused_in_one_line(version: str, monkeypatch: pyte
     monkeypatch.setattr(pyspark, "__version__", version)
     with pytest.raises(aeron.AeronError, match=f"^format aeron needs PySpark 4.2 or newer, found {version}$"):
         AeronDataSource({})
-    # PySpark 3.5 does not have this module, and must still be refused by its version.
+    # PySpark 3.5 does not have this module. The error must still name the version.
     monkeypatch.setitem(sys.modules, "pyspark.sql.datasource", None)
     monkeypatch.delitem(sys.modules, "aeron.spark.source")
     with pytest.raises(aeron.AeronError, match=f"^format aeron needs PySpark 4.2 or newer, found {version}$"):

@@ -1,4 +1,4 @@
-"""Workers in separate executors on this machine: they read the files of the private archive."""
+"""Test of workers in separate executors on this machine. They read the files of the private archive."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def spark_settings() -> dict[str, str]:
     return {"spark.master": "local-cluster[2,1,1024]", "spark.executor.pyspark.memory": "1g"}
 
 
-def test_executors_read_what_the_source_process_recorded(
+def test_executors_read_the_recordings_of_the_source_process(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
     """08-53, and 08-59: an address space of 1 GiB is enough for segments of that length."""

@@ -1,4 +1,4 @@
-"""Columns of the source: the default schema, all headers, and schemas of users. No session is needed."""
+"""Tests of the source's columns: the default schema, all headers, and schemas of users. No Spark session is needed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def names_and_types(schema: StructType) -> list[str]:
     return [f"{field.name} {field.dataType.simpleString()}" for field in schema.fields]
 
 
-def test_the_default_schema_and_its_order() -> None:
+def test_the_default_schema_has_its_columns_in_order() -> None:
     """08-9"""
     assert names_and_types(source_schema(options())) == [
         "value binary",
@@ -62,14 +62,14 @@ def test_records_have_no_headers_by_default() -> None:
     assert asked[-1] == "record_index int"
 
 
-def test_a_field_of_a_record_wins_over_a_header_of_its_name() -> None:
+def test_a_field_of_a_record_replaces_a_header_with_the_same_name() -> None:
     columns = names_and_types(source_schema(options("struct", layout="Position i32, px f64", headers=True)))
     assert columns[0] == "Position int"
     assert "position bigint" not in columns
 
 
-def test_arrival_times_are_those_of_the_header_column() -> None:
-    """08-26: arrival times are only required if the schema has them."""
+def test_arrival_times_are_needed_only_for_the_header_column() -> None:
+    """08-26: a query needs arrival times only if its schema has the header column `timestamp`."""
     for given, shown in [
         (options(), True),
         (options("struct", layout="px f64"), False),

@@ -1,4 +1,6 @@
-"""``aeron demo --spark`` with both example files and generated trades, twice, and interrupted."""
+"""Tests of ``aeron demo --spark`` with example files and generated trades: a first run, a second run, and interrupted
+runs.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ whole = pytest.mark.timeout(ENDS_WITHIN_S + 60)
 
 @dataclass(frozen=True)
 class Finished:
-    """Output of a whole demo, and the directory of its files."""
+    """Output of a completed demo, and the directory of its files."""
 
     text: str
     output: Path
@@ -73,13 +75,13 @@ def run_demo(*options: object, output: Path) -> Finished:
 
 
 def left_behind() -> tuple[set[str], set[str]]:
-    """Directories of demos, and files of this user's JVMs in the temporary directory."""
+    """Returns the directories of demos, and the files of this user's JVMs, in the temporary directory."""
     names = os.listdir(SHARED_MEMORY or tempfile.gettempdir())
     return {name for name in names if name.startswith("aeron-demo-")}, set(Path.cwd().iterdir())
 
 
 def bars_by_numpy(trades: Trades) -> dict[tuple[int, str], dict[str, float]]:
-    """Bars by start (in microseconds) and symbol, computed from the same records without Spark."""
+    """Computes the bars from the same records without Spark. Returns them by start (in microseconds) and symbol."""
     records = in_time_order(trades.records)
     bar_us = usual_bar_us(records["time_ns"])
     starts = records["time_ns"] // 1000 // bar_us * bar_us
@@ -102,8 +104,8 @@ def bars_by_numpy(trades: Trades) -> dict[tuple[int, str], dict[str, float]]:
 
 @whole
 @pytest.mark.parametrize("name", ["btcusdt-trades", "usdjpy-ticks", "generated"])
-def test_bars_of_the_stream_are_those_that_numpy_makes_of_the_same_trades(finished: Finished, name: str) -> None:
-    """08-81: real and generated data. Late rows have a separate test below."""
+def test_bars_of_the_stream_equal_those_that_numpy_makes_of_the_same_trades(finished: Finished, name: str) -> None:
+    """08-81: with real and with generated data. A later test has late rows."""
     [path] = [*DATA.glob(f"{name}.*"), None][:1]
     trades = load_trades(path) if path else generate_trades(GENERATED, SEED)
     expected = bars_by_numpy(trades)
@@ -118,8 +120,8 @@ def test_bars_of_the_stream_are_those_that_numpy_makes_of_the_same_trades(finish
 
 
 @whole
-def test_the_bars_are_printed_and_compared_and_drawn(finished: Finished) -> None:
-    """08-82, 08-83: the demo itself fails if a received bar differs from the one in Parquet."""
+def test_the_bars_are_printed_compared_and_drawn(finished: Finished) -> None:
+    """08-82, 08-83: the demo itself fails if a received bar differs from the bar in Parquet."""
     text = " ".join(finished.text.split())
     for name, symbols, what in (
         ("btcusdt-trades", {"btcusdt-trades"}, "2,001 trades"),
@@ -144,7 +146,7 @@ def test_the_live_lines_show_the_state_of_both_queries(finished: Finished) -> No
 
 
 @whole
-def test_a_second_run_replaces_what_the_first_one_left(finished: Finished) -> None:
+def test_a_second_run_replaces_the_files_of_the_first_run(finished: Finished) -> None:
     """08-82"""
     before = finished.bars("usdjpy-ticks")
     again = run_demo("-i", DATA / "usdjpy-ticks.csv", "--output", finished.output, output=finished.output)
@@ -175,7 +177,7 @@ def test_an_interrupted_demo_leaves_no_files_or_processes(java: None, tmp_path: 
 
 
 def names_of(processes: list[psutil.Process]) -> list[str]:
-    """Names of running processes. (Scripts that start a JVM have children that end at once.)"""
+    """Returns the names of processes that still run. (Scripts that start a JVM have children that end at once.)"""
     names = []
     for process in processes:
         with suppress(psutil.NoSuchProcess):
@@ -201,7 +203,7 @@ def test_a_demo_interrupted_while_spark_starts_leaves_no_jvm(java: None, tmp_pat
 
 
 @whole
-def test_trades_that_come_late_are_counted_and_left_out(
+def test_late_trades_are_counted_and_left_out(
     spark: SparkSession, shared_memory: Path, media_driver: aeron.MediaDriver
 ) -> None:
     """08-81"""
@@ -218,7 +220,7 @@ def test_trades_that_come_late_are_counted_and_left_out(
         with aeron.connect(media_driver) as client:
             subscriber = client.add_subscription("aeron:ipc", 8102)
             publication = client.add_exclusive_publication("aeron:ipc", 8101)
-            # Waits for both queries: the first one already connects the publication.
+            # Waits for both queries, because the first one alone connects the publication.
             eventually(lambda: subscribers(client, 8101) == len(queries), 60)
             publication.wait_connected(timeout=5)
             for record, watermark in zip(trades, (-1, 9, 9, 19), strict=True):

@@ -1,4 +1,6 @@
-"""Errors that pass through Spark: they can be pickled, are one line, and have a code. No Spark is needed."""
+"""Tests of errors that pass through Spark: they can be pickled, their text is one line, and they have a code. No Spark
+is needed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ CLASSES = [kind for name in errors.__all__ if isinstance(kind := getattr(errors,
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_every_error_survives_pickling_with_its_code(kind: type[AeronSparkError]) -> None:
+def test_a_pickled_error_keeps_its_text_and_code(kind: type[AeronSparkError]) -> None:
     error = pickle.loads(pickle.dumps(kind("option channel: missing")))
     assert type(error) is kind
     assert str(error) == "option channel: missing"
@@ -22,23 +24,23 @@ def test_every_error_survives_pickling_with_its_code(kind: type[AeronSparkError]
     assert isinstance(error, aeron.AeronError)
 
 
-def test_every_class_has_a_code_of_its_own_and_a_code_makes_its_class() -> None:
+def test_each_class_has_its_own_code_and_each_code_creates_its_class() -> None:
     assert len({kind.code for kind in CLASSES}) == len(CLASSES)
     for kind in CLASSES:
         assert type(spark_error(kind.code, "x")) is kind
 
 
-def test_a_code_without_a_class_is_kept() -> None:
+def test_an_error_with_an_unknown_code_keeps_the_code() -> None:
     error = pickle.loads(pickle.dumps(spark_error("ARCHIVE_IN_USE", "x")))
     assert type(error) is AeronSparkError
     assert error.code == "ARCHIVE_IN_USE"
 
 
-def test_a_text_is_one_line() -> None:
+def test_line_breaks_in_a_text_become_blanks() -> None:
     assert str(AeronSparkError("first\n  second ")) == "first second"
 
 
-def test_a_long_text_loses_its_middle_however_often_it_travels() -> None:
+def test_a_long_text_is_shortened_in_the_middle_and_pickling_does_not_change_it_again() -> None:
     error = AeronSparkError("option x: wrong, got '" + "y" * 10_000_000 + "'; expected z")
     assert str(error).startswith("option x: wrong, got 'yyy")
     assert str(error).endswith("yyy'; expected z")
@@ -46,5 +48,5 @@ def test_a_long_text_loses_its_middle_however_often_it_travels() -> None:
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
-def test_a_lost_driver_is_a_timeout_of_aeron() -> None:
+def test_the_error_for_a_lost_driver_is_a_driver_timeout_error_of_aeron() -> None:
     assert issubclass(errors.AeronDriverTimeout, aeron.DriverTimeoutError)

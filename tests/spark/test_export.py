@@ -1,4 +1,4 @@
-"""Exported Parquet files in Spark: the same rows and types as those of the format `aeron` for the same recording."""
+"""Test that Spark reads exported Parquet files with the same rows and types as the recording."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def record(number: int) -> bytes:
 
 
 @pytest.mark.parametrize("layout", [None, LAYOUT])
-def test_spark_reads_the_files_as_it_reads_the_recording(
+def test_exported_files_have_the_rows_and_types_of_the_recording_in_spark(
     spark: SparkSession, media_driver: aeron.MediaDriver, tmp_path: Path, layout: str | None
 ) -> None:
     aeron.spark.register(spark)

@@ -1,4 +1,6 @@
-"""The format in Spark: how Spark finds it, and what it refuses before it opens anything."""
+"""Tests of the format in Spark: how Spark finds the format, and which options and schemas are refused before anything
+is opened.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ CHANNEL = "aeron:ipc"
 
 
 def error_of(act: Callable[[], Any]) -> str:
-    """The last line of our error in Spark's long text."""
+    """Returns the last line of our error from Spark's long text."""
     from pyspark.errors import PySparkException
 
     with pytest.raises(PySparkException) as failed:
@@ -32,7 +34,7 @@ def live(spark: SparkSession, **options: str) -> Any:
 
 
 @pytest.mark.parametrize("name", ["aeron", "Aeron", "AERON"])
-def test_an_installed_package_is_found_without_being_registered(spark: SparkSession, name: str) -> None:
+def test_spark_finds_an_installed_package_without_registration(spark: SparkSession, name: str) -> None:
     """08-1"""
     frame = live(spark.newSession()).format(name).load()
     assert frame.isStreaming
@@ -45,7 +47,7 @@ def test_sql_knows_the_format(spark: SparkSession) -> None:
     assert spark.table("recordings").columns[0] == "value"
 
 
-def test_a_session_may_register_it_again_and_again(spark: SparkSession) -> None:
+def test_a_session_may_register_the_format_repeatedly(spark: SparkSession) -> None:
     """08-1"""
     session = spark.newSession()
     for _ in range(2):
@@ -53,7 +55,7 @@ def test_a_session_may_register_it_again_and_again(spark: SparkSession) -> None:
     assert live(session).load().columns[0] == "value"
 
 
-def test_include_headers_and_string_payloads_show_in_the_schema(spark: SparkSession) -> None:
+def test_the_schema_has_headers_and_string_payloads_if_the_options_ask_for_them(spark: SparkSession) -> None:
     """08-9"""
     frame = live(spark, includeHeaders="true", valueFormat="string").load()
     assert frame.schema["value"].dataType.simpleString() == "string"
@@ -94,7 +96,7 @@ def children() -> set[int]:
     return {process.pid for process in psutil.Process(os.getpid()).children(recursive=True)}
 
 
-def test_with_a_schema_of_the_users_options_are_refused_at_the_latest_when_the_query_is_planned(
+def test_if_the_user_gives_a_schema_wrong_options_are_refused_when_the_query_is_planned(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """08-6"""
@@ -116,7 +118,7 @@ def test_with_a_schema_of_the_users_options_are_refused_at_the_latest_when_the_q
         ("value STRING", "column 'value' cannot be STRING; format aeron reads it as BINARY"),
     ],
 )
-def test_a_schema_that_names_what_is_not_there_is_refused_when_the_query_is_planned(
+def test_a_schema_with_unknown_columns_or_types_is_refused_when_the_query_is_planned(
     spark: SparkSession, tmp_path: Path, schema: str, text: str
 ) -> None:
     """08-9"""
@@ -132,7 +134,9 @@ def test_a_schema_that_names_what_is_not_there_is_refused_when_the_query_is_plan
 
 
 @pytest.mark.parametrize("options", [{}, {"channel": CHANNEL, "streamId": "1001"}])
-def test_a_batch_read_of_a_live_stream_is_pointed_elsewhere(spark: SparkSession, options: dict[str, str]) -> None:
+def test_the_error_for_a_batch_read_of_a_live_stream_names_the_alternatives(
+    spark: SparkSession, options: dict[str, str]
+) -> None:
     """08-58"""
     text = error_of(lambda: spark.read.format("aeron").options(**options).load().count())
     assert "spark.read reads recordings: give archive.controlChannel for a running archive, or archiveDir" in text

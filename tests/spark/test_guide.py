@@ -1,4 +1,4 @@
-"""Every code block in the Spark guide runs and does what the text around it says. 08-85"""
+"""Tests that each code block in the Spark guide runs and has the result that the guide describes. 08-85"""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def end_jvm() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def environment(media_driver: aeron.MediaDriver) -> Iterator[None]:
-    """Makes the module's driver the default driver, which the guide uses. Spark's workers inherit the environment of
-    the JVM, so this module starts a separate JVM."""
+    """Makes the module's driver the default driver, because the guide uses the default driver. Spark's workers inherit
+    the environment of the JVM, so this module starts a separate JVM."""
     os.environ["AERON_DIR"] = str(media_driver.dir)
     end_jvm()
     yield
@@ -55,7 +55,9 @@ def environment(media_driver: aeron.MediaDriver) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def published(environment: None, media_driver: aeron.MediaDriver) -> Iterator[None]:
-    """Publishes texts on stream 1001 and trades on 1002, and reads 2001 and 2002, while the guide's blocks run."""
+    """Publishes texts on stream 1001 and trades on stream 1002, and reads the streams 2001 and 2002, while the guide's
+    blocks run.
+    """
     stop = threading.Event()
     with aeron.connect(media_driver) as client:
         texts = client.add_exclusive_publication("aeron:ipc", 1001)
@@ -80,7 +82,7 @@ def published(environment: None, media_driver: aeron.MediaDriver) -> Iterator[No
 
 @pytest.fixture(scope="module")
 def recorded(media_driver: aeron.MediaDriver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """An archive with a recording of stream 1003."""
+    """Yields while an archive with a recording of stream 1003 exists."""
     directory = tmp_path_factory.mktemp("running")
     with (
         aeron.Archive(directory, driver=media_driver, low_storage_space_threshold=0),
@@ -101,7 +103,7 @@ def names(
     media_driver: aeron.MediaDriver,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, Any]]:
-    """Names that earlier blocks have defined for later ones, and the archive of an ended query."""
+    """Returns the names that earlier blocks of the guide define for later blocks, and the archive of an ended query."""
     directory = tmp_path_factory.mktemp("archives")
     directory.chmod(0o700)
     source = _aeron.LiveSource("aeron:ipc", [1001], client={"aeron_dir": media_driver.dir}, archive_dir=directory)

@@ -1,4 +1,5 @@
-"""A query on a live stream is killed and restarted on its checkpoint: every recorded message occurs once.
+"""Test that each recorded message occurs once after a query on a live stream is killed and restarted with its
+checkpoint.
 
 `make soak` runs more kills: `soak_kills.py`.
 """
@@ -11,8 +12,10 @@ KILLS = [Kill("batch-zero", "application"), Kill("appended", "source", 2000), Ki
 
 
 @pytest.mark.timeout(600)  # starts four applications, and each takes a minute on a busy machine
-def test_every_message_is_there_once_after_kills(java, media_driver, shared_memory):
-    """08-14, 08-22, 08-45: over IPC no message is missing: the publisher waits or is not connected meanwhile"""
+def test_each_message_is_read_once_after_kills(java, media_driver, shared_memory):
+    """08-14, 08-22, 08-45: over IPC no message is missing, because the publisher waits or is not connected while no
+    query runs
+    """
     publisher = Publisher(shared_memory, "aeron:ipc", media_driver.dir)
     try:
         for kill in KILLS:

@@ -1,4 +1,6 @@
-"""Asynchronous progress tracking: batches run before their offsets are logged, and a kill comes in between."""
+"""Test of asynchronous progress tracking: batches run before their offsets are logged, and a kill comes between the
+two.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,13 @@ PATIENCE_S = 120
 
 
 @pytest.mark.timeout(600)
-def test_nothing_is_lost_when_an_application_dies_whose_offsets_are_logged_late(
+def test_a_kill_between_a_batch_and_the_log_of_its_offsets_loses_no_message(
     java: None,
     media_driver: aeron.MediaDriver,
     publisher: Callable[..., aeron.ExclusivePublication],
     shared_memory: Path,
 ) -> None:
-    """08-47: messages since the last logged offset are read again."""
+    """08-47: messages after the last logged offset are read again."""
     publication = publisher(STREAM_ID)
     sent = 0
     with application(shared_memory, media_driver, "first") as first:
@@ -42,7 +44,8 @@ def test_nothing_is_lost_when_an_application_dies_whose_offsets_are_logged_late(
             sent += 100
             eventually(lambda count=sent: len(first()) >= count, PATIENCE_S)
     with application(shared_memory, media_driver, "second") as second:
-        # The query has subscribed before it reads again. The subscription of the killed query stays for a while.
+        # A row shows that the second query has subscribed. A connected publication would not show it, because the
+        # subscription of the killed query stays for a while.
         eventually(second, PATIENCE_S)
         send(publication, numbers(sent, sent + 100))
         sent += 100
@@ -53,7 +56,9 @@ def test_nothing_is_lost_when_an_application_dies_whose_offsets_are_logged_late(
 
 @contextmanager
 def application(place: Path, driver: aeron.MediaDriver, name: str) -> Iterator[Callable[[], list[bytes]]]:
-    """A run that ends with a kill of all its processes. Returns the complete lines of its batches."""
+    """Runs the application during the block, and then kills all its processes. Yields a function that returns the
+    complete lines of the application's batches.
+    """
     rows = place / name
     rows.touch()
     environment = os.environ | {"SPARK_SETTINGS": json.dumps(SETTINGS), "PYSPARK_PYTHON": sys.executable}

@@ -1,4 +1,4 @@
-"""``aeron.spark.layout``: the text of a numpy dtype."""
+"""Tests of ``aeron.spark.layout``, which returns the record layout of a numpy dtype."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_fields_offsets_and_length_of_a_dtype_become_a_layout(dtype: npt.DTypeLi
 
 
 @pytest.mark.parametrize("field", ["f2", "U4", "c8", "M8[s]", "M8[10ns]", "m8[ns]", ("i4", (3,)), [("x", "i4")]])
-def test_a_field_that_no_layout_has_is_refused_by_name(field: object) -> None:
+def test_the_error_for_a_field_that_no_layout_can_have_names_the_field(field: object) -> None:
     with pytest.raises(AeronOptionError, match="option valueSchema: field 'odd' is "):
         aeron.spark.layout([("fine", "i4"), ("odd", field)])  # type: ignore[list-item]
 
@@ -52,7 +52,7 @@ def test_a_field_that_no_layout_has_is_refused_by_name(field: object) -> None:
         (np.dtype({"names": ["a", "b"], "formats": ["i8", "i4"], "offsets": [0, 4]}), "'b' at offset 4: overlaps 'a'"),
     ],
 )
-def test_a_text_that_is_not_a_layout_is_refused(dtype: npt.DTypeLike, says: str) -> None:
+def test_a_dtype_without_a_valid_layout_is_refused(dtype: npt.DTypeLike, says: str) -> None:
     with pytest.raises(AeronOptionError, match=f"^option valueSchema: .*{re.escape(says)}"):
         aeron.spark.layout(dtype)
 

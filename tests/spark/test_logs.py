@@ -1,4 +1,4 @@
-"""Lines of the log in a process without configured logging. No Spark is needed."""
+"""Tests of log lines in processes with and without configured logging. No Spark is needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def in_python(code: str) -> str:
     return done.stderr
 
 
-def test_a_line_has_time_and_level_if_logging_is_not_configured() -> None:
+def test_a_line_has_a_time_and_a_level_if_logging_is_not_configured() -> None:
     line = in_python("logger(); logger().warning('12 bytes')")
     assert re.fullmatch(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARNING aeron\.spark: 12 bytes\n", line)
 

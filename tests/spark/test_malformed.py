@@ -1,4 +1,4 @@
-"""Rows on a worker, without a Spark session."""
+"""Test of malformed messages in a worker, without a Spark session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The options of ``format("aeron")``: every row of the table, and texts for wrong values. No Spark is needed."""
+"""Tests of the options of ``format("aeron")``: each row of the table, and the error texts for wrong values. No Spark is
+needed.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ SHARED = {"archive.controlChannel": "aeron:udp?endpoint=localhost:8010"}
 
 
 def parsed(use: Use, options: dict[str, str]) -> Any:
-    """The typed values of options in the first form of `use`, with the options that this form requires."""
+    """Parses options in the first form of `use`, together with the options that this form requires. Returns the typed
+    values.
+    """
     given = {key.lower() for key in options}
     forms: tuple[tuple[Use, dict[str, str], Callable[[dict[str, str]], Any]], ...] = (
         (Use.READ_STREAM, STREAM, read_stream_options),
@@ -53,14 +57,14 @@ def lines() -> list[Any]:
 
 
 def beside(option: Option) -> dict[str, str]:
-    """Other options that an option requires."""
+    """Returns the other options that an option requires."""
     if option.name in {"valueFormat", "valueSchema", "recordsPerMessage"}:
         return {"valueFormat": "struct", "valueSchema": LAYOUT}
     return {}
 
 
 @pytest.mark.parametrize("option", lines())
-def test_a_right_value_is_taken_with_its_key_in_any_case_and_blanks_around_it(option: Option) -> None:
+def test_a_valid_value_is_accepted_with_its_key_in_any_case_and_with_blanks_around_it(option: Option) -> None:
     """08-4"""
     others = {key: value for key, value in beside(option).items() if key != option.name}
     for key in (option.name, option.name.lower(), option.name.upper()):
@@ -82,7 +86,7 @@ def test_a_wrong_value_is_refused_with_the_name_the_value_and_the_valid_values(o
 
 
 @pytest.mark.parametrize("option", [line for line in lines() if not line.values[0].required])
-def test_without_a_value_the_default_holds(option: Option) -> None:
+def test_an_option_without_a_value_has_its_default(option: Option) -> None:
     """08-4"""
     expected = None if option.default is None else option.parse(option.default)
     assert getattr(parsed(option.use, {}), option.field) == expected
@@ -116,7 +120,7 @@ def test_typed_values_have_an_attribute_for_each_line_of_the_table(kind: type, u
     assert {field.name for field in fields(kind)} == {option.field for option in OPTIONS if use in option.use}
 
 
-def test_no_two_lines_are_for_the_same_place() -> None:
+def test_no_two_lines_of_the_table_are_for_the_same_option_and_use() -> None:
     for option in OPTIONS:
         for other in OPTIONS:
             assert option is other or option.name != other.name or not option.use & other.use
@@ -186,14 +190,14 @@ def test_a_time_as_position_has_a_time_zone() -> None:
             shared_read_options({**SHARED, "endingOffsets": text})
 
 
-def test_options_of_a_running_archive_are_checked_before_spark_says_how_they_are_used() -> None:
+def test_options_of_a_running_archive_are_checked_before_the_kind_of_read_is_known() -> None:
     assert isinstance(check_source(SHARED), SharedReadStreamOptions)
     assert isinstance(check_source({**SHARED, "endingOffsets": "latest"}), SharedReadOptions)
     with pytest.raises(AeronOptionError, match=r"option archiveDir: not for readStream of an archive"):
         check_source({**SHARED, "archiveDir": "/dev/shm/x"})
 
 
-def test_no_representation_and_no_error_shows_credentials() -> None:
+def test_credentials_are_in_no_representation_and_in_no_error() -> None:
     options = shared_read_options({**SHARED, "archive.credentials": "ann:pass"})
     assert options.archive_credentials is not None
     assert options.archive_credentials.text == "ann:pass"
@@ -203,7 +207,7 @@ def test_no_representation_and_no_error_shows_credentials() -> None:
     assert "ann:pass" not in str(refused.value)
 
 
-def test_an_embedded_driver_reaches_an_archive_over_udp_alone() -> None:
+def test_an_embedded_driver_can_reach_an_archive_only_over_udp() -> None:
     with pytest.raises(AeronOptionError, match=r"use aeron:udp as archive\.controlChannel"):
         shared_read_options({**SHARED, "archive.controlChannel": "aeron:ipc", "embeddedDriver": "true"})
 
@@ -216,7 +220,7 @@ def test_options_of_other_formats_are_refused_with_their_replacement() -> None:
         write_options({**STREAM, "path": "/tmp/x"}, streaming=False)
 
 
-def test_the_error_for_an_option_of_the_other_side_names_that_side() -> None:
+def test_the_error_for_an_option_of_another_use_names_that_use() -> None:
     with pytest.raises(AeronOptionError, match=r"option drain: not for readStream, got 'true'; it is for write$"):
         read_stream_options({**STREAM, "drain": "true"})
 
@@ -243,7 +247,7 @@ def test_options_that_spark_adds_are_ignored() -> None:
         ("aeron:udp?control=localhost:70000|control-mode=dynamic", 'control=localhost:70000: the port "70000" is not'),
     ],
 )
-def test_a_channel_is_read_by_the_parser_of_aeron(channel: str, problem: str) -> None:
+def test_a_channel_is_checked_by_the_parser_of_aeron(channel: str, problem: str) -> None:
     """08-7"""
     with pytest.raises(AeronOptionError, match=re.escape(f"option channel: {problem}")):
         read_stream_options({**STREAM, "channel": channel})
@@ -258,7 +262,7 @@ def test_a_channel_is_read_by_the_parser_of_aeron(channel: str, problem: str) ->
         "aeron:udp?endpoint=[fe80::1]",
     ],
 )
-def test_an_address_is_taken_with_any_port_that_there_is_or_none(channel: str) -> None:
+def test_an_address_is_accepted_with_any_valid_port_or_without_a_port(channel: str) -> None:
     assert read_stream_options({**STREAM, "channel": channel}).channel == channel
 
 
@@ -272,7 +276,7 @@ def test_an_address_is_taken_with_any_port_that_there_is_or_none(channel: str) -
         ("0-1023", tuple(range(1024))),
     ],
 )
-def test_stream_ids_are_a_set_of_numbers_and_ranges(text: str, ids: tuple[int, ...]) -> None:
+def test_stream_ids_are_parsed_as_a_set_of_numbers_and_ranges(text: str, ids: tuple[int, ...]) -> None:
     """08-8"""
     assert read_stream_options({**STREAM, "streamId": text}).stream_id == ids
 
@@ -295,12 +299,12 @@ def test_an_embedded_driver_is_refused_for_streams_from_other_drivers(channel: s
         read_stream_options({**STREAM, "channel": channel, "embeddedDriver": "true"})
 
 
-def test_an_embedded_driver_takes_no_directory() -> None:
+def test_a_directory_is_refused_for_an_embedded_driver() -> None:
     with pytest.raises(AeronOptionError, match=r"option aeron\.dir: given with embeddedDriver=true, got '/dev/shm/x'"):
         read_stream_options({**STREAM, "aeron.dir": "/dev/shm/x", "embeddedDriver": "true"})
 
 
-def test_a_batch_read_without_a_directory_points_to_the_live_forms() -> None:
+def test_the_error_for_a_batch_read_without_a_directory_names_the_alternatives() -> None:
     """08-58"""
     for options in ({}, {"channel": "aeron:ipc"}, {"channel": "aeron:ipc", **READ}):
         with pytest.raises(AeronOptionError) as refused:

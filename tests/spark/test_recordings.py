@@ -1,4 +1,4 @@
-"""Recordings of a stopped or killed query, read by Spark in batches any number of times."""
+"""Tests of batch reads with Spark: the recordings of a query that was stopped or killed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MESSAGES = [b"message %d" % number for number in range(500)] + [bytes(5000)] * 3
 
 
 class Recorder:
-    """A live source without Spark. Its recordings remain after its end."""
+    """A live source without Spark. The recordings remain after the end of the source."""
 
     def __init__(self, media_driver: aeron.MediaDriver, directory: Path, stream_ids: list[int]) -> None:
         self.source = _aeron.LiveSource(
@@ -42,7 +42,7 @@ class Recorder:
 def archive(
     media_driver: aeron.MediaDriver, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Path, list[int]]]:
-    """A directory with one private archive of two streams, and their session ids."""
+    """Returns a directory with one private archive of two streams, and the session ids of the streams."""
     directory = tmp_path_factory.mktemp("archives", numbered=True)
     directory.chmod(0o700)
     recorder = Recorder(media_driver, directory, [3001, 3002])
@@ -59,7 +59,7 @@ def archive(
 
 @pytest.fixture
 def recordings(spark: SparkSession, archive: tuple[Path, list[int]]) -> Callable[..., DataFrame]:
-    """`recordings(schema=None, **options)`: the frame of the module's archive."""
+    """Returns `recordings(schema=None, **options)`, which loads the frame of the module's archive."""
 
     def load(schema: str | None = None, **options: Any) -> DataFrame:
         texts = {name: str(value) for name, value in options.items()}
@@ -69,7 +69,7 @@ def recordings(spark: SparkSession, archive: tuple[Path, list[int]]) -> Callable
     return load
 
 
-def test_all_messages_of_a_stopped_query_are_there_twice_the_same_and_nothing_is_written(
+def test_two_reads_of_a_stopped_query_have_all_messages_and_change_no_file(
     recordings: Callable[..., DataFrame], archive: tuple[Path, list[int]]
 ) -> None:
     """08-58"""
@@ -88,7 +88,7 @@ def contents(directory: Path) -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.parametrize("options", [{"minPartitions": 7}, {"maxRowsPerPartition": 50}, {"minPartitions": 1}])
-def test_each_message_is_there_once_for_every_number_of_partitions(
+def test_each_message_occurs_once_for_each_number_of_partitions(
     recordings: Callable[..., DataFrame], options: dict[str, int]
 ) -> None:
     """08-58"""
@@ -101,7 +101,7 @@ def test_each_message_is_there_once_for_every_number_of_partitions(
     assert sorted(rows["value"].to_pylist()) == sorted(MESSAGES * 2)
 
 
-def test_stream_and_recording_ids_narrow_what_is_read(recordings: Callable[..., DataFrame]) -> None:
+def test_stream_and_recording_ids_select_the_recordings(recordings: Callable[..., DataFrame]) -> None:
     """08-58"""
     assert recordings(streamId=3002).count() == len(MESSAGES)
     assert {row.recording_id for row in recordings(recordingId="0", includeHeaders=True).collect()} == {0}

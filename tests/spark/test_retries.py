@@ -1,4 +1,4 @@
-"""Failing tasks, dying workers and speculation in a session that retries: every row still occurs once."""
+"""Tests of failing tasks, dying workers and speculation in a session that retries tasks: each row occurs once."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def spark_settings() -> dict[str, str]:
 
 
 def troubled(spark: SparkSession, kind: str) -> str:
-    """Registers a variant of our format. The first attempt of each task fails, or its worker dies, after all rows are
-    read.
+    """Registers a variant of our format. In the variant, the first attempt of each task fails after all rows are read,
+    or its worker dies.
 
-    Spark pickles the class `Reader` by value, so its methods contain their imports.
+    Spark pickles the class `Reader` by value, so the methods of the class contain their imports.
     """
 
     class Reader(AeronStreamReader):
@@ -65,7 +65,7 @@ def troubled(spark: SparkSession, kind: str) -> str:
 
 
 @pytest.mark.parametrize("trouble", ["fails", "dies"])
-def test_rows_of_a_task_that_is_retried_are_there_once(
+def test_rows_of_a_retried_task_occur_once(
     spark: SparkSession, live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, trouble: str
 ) -> None:
     """08-52"""
@@ -79,7 +79,7 @@ def test_rows_of_a_task_that_is_retried_are_there_once(
     assert batches.column("position") == sorted(set(batches.column("position")))
 
 
-def test_a_batch_that_is_run_again_has_identical_rows(
+def test_a_repeated_batch_has_identical_rows(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
     """08-44, 08-45: the sink fails once, after it has received the rows."""
@@ -93,7 +93,7 @@ def test_a_batch_that_is_run_again_has_identical_rows(
             super().take(frame, batch_id)
             batches.take(frame, batch_id)
             if batches.tables[batch_id].num_rows and next(failures, False):
-                # After the failure of the query, no subscriber reads the other messages.
+                # After the query has failed, no subscriber reads the remaining messages.
                 is_sent.wait(60)
                 raise RuntimeError("the sink fails")
 

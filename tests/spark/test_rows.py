@@ -1,4 +1,4 @@
-"""Reading on a worker, without a session: accepted archives, and batches with exactly the requested schema."""
+"""Tests of reading in a worker, without a session: which archives are accepted, and the schema of the batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OPTIONS = {"archiveDir": "/nowhere"}
 
 @pytest.mark.skipif(not BOOT_ID.exists(), reason="only Linux has the file with the boot id")
 @pytest.mark.parametrize("other", ["boot id", "nonce", "path"])
-def test_a_worker_that_cannot_see_the_archive_refuses_naming_both_hosts(tmp_path: Path, other: str) -> None:
+def test_a_worker_that_cannot_see_the_archive_fails_with_both_host_names(tmp_path: Path, other: str) -> None:
     """08-54"""
     partition = {
         "archive": {
@@ -70,7 +70,7 @@ FORMATS: list[dict[str, str]] = [
 
 @pytest.fixture(scope="module")
 def pieces(media_driver: aeron.MediaDriver, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """A recording of ten messages with one record each, in several partitions."""
+    """Returns the partitions of a recording of ten messages with one record each."""
     directory = tmp_path_factory.mktemp("archives")
     directory.chmod(0o700)
     source = _aeron.LiveSource("aeron:ipc", [6001], client={"aeron_dir": media_driver.dir}, archive_dir=directory)
@@ -87,7 +87,7 @@ def pieces(media_driver: aeron.MediaDriver, tmp_path_factory: pytest.TempPathFac
 
 
 def schemas(columns: dict[str, DataType]) -> st.SearchStrategy[StructType]:
-    """Any columns in any order, nullable or not."""
+    """Generates schemas with any columns in any order, nullable or not."""
     names = st.lists(st.sampled_from(sorted(columns)), unique=True)
     fields = names.flatmap(lambda names: st.tuples(*(st.tuples(st.just(name), st.booleans()) for name in names)))
     return fields.map(lambda chosen: StructType([StructField(name, columns[name], null) for name, null in chosen]))
@@ -95,9 +95,7 @@ def schemas(columns: dict[str, DataType]) -> st.SearchStrategy[StructType]:
 
 @given(st.data())
 @settings(max_examples=60, deadline=None)
-def test_every_batch_has_the_schema_that_spark_expects_whatever_columns_are_asked_for(
-    pieces: list[str], data: st.DataObject
-) -> None:
+def test_each_batch_has_the_requested_schema(pieces: list[str], data: st.DataObject) -> None:
     """08-10, 08-9"""
     given_options = data.draw(st.sampled_from(FORMATS))
     options = read_options({**OPTIONS, **given_options, "includeHeaders": "true"})

@@ -1,4 +1,6 @@
-"""Spark on the recordings of a running archive: batch reads, streaming queries, and what is shown of their options."""
+"""Tests of Spark on the recordings of a running archive: batch reads, streaming queries, and credentials that must not
+be shown.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ def recorded(server: aeron.Archive, media_driver: aeron.MediaDriver) -> Iterator
 
 @pytest.fixture
 def load(spark: SparkSession, media_driver: aeron.MediaDriver, server: aeron.Archive) -> Callable[..., DataFrame]:
-    """`load(stream_id, schema=None, streaming=False, **options)`: the recordings of a stream."""
+    """Returns `load(stream_id, schema=None, streaming=False, **options)`, which loads the recordings of a stream."""
     aeron.spark.register(spark)
 
     def load(stream_id: int, schema: str | None = None, streaming: bool = False, **options: Any) -> DataFrame:
@@ -74,7 +76,7 @@ def load(spark: SparkSession, media_driver: aeron.MediaDriver, server: aeron.Arc
     return load
 
 
-def test_a_batch_read_has_the_same_rows_by_files_and_by_replays(
+def test_a_batch_read_of_files_has_the_same_rows_as_a_batch_read_of_replays(
     load: Callable[..., DataFrame], recorded: Recorded, server: aeron.Archive
 ) -> None:
     recorded.send([*numbers(0, 2000), *[bytes(5000)] * 3])
@@ -90,7 +92,7 @@ def test_a_batch_read_has_the_same_rows_by_files_and_by_replays(
     assert load(recorded.stream_id, columns, **later).count() == len(recorded.sent) - 100
 
 
-def test_a_query_goes_on_at_its_checkpoint_with_what_came_while_it_was_down(
+def test_a_restarted_query_continues_at_its_checkpoint_without_a_gap(
     load: Callable[..., DataFrame], recorded: Recorded, tmp_path: Path
 ) -> None:
     frame = load(recorded.stream_id, "value BINARY, position BIGINT", streaming=True, startingOffsets="earliest")
@@ -130,7 +132,7 @@ def test_the_progress_of_a_query_has_the_lag_of_each_recording(
         query.stop()
 
 
-def test_no_plan_and_no_error_shows_credentials(
+def test_credentials_are_in_no_plan_and_in_no_error(
     load: Callable[..., DataFrame], recorded: Recorded, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     recorded.send(numbers(0, 2))

@@ -1,4 +1,6 @@
-"""A query on a running archive, while Spark, its source process, the archive and the driver are killed in turn."""
+"""Test of a query on a running archive, while Spark, its source process, the archive and the driver are killed in
+turn.
+"""
 
 import contextlib
 import json
@@ -47,7 +49,7 @@ with start():
 
 
 class Servers:
-    """A driver and an archive in separate processes, and a publisher in this one."""
+    """A driver and an archive in separate processes, and a publisher in this process."""
 
     def __init__(self, place):
         self.place = place
@@ -59,7 +61,7 @@ class Servers:
         self.start("archive")
 
     def start(self, name):
-        """Starts a process after an earlier one was killed."""
+        """Starts a process for the first time or after a kill."""
         program = {"driver": DRIVER, "archive": ARCHIVE}[name]
         command = [sys.executable, "-c", program, self.driver_directory, self.archive_directory]
         self.processes[name] = subprocess.Popen(command)
@@ -70,7 +72,7 @@ class Servers:
         self.processes[name].wait(10)
 
     def publish(self, count):
-        """Publishes messages on a new session. All of them are recorded when the call returns."""
+        """Publishes messages on a new session. Returns when all of them are recorded."""
         messages = numbers(len(self.published), len(self.published) + count)
 
         with (
@@ -84,7 +86,9 @@ class Servers:
         self.published += messages
 
     def _client(self):
-        """Returns a client of a driver and an archive that may be starting; `None` if there is none yet."""
+        """Returns clients of the driver and of the archive, which may be starting; `None` if a client cannot connect
+        yet.
+        """
         client = None
         try:
             client = aeron.connect(self.driver_directory)
@@ -98,7 +102,7 @@ class Servers:
 
 
 def waited(attempt):
-    """Calls a function until it has a result, and returns the result."""
+    """Calls a function until it returns a result, and returns the result."""
     results = []
     eventually(lambda: results.append(attempt()) or results[-1], PATIENCE_S)
     return results[-1]
@@ -114,21 +118,21 @@ def servers(shared_memory):
 
 
 def values(place):
-    """The values of all rows of all batches, by recording and position."""
+    """Returns the values of all rows of all batches, ordered by recording and position."""
     tables = [pq.read_table(path) for path in batches(place)]
     rows = pa.concat_tables(tables).sort_by([("recording_id", "ascending"), ("position", "ascending")])
     return rows["value"].to_pylist()
 
 
 def source_process():
-    """The process that plans the batches of the query."""
+    """Returns the process that plans the batches of the query."""
     family = psutil.Process(os.getpid()).children(recursive=True)
     [*_, found] = [process for process in family if PROCESSES["source"] in " ".join(command(process))]
     return found
 
 
 @pytest.mark.timeout(600)  # starts a second application, which takes a minute on a busy machine
-def test_every_message_is_there_once_after_kills(spark, servers, shared_memory):
+def test_each_message_is_read_once_after_kills(spark, servers, shared_memory):
     options = {
         "archive.controlChannel": "aeron:ipc",
         "archive.dir": servers.archive_directory,

@@ -1,4 +1,4 @@
-"""``df.write`` and ``df.writeStream`` with a real Spark: every row arrives, and errors are raised at once."""
+"""Tests of ``df.write`` and ``df.writeStream`` with a real Spark: each row arrives, and errors are raised at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def refusal(frame: DataFrame, options: dict[str, str], **more: object) -> str:
     return str(error.value)
 
 
-def test_a_frame_arrives_whole_in_the_order_of_each_task_on_one_session(
+def test_all_rows_of_a_frame_arrive_on_one_session_in_the_order_of_each_task(
     spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader]
 ) -> None:
     """08-66, 08-67, 08-69, 08-71, 08-72"""
@@ -44,7 +44,7 @@ def test_a_frame_arrives_whole_in_the_order_of_each_task_on_one_session(
     assert len(subscriber.sessions) == 1
 
 
-def test_large_arrow_types_routes_and_reserved_values(
+def test_large_arrow_types_stream_ids_and_reserved_values_are_written(
     spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader]
 ) -> None:
     """08-67, 08-70"""
@@ -63,7 +63,7 @@ def test_large_arrow_types_routes_and_reserved_values(
         assert subscriber.reserved_values == [row * -3 for row in rows]
 
 
-def test_records_are_written_by_their_layout(
+def test_records_are_written_in_their_layout(
     spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader]
 ) -> None:
     """08-64"""
@@ -81,7 +81,7 @@ def test_records_are_written_by_their_layout(
     assert [record.tolist() for record in records] == [(n, 0, n / 4, b"s%d" % n, n) for n in range(10)]
 
 
-def test_times_are_the_same_in_a_session_of_another_zone(
+def test_written_times_do_not_depend_on_the_time_zone_of_the_session(
     spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader]
 ) -> None:
     """08-60"""
@@ -106,7 +106,7 @@ def test_a_schema_that_cannot_be_written_is_refused_when_the_write_is_planned(
         frame.select("value").write.format("aeron").options(**sink_options, streamId=1).mode("overwrite").save()
 
 
-def test_errors_of_tasks_reach_the_user_in_one_line(
+def test_an_error_of_a_task_is_one_line_for_the_user(
     spark: SparkSession, sink_options: dict[str, str], media_driver: aeron.MediaDriver
 ) -> None:
     """08-66, 08-67, 08-73, 08-74"""
@@ -151,7 +151,7 @@ def test_two_writes_never_have_the_same_keys(
     assert {(key >> 28 & 0xFFF, key & 0xFFFFFFF) for key in keys} == {(p, row) for p in range(2) for row in range(5)}
 
 
-def test_batches_of_a_stream_arrive_one_after_the_other_on_one_session(
+def test_batches_of_a_stream_arrive_in_order_on_one_session(
     spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader], tmp_path: Path
 ) -> None:
     """08-66, 08-69, 08-71, 08-72, 08-76"""
@@ -168,7 +168,7 @@ def test_batches_of_a_stream_arrive_one_after_the_other_on_one_session(
     assert len(set(keys)) == 30_000
 
 
-def test_complete_mode_publishes_the_rows_that_spark_gives(
+def test_complete_mode_publishes_all_rows_of_each_batch(
     spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader], tmp_path: Path
 ) -> None:
     """08-69"""
@@ -181,21 +181,21 @@ def test_complete_mode_publishes_the_rows_that_spark_gives(
         query.awaitTermination(120)
 
 
-def test_a_query_stopped_under_back_pressure_ends_at_once_and_its_task_within_the_timeout(
+def test_a_query_stopped_under_back_pressure_ends_at_once_and_its_task_ends_within_the_timeout(
     spark: SparkSession, sink_options: dict[str, str], media_driver: aeron.MediaDriver, tmp_path: Path
 ) -> None:
     """08-78"""
     with aeron.connect(media_driver) as client:
         subscription = client.add_subscription(IPC, 70)
         frame = rate_stream(spark).selectExpr("repeat('x', 500) as value")
-        # If the query does not stop before this timeout, it fails. Stopping does not wait for the task.
+        # If stopping waited for the task, the task would reach this timeout and the query would fail.
         with running(frame, sink_options, tmp_path, streamId=70, offerTimeoutMs=15_000):
             eventually(lambda: subscription.images, timeout=30)
             time.sleep(1)
             began = time.monotonic()
         assert time.monotonic() - began < 10
         subscription.close()
-        # The worker serves the next task.
+        # The worker can run the next task.
         subscription = client.add_subscription(IPC, 71)
         write(spark.range(0, 2, 1, 2).selectExpr("'a' as value"), sink_options, streamId=71)
         eventually(lambda: len(subscription.poll_batch()) > 0)

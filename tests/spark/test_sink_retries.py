@@ -1,4 +1,6 @@
-"""The sink with repeated tasks and batches: duplicates but no losses, and keys that identify duplicates."""
+"""Tests of the sink with repeated tasks and batches: messages may occur twice, no message is lost, and keys identify
+duplicates.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ def spark_settings() -> dict[str, str]:
 
 
 class FailingReader(DataSourceReader):
-    """Reads numbers of 1000 digits, too many for buffers, in record batches of 500. A first attempt fails after two
-    record batches, when the file `received` exists."""
+    """Reads numbers of 1000 digits in record batches of 500 rows. The rows do not fit into buffers. A first attempt
+    fails after two record batches, when the file `received` exists."""
 
     def __init__(self, received: str) -> None:
         self._received = Path(received)
@@ -70,8 +72,8 @@ class Failing(DataSource):
 
 
 def without_duplicates(messages: list[bytes], keys: list[int]) -> list[bytes]:
-    """The messages without duplicates: of each partition, only messages with a higher key than all earlier ones are
-    kept."""
+    """Returns the messages without duplicates. In each partition, only a message with a higher key than all earlier
+    messages is kept."""
     last: dict[int, tuple[int, int]] = {}
     kept = []
     for message, key in zip(messages, keys, strict=True):
@@ -109,7 +111,7 @@ def test_a_task_that_runs_again_repeats_rows_with_their_keys_and_loses_none(
     assert sorted(map(int, without_duplicates(messages, keys))) == list(range(ROWS))
 
 
-def test_a_batch_whose_commit_was_lost_runs_again_with_its_id_and_keys(
+def test_a_batch_without_a_commit_runs_again_with_the_same_id_and_keys(
     spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader], tmp_path: Path
 ) -> None:
     """08-77"""
@@ -121,7 +123,7 @@ def test_a_batch_whose_commit_was_lost_runs_again_with_its_id_and_keys(
             eventually(commit.exists, 60)
     published = len(subscriber.take(20_000))
     assert published == 20_000
-    # The state after a kill of the application during the commit.
+    # This is the state after a kill of the application during the commit.
     commit.unlink()
     commit.with_name(".1.crc").unlink(missing_ok=True)
     with running(frame, sink_options, tmp_path, streamId=2, reservedValue="dedup"):

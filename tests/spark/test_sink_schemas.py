@@ -1,4 +1,4 @@
-"""The sink's checks of columns and options, before a row is sent. No Spark session is needed."""
+"""Tests of the sink's checks of columns and options before a row is sent. No Spark session is needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEYED = {**OPTIONS, "reservedvalue": "dedup"}
 
 
 def columns_of(text: str) -> StructType:
-    """A schema from names and types. Spark's own parser of such texts needs the JVM."""
+    """Returns a schema from a text with names and types. Spark's own parser of such texts needs the JVM."""
     fields = (column.split() for column in text.split(", "))
     types = {"int": "integer", "bigint": "long"}
     return StructType(
@@ -84,7 +84,7 @@ def columns_of(text: str) -> StructType:
         ("value string", {**OPTIONS, "offertimeoutms": "0"}, "option offerTimeoutMs: too small, got '0'; "),
     ],
 )
-def test_columns_and_options_that_do_not_fit_are_refused_by_name(
+def test_columns_and_options_that_do_not_match_are_refused_by_name(
     schema: str, options: dict[str, str], text: str
 ) -> None:
     """08-68"""
@@ -115,13 +115,13 @@ def test_an_overwrite_is_refused_for_a_batch() -> None:
         AeronWriter(OPTIONS, columns_of("value string"), True)
 
 
-def test_no_two_writers_have_the_same_second() -> None:
+def test_each_writer_has_a_different_second_in_its_keys() -> None:
     """08-76"""
     writers = [AeronWriter(KEYED, columns_of("value string"), False) for _ in range(5)]
     assert len({writer._second for writer in writers}) == 5
 
 
-def test_a_place_where_the_time_of_a_write_cannot_be_noted_is_named(
+def test_the_error_names_the_file_if_the_time_of_a_write_cannot_be_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """08-76"""
@@ -135,7 +135,9 @@ def test_a_place_where_the_time_of_a_write_cannot_be_noted_is_named(
     AeronWriter(OPTIONS, columns_of("value string"), False)  # without keys, no time is stored
 
 
-def test_a_commit_checks_the_messages_of_the_tasks_and_an_abort_logs_them(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_commit_checks_the_commit_messages_of_the_tasks_and_an_abort_logs_them(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """08-77"""
     writer = AeronStreamWriter(OPTIONS, columns_of("value string"))
     stream = PublishedStream(stream_id=1, session_id=-3, first_position=0, last_position=640, rows=10)

@@ -1,4 +1,6 @@
-"""The sink's tasks in a worker, without Spark: columns into publications, timeouts, and kept publications."""
+"""Tests of the sink's tasks in a worker, without Spark: published columns, timeouts, and publications that stay
+open.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ class Reader:
     def _run(self) -> None:
         while not self._is_ended.wait(self._pause_s):
             batch = self.subscription.poll_batch(self._limit)
-            # The messages come last: a test that has waited for them reads the other lists at once.
+            # The messages are added last, because a test waits for the messages and then reads the other lists at once.
             self.reserved_values += batch.reserved_values.tolist()
             self.sessions.update(batch.session_ids.tolist())
             self.messages += batch.to_list()
@@ -98,7 +100,7 @@ def reader(client: aeron.Aeron, stream_id: int) -> Iterator[Callable[..., Reader
 
 
 def read(subscription: aeron.Subscription, count: int) -> list[bytes]:
-    """The next `count` messages."""
+    """Returns the next `count` messages."""
     messages: list[bytes] = []
     eventually(
         lambda: messages.extend(subscription.poll_batch(count - len(messages)).to_list()) or len(messages) >= count
@@ -110,9 +112,7 @@ def rows(values: Any, type_: pa.DataType | None = None, **columns: Any) -> pa.Re
     return pa.record_batch({"value": pa.array(values, type_ or pa.binary()), **columns})
 
 
-def test_every_value_becomes_one_message_whatever_its_length_and_type(
-    task: Tasks, reader: Callable[..., Reader]
-) -> None:
+def test_each_value_of_any_length_and_type_becomes_one_message(task: Tasks, reader: Callable[..., Reader]) -> None:
     """08-66, 08-67"""
     subscriber = reader()
     one = task()
@@ -135,7 +135,9 @@ def test_every_value_becomes_one_message_whatever_its_length_and_type(
     assert last > published["bytes"]
 
 
-def test_a_message_over_the_maximum_is_refused_with_row_and_limit(task: Tasks, reader: Callable[..., Reader]) -> None:
+def test_a_message_over_the_maximum_is_refused_with_its_row_and_the_limit(
+    task: Tasks, reader: Callable[..., Reader]
+) -> None:
     """08-66"""
     subscriber = reader()
     one = task()
@@ -149,7 +151,9 @@ def test_a_message_over_the_maximum_is_refused_with_row_and_limit(task: Tasks, r
     assert subscriber.take(3) == [b"a", b"b", b"c"]
 
 
-def test_more_rows_than_the_log_holds_pass_a_slow_subscriber(task: Tasks, reader: Callable[..., Reader]) -> None:
+def test_a_slow_subscriber_receives_more_rows_than_the_log_can_contain(
+    task: Tasks, reader: Callable[..., Reader]
+) -> None:
     """08-66, 08-72, 08-73"""
     subscriber = reader(pause_s=0.002, limit=500)
     one = task()
@@ -176,7 +180,7 @@ def test_rows_go_to_the_stream_that_they_name(task: Tasks, reader: Callable[...,
     assert counts == {stream: routes.count(stream) for stream in streams if routes.count(stream)}
 
 
-def test_nulls_and_too_many_streams_are_refused_before_anything_is_sent(
+def test_nulls_and_too_many_streams_are_refused_before_a_row_is_sent(
     task: Tasks, publications: SharedPublications
 ) -> None:
     """08-67, 08-70"""
@@ -204,7 +208,9 @@ def test_without_a_subscriber_a_task_fails_after_its_timeout(task: Tasks, stream
     assert error.value.code == "NO_SUBSCRIBER"
 
 
-def test_a_subscriber_that_comes_late_but_in_time_gets_every_row(task: Tasks, reader: Callable[..., Reader]) -> None:
+def test_a_subscriber_that_connects_before_the_timeout_receives_each_row(
+    task: Tasks, reader: Callable[..., Reader]
+) -> None:
     """08-74"""
     writing = threading.Thread(target=lambda: task().write(rows([b"a", b"b"])))
     writing.start()
@@ -213,7 +219,7 @@ def test_a_subscriber_that_comes_late_but_in_time_gets_every_row(task: Tasks, re
     writing.join()
 
 
-def test_a_stopped_subscriber_fails_the_task_after_its_timeout_with_what_was_accepted(
+def test_a_task_with_a_stopped_subscriber_fails_after_its_timeout_with_the_accepted_rows(
     task: Tasks, client: aeron.Aeron, stream_id: int
 ) -> None:
     """08-73"""
@@ -233,9 +239,7 @@ def test_a_stopped_subscriber_fails_the_task_after_its_timeout_with_what_was_acc
     assert not subscription.poll_batch()
 
 
-def test_the_clock_of_back_pressure_restarts_with_every_row_accepted(
-    task: Tasks, reader: Callable[..., Reader]
-) -> None:
+def test_each_accepted_row_resets_the_time_of_back_pressure(task: Tasks, reader: Callable[..., Reader]) -> None:
     """08-73"""
     subscriber = reader(pause_s=0.1, limit=10)
     one = task(offer_timeout_ms=2000)
@@ -248,7 +252,7 @@ def test_the_clock_of_back_pressure_restarts_with_every_row_accepted(
 def test_all_tasks_of_a_machine_share_one_session(task: Tasks, reader: Callable[..., Reader]) -> None:
     """08-71"""
     subscriber = reader()
-    # Kept resources are not closed before the next task, even if they are unused.
+    # Resources stay open for the next task, even if they are unused.
     workers = SharedPublications(), SharedPublications()
     for number in range(4):
         one = task(shared=workers[number % 2])
@@ -260,7 +264,7 @@ def test_all_tasks_of_a_machine_share_one_session(task: Tasks, reader: Callable[
         worker.close()
 
 
-def test_publications_outlive_tasks_and_close_when_unused(
+def test_publications_stay_open_after_a_task_and_are_closed_when_unused(
     task: Tasks, publications: SharedPublications, reader: Callable[..., Reader]
 ) -> None:
     """08-71, 08-78"""
@@ -308,7 +312,7 @@ def test_drain_waits_for_the_slowest_subscriber(task: Tasks, client: aeron.Aeron
     assert not draining.is_alive()
 
 
-def test_drain_fails_with_the_positions_when_a_subscriber_does_not_read(
+def test_drain_fails_with_the_positions_if_a_subscriber_does_not_read(
     task: Tasks, client: aeron.Aeron, stream_id: int
 ) -> None:
     """08-79"""
@@ -340,7 +344,7 @@ def test_drain_waits_for_the_sender_and_for_network_subscribers_of_this_machine(
     assert not draining.is_alive()
 
 
-def test_keys_name_batch_partition_and_row_in_every_attempt(task: Tasks, reader: Callable[..., Reader]) -> None:
+def test_each_attempt_has_the_same_keys_of_batch_partition_and_row(task: Tasks, reader: Callable[..., Reader]) -> None:
     """08-76"""
     subscriber = reader()
     for attempt in range(2):
@@ -367,7 +371,7 @@ def test_reserved_values_come_from_their_column(task: Tasks, reader: Callable[..
     assert other.take(1) == [b"c"]
 
 
-def test_records_are_encoded_and_packed_per_stream_and_the_last_message_is_shorter(
+def test_records_are_packed_into_messages_per_stream_and_the_last_message_is_shorter(
     task: Tasks, reader: Callable[..., Reader], stream_id: int
 ) -> None:
     """08-64, 08-70"""
@@ -393,7 +397,7 @@ def test_records_are_encoded_and_packed_per_stream_and_the_last_message_is_short
     assert (published["rows"], published["messages"]) == (10, 4)
 
 
-def test_records_that_are_too_many_for_a_message_are_refused_before_any_is_kept_back(task: Tasks) -> None:
+def test_too_many_records_per_message_are_refused_before_a_record_is_packed(task: Tasks) -> None:
     one = task(value_schema="n i64", records_per_message=1025)
     with pytest.raises(
         AeronRecordError,
@@ -403,7 +407,7 @@ def test_records_that_are_too_many_for_a_message_are_refused_before_any_is_kept_
         one.write(pa.record_batch({"n": pa.array([1], pa.int64())}))
 
 
-def test_times_of_any_zone_are_written_as_those_of_utc(task: Tasks, reader: Callable[..., Reader]) -> None:
+def test_times_with_any_time_zone_are_written_in_utc(task: Tasks, reader: Callable[..., Reader]) -> None:
     subscriber = reader()
     one = task(value_schema="t ts_us")
     for zone in ("UTC", "America/New_York", "+05:30"):
@@ -413,7 +417,9 @@ def test_times_of_any_zone_are_written_as_those_of_utc(task: Tasks, reader: Call
         one.write(pa.record_batch({"t": pa.array([7], pa.timestamp("us"))}))
 
 
-def test_a_value_that_no_record_can_hold_is_refused_with_its_row(task: Tasks, reader: Callable[..., Reader]) -> None:
+def test_a_value_that_does_not_fit_into_a_record_is_refused_with_its_row(
+    task: Tasks, reader: Callable[..., Reader]
+) -> None:
     reader()
     one = task(value_schema="n u8")
     one.write(pa.record_batch({"n": pa.array([255], pa.int16())}))
@@ -432,7 +438,7 @@ def test_a_signal_ends_a_wait(task: Tasks) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_a_driver_that_dies_fails_the_task_and_a_new_one_serves_the_next(publications: SharedPublications) -> None:
+def test_a_task_fails_if_its_driver_dies_and_the_next_task_uses_a_new_driver(publications: SharedPublications) -> None:
     """08-75"""
     with driver_directory() as directory:
         settings = {"query": "q", "partition": 0, "client": client_settings(str(directory))}
@@ -467,7 +473,7 @@ def test_a_client_connects_again_to_a_replaced_driver(publications: SharedPublic
                 assert read(subscription, 1) == [b"a"]
 
 
-def test_a_forked_child_has_publications_of_its_own() -> None:
+def test_a_forked_child_opens_its_own_publications() -> None:
     """08-71"""
     program = """
         import os, sys, aeron, pyarrow as pa

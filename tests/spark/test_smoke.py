@@ -1,6 +1,6 @@
-"""The minimum for every supported PySpark: read a stream, read recordings, and write a frame.
+"""Minimal tests for each supported PySpark: read a stream, read recordings, and write a frame.
 
-`make test` runs this with the newest PySpark 4.2 as well.
+`make test` also runs this file with the newest PySpark 4.2.
 """
 
 from __future__ import annotations

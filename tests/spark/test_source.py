@@ -1,4 +1,4 @@
-"""Live streams read by Spark: every message arrives once and whole, in batches according to the options."""
+"""Tests of live streams in Spark: each message arrives once and complete, in batches according to the options."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_published_messages_arrive_in_order_with_their_headers(
 
 
 @pytest.mark.parametrize("length", [0, 1, 1376, 1377, 100_000])
-def test_messages_of_any_length_arrive_whole(
+def test_messages_of_any_length_arrive_complete(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, length: int
 ) -> None:
     """08-38"""
@@ -75,7 +75,7 @@ def test_a_query_without_a_publisher_runs_one_empty_batch_and_continues(
         until(query, lambda: batches.rows == 10)
 
 
-def test_several_publishers_each_arrive_whole_and_in_their_own_order(
+def test_the_messages_of_each_of_several_publishers_arrive_in_order(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
     """08-38"""
@@ -92,7 +92,7 @@ def test_several_publishers_each_arrive_whole_and_in_their_own_order(
         assert [value for session, value in rows if session == publication.session_id] == numbers(0, 300)
 
 
-def test_a_publisher_that_ends_is_delivered_to_its_last_message(
+def test_all_messages_of_an_ended_publisher_arrive(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
     batches = Batches()
@@ -116,7 +116,7 @@ def test_a_publisher_that_ends_is_delivered_to_its_last_message(
         ({"maxBytesPerTrigger": 3}, 1),
     ],
 )
-def test_limits_hold_for_every_batch_and_never_stop_a_query(
+def test_each_batch_is_within_the_limits_and_no_limit_stops_a_query(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, options: dict[str, int], most: int
 ) -> None:
     """08-39: a message above the limit forms its own batch."""
@@ -147,7 +147,7 @@ def test_a_restart_continues_where_the_query_stopped_with_any_limits(
     assert batches.column("value") == numbers(0, 200)
 
 
-def test_available_now_delivers_what_an_earlier_run_left_and_ends(
+def test_available_now_delivers_the_recorded_messages_of_an_earlier_run_and_ends(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, media_driver: aeron.MediaDriver
 ) -> None:
     """08-40"""
@@ -162,7 +162,7 @@ def test_available_now_delivers_what_an_earlier_run_left_and_ends(
     assert max(table.num_rows for table in batches.tables.values()) <= 40
 
 
-def test_trigger_once_reads_everything_with_any_limits(
+def test_trigger_once_reads_all_messages_regardless_of_limits(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, media_driver: aeron.MediaDriver
 ) -> None:
     """08-40"""
@@ -184,14 +184,14 @@ def leave(
     batches: Batches | None,
     driver: aeron.MediaDriver,
 ) -> None:
-    """A query that records the messages and ends before a batch reads them."""
+    """Runs a query that records the messages and ends before a batch reads them."""
     with running(frame, checkpoint, batches, processingTime=ONE_BATCH):
         send(publication, messages)
         eventually(lambda: recorded_position(driver, publication) == publication.position, 60)
 
 
 def recorded_position(driver: aeron.MediaDriver, publication: aeron.ExclusivePublication) -> int:
-    """The recorded position of a session, by the source's counter; -1 without a counter."""
+    """Returns the recorded position of a session from the source's counter; -1 without a counter."""
     with aeron.CncFile(driver.dir) as cnc:
         values = [
             counter.value
@@ -202,7 +202,7 @@ def recorded_position(driver: aeron.MediaDriver, publication: aeron.ExclusivePub
     return max(values, default=-1)
 
 
-def test_partitions_have_the_requested_number_and_are_cut_at_messages(
+def test_a_batch_has_the_requested_number_of_partitions_cut_between_messages(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, media_driver: aeron.MediaDriver
 ) -> None:
     """08-43"""
@@ -249,7 +249,7 @@ def test_progress_has_images_backlog_and_retained_bytes(
         assert all(counter.type_id != 100 for counter in ours)
 
 
-def test_progress_accepts_the_event_of_a_listener(
+def test_progress_accepts_the_event_of_a_query_listener(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, spark: SparkSession
 ) -> None:
     from pyspark.sql.streaming import StreamingQueryListener
@@ -286,10 +286,10 @@ def test_progress_accepts_the_event_of_a_listener(
     assert last.lag_s is not None
 
 
-def test_totals_continue_after_a_restart_and_rows_that_spark_did_not_request_are_not_0(
+def test_totals_continue_after_a_restart_and_are_unknown_without_a_report(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
-    """In a repeated batch Spark does not query the source, so the progress has no report."""
+    """For a repeated batch, Spark does not ask the source for a report, so the progress has none."""
     publication = publisher(2094)
     checkpoint = tmp_path / "checkpoint"
     batches = Batches()
@@ -324,7 +324,7 @@ def test_progress_of_another_object_is_an_error_with_the_valid_types() -> None:
 def test_progress_has_the_number_of_malformed_messages(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
-    """08-56, 08-63: finished batches are counted."""
+    """08-56, 08-63: only the messages of finished batches are counted."""
     publication = publisher(2095)
     batches = Batches()
     records = [number.to_bytes(8, "little") for number in range(20)]
@@ -367,7 +367,7 @@ def test_a_missing_private_archive_is_data_loss(
     batches = Batches()
     with running(live(2110, "value BINARY"), checkpoint, batches) as query:
         send(publication, numbers(0, 100))
-        # The batch must also be committed: otherwise it would run again, with an archive that is deleted.
+        # The batch must also be committed. Otherwise, it would run again after the archive is deleted.
         until(query, lambda: sum(progress["numInputRows"] for progress in query.recentProgress) == 100)
     for path in (shared_memory / "archives").iterdir():
         path.rename(shared_memory / "elsewhere")
@@ -381,7 +381,7 @@ def test_a_missing_private_archive_is_data_loss(
     assert batches.column("value") == numbers(0, 200)
 
 
-def test_without_a_driver_the_query_fails_with_how_to_start_one(
+def test_without_a_driver_the_error_of_the_query_says_how_to_start_one(
     spark: SparkSession, shared_memory: Path, tmp_path: Path
 ) -> None:
     options = {
@@ -399,10 +399,10 @@ def test_without_a_driver_the_query_fails_with_how_to_start_one(
         query.awaitTermination(120)
 
 
-def test_a_query_that_is_stopped_lets_its_publisher_go_at_once(
+def test_a_stopped_query_releases_its_publisher_at_once(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
-    """08-34: Spark only sends SIGTERM. A dead client would hold back the publisher for 10 s."""
+    """08-34: Spark only sends SIGTERM. If the client were not closed, it would hold back the publisher for 10 s."""
     publication = publisher(2120)
     with running(live(2120, "value BINARY"), tmp_path / "checkpoint"):
         send(publication, numbers(0, 10))

@@ -1,4 +1,4 @@
-"""The reader of a source process, without Spark."""
+"""Test of the reader of a source process, without Spark."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from aeron.spark.stream_reader import AeronStreamReader
 PROGRAM = Path(__file__).with_name("ending_reader.py")
 _STOP = AeronStreamReader.stop.__code__
 LINES_OF_STOP = len({line for *_, line in _STOP.co_lines()} - {None, _STOP.co_firstlineno})
-"""Number of lines of `stop`. A test ends it at each of them."""
+"""Number of lines of `stop`. A test sends SIGTERM before each line."""
 
 
 @pytest.mark.parametrize("line", range(LINES_OF_STOP))
-def test_a_source_process_that_is_terminated_while_it_stops_lets_its_publisher_go(
+def test_a_source_process_that_is_terminated_while_it_stops_releases_its_publisher(
     media_driver: aeron.MediaDriver, shared_memory: Path, line: int
 ) -> None:
     """08-34: Spark sends SIGTERM and closes the socket. Both end the reader, in either order."""

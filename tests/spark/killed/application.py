@@ -1,9 +1,10 @@
-"""The Spark application that the tests kill: a live stream in batches, each in a file named by its batch id.
+"""The Spark application that the tests kill. It reads a live stream, and writes each batch to a file named by the batch
+id.
 
 usage: application.py PLACE CHANNEL STREAM_ID DIRECTORY_OF_DRIVER
 
-Its files in PLACE are `checkpoint`, `archives`, `batches/<id>.parquet` and `progress.jsonl`. It ends cleanly when a
-file `stop` exists, and fails if a batch runs again with other rows.
+The files in PLACE are `checkpoint`, `archives`, `batches/<id>.parquet` and `progress.jsonl`. The application ends
+cleanly when a file `stop` exists. It fails if a repeated batch has other rows.
 """
 
 import json
@@ -21,7 +22,7 @@ COLUMNS = "value BINARY, session_id INT, position BIGINT, recording_id BIGINT, t
 
 
 def keep(batches):
-    """A sink that is idempotent by batch id, and checks that a repeated batch has the same rows."""
+    """Returns a sink that is idempotent by batch id and checks that a repeated batch has the same rows."""
 
     def write(rows, batch_id):
         table = rows.toArrow().sort_by([("recording_id", "ascending"), ("position", "ascending")])

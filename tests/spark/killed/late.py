@@ -1,8 +1,9 @@
-"""The Spark application that a test kills while its offsets are logged late (asynchronous progress tracking).
+"""The Spark application that a test kills while batches run whose offsets are not logged yet (asynchronous progress
+tracking).
 
 usage: late.py PLACE STREAM_ID DIRECTORY_OF_DRIVER ROWS
 
-Its files in PLACE are `checkpoint` and `archives`. Every message becomes a line of the file ROWS.
+The files in PLACE are `checkpoint` and `archives`. Each message becomes a line of the file ROWS.
 """
 
 import json

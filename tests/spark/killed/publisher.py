@@ -1,8 +1,9 @@
-"""Publishes numbered messages of many lengths at a rate until it reads a line. It ends at the end of its input.
+"""Publishes numbered messages of many lengths at a fixed rate until it reads a line from its input. Ends at the end of
+the input.
 
 usage: publisher.py DIRECTORY CHANNEL STREAM_ID RATE FILE
 
-FILE gets the position after each accepted message, 8 bytes each: message n is the n-th of them.
+FILE gets the position after each accepted message, in 8 bytes. The n-th position is that of message n.
 """
 
 import struct
@@ -14,7 +15,7 @@ import aeron
 
 
 def length_of(number):
-    """A length: mostly some hundred bytes, sometimes several frames."""
+    """Returns the length of a message: mostly some hundred bytes, sometimes several frames."""
     return 8 + (5000 if number % 97 == 0 else number * 37 % 300)
 
 

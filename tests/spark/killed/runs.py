@@ -29,7 +29,9 @@ PROCESSES = {"source": "python_streaming_source_runner", "jvm": "SparkSubmit", "
 
 @dataclass(frozen=True)
 class Kill:
-    """One kill: at the `count`-th visit of a point of the pipeline. If `point` is ``None``, after some batches."""
+    """A kill when a point of the pipeline is reached for the `count`-th time. If `point` is ``None``, the kill comes
+    after some batches.
+    """
 
     point: str | None
     whom: str
@@ -38,7 +40,7 @@ class Kill:
 
 
 class Application:
-    """A run of the application, in a separate process group."""
+    """A run of the application in a separate process group."""
 
     def __init__(self, place, channel, directory, kill):
         self._reached = place / "reached"
@@ -52,7 +54,7 @@ class Application:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
 
     def source_process(self):
-        """The process that records the stream."""
+        """Returns the process that records the stream."""
         return self._find("source")
 
     def await_point(self):
@@ -66,7 +68,9 @@ class Application:
             time.sleep(0.02)
 
     def kill(self, whom):
-        """Kills one of its processes, or all. Then kills the others: an application with a failed query ends too."""
+        """Kills one process of the application, or all. Then kills the remaining processes, because an application with
+        a failed query ends too.
+        """
         family = psutil.Process(self.process.pid).children(recursive=True)
         if whom != "application":
             self._find(whom).kill()
@@ -88,7 +92,7 @@ class Application:
 
 
 def command(process):
-    """The command line of a process; empty if the process has ended."""
+    """Returns the command line of a process; empty if the process has ended."""
     try:
         return process.cmdline()
     except psutil.Error:
@@ -105,7 +109,7 @@ class Publisher:
         self.session_id = int(self._process.stdout.readline())
 
     def stop(self):
-        """Ends publishing. Returns the position after each message."""
+        """Stops publishing. Returns the position after each message."""
         self._process.stdin.write("enough\n")
         self._process.stdin.flush()
         count = int(self._process.stdout.readline())
@@ -133,13 +137,13 @@ def batches(place):
 
 
 def progress(place):
-    """The lines so far. The last line may be incomplete."""
+    """Returns the progress lines that are complete. The last line of the file may be incomplete."""
     path = place / "progress.jsonl"
     return [json.loads(line) for line in path.read_text().split("\n")[:-1]] if path.exists() else []
 
 
 def run_killed(place, channel, directory, kill):
-    """Runs and kills the application."""
+    """Starts the application, and kills it at the given point."""
     application = Application(place, channel, directory, kill)
     try:
         if kill.point:
@@ -157,7 +161,9 @@ def run_killed(place, channel, directory, kill):
 
 
 def run_to_the_end(place, channel, directory, publisher):
-    """A run without a kill, until the last message is in a batch. Returns the position after each message."""
+    """Runs the application without a kill until the last message is in a batch. Returns the position after each
+    message.
+    """
     with running(place, channel, directory) as application:
         done = len(batches(place))
         application.await_(lambda: len(batches(place)) > done + 2)
@@ -166,7 +172,7 @@ def run_to_the_end(place, channel, directory, publisher):
 
 @contextlib.contextmanager
 def running(place, channel, directory):
-    """A run that is killed only if the block fails."""
+    """Runs the application during the block. Kills it only if the block fails."""
     application = Application(place, channel, directory, None)
     try:
         yield application
@@ -176,7 +182,9 @@ def running(place, channel, directory):
 
 
 def finish(place, application, publisher):
-    """Ends the publisher, and the run after the last message is in a batch. Returns the position after each message."""
+    """Stops the publisher, and ends the run after the last message is in a batch. Returns the position after each
+    message.
+    """
     accepted = publisher.stop()
     application.await_(lambda: any(accepted[-1] in _positions(path) for path in batches(place)[-20:]))
     (place / "stop").touch()

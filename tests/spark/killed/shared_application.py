@@ -1,6 +1,6 @@
-"""A Spark application that reads a running archive until it is killed: ``shared_application.py PLACE OPTIONS``.
+"""A Spark application that reads a running archive until it is killed. Usage: ``shared_application.py PLACE OPTIONS``.
 
-Its files in PLACE are `checkpoint` and `batches/<id>.parquet`. OPTIONS are those of the source, as JSON.
+The files in PLACE are `checkpoint` and `batches/<id>.parquet`. OPTIONS are the options of the source, as JSON.
 """
 
 import json
@@ -17,7 +17,7 @@ COLUMNS = "value BINARY, position BIGINT, recording_id BIGINT, timestamp TIMESTA
 
 
 def start(spark, place, options):
-    """Starts the query on the checkpoint of a place."""
+    """Starts the query with the checkpoint in `place`."""
     aeron.spark.register(spark)
     (place / "batches").mkdir(exist_ok=True)
     frame = spark.readStream.format("aeron").schema(COLUMNS).options(**options).load()

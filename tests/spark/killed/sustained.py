@@ -1,4 +1,4 @@
-"""Resources of a query that runs at a steady rate."""
+"""Measures the resources of a query that runs at a steady rate."""
 
 import time
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Held:
 
 
 def held(place, driver, source):
-    """Takes a sample. Memory does not include pages shared with other processes, such as log buffers and files."""
+    """Takes a sample. Memory does not include pages that other processes share, such as log buffers and files."""
     memory = source.memory_info()
     said = progress(place)[-1]
     with aeron.CncFile(driver.dir) as cnc:
@@ -31,7 +31,7 @@ def held(place, driver, source):
 
 
 def run_steadily(place, driver, seconds):
-    """Runs a query for this many seconds and returns samples of its resources. Every message must occur once."""
+    """Runs a query for this many seconds and returns samples of its resources. Checks that each message occurs once."""
     publisher = Publisher(place, CHANNEL, driver.dir)
     try:
         with running(place, CHANNEL, driver.dir) as application:
@@ -49,7 +49,9 @@ def run_steadily(place, driver, seconds):
 
 
 def check_flat(samples):
-    """Checks that no resource is higher in the second half than in the first, except for changes within a batch."""
+    """Checks that no resource grows from the first half of the samples to the second, apart from changes within a
+    batch.
+    """
     half = len(samples) // 2
     first, second = samples[:half], samples[half:]
     for name, slack in (
