@@ -1,4 +1,4 @@
-"""`ReaderCommits`: the position of a named reader, on its way to the archive."""
+"""`ReaderCommits`: stores the position of a named reader in the archive without waiting."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ class ReaderCommits:
         self._not_before = 0.0
 
     def use(self, archive: AeronArchive) -> None:
-        """Sends requests to the archive by another connection, at first the one that had no response."""
+        """Uses another connection to the archive. The next request repeats the commit that had no response."""
         self._archive = archive
         self._pending = self._sent = None
 
     def stored_in(self, recording_ids: list[int]) -> dict[int, int]:
-        """Returns the stored positions of the reader by recording."""
+        """Returns the stored positions of the reader, by recording id."""
         readers = self._archive.list_readers(name=self._name)
         return {one.recording_id: one.position for one in readers if one.recording_id in recording_ids}
 
     def store(self, recording_id: int, position: int) -> None:
-        """Stores a position as soon as the archive has recorded it. Does not wait."""
+        """Stores a position after the archive has recorded the stream up to it. Does not wait."""
         self._wanted = (recording_id, position)
         self._advance()
 
     def remove(self, recording_id: int) -> None:
-        """Removes the reader from a recording that it has read."""
+        """Removes the named reader from a recording that it has read to the end."""
         self._archive.remove_reader(recording_id, self._name)
 
     def wait(self, timeout: float | None) -> None:
-        """Waits until the position is stored, or the time is over."""
+        """Waits until the position is stored, at most `timeout` seconds."""
         deadline = float("inf") if timeout is None else time.monotonic() + timeout
         while self._advance() and time.monotonic() < deadline:
             time.sleep(0.001)
 
     def _advance(self) -> bool:
-        """Makes progress. Returns whether the position is not stored yet."""
+        """Sends a request or processes its response. Returns whether the position is not stored yet."""
         if self._pending is not None:
             if not self._pending.done():
                 return True
@@ -59,7 +59,8 @@ class ReaderCommits:
             try:
                 pending.result(0)
             except InvalidPositionError:
-                # The live stream is ahead of the recording. The archive refuses a position that it has not recorded.
+                # The archive refuses a position that it has not recorded yet: the live stream is ahead of the
+                # recording.
                 self._sent = None
                 self._not_before = time.monotonic() + 0.01
         if self._sent == self._wanted or self._wanted is None:

@@ -1,4 +1,6 @@
-"""`Links`: recordings that continue another one, because the archive was away while their publisher went on."""
+"""`Links`: looks up recordings that continue an earlier recording. Such a recording begins after the archive was away
+while the publisher continued.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ __all__ = ["Links"]
 
 
 class Links:
-    """Looks up the links of recordings in an archive, each recording once.
+    """Looks up the links of recordings in an archive. Each recording is looked up once.
 
-    An archive of another project has no links. It is asked once, and the question takes a second.
+    An archive of another project has no links. It gets only one request, because its refusal takes a second.
     """
 
     def __init__(self, archive: AeronArchive) -> None:
@@ -24,12 +26,14 @@ class Links:
         self._is_supported = True
 
     def continues(self, recording: Recording, earlier: Recording) -> bool:
-        """Returns whether a recording continues an earlier one: the same session, at the same or a later position."""
+        """Returns whether a recording continues an earlier one: with the same session, from the same or a later
+        position.
+        """
         link = self._link(recording)
         return link is not None and link.predecessor_id == earlier.recording_id
 
     def chain(self, recording: Recording) -> list[Recording]:
-        """Returns a recording and those that continue it, the oldest first."""
+        """Returns a recording and the recordings that continue it, the oldest first."""
         chain = [recording]
         while (successor := self._successor(chain[-1])) is not None:
             chain.append(successor)
@@ -40,7 +44,7 @@ class Links:
             return None
         of_stream = self._archive.list_recordings(channel=recording.stripped_channel, stream_id=recording.stream_id)
         for later in of_stream:
-            # A link joins recordings of one session. An archive gives the later one the higher id.
+            # A link joins recordings of one session. The later recording has the higher id.
             is_candidate = later.recording_id > recording.recording_id and later.session_id == recording.session_id
             if is_candidate and self.continues(later, recording):
                 return later

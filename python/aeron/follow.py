@@ -1,4 +1,4 @@
-"""`Follower`: a recorded stream that begins in history and becomes live, over several recordings of the stream."""
+"""`Follower`: reads the recordings of a stream and then joins the live stream."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Follower", "RecordingChange"]
 
-# Interval between two looks for a recording that continues the one that has ended, in seconds.
+# Interval between two searches for the recording that follows an ended recording, in seconds.
 _LOOK_INTERVAL = 0.25
-# Maximum time to wait for a recording that continues one whose end the live stream has passed, in seconds. An archive
-# that starts again needs a moment to go on with its recordings.
+# Maximum time to wait for a recording that continues an ended one, if the live stream is already beyond the end, in
+# seconds. A restarted archive needs some time before it continues its recordings.
 _SUCCESSOR_TIMEOUT = 5.0
-# Errors of requests to an archive that has ended or does not respond. The first of them closes the client of the
+# Errors of requests to an archive that has ended or does not respond. The first such error closes the client of the
 # archive. The follower then connects again.
 _LOST_CONNECTION = (ArchiveDisconnectedError, ArchiveTimeoutError, ArchiveClosedError)
 # Maximum time for which `close` waits for the last commit, in seconds.
@@ -40,68 +40,68 @@ _LAST_COMMIT_TIMEOUT = 5.0
 
 
 class RecordingChange(NamedTuple):
-    """The step of a `Follower` from a recording that has ended to a later one of the same stream. Immutable."""
+    """Change of a `Follower` from an ended recording to a later recording of the same stream. Immutable."""
 
     previous_recording_id: int
     """Id of the recording that has ended."""
     stop_position: int
-    """Position at which it ended, in bytes."""
+    """Position at which the earlier recording ended, in bytes."""
     recording_id: int
     """Id of the recording that the follower reads now."""
     start_position: int
-    """Position at which that recording begins, in bytes."""
+    """Position at which the new recording begins, in bytes."""
     lost_bytes: int | None
-    """Bytes of the session between the last message that was delivered and `start_position`, which were not recorded
-    because the archive was away; `None` if the recording does not continue the earlier one, for example because its
+    """Number of lost bytes: the bytes between the last delivered message and `start_position`. They were not recorded
+    because the archive was away. `None` if the new recording does not continue the earlier one, for example because the
     publisher has a new session."""
 
 
 class Follower:
     """Reads a recorded stream from a position in its history, joins the live stream, and follows it without gaps.
 
-    Each message of a recording arrives once and in order, also at the change from the recording to the live stream. If
-    the reader is too slow for the live stream, or the live stream is lost, the follower reads the recording again. The
-    follower uses a `PersistentSubscription`, whose documentation describes channels and failures.
+    Each message of a recording arrives once and in order, even at the change from the recording to the live stream. If
+    the program is too slow for the live stream, or the live stream is lost, the follower reads the recording again. The
+    follower uses a `PersistentSubscription`. The documentation of that class describes channels and failures.
 
     A follower of a channel and stream also reads the later recordings of that stream, for example those of a restarted
-    publisher: when a recording has ended and is read, it goes on with the next one, and calls `on_change`. A follower
-    of one recording goes on with those that continue it, which an archive with the setting `resume` starts when it was
-    away while the publisher went on.
+    publisher. At the end of an ended recording, the follower changes to the next recording and calls `on_change`. A
+    follower of one recording changes only to recordings that continue it. An archive with the setting `resume` starts
+    such a recording if the publisher continued while the archive was away.
 
-    A *named reader* keeps the position in the archive: a later follower with the same name continues there, and
-    retention of the archive does not delete what the reader has not committed. With ``commit="batch"`` a batch is
-    committed when the next one is requested, so that after a crash the last batch may arrive again. With
-    ``commit="explicit"`` the program calls `commit`.
+    A *named reader* stores the position in the archive. A later follower with the same reader name continues at this
+    position, and retention does not delete data that the reader has not committed. With ``commit="batch"``, a batch is
+    committed when the program requests the next batch. After a crash, the last batch may therefore arrive again. With
+    ``commit="explicit"``, the program calls `commit`.
 
-    If the archive ends, the follower goes on when the archive is back: it connects again with the settings of
-    `archive`.
+    If the archive ends, the follower connects again with the settings of `archive`, and continues when the archive is
+    back.
 
-    A context manager that closes the follower. One thread at a time may read from it. All work is done in the calls:
-    a follower that is not read falls back, and is not lost.
+    The follower is a context manager, which closes the follower at the end of the block. One thread at a time may read
+    from it. All work is done in the calls. A follower that is not read falls behind, but does not fail.
 
     Args:
         archive: A client of the archive. The follower does not close it, and continues if the program closes it.
         recording: Id of the recording, or a `Recording`. Otherwise `channel` and `stream_id` select the recordings.
         channel: Text that the channels of the recordings contain.
         stream_id: Stream id of the recordings.
-        position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"latest"`` begins with the
-            live stream. A position needs `recording`. Default: the position of the reader if the archive has it,
-            otherwise ``"earliest"``.
-        since: Time at which to begin, instead of `position`: a `datetime` with a time zone, or a `numpy.datetime64`.
+        position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"latest"`` starts at the
+            live stream. A position in bytes needs `recording`. Default: the stored position of the reader, or
+            ``"earliest"`` if there is none.
+        since: Time of the first message, instead of `position`: a `datetime` with a time zone, or a `numpy.datetime64`.
             No message that arrived at or after this time is skipped.
         reader: Name of the reader.
         commit: When the position of the reader is committed: ``"batch"`` or ``"explicit"``.
         max_age_ms: Milliseconds without a commit after which the reader expires. `None`: never.
-        max_lag_bytes: Bytes recorded after the reader's position above which the reader expires. `None`: never.
-        live_channel: Channel of the live stream. Default: the channel of the recording. For a stream that another host
-            publishes to the archive by unicast there is no live stream to join, so it is read from the recording.
+        max_lag_bytes: Number of recorded bytes after the reader's position above which the reader expires. `None`: never.
+        live_channel: Channel of the live stream. Default: the channel of the recording. If another host publishes to
+            the archive by unicast, there is no live stream to join, and all messages are read from the recording.
         replay_channel: Channel of replays, with an address of this machine. Its port may be 0.
         replay_stream_id: Stream id of replays.
         on_change: Called as ``on_change(change)`` with a `RecordingChange`.
         on_live_joined: Called without arguments when the follower has joined the live stream.
         on_live_left: Called without arguments when the follower has lost the live stream.
-        on_error: Called as ``on_error(error)`` with each `PersistentSubscriptionError`, also those that do not end the
-            follower.
+        on_error: Called as ``on_error(error)`` with each `PersistentSubscriptionError`, even if the error does not end
+            the follower.
 
     Raises:
         InvalidArgumentError: If the arguments contradict each other.
@@ -186,11 +186,10 @@ class Follower:
         self._start(position, since)
 
     def poll(self, handler: Callable[[Any, Header], object], fragment_limit: int = 10, *, copy: bool = True) -> int:
-        """Takes one step, and calls a handler with the messages that are available now. Does not wait.
+        """Does the follower's work, and calls a handler for each message that is available now. Does not wait.
 
         Args:
-            handler: Called as ``handler(payload, header)``. The position of the follower is after a message when the
-                handler has returned.
+            handler: Called as ``handler(payload, header)``. The follower's position advances after the handler returns.
             fragment_limit: Maximum number of fragments.
             copy: Whether ``payload`` is ``bytes``. ``False`` passes a memoryview, which is valid until the handler
                 returns.
@@ -216,7 +215,7 @@ class Follower:
             return 0
 
     def poll_batch(self, limit: int = 4096) -> Batch | None:
-        """Takes one step, and returns the messages that are available now. Does not wait.
+        """Does the follower's work, and returns the messages that are available now. Does not wait.
 
         Args:
             limit: Maximum number of messages.
@@ -242,7 +241,8 @@ class Follower:
 
         Args:
             limit: Maximum number of messages of a batch.
-            timeout: Seconds to wait for a next batch, after which the iterator ends. ``None`` waits without a limit.
+            timeout: Maximum time to wait for the next batch, in seconds. The iterator then ends. ``None`` waits without
+                a limit.
 
         Returns:
             An iterator of batches that are not empty.
@@ -288,7 +288,7 @@ class Follower:
                 continue
             batches = subscription.batches_async(limit)
             try:
-                # A cancelled wait loses no message.
+                # If the time is over, the wait is cancelled. This loses no message.
                 while (batch := await asyncio.wait_for(anext(batches, None), _LOOK_INTERVAL)) is not None:
                     yield self._taken(batch)
                     self._commit_processed()
@@ -305,8 +305,8 @@ class Follower:
         """Commits a position of the named reader, and waits until the archive has stored it.
 
         Args:
-            position: Position in the recording `recording_id`, in bytes. ``None``: the position after the last message
-                that was delivered.
+            position: Position in the recording `recording_id`, in bytes. ``None``: the position after the last
+                delivered message.
 
         Raises:
             InvalidArgumentError: If the follower has no reader.
@@ -324,10 +324,10 @@ class Follower:
             self._commits.wait(None)
 
     def close(self) -> None:
-        """Stops reading. With ``commit="batch"`` commits the position, if the last batch was processed. Idempotent.
+        """Stops reading. With ``commit="batch"``, commits the position if the last batch was processed. Idempotent.
 
         Raises:
-            ArchiveError: If the archive does not store the position. The follower is closed all the same.
+            ArchiveError: If the archive does not store the position. The follower is closed in this case too.
         """
         if self._is_closed:
             return
@@ -346,12 +346,12 @@ class Follower:
 
     @property
     def position(self) -> int:
-        """Position after the last message that was delivered, in the recording `recording_id`, in bytes."""
+        """Position after the last delivered message, in the recording `recording_id`, in bytes."""
         return self._position
 
     @property
     def recording_id(self) -> int | None:
-        """Id of the recording that is read; ``None`` before the archive has a recording of the stream."""
+        """Id of the recording that the follower reads; ``None`` before the archive has a recording of the stream."""
         return None if self._current is None else self._current.recording_id
 
     @property
@@ -369,13 +369,13 @@ class Follower:
         return self
 
     def __exit__(self, exception_type: object, _error: object, _traceback: object) -> None:
-        """Closes the follower. The batch whose processing raised an exception is not committed."""
+        """Closes the follower. If the block raised an exception, the last batch is not committed."""
         if exception_type is None and not self._is_explicit:
             self._commit_processed()
         self.close()
 
     def __repr__(self) -> str:
-        """Returns recording and position as text."""
+        """Returns the recording id and the position as text."""
         return f"Follower(recording_id={self.recording_id}, position={self._position}, is_live={self.is_live})"
 
     def _check_arguments(self, position: object, since: object, commit: str) -> None:
@@ -398,7 +398,7 @@ class Follower:
     def _start(self, position: int | str | None, since: Time | None) -> None:
         recordings = self._recordings()
         if not recordings:
-            # The first recording of the stream is read from its start when it appears.
+            # When the first recording of the stream appears, the follower reads it from its start.
             return
         if position is None and since is None and self._commits is not None:
             stored = self._commits.stored_in([recording.recording_id for recording in recordings])
@@ -425,7 +425,7 @@ class Follower:
         return self._links.chain(recording)
 
     def _open(self, recording: Recording, position: int | None) -> None:
-        """Reads a recording from a position on; `None` stands for its end."""
+        """Opens a recording at a position; `None` stands for the end of the recording."""
         if position is None or (recording.stop_position is not None and position > recording.stop_position):
             position = recording.stop_position
         assert position is not None
@@ -437,7 +437,8 @@ class Follower:
         self._position = position if position >= 0 else self._archive.get_max_recorded_position(recording.recording_id)
         self._start_position = position
         if self._commits is not None:
-            # The reader exists before the first message, so that retention keeps what it has to read.
+            # The named reader must exist before the first message is read, so that retention does not delete unread
+            # data.
             self._commits.store(recording.recording_id, self._position)
             self._commits.wait(_LAST_COMMIT_TIMEOUT)
         self._subscription = self._archive.persistent_subscription(
@@ -456,7 +457,7 @@ class Follower:
             return None
 
     def _ready(self) -> PersistentSubscription | None:
-        """Returns the subscription to read from, after a look for a later recording if this one may have ended."""
+        """Returns the subscription to read. First looks for a later recording, if the current one may have ended."""
         if self._is_closed:
             return None
         if self._connecting is not None and not self._connect_again(self._connecting):
@@ -472,7 +473,7 @@ class Follower:
         return self._subscription
 
     def _connect_again(self, connecting: PendingOperation[AeronArchive]) -> bool:
-        """Makes progress with another connection to the archive. Returns whether the archive can be used again."""
+        """Polls the attempt to connect again to the archive. Returns whether the archive can be used again."""
         if not connecting.done():
             return False
         self._connecting = None
@@ -484,7 +485,7 @@ class Follower:
         return True
 
     def _use(self, archive: AeronArchive) -> None:
-        """Sends requests to the archive by another connection."""
+        """Uses another connection to the archive for all requests."""
         self._close_own_connection()
         self._archive = archive
         self._connecting = None
@@ -497,7 +498,9 @@ class Follower:
             self._archive.close()
 
     def _await_successor(self, failure: PersistentSubscriptionError) -> None:
-        """Waits for a recording that continues this one, if the live stream has passed its end. Else raises."""
+        """Starts the wait for a recording that continues this one, if the live stream is already beyond its end.
+        Otherwise raises `failure`.
+        """
         if failure.reason != "INVALID_START_POSITION" or self._current is None:
             raise failure
         assert self._subscription is not None
@@ -512,11 +515,12 @@ class Follower:
             return
         now = self._archive.list_recording(self._current.recording_id)
         if now is None:
-            # The subscription fails with the reason.
+            # The recording was deleted. The subscription fails with this reason.
             pass
         elif now.stop_position is None:
             if self._subscription is None or now.session_id != self._current.session_id:
-                # The recording goes on, perhaps with another session, of which the live stream is another one.
+                # The recording is active again. If another session extends it, the live stream of that session must be
+                # joined.
                 self._open(now, self._position if self._position > self._start_position else self._start_position)
         elif (later := self._successor(now)) is not None:
             self._change_to(later, now, now.stop_position)
@@ -528,7 +532,7 @@ class Follower:
     def _change_to(self, later: Recording, ended: Recording, stop_position: int) -> None:
         start, lost_bytes = later.start_position, None
         if self._links.continues(later, ended):
-            # The live stream may have brought messages that no recording has, or that the later one has too.
+            # The follower may have received live messages that no recording has, or that the later recording has too.
             lost_bytes = max(0, start - self._position)
             start = max(start, self._position)
         change = RecordingChange(
@@ -541,7 +545,7 @@ class Follower:
             self._on_change(change)
 
     def _successor(self, ended: Recording) -> Recording | None:
-        """Returns the recording to read after one that has ended."""
+        """Returns the recording to read after an ended recording; `None` if there is none yet."""
         return next((one for one in self._recordings() if one.recording_id > ended.recording_id), None)
 
     def _taken(self, batch: Batch) -> Batch:
@@ -549,13 +553,13 @@ class Follower:
         return batch
 
     def _commit_processed(self) -> None:
-        """Commits what was delivered before this call, without waiting."""
+        """Commits the position after the last delivered message. Does not wait."""
         if self._commits is None or self._is_explicit or self._current is None:
             return
         self._commits.store(self._current.recording_id, self._position)
 
 
-# Users import the classes from `aeron`, so reprs and pickles name that module.
+# Users import the classes from `aeron`, so representations and pickles must contain this module name.
 Follower.__module__ = "aeron"
 RecordingChange.__module__ = "aeron"
 
@@ -591,7 +595,7 @@ def _check_types(arguments: dict[str, Any]) -> None:
 
 
 def _of_session(channel: str, session_id: int) -> str:
-    """Returns the channel with only the images of a session, unless it names a session itself."""
+    """Returns the channel with the session id as a parameter. If the channel has a session id, returns it unchanged."""
     builder = ChannelUriBuilder.parse(channel)
     return channel if "session-id=" in channel else str(builder.put("session-id", session_id))
 

@@ -1,1 +1,1 @@
-"""The demo of ``aeron demo``: trades over Aeron from a publishing to a subscribing process."""
+"""The demo that ``aeron demo`` runs: one process publishes trades over Aeron, and another process receives them."""

@@ -1,4 +1,4 @@
-"""Bars of trades by Spark's own windows: the records of trades and bars, and the query that makes bars of trades."""
+"""Bars of trades: the records of trades and bars, and the Spark query that makes bars with Spark's windows."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TRADE_LAYOUT = "time ts_ns, sent_ns i64, sequence i64, price f64, quantity f64, 
 FIGURES = ("open", "high", "low", "close", "volume", "vwap")
 
 BAR = np.dtype([("start", "<M8[us]"), ("symbol", "S16"), *((name, "<f8") for name in FIGURES), ("trades", "<i8")])
-"""One bar, 80 bytes: the start of its window, its symbol and the figures of its trades."""
+"""One bar, 80 bytes: the start of the window, the symbol, and the figures of the trades in the window."""
 
 BAR_LAYOUT = f"start ts_us, symbol char[16], {', '.join(f'{name} f64' for name in FIGURES)}, trades i64"
 """The record layout of :data:`BAR`, for Spark."""
 
 BARS = 40
-"""Approximate number of bars of a source."""
+"""Approximate number of bars per symbol of a source."""
 
 _QUANTITY = "decimal(28, 8)"
 _USUAL_S = (
@@ -36,10 +36,10 @@ _USUAL_S = (
 def bars(trades: DataFrame, bar_us: int) -> DataFrame:
     """Computes open, high, low, close, volume and VWAP for each symbol and window of ``bar_us``.
 
-    The columns are those of :data:`TRADE_LAYOUT`. A trade that is late by a whole bar is dropped.
+    The columns are those of :data:`TRADE_LAYOUT`. A trade that is late by more than the length of a bar is dropped.
 
-    Quantities are added as decimals of eight places, because a sum of doubles depends on the order of the rows. This
-    order is not fixed. The VWAP is a quotient of sums of doubles, so its last digits may differ between two runs.
+    The order of the rows is not fixed, and a sum of doubles depends on it. So quantities are added as decimals of eight
+    places. The VWAP is a quotient of sums of doubles, so its last digits may differ between two runs.
     """
     from pyspark.sql import functions as F
 

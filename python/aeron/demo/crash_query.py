@@ -1,6 +1,7 @@
-"""The Spark process that is killed: ``python -m aeron.demo.crash_query PLAN``.
+"""The Spark process that the demo kills. Usage: ``python -m aeron.demo.crash_query PLAN``.
 
-It makes bars of the trades in a running archive. A process that starts with the files of a killed one goes on there.
+The process makes bars of the trades in a running archive. If it starts with the files of a killed process, it continues
+the work of that process.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Query:
     bar_us: int
     place: str
     is_last: bool
-    """Whether the process reads what is recorded now, copies all bars to `result`, and ends."""
+    """Whether this is the last process: it reads all recorded trades, copies all bars to `result`, and ends."""
 
     @property
     def checkpoint(self) -> Path:
@@ -38,12 +39,12 @@ class Query:
 
     @property
     def parquet(self) -> Path:
-        """Directory of the bars. A killed process may leave files in it that are not in Spark's log of the files."""
+        """Directory of the bars. A killed process may leave files that Spark's file log does not contain."""
         return Path(self.place) / "bars.parquet"
 
     @property
     def result(self) -> Path:
-        """Directory of the bars that are in Spark's log of the files."""
+        """Directory with a copy of all bars in the files of Spark's file log."""
         return Path(self.place) / "result.parquet"
 
     def to_json(self) -> str:
@@ -61,7 +62,7 @@ class Query:
 
 
 def main(query: Query) -> None:
-    """Runs the query until the process is killed, or as the last one to the end of what is recorded."""
+    """Runs the query until the process is killed. The last process runs it up to the end of the recorded trades."""
     with session(Path(query.place), survives_kills=True) as spark:
         writer = _bars(spark, query)
         if not query.is_last:

@@ -1,6 +1,6 @@
-"""The demo of crashes: Spark makes bars of recorded trades, while Spark, the archive and the driver are killed in turn.
+"""The demo of crashes. Spark makes bars of recorded trades, while Spark, the archive and the driver are killed in turn.
 
-A `RecordedPublisher` publishes the trades. The bars must be equal to those of pandas.
+A `RecordedPublisher` publishes the trades. At the end, the bars must be equal to the bars that pandas makes.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from aeron.demo.trades import Trades
 _CHANNEL = "aeron:ipc?term-length=1m"
 _STREAM_ID = 1001
 _QUARTER_S = 2.0
-"""Seconds in which a quarter of the trades is published."""
+"""Time in which a quarter of the trades is published, in seconds."""
 _DRIVER_TIMEOUT_MS = 3000
-# Short times, so that a driver and an archive soon notice the death of another process.
+# The time-outs are short, so that a driver and an archive soon notice the death of another process.
 _DRIVER_SETTINGS = {
     "aeron.timer.interval": "100ms",
     "aeron.client.liveness.timeout": "2s",
@@ -53,7 +53,7 @@ _ARCHIVE_SETTINGS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """Numbers of trades, of trades that were offered again, of started Spark processes, and of bars."""
+    """Numbers of the demo: all trades, trades that were offered again, started Spark processes, and bars."""
 
     trades: int
     offered_again: int
@@ -62,10 +62,10 @@ class Outcome:
 
 
 def run(place: Path, trades: Trades, console: Console) -> Outcome:
-    """Publishes the trades, kills each part in turn, and compares the bars with those of pandas.
+    """Publishes the trades, kills each part in turn, and compares Spark's bars with the bars of pandas.
 
     Raises:
-        RuntimeError: a process does not start or stands still, or a bar differs.
+        RuntimeError: a process does not start or makes no progress, or a bar differs.
         KeyboardInterrupt: SIGINT or SIGTERM.
     """
     records = in_time_order(trades.records)
@@ -84,7 +84,7 @@ def run(place: Path, trades: Trades, console: Console) -> Outcome:
         parts.spark.kill()
         parts.finish()
         made = in_order(read_parquet(parts.query.result))
-    # Only the window of the closing record is not complete, so all bars of trades are there.
+    # Only the window of the closing record is not complete, so Spark has made all bars of trades.
     check_equal(made, bars_by_pandas(records, bar_us))
     return Outcome(len(records), offered_again, parts.spark.starts, len(made))
 
@@ -133,7 +133,7 @@ def _publisher(parts: _Parts) -> Iterator[aeron.RecordedPublisher]:
 
 
 class _Stream:
-    """Publishes the trades at a steady rate, and looks after the processes while it waits."""
+    """Publishes the trades at a steady rate, and checks the processes while it waits."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class _Stream:
         self.wait(is_done, f"{end:,} trades are published")
 
     def wait_for_batches(self, count: int) -> None:
-        """Waits until Spark has committed so many further batches."""
+        """Waits until Spark has committed `count` further batches."""
         wanted = self._parts.query.batches() + count
         self.wait(lambda: self._parts.query.batches() >= wanted, f"Spark makes its batch {wanted}")
 
@@ -183,7 +183,7 @@ class _Stream:
 
 
 class _Parts:
-    """The driver, the archive and Spark, each in its own process. A context manager that kills them."""
+    """The driver, the archive and Spark, each in its own process. As a context manager, kills them at the end."""
 
     def __init__(self, place: Path, bar_us: int, console: Console) -> None:
         self._console = console
@@ -199,17 +199,17 @@ class _Parts:
         self.spark = _Part("Spark", ("-m", "aeron.demo.crash_query", self.query.to_json()), {})
 
     def restart_spark(self) -> None:
-        """Kills Spark with all its processes, and starts it on its checkpoint."""
+        """Kills Spark with all its processes, and starts it again with the same checkpoint."""
         self.spark.kill()
         self.spark.start()
 
     def restart_archive(self) -> None:
-        """Kills the archive, and starts it on its directory."""
+        """Kills the archive, and starts it again with the same directory."""
         self.archive.kill()
         self.archive.start()
 
     def restart_driver(self) -> None:
-        """Kills the driver. Its archive ends too, and both start again."""
+        """Kills the driver. The archive then ends too. Starts both again."""
         self.driver.kill()
         self.archive.kill()
         self.start_driver()
@@ -219,7 +219,7 @@ class _Parts:
         """Starts the driver, and waits until a client can connect.
 
         Raises:
-            DriverTimeoutError: no driver within 10 s.
+            DriverTimeoutError: the driver does not start within 10 s.
         """
         self.driver.start()
         aeron.connect(self.driver_directory).close()
@@ -228,7 +228,7 @@ class _Parts:
         """Starts Spark again if it has ended, for example because its driver was killed.
 
         Raises:
-            RuntimeError: the driver or the archive has ended, or Spark fails again and again.
+            RuntimeError: the driver or the archive has ended, or Spark has ended ten times.
         """
         for part in (self.driver, self.archive):
             part.check()
@@ -266,7 +266,7 @@ class _Parts:
 
 
 class _Part:
-    """A Python process with its children, which is killed and started again."""
+    """A Python process and its children. The demo kills the process and starts it again."""
 
     def __init__(self, name: str, arguments: tuple[object, ...], settings: dict[str, str]) -> None:
         self._name = name

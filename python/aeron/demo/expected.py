@@ -1,4 +1,4 @@
-"""Bars of trades by pandas, and their comparison with the bars that Spark made."""
+"""Makes bars of trades with pandas, and compares Spark's bars with them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bars_by_pandas(records: npt.NDArray[np.void], bar_us: int) -> npt.NDArray[np
             "value": records["price"] * records["quantity"],
         }
     )
-    # `sort_values` is stable with this kind: trades of the same time stay in the order of publication.
+    # This kind of sort is stable: trades of the same time stay in the order of publication.
     groups = trades.sort_values("time", kind="stable").groupby(["start", "symbol"], sort=True)
     figures = groups.agg(
         open=("price", "first"),
@@ -56,10 +56,10 @@ def bars_by_pandas(records: npt.NDArray[np.void], bar_us: int) -> npt.NDArray[np
 
 
 def check_equal(made: npt.NDArray[np.void], expected: npt.NDArray[np.void]) -> None:
-    """Checks that the bars of Spark are those of pandas. Sums of doubles may differ in their last digits.
+    """Checks that Spark's bars are equal to the bars of pandas. Sums of doubles may differ in their last digits.
 
     Raises:
-        RuntimeError: a bar is missing, is there twice, or differs. The text names the bar.
+        RuntimeError: a bar is missing, occurs twice, or differs. The text names the bar.
     """
     for name in ("start", "symbol"):
         missing = np.setdiff1d(expected[name], made[name])

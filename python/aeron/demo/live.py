@@ -1,7 +1,7 @@
-"""Runs the demo's pipeline: trades are replayed, Spark makes bars of them, and a subscriber prints the bars.
+"""Runs the demo's pipeline: a publisher replays trades, Spark makes bars of them, and a subscriber prints the bars.
 
-At the end it compares the bars that were received over Aeron with the bars in the Parquet files, and checks that no
-trade is missing."""
+At the end, the bars that were received over Aeron are compared with the bars in the Parquet files, and no trade may be
+missing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(
 
     Raises:
         RuntimeError: a query or the publisher ended early, nothing happened for too long, or the received bars differ
-            from those in the files.
+            from the bars in the files.
         KeyboardInterrupt: SIGINT or SIGTERM.
     """
     with (
@@ -71,7 +71,7 @@ def run(
 
 
 def read_parquet(directory: Path) -> npt.NDArray[np.void]:
-    """Reads the bars in Parquet files, as records in the form of the published bars."""
+    """Reads the bars in Parquet files. Returns them as records of the same type as the published bars."""
     from pyarrow import parquet
 
     table = parquet.read_table(directory)
@@ -109,7 +109,7 @@ def check(received: npt.NDArray[np.void], written: npt.NDArray[np.void], trades:
 
 
 class Lines:
-    """Formats bars as lines of text, with columns as narrow as these trades allow. Times are UTC."""
+    """Formats bars as lines of text. The columns are as narrow as these trades permit. Times are in UTC."""
 
     def __init__(self, trades: Trades, bar_us: int) -> None:
         self._time = time_text(bar_us)
@@ -124,7 +124,7 @@ class Lines:
 
 
 class Followed:
-    """A query and its progress so far: rows, late rows, and the watermark in seconds since the epoch."""
+    """A query and its progress: the numbers of rows and of late rows, and the watermark in seconds since the epoch."""
 
     def __init__(self, query: StreamingQuery) -> None:
         self.rows = self.late = 0
@@ -134,7 +134,7 @@ class Followed:
         self._speed = self._figures = ""
 
     def look(self) -> bool:
-        """Reads new progress. Returns whether there was any.
+        """Reads the progress of new batches. Returns whether there was a new batch.
 
         Raises:
             RuntimeError: the query has failed.
@@ -157,7 +157,7 @@ class Followed:
         if text := batch["eventTime"].get("watermark"):
             self.watermark = datetime.fromisoformat(text).timestamp()
         if batch["numInputRows"]:
-            # A batch without rows, which only moves the watermark and completes bars, has no meaningful rate.
+            # A batch without rows has no meaningful rate: it only moves the watermark and completes bars.
             rate, took_ms = batch["processedRowsPerSecond"], batch["durationMs"]["triggerExecution"]
             self._speed = f", {rate:,.0f} rows/s, batch {took_ms:,} ms"
         for source in aeron.spark.progress(self._query):
@@ -168,7 +168,7 @@ class Followed:
 
 
 class _View:
-    """Polls all parts of the pipeline: prints the bars that arrive, and shows the progress of the queries."""
+    """Polls all parts of the pipeline. Prints the bars that arrive, and shows the progress of the queries."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class _View:
         return sum(map(len, self.bars))
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
-        """Polls until the condition holds.
+        """Polls until the condition is true.
 
         Raises:
             RuntimeError: a query or the publisher has ended, or nothing happened for too long.
@@ -207,8 +207,8 @@ class _View:
             self._publisher.check(self.received, "bars")
             if time.monotonic() > deadline:
                 raise RuntimeError(f"nothing happened for {self._silence_s:.0f} s while waiting until {what}")
-            # A signal handler that raised during a call to the JVM would break the connection, which is needed to end
-            # the queries. So signals only wake the barrier, and are handled here.
+            # If a signal handler raised an exception during a call to the JVM, the connection to the JVM would break.
+            # The connection is needed to end the queries. So signals only wake the barrier, and this loop handles them.
             if self._stop.wait(_LOOK_S):
                 raise KeyboardInterrupt
 
@@ -237,14 +237,14 @@ def _end_of_bars(trades: Trades, bar_us: int) -> float:
 
 
 def subscribers(client: aeron.Aeron, stream_id: int) -> int:
-    """Returns the number of subscribers that have an image of the stream, from the driver's position counters."""
+    """Returns the number of subscribers with an image of the stream, according to the driver's position counters."""
     positions = (each for each in client.counters_reader if each.type_id == _SUBSCRIBER_POSITION)
     return sum(stream_key(position).stream_id == stream_id for position in positions)
 
 
 @contextmanager
 def _ended(spark: SparkSession) -> Iterator[None]:
-    """Stops the queries at the end of the block, before the stream that they read ends."""
+    """Stops the queries at the end of the block. Their stream must end later."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Draws bars as candlesticks with plotly: one interactive page, which works without a network."""
+"""Draws bars as candlesticks with plotly. The result is one interactive page that works without a network."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Chart:
 
 
 def is_available() -> bool:
-    """Returns whether plotly, which draws the page, is installed."""
+    """Returns whether plotly is installed."""
     return find_spec("plotly") is not None
 
 
@@ -67,12 +67,13 @@ def _section(number: int, chart: Chart) -> str:
 
 
 def figure(chart: Chart) -> go.Figure:
-    """Returns candles and VWAP with their scale at the right, volumes below, time at the bottom."""
+    """Returns a figure: candles and VWAP at the top, volumes below them, and the time axis at the bottom."""
     import plotly.graph_objects as go
 
     bars = chart.bars
     starts = np.datetime_as_string(bars["start"], unit="us")
-    # Each mark is in the middle of its window and as wide as the window, even if neighbouring windows are empty.
+    # Each candle and volume is in the middle of its window and as wide as the window, even if neighbouring windows are
+    # empty.
     window = {"x": starts, "xperiod": chart.bar_us / 1000, "xperiod0": starts[0], "xperiodalignment": "middle"}
     colors = np.where(bars["close"] >= bars["open"], UP, DOWN)
     candles = go.Candlestick(

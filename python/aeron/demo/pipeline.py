@@ -1,4 +1,4 @@
-"""The Spark side of the demo: a separate session, and the two queries that make bars of a stream of trades."""
+"""Spark's part of the demo: a separate session, and two queries that make bars of a stream of trades."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CORES = 2
 
-# Saves time: the checkpoints are deleted after the demo, so they need no atomic renames and no checksums.
+# These settings save time. The checkpoints are deleted after the demo, so they need no atomic renames and no checksums.
 _FAST_CHECKPOINTS: dict[str, object] = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -47,7 +47,7 @@ class Pipeline:
         return self.place / "bars.parquet"
 
     def start(self, spark: SparkSession) -> Iterator[StreamingQuery]:
-        """Starts two queries: one writes bars to a stream, the other to Parquet. Each of them reads all trades.
+        """Starts two queries: one writes bars to a stream, the other to Parquet. Each query reads all trades.
 
         The iterator starts a query when the caller requests the next item. Spark starts a Python process for each
         query, and the process has 10 s to report. If two such processes start at once on a machine with few cores,
@@ -86,15 +86,16 @@ class Pipeline:
 
 @contextmanager
 def session(place: Path, *, survives_kills: bool = False) -> Iterator[SparkSession]:
-    """Yields a Spark session for the demo. Its log is a file in ``place``, and its JVM ends with the block.
+    """Yields a Spark session for the demo. The log of the session is a file in ``place``. The JVM ends at the end of
+    the block.
 
     Args:
         place: Directory of the session's files.
-        survives_kills: Whether checkpoints are written in such a way that the process may be killed.
+        survives_kills: Whether checkpoints are written safely, so that the process may be killed.
 
     Raises:
         RuntimeError: any error of Spark, with the line that names the cause.
-        KeyboardInterrupt: SIGINT or SIGTERM while it started.
+        KeyboardInterrupt: SIGINT or SIGTERM while the session started.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -104,10 +105,11 @@ def session(place: Path, *, survives_kills: bool = False) -> Iterator[SparkSessi
     for name, value in settings.items():
         builder = builder.config(name, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # For the whole block: PySpark's threads print tracebacks when queries are interrupted or the JVM ends.
+    # The redirection lasts for the whole block, because PySpark's threads print tracebacks when queries are interrupted
+    # or the JVM ends.
     with _errors_to(place / "spark.log"):
-        # If the start of a JVM is interrupted, the JVM cannot be ended. So the barrier delays signals until the start
-        # is complete.
+        # If the start of a JVM is interrupted, this process cannot end the JVM. So the barrier delays signals until the
+        # start is complete.
         with aeron.ShutdownSignalBarrier() as stop:
             spark = builder.getOrCreate()
             is_stopped = stop.is_signalled
@@ -128,8 +130,8 @@ def session(place: Path, *, survives_kills: bool = False) -> Iterator[SparkSessi
 
 
 def reason(text: str) -> str:
-    """Returns the line that names the cause in a long error of Spark. A line of an exception of this package has
-    precedence."""
+    """Returns the line of a long error of Spark that names the cause. If the error contains an exception of this
+    package, returns its line."""
     ours: list[str] = re.findall(r"^aeron\.[\w.]+: (.+)$", text, re.MULTILINE)
     return ours[-1] if ours else text.strip().splitlines()[0]
 
@@ -154,7 +156,7 @@ def _settings(place: Path) -> dict[str, object]:
 
 @contextmanager
 def _errors_to(path: Path) -> Iterator[None]:
-    """Redirects standard error of this process, and of processes that it starts in the block, to a file."""
+    """Redirects standard error to a file during the block, for this process and for the processes that it starts."""
     sys.stderr.flush()
     terminal = os.dup(2)
     try:

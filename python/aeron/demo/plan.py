@@ -1,4 +1,4 @@
-"""Plans for the publishing processes of the demo, as one JSON text: channel, trades and rate."""
+"""Plans for the publishing processes of the demo. A plan is one JSON text with the channel, the trades and the rate."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 from aeron.demo.trades import ColumnNames, Trades, generate_trades, load_trades
 
 CHANNEL = "aeron:ipc?term-length=16m"
-"""Terms of 16 MiB: the active part of the log stays in the processor's caches."""
+"""Terms of 16 MiB are small enough for the active part of the log to stay in the processor's caches."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file with names of its columns, or a number of trades to generate."""
+    """Source of trades: a file with the names of its columns, or a number of trades to generate."""
 
     path: str | None
     time_column: str | None
@@ -40,7 +40,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Plan:
-    """Phase one sends the source ``repeat`` times at full rate, phase two ``paced`` trades at ``rate`` per second."""
+    """Plan of two phases. Phase one publishes the source ``repeat`` times at full rate. Phase two publishes ``paced``
+    trades at ``rate`` trades per second.
+    """
 
     PROGRAM: ClassVar = "aeron.demo.publisher"
 
@@ -64,7 +66,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Replay:
-    """Replays the source once, each trade at its own time, with ``speed`` market seconds per second.
+    """Plan to replay the source once, each trade at its own time, with ``speed`` market seconds per second.
 
     A closing record follows. Its market time is ``closing_ns`` after the last trade, so that Spark completes the last
     windows.

@@ -1,4 +1,4 @@
-"""The publishing process of the demo: ``python -m aeron.demo.publisher PLAN``."""
+"""The publishing process of the demo. Usage: ``python -m aeron.demo.publisher PLAN``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ import aeron
 from aeron.demo.plan import Plan
 
 BATCH = 4096
-"""Trades per call in phase one: so many that the cost of a call does not matter, so few that they fit the L2 cache."""
+"""Trades per call in phase one. The number is large enough to make the cost of a call irrelevant, and small enough for
+the L2 cache.
+"""
 
 
 def main(plan: Plan) -> None:
-    """Publishes both phases. After each phase it waits for a line on standard input, which says that the subscriber has
-    received all trades."""
+    """Publishes the trades of both phases. After each phase, waits for a line on standard input. The parent process
+    writes the line when the subscriber has received all trades."""
     records = plan.source.load().records
     with aeron.connect(plan.directory) as client:
         publication = client.add_exclusive_publication(plan.channel, plan.stream_id)
@@ -64,10 +66,11 @@ def publish_when_due(
     due_ns: npt.NDArray[np.int64],
     idle: Callable[[], object],
 ) -> None:
-    """Publishes one record at each of the times ``due_ns``, counted from now. After the last record, the first record
-    is sent again.
+    """Publishes one record at each of the times ``due_ns``, counted from now. Begins again with the first record after
+    the last one.
 
-    ``sent_ns`` of a record is the time when it was due. So the latency of a trade includes the delay after a stall.
+    ``sent_ns`` of a record is the time at which the record was due. So if the publisher stalls, the latency of a trade
+    includes the delay.
     """
     start_ns = time.monotonic_ns()
     sent = 0

@@ -10,22 +10,26 @@ from contextlib import contextmanager, suppress
 from aeron.demo.plan import Plan, Replay
 
 SILENCE_S = 60.0
-"""Seconds without progress after which the demo fails. Spark's first batch takes long on a busy machine."""
+"""Time without progress after which the demo fails, in seconds. It is long because Spark's first batch takes long on a
+busy machine.
+"""
 
 
 class Publisher:
-    """The publishing process, which ends a phase on request. One thread at a time may use the object."""
+    """The publishing process. It ends a phase on request. One thread at a time may use the object."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     def check(self, received: int, what: str) -> None:
-        """Raises ``RuntimeError`` if the process has ended. Its text contains `received` and `what`: "5 trades"."""
+        """Raises ``RuntimeError`` if the process has ended. The error text contains `received` and `what`, for example
+        "5 trades".
+        """
         if (status := self._process.poll()) is not None:
             raise RuntimeError(f"the publisher ended with status {status} after {received:,} {what}")
 
     def tell(self) -> None:
-        """Informs the process that a whole phase was received.
+        """Tells the process that the subscriber has received all trades of a phase.
 
         An ended process is not an error here, because :meth:`check` reports it.
         """
@@ -52,7 +56,8 @@ def publishing(plan: Plan | Replay) -> Iterator[Publisher]:
     The end of the block waits for the end of the process. If the block raises, the process is killed.
     """
     command = [sys.executable, "-m", plan.PROGRAM, plan.to_json()]
-    # With a separate process group the publisher gets no Ctrl-C. This process gets it, and ends the publisher.
+    # The publisher has a separate process group, so that it gets no Ctrl-C. This process gets Ctrl-C, and ends the
+    # publisher.
     with subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, process_group=0) as process:
         try:
             publisher = Publisher(process)

@@ -1,4 +1,4 @@
-"""The demo of the archive: the archive is killed while it records trades, starts again, and replays them."""
+"""The demo of the archive. The archive is killed while it records trades. Then it starts again and replays them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ _FEWEST = 1_000_000
 
 @dataclass(frozen=True)
 class Outcome:
-    """Numbers of published, confirmed and replayed trades, times of restart and replay, and the archive's files."""
+    """Results of the demo: the numbers of published, confirmed and replayed trades, the durations of restart and
+    replay, and the archive's files.
+    """
 
     published: int
     confirmed: int
@@ -42,8 +44,7 @@ class Outcome:
 
 
 def run(place: Path, trades: Trades) -> Outcome:
-    """Records the trades, kills the archive, starts it again, replays, and compares the replayed with the published
-    trades.
+    """Records the trades, kills the archive, starts it again, and compares the replayed trades with the published ones.
 
     Raises:
         RuntimeError: a confirmed trade is missing, or a replayed trade differs.
@@ -85,7 +86,7 @@ def report(outcome: Outcome) -> Table:
 
 @contextmanager
 def _archive_process(driver: Path, directory: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs ``aeron archive run`` in a separate process, which is killed at the end of the block."""
+    """Runs ``aeron archive run`` in a separate process during the block. Kills the process at the end of the block."""
     options = {
         "aeron.archive.control.channel.enabled": "false",
         "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
@@ -93,7 +94,8 @@ def _archive_process(driver: Path, directory: Path) -> Iterator[subprocess.Popen
     command = [sys.executable, "-m", "aeron", "archive", "run", "--dir", str(driver)]
     command += ["--archive-dir", str(directory)]
     command += [f"-D{name}={value}" for name, value in options.items()]
-    # With a separate process group the archive gets no Ctrl-C. This process gets it, and ends the archive.
+    # The archive has a separate process group, so that it gets no Ctrl-C. This process gets Ctrl-C, and ends the
+    # archive.
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, process_group=0) as process:
         try:
             yield process
@@ -102,10 +104,10 @@ def _archive_process(driver: Path, directory: Path) -> Iterator[subprocess.Popen
 
 
 def _record(client: aeron.Aeron, records: npt.NDArray[np.void], process: subprocess.Popen[bytes]) -> tuple[int, int]:
-    """Publishes three quarters of the trades, then kills the archive.
+    """Publishes three quarters of the trades, and then kills the archive.
 
-    The first half is confirmed: it is recorded before the rest is published. Returns the numbers of published and
-    confirmed trades.
+    The first half of the trades is confirmed: it is recorded before further trades are published. Returns the numbers
+    of published and of confirmed trades.
     """
     with (
         aeron.connect_archive(client, message_timeout=_TIMEOUT_S) as archive,
@@ -131,7 +133,7 @@ def _publish(publication: aeron.ExclusivePublication, records: npt.NDArray[np.vo
 
 
 def _replay(archive: aeron.AeronArchive, records: npt.NDArray[np.void]) -> int:
-    """Replays the only recording and compares its trades. Returns their number."""
+    """Replays the only recording, and compares its trades with the published ones. Returns their number."""
     [recording] = archive.list_recordings()
     count = 0
     with archive.replay(recording.recording_id, length=aeron.REPLAY_ALL_AND_STOP) as replay:

@@ -25,7 +25,7 @@ LIMIT = 16_384
 
 @dataclass(frozen=True)
 class Result:
-    """The rate of phase one in trades per second, the latencies of phase two, and the figures per symbol."""
+    """Rate of phase one in trades per second, latencies of phase two, and the figures per symbol."""
 
     rate: float
     latencies_ns: npt.NDArray[np.int64]
@@ -36,7 +36,8 @@ def run(plan: Plan, trades: Trades, console: Console) -> Result:
     """Runs both phases and shows their progress.
 
     Raises:
-        RuntimeError: the publisher ended early, no trades arrive, or a trade is missing, doubled or out of order.
+        RuntimeError: the publisher ended early, no trades arrive, or a trade is missing, occurs twice or is out of
+            order.
     """
     with aeron.MediaDriver(dir=plan.directory), aeron.connect(plan.directory) as client:
         subscription = client.add_subscription(plan.channel, plan.stream_id)
@@ -52,7 +53,7 @@ def run(plan: Plan, trades: Trades, console: Console) -> Result:
 
 
 class _Receiver:
-    """Polls batches, and adds them to the totals."""
+    """Polls batches of trades, and adds them to the totals."""
 
     def __init__(self, subscription: aeron.Subscription, publisher: Publisher) -> None:
         self._subscription = subscription
@@ -95,7 +96,7 @@ class _Receiver:
 
 
 def report(result: Result, trades: Trades) -> list[Table]:
-    """Returns the tables: figures per symbol, then rate and latency percentiles."""
+    """Returns two tables: the figures per symbol, and the rate with the latency percentiles."""
     prices = _table(
         f"{trades.source}: {result.totals.received:,} {trades.kind} received",
         ("symbol", trades.kind, "last", "high", "low", "count" if trades.is_quotes else "volume"),
@@ -116,7 +117,7 @@ def report(result: Result, trades: Trades) -> list[Table]:
 
 
 def _table(title: str, columns: tuple[str, ...]) -> Table:
-    """Returns a table with right-aligned numbers. In a narrow terminal, values are wrapped and never truncated."""
+    """Returns a table with right-aligned numbers. In a narrow terminal, long values are wrapped, not truncated."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for index, name in enumerate(columns):
         table.add_column(name, justify="right" if index or name == "rate" else "left", overflow="fold")
@@ -124,7 +125,7 @@ def _table(title: str, columns: tuple[str, ...]) -> Table:
 
 
 def _decimals(price: float) -> int:
-    """Returns the number of decimal places of a price, at least two and at most six."""
+    """Returns the number of decimal places to show for a price: at least two and at most six."""
     return max(2, len(f"{price:.6f}".rstrip("0").partition(".")[2]))
 
 

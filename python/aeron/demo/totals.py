@@ -1,4 +1,4 @@
-"""State of a market-data consumer: last, high, low and volume per symbol. It also checks the sequence of trades."""
+"""State of a market-data consumer: last, high, low and volume per symbol. Also checks the sequence of trades."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from aeron.demo.trades import TRADE
 
 _MULTIPLIER = 0x9E3779B97F4A7C15
-"""Multiplier that mixes one word of a symbol into the other: an odd number with spread bits."""
+"""Multiplier that mixes the two words of a symbol: an odd number with set bits in all parts of the word."""
 
 
 @dataclass
@@ -25,7 +25,7 @@ class SymbolTotals:
 
 
 class Totals:
-    """Adds up batches of trade records. It works on whole columns, and creates no Python object for each trade."""
+    """Adds up batches of trade records. Works on whole columns, and creates no Python object for each trade."""
 
     def __init__(self) -> None:
         self.by_symbol: dict[str, SymbolTotals] = {}
@@ -36,7 +36,7 @@ class Totals:
         """Adds one batch.
 
         Raises:
-            RuntimeError: a trade is missing, doubled or out of order.
+            RuntimeError: a trade is missing, occurs twice or is out of order.
         """
         self._check_sequence(records["sequence"])
         order, starts, names = self._group(records["symbol"])
@@ -78,8 +78,8 @@ class Totals:
 class _SymbolTable:
     """Numbers symbols with small integers in the order of their first occurrence.
 
-    A symbol is two 64-bit words, which are mixed to one word. A search for this word is four times as fast as a
-    comparison of texts. The multiplier changes until all known symbols have different mixed words.
+    A symbol has two 64-bit words, which are mixed into one word. A search for this word is four times as fast as a
+    comparison of texts. The multiplier is changed until all known symbols have different mixed words.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class _SymbolTable:
         self._known = _words(np.array([name.encode() for name in self.names], TRADE["symbol"]))
         while len(np.unique(mixed := self._mixed(self._known))) < len(self.names):
             self._multiplier += 2
-        # The smallest type for these numbers, because numpy sorts integers of 8 and 16 bits by radix, which is faster.
+        # The numbers have the smallest possible type: numpy sorts integers of 8 and 16 bits by radix, which is faster.
         self._order = np.argsort(mixed).astype(np.min_scalar_type(len(self.names)))
         self._sorted = mixed[self._order]
 

@@ -27,7 +27,7 @@ TRADE = np.dtype(
     ]
 )
 """One trade, 56 bytes: market time (ns since the epoch), time of sending (monotonic ns; when paced, the due time),
-sequence number, price, quantity, symbol (at most 16 bytes, zero padded). The publisher sets time of sending and
+sequence number, price, quantity, symbol (at most 16 bytes, zero padded). The publisher sets the time of sending and the
 sequence number."""
 
 Column = npt.NDArray[np.generic]
@@ -39,7 +39,7 @@ class TradesError(AeronError, ValueError):
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """Names of columns. ``None`` means that the column is found by its usual names."""
+    """Names of the columns of a file. ``None`` means that the column is searched by its usual names."""
 
     time: str | None = None
     price: str | None = None
@@ -49,7 +49,9 @@ class ColumnNames:
 
 @dataclass(frozen=True)
 class Trades:
-    """Records in file order, their source, and whether they are quotes. The quantity of a quote is 1."""
+    """Trades or quotes: the records in file order, their source, and whether they are quotes. The quantity of a quote
+    is 1.
+    """
 
     records: npt.NDArray[np.void]
     source: str
@@ -69,10 +71,10 @@ class Trades:
 def load_trades(path: Path, names: ColumnNames = ColumnNames(), symbol: str | None = None) -> Trades:
     """Reads a ``.csv`` or ``.parquet`` file of trades or of quotes (bid and ask).
 
-    Without a symbol column every record gets ``symbol``, or the file's stem.
+    If the file has no symbol column, the symbol of all records is ``symbol``, or else the file's stem.
 
     Raises:
-        TradesError: the file is missing, empty, of another kind, or lacks a time or price column.
+        TradesError: the file is missing, is empty, is of another kind, or has no column with times or prices.
     """
     if not path.is_file():
         raise TradesError(f"{path}: no such file")
@@ -90,7 +92,7 @@ def load_trades(path: Path, names: ColumnNames = ColumnNames(), symbol: str | No
 
 
 def generate_trades(count: int, seed: int = 1) -> Trades:
-    """Generates ``count`` trades of four invented symbols.
+    """Generates ``count`` trades. The four symbols are invented.
 
     Prices are random walks. Quantities and the times between trades have exponential distributions. The same seed
     yields the same trades.

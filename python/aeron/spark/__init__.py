@@ -3,9 +3,9 @@
 >>> aeron.spark.register(spark)                                                                   # doctest: +SKIP
 >>> trades = spark.readStream.format("aeron").option("channel", "aeron:ipc").option("streamId", "1001").load()
 
-Spark finds the format of the installed package without `register`. But a broken module of another package can hide the
-format. `check` finds such modules, and `register` makes the format independent of them. Importing this package loads
-neither PySpark nor pyarrow.
+Spark finds the format of the installed package without `register`. But if another package has a broken module, Spark
+may not find the format. `check` finds such modules, and `register` makes the format independent of them. Importing this
+package loads neither PySpark nor pyarrow.
 """
 
 from __future__ import annotations
@@ -49,10 +49,11 @@ __all__ = [
 
 
 def register(spark: SparkSession) -> None:
-    """Registers ``format("aeron")`` with a session. Replaces a format of this name. May be called more than once.
+    """Registers ``format("aeron")`` with a session. Replaces another format with this name. Idempotent.
 
-    For its sources and workers, Spark starts ``PYSPARK_PYTHON``, or else the first ``python3`` on the path. If neither
-    that variable nor ``spark.pyspark.python`` is set, a local session starts the Python of the caller after this call.
+    For its sources and workers, Spark starts ``PYSPARK_PYTHON``, or else the first ``python3`` on the path. This call
+    changes a local session if neither that variable nor ``spark.pyspark.python`` is set: the session then starts the
+    Python of the caller.
 
     Args:
         spark: The session.

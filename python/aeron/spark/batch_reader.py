@@ -21,7 +21,7 @@ __all__ = ["AeronReader"]
 
 
 class AeronReader(DataSourceReader):
-    """Plans partitions, and reads them. Keeps no state. One thread at a time may use it."""
+    """Plans partitions, and reads them. Keeps no state. One thread at a time may use the reader."""
 
     def __init__(self, options: ReadOptions | SharedReadOptions, schema: StructType) -> None:
         self._options = options

@@ -33,7 +33,7 @@ _ROOM = (1 << 30) + (128 << 20)
 
 @dataclass(frozen=True)
 class Check:
-    """One requirement, whether it is met, the finding, and the remedy if it is not met. Immutable."""
+    """Result of checking one requirement: whether the requirement is met, what was found, and a remedy. Immutable."""
 
     what: str
     ok: bool
@@ -119,7 +119,7 @@ def _pyarrow() -> Check:
 
 
 def _package(what: str, module: str, check_version: Callable[[str], None]) -> Check:
-    """Checks a package by importing it, because it may come from ``SPARK_HOME`` or be incomplete."""
+    """Checks a package. Imports it, because the package may come from ``SPARK_HOME`` or be incomplete."""
     remedy = "pip install 'aeron-py[spark]'"
     try:
         version = str(import_module(module).__version__)
@@ -134,7 +134,7 @@ def _package(what: str, module: str, check_version: Callable[[str], None]) -> Ch
 
 
 def _spark_python() -> Check:
-    """Checks the Python that Spark starts, which may differ from this one."""
+    """Checks the Python that Spark starts. It may be another one than the Python of this process."""
     command = spark_python()
     remedy = f"export PYSPARK_PYTHON={sys.executable}, or call aeron.spark.register(spark) in a local session"
     if is_this_python(command):
@@ -210,7 +210,7 @@ def _left_directories() -> Iterator[Check]:
 
 
 def _ended_archives(directory: Path) -> Iterator[Check]:
-    """Yields a line about the private archives that no query uses."""
+    """Yields one line about the private archives of ended queries, if there are any."""
     ended = _pipeline._ended_archives(directory)
     if ended:
         size = sum(size for _, size in ended)

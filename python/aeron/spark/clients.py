@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 __all__ = ["archive_connections", "archive_settings", "client_settings", "recording_selection"]
 
 CONNECTION_IDLE_MS = 30_000
-"""Milliseconds for which a process keeps a connection to an archive that no task uses."""
+"""Time for which a process keeps an unused connection to an archive, in milliseconds."""
 
 _IPC = "aeron:ipc"
 _ANY_LOCAL_PORT = "aeron:udp?endpoint=localhost:0"
 _LOOPBACK = ("localhost", "127.", "[::1]")
 
 _connections: list[_pipeline.ArchiveConnections] = []
-"""The connections of this process. A forked worker makes its own."""
+"""The connections of this process. A forked worker creates its own connections."""
 
 
 def client_settings(options: ClientOptions) -> _ClientSettings:
@@ -44,7 +44,9 @@ def archive_connections() -> _pipeline.ArchiveConnections:
 
 
 def archive_settings(options: SharedOptions) -> _ArchiveSettings:
-    """Returns how to reach the archive. Raises an error if the response channel must be given and is not."""
+    """Returns the settings of the connection to the archive. Raises an error if the options lack a response channel
+    that has no default.
+    """
     credentials = options.archive_credentials
     response_channel = options.archive_response_channel or _response_channel(options.archive_control_channel)
     return {
@@ -62,7 +64,7 @@ def archive_settings(options: SharedOptions) -> _ArchiveSettings:
 
 
 def recording_selection(options: SharedOptions) -> _RecordingSelection:
-    """Returns which recordings of the archive to read."""
+    """Returns the selection of recordings to read."""
     return {
         "channel": options.channel,
         "stream_ids": options.stream_id or (),

@@ -42,10 +42,11 @@ HEADERS: Mapping[str, DataType] = {
 """All columns of a message except its payload, in the order of the default schema."""
 
 _ALWAYS = ("stream_id", "session_id", "position", "reserved_value", "timestamp")
-"""Header columns that are included without ``includeHeaders``, unless the payload is a record."""
+"""Header columns of the default schema without ``includeHeaders``, if the payload is not a record."""
 
 _RECORD_HEADERS: Mapping[str, DataType] = {**HEADERS, "record_index": IntegerType()}
-"""Header columns if the payload is records. ``record_index`` is the index of a record in its message, from 0."""
+"""Header columns of a payload of records. ``record_index`` is the index of a record in its message, from 0.
+"""
 
 
 def source_schema(options: SourceOptions) -> StructType:
@@ -97,14 +98,14 @@ def has_arrival_time(schema: StructType, options: SourceOptions) -> bool:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Returns the exact Arrow schema that Spark expects for rows of `schema`."""
+    """Returns the exact Arrow schema that Spark expects for rows with `schema`."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(schema, timezone="UTC")
 
 
 def _fields(options: SourceOptions) -> dict[str, DataType]:
-    """Returns names and Spark types of a record's fields; empty if the payload is not records."""
+    """Returns the names and Spark types of a record's fields; empty if the payload has no records."""
     if options.value_schema is None:
         return {}
     import pyarrow as pa

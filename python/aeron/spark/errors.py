@@ -1,7 +1,8 @@
 """Errors of ``format("aeron")``. The text of an error is one line that says what to do.
 
-Spark prints the text of an error at the end of a long traceback from another process. So every class here can be
-pickled, and its text is complete without a chain of causes. Programs use :attr:`AeronSparkError.code`."""
+Spark prints the text of an error at the end of a long traceback from another process. So each class in this module can
+be pickled, and the text of an error is complete without the chain of causes. Programs use
+:attr:`AeronSparkError.code`."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ class AeronSparkError(AeronError, RuntimeError):
     code: str = "AERON"
 
     def __init__(self, message: str, code: str | None = None) -> None:
-        """Joins a message to one line. If it is longer than :data:`LONGEST` characters, its middle is left out."""
+        """Joins the lines of a message to one line. If it is longer than :data:`LONGEST` characters, leaves out its
+        middle.
+        """
         line = " ".join(message.split())
         if len(line) > LONGEST:
             half = LONGEST // 2 - len(" ... ")
@@ -45,7 +48,7 @@ class AeronSparkError(AeronError, RuntimeError):
             self.code = code
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles text and code."""
+        """Returns the text and the code for pickling."""
         return type(self), (str(self), self.code)
 
 
@@ -59,7 +62,9 @@ class AeronOptionError(AeronSparkError, ValueError):
 
 
 class AeronDataLossError(AeronSparkError):
-    """Messages that the query needs were deleted. With ``failOnDataLoss=false``, the query counts them instead."""
+    """Messages that the query needs were deleted. With ``failOnDataLoss=false``, the query counts the lost bytes
+    instead.
+    """
 
     code = "DATA_LOSS"
 

@@ -1,7 +1,7 @@
-"""The Python that Spark starts for its sources and workers.
+"""Finds and sets the Python that Spark starts for its sources and workers.
 
 Spark starts ``PYSPARK_PYTHON``, or the first ``python3`` on the path. So if a job is started as ``.venv/bin/python
-job.py``, its workers may run in another Python, which does not have this package."""
+job.py``, its workers may run in another Python that does not have this package."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_this_python(command: str) -> bool:
 
 
 def use_this_python(spark: SparkSession) -> None:
-    """Makes a local session start this Python, if the user has not chosen one.
+    """Makes a local session start the Python of this process, if the user has not chosen a Python.
 
     Other sessions are not changed: executors on other machines may have no Python at this path, and Spark Connect uses
     the Python of its server.

@@ -24,7 +24,7 @@ def layout(dtype: npt.DTypeLike) -> str:
     becomes a timestamp.
 
     Args:
-        dtype: A structured numpy dtype. Names of fields consist of letters, digits and ``_``.
+        dtype: A structured numpy dtype. The names of its fields must consist of letters, digits and ``_``.
 
     Returns:
         The text of the option.

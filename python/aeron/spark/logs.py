@@ -15,7 +15,7 @@ _DATE_FORMAT = "%y/%m/%d %H:%M:%S"
 
 
 class _FallbackHandler(logging.StreamHandler):  # type: ignore[type-arg]
-    """Prints records with time and level, as Spark's log does, until the root logger has a handler."""
+    """Prints log records with time and level, as Spark's log does, while the root logger has no handler."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Prints a record unless the root logger has handlers."""

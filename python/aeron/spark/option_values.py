@@ -30,7 +30,7 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
 
 
 def size(low: int) -> Callable[[str], int]:
-    """Returns a parser of bytes with an optional suffix k, m or g; at least `low`."""
+    """Returns a parser of sizes in bytes, with an optional suffix k, m or g. The smallest size is `low`."""
 
     def parse(text: str) -> int:
         try:
@@ -51,7 +51,7 @@ def _within(value: int, low: int, high: int | None) -> int:
 
 
 def duration_ns(high: int | None = None) -> Callable[[str], int]:
-    """Returns a parser of durations such as ``3s``, to nanoseconds; at most `high`."""
+    """Returns a parser of durations such as ``3s``. Its result is in nanoseconds and at most `high`."""
 
     def parse(text: str) -> int:
         try:
@@ -88,7 +88,7 @@ def non_empty(text: str) -> str:
 
 
 def client_name(text: str) -> str:
-    """Accepts a client's name of at most 100 bytes, the limit of the client."""
+    """Accepts the name of a client. The client's limit is 100 bytes."""
     if len(text.encode()) > 100:
         raise ValueError("too long")
     return text
@@ -110,7 +110,9 @@ def starting_offsets(text: str) -> str:
 
 
 def offsets(text: str) -> str:
-    """Accepts a text that names positions in recordings: see `check_offsets` of the native module. Converts a time."""
+    """Accepts a text that names positions in recordings, or a time: see `check_offsets` of the native module. Converts
+    a time to microseconds since the epoch.
+    """
     if re.match(r"\d{4}-\d\d-\d\d", text):
         return _time(text)
     try:
@@ -133,7 +135,7 @@ def _time(text: str) -> str:
 
 @dataclass(frozen=True)
 class Credentials:
-    """Credentials for an archive. Their text is in no representation of this object. Immutable."""
+    """Credentials for an archive. The representation of this object does not contain their text. Immutable."""
 
     text: str = field(repr=False)
 
@@ -156,7 +158,9 @@ def channel(text: str) -> str:
 
 
 def _known_parameter(uri: ChannelUriBuilder, name: str, place: int) -> None:
-    """Refuses unknown parameters. A driver would ignore them, but in an option they are probably typing errors."""
+    """Refuses unknown parameters. A driver would ignore them, but in an option an unknown parameter is probably a
+    typing error.
+    """
     try:
         uri.get(name)
     except ValueError:

@@ -64,8 +64,8 @@ class Use(enum.Flag):
     ALL = SOURCE | SINK
 
     def __str__(self) -> str:
-        """Returns Spark's names of the forms. A form that reads a running archive is named only if an option is not for
-        the form without it."""
+        """Returns Spark's names of the forms. A form for a running archive is left out if the option is also for the
+        same form without an archive."""
         names = {Use.READ: "read", Use.READ_STREAM: "readStream", Use.WRITE: "write", Use.WRITE_STREAM: "writeStream"}
         shared = {Use.SHARED_READ: Use.READ, Use.SHARED_READ_STREAM: Use.READ_STREAM}
         named = [name for use, name in names.items() if use in self]
@@ -75,11 +75,11 @@ class Use(enum.Flag):
 
 @dataclass(frozen=True)
 class Option:
-    """One row of the table.
+    """One row of the table of options.
 
-    `default` and `right` (an example) are texts as a user writes them. `wrong` is a wrong text, and the start of the
-    error text for it. `parse` raises ``ValueError`` with the reason. The error text then ends in `expected`, which
-    names the valid values.
+    `default` and `right` (an example) are texts as a user writes them. `wrong` contains a wrong text and the start of
+    its error text. `parse` raises ``ValueError`` with the reason. The error text then ends with `expected`, which names
+    the valid values.
     """
 
     name: str
@@ -602,7 +602,7 @@ _FOREIGN = {
     "groupIdPrefix": "Aeron has no consumer groups: every query gets the whole stream, its checkpoint has its position",
     "bootstrap.servers": "Aeron has no broker: give channel, streamId, and the media driver's directory by aeron.dir",
 }
-"""Options of other formats or of later versions, and what to use instead."""
+"""Options of other formats or of later versions, each with a text that says what to use instead."""
 
 _REFUSED = {name.lower(): (name, instead) for name, instead in _FOREIGN.items()}
 
@@ -755,7 +755,7 @@ def shared_read_options(options: Mapping[str, str]) -> SharedReadOptions:
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
-    """Checks and returns the options of ``spark.read``. Raises as :func:`read_stream_options`."""
+    """Checks and returns the options of ``spark.read``. Raises the same errors as :func:`read_stream_options`."""
     given = {key.lower() for key in options}
     if "archivedir" not in given or "channel" in given:
         raise AeronOptionError(READ_NEEDS_DIRECTORY)
@@ -777,9 +777,10 @@ def write_options(options: Mapping[str, str], *, streaming: bool) -> WriteOption
 
 
 def check_source(options: Mapping[str, str]) -> SourceOptions:
-    """Returns the options that ``read`` and ``readStream`` share. Spark has not yet said which of them is used.
+    """Returns the options that ``read`` and ``readStream`` share. At the time of this call it is not known which of the
+    two is used.
 
-    Raises as :func:`read_stream_options` for an option that is wrong in both forms.
+    Raises :class:`~aeron.spark.errors.AeronOptionError` for an option that is wrong in both forms.
     """
     given = {key.lower() for key in options}
     if is_shared(options):
@@ -845,11 +846,11 @@ def _unknown(name: str, value: str, table: Mapping[str, Option], use: Use) -> Ae
 _REDACTED = "(redacted)"
 
 _SECRETS = ("credential", "password", "secret", "token")
-"""Parts of names of options whose values no error shows."""
+"""Parts of option names. If a name contains one of them, no error shows the option's value."""
 
 
 def _refusal(key: str) -> tuple[str, str] | None:
-    """Returns the name of another format's option, and what to use instead; `None` for any other key.
+    """Returns the name of another format's option, and a text that says what to use instead; `None` for any other key.
 
     All keys with the prefix ``kafka.`` are options of Kafka's clients. Format aeron has no such options.
     """
@@ -860,7 +861,7 @@ def _refusal(key: str) -> tuple[str, str] | None:
 
 
 def _check_embedded(option: str, channel: str, aeron_dir: str | None) -> None:
-    """Checks the options of a source with an embedded driver, which other processes cannot reach."""
+    """Checks the options of a source with an embedded driver. Other processes cannot reach such a driver."""
     if not ChannelUriBuilder.parse(channel).build().startswith("aeron:udp"):
         raise AeronOptionError(
             "option embeddedDriver: an embedded driver cannot be reached by other processes over aeron:ipc, and has "
@@ -877,7 +878,7 @@ S = TypeVar("S", bound=SharedOptions)
 
 
 def _check_shared(values: S) -> S:
-    """Checks the rules between options for a running archive. Returns the options."""
+    """Checks the rules that concern several options for a running archive. Returns the options."""
     if values.embedded_driver:
         _check_embedded(_CONTROL_CHANNEL, values.archive_control_channel, values.aeron_dir)
     if values.recording_id is not None and (values.stream_id is not None or values.channel is not None):
@@ -888,7 +889,7 @@ def _check_shared(values: S) -> S:
 
 
 def _check_together(values: Mapping[str, Any]) -> None:
-    """Checks rules between several options."""
+    """Checks rules that concern several options."""
     struct, layout = values["value_format"] == "struct", values["value_schema"]
     if struct and layout is None:
         raise AeronOptionError(

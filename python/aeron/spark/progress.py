@@ -37,17 +37,17 @@ class Gap:
 
 @dataclass(frozen=True)
 class Progress:
-    """One Aeron source of a query, as of the query's last batch. Immutable.
+    """State of one Aeron source of a query after the last batch of the query. Immutable.
 
     For a running archive, only ``recordings``, ``backlog_bytes``, ``lag_bytes``, ``lost_bytes``, ``archive`` and
-    ``rows_per_second`` are known, and ``lost_bytes`` counts from the last start of the query.
+    ``rows_per_second`` are known. There, ``lost_bytes`` counts from the last start of the query.
 
     Sums (``retention_full_ms``, ``gap_bytes``, ``unknown_gaps``, ``lost_bytes``, ``joined``, ``ended``, ``malformed``)
     count from the first start of the query, because the private archive stores them.
 
-    After a restart, Spark may run a batch again. It then requests no report from the source. In the progress of such a
-    batch, all numbers except ``rows_per_second`` and ``recordings`` are ``None``, which means *not known*. The next
-    progress has them.
+    After a restart, Spark may run a batch again. Spark then requests no report from the source. In the progress of such
+    a batch, all numbers except ``rows_per_second`` and ``recordings`` are ``None``, which means *not known*. The
+    progress of the next batch has the numbers.
 
     Attributes:
         recordings: Position after the last complete message, by ``streamId/sessionId/recordingId``.
@@ -56,7 +56,7 @@ class Progress:
         backlog_messages: Messages that are recorded and not yet in a batch.
         retained_bytes: Bytes that are recorded and not yet committed. Their limit is ``maxRetainedBytes``.
         retention_full_ms: Milliseconds for which the source did not poll, because ``maxRetainedBytes`` was reached.
-        gap_bytes: Bytes that were sent and not recorded, for gaps of known length. ``None`` if there are only gaps of
+        gap_bytes: Bytes in gaps of known length: they were sent and not recorded. ``None`` if there are only gaps of
             unknown length.
         unknown_gaps: Number of gaps of unknown length. ``gap_bytes`` does not count them.
         gaps: The latest gaps, oldest first, at most 32.
@@ -171,7 +171,7 @@ def _report(text: object) -> dict[str, Any] | None:
 
 
 def _taken(text: object) -> dict[str, Any] | None:
-    """Returns the positions of recordings in the offset of an Aeron source, for a batch without a report."""
+    """Returns the positions in the offset of an Aeron source. Used for a batch without a report."""
     offset = _fields(text, "aeron", "recordings")
     return None if offset is None else {"recordings": offset["recordings"]}
 

@@ -1,4 +1,4 @@
-"""Reads a partition of a recording on a worker, as record batches with Spark's schema."""
+"""Reads a partition of a recording in a worker, as record batches with Spark's schema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log = logger()
 
 @dataclass(frozen=True)
 class AeronPartition(InputPartition):
-    """A partition as text: the recording and a range of positions, without data. Immutable."""
+    """The text of a partition. It names the recording and a range of positions, and contains no data. Immutable."""
 
     text: str
 
@@ -35,7 +35,7 @@ def read_partition(
 ) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a partition as record batches with exactly this `schema`.
 
-    Spark passes ``None`` if a plan has no partitions. Then there are no rows.
+    If a plan has no partitions, Spark passes ``None``, and there are no rows.
     """
     if not isinstance(partition, AeronPartition):
         return
@@ -90,7 +90,9 @@ def _shared(partition: AeronPartition, options: SharedOptions, schema: pa.Schema
 
 
 def _report_malformed(reader: _pipeline.PartitionReader) -> None:
-    """Reports malformed rows to the source. A failure is only logged, because the task has already read its rows."""
+    """Reports the number of malformed messages and records to the source. A failure is only logged, because the task
+    has already read its rows.
+    """
     try:
         reader.report_malformed()
     except OSError as error:

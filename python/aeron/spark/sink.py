@@ -1,8 +1,9 @@
 """Writes to Aeron streams: ``df.write.format("aeron")`` and ``df.writeStream.format("aeron")``.
 
 Spark pickles a writer for each worker. In the worker, native code writes Spark's record batches directly into the term
-buffers, without an object for each row. The tasks of a worker process share its publications. A task returns an
-:class:`AeronCommitMessage`. Delivery is at least once, because an offered message cannot be withdrawn.
+buffers, without an object for each row. The tasks of a worker process share publications. A task returns an
+:class:`AeronCommitMessage`. Rows are delivered at least once: if a task fails and runs again, messages that it has
+already offered cannot be withdrawn.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ __all__ = [
 ]
 
 PUBLICATION_IDLE_MS = 30_000
-"""Milliseconds for which a worker process keeps publications and clients that no task uses."""
+"""Time for which a worker process keeps unused publications and clients, in milliseconds."""
 
 _COLUMNS = "select value [, stream_id] [, reserved_value], or set valueFormat=struct"
 _OPTIONAL: Mapping[str, DataType] = {"stream_id": IntegerType(), "reserved_value": LongType()}
@@ -49,9 +50,9 @@ _log = logger()
 
 @dataclass(frozen=True)
 class PublishedStream:
-    """The messages that a task published on one stream.
+    """Range of the messages that a task published on one stream.
 
-    They are between these positions of the session. Other tasks may publish on the same session.
+    The messages are between these positions of the session. The range may also contain messages of other tasks.
     """
 
     stream_id: int
@@ -63,7 +64,7 @@ class PublishedStream:
 
 @dataclass(frozen=True)
 class AeronCommitMessage(WriterCommitMessage):
-    """The messages that one task published, with one part for each stream."""
+    """Numbers of rows and messages that one task published, with the details of each stream."""
 
     partition: int
     attempt: int
@@ -181,7 +182,7 @@ _publications: SharedPublications | None = None
 
 def _shared_publications() -> SharedPublications:
     """Returns the publications of this process. A forked child has its own publications."""
-    global _publications  # noqa: PLW0603 - publications outlive tasks, and tasks share only the process
+    global _publications  # noqa: PLW0603 - tasks share only the process, and publications must stay open between tasks
     if _publications is None or not _publications.is_usable:
         _publications = SharedPublications(PUBLICATION_IDLE_MS)
     return _publications
@@ -224,8 +225,8 @@ def _write(
 
 
 class _Writer:
-    """Base of both writers: the checked options, which Spark pickles for the workers. Opens nothing before a task
-    runs."""
+    """Base class of both writers. Keeps the checked options, which Spark pickles for the workers. Opens nothing before
+    a task runs."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, streaming: bool) -> None:
         self._options = write_options(options, streaming=streaming)

@@ -1,6 +1,7 @@
 """The data source class of ``format("aeron")``.
 
-Spark creates objects of this class in several processes, and more than once. They store options and open nothing.
+Spark creates objects of this class in several processes, and more than once. The objects store the options and open
+nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""``spark.readStream.format("aeron")``: the offsets of a source, and its partitions on the workers.
+"""``spark.readStream.format("aeron")``: plans offsets and partitions, and reads the partitions in workers.
 
 Spark creates one reader in the source process for offsets, and another reader that it pickles for the workers. Only the
-first reader opens resources. The reader does not contain them: this module keeps them in a dictionary by reader id.
+first reader opens resources. This module keeps the resources in a dictionary by reader id, because a reader must be
+picklable.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._id = uuid.uuid4().hex
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Returns the limit of a batch for Spark, which supports only one limit.
+        """Returns the limit of a batch. Spark supports only one limit.
 
-        If both limits are set, the native source applies the limit of bytes too.
+        If the options set both limits, Spark gets the limit of rows, and the native source applies the limit of bytes.
         """
         if self._options.max_rows_per_trigger is not None:
             return ReadMaxRows(self._options.max_rows_per_trigger)
@@ -73,8 +74,8 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._source().prepare_for_available_now()
 
     def initialOffset(self) -> dict[str, Any]:
-        """Returns the offset of a new, empty private archive, which does not exist yet. For a running archive, returns
-        an offset that stands for the unknown start of the query."""
+        """Returns the offset of a new private archive, before the archive exists. For a running archive, returns an
+        offset that stands for the unknown start of the query."""
         return _offset(self._source().initial_offset())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -123,9 +124,9 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class RefusingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Replacement for a reader that cannot be created. Each hook raises the reason.
+    """Replacement for a reader that cannot be created. Each hook raises the error with the reason.
 
-    If ``streamReader`` itself raised, Spark's source process would report its own ``UnboundLocalError`` instead.
+    If ``streamReader`` raised the error, Spark's source process would report its own ``UnboundLocalError`` instead.
     """
 
     def __init__(self, reason: AeronSparkError) -> None:
@@ -211,13 +212,15 @@ def _offset(text: str) -> dict[str, Any]:
 
 
 def _text(offset: dict[str, Any]) -> str:
-    """Returns the canonical text of an offset. Python keeps the order of the keys."""
+    """Returns the canonical text of an offset. The keys are in the right order, because Python keeps the order of
+    parsed keys.
+    """
     return json.dumps(offset, separators=(",", ":"))
 
 
 def _close_at_termination() -> None:
-    """Installs a handler of SIGTERM that closes the sources. Spark ends a source process with SIGTERM, and publishers
-    must not wait for a dead subscriber."""
+    """Installs a handler of SIGTERM that closes the sources. Spark ends a source process with SIGTERM. Without the
+    handler, publishers would wait for a dead subscriber."""
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminate)
 

@@ -7,8 +7,8 @@ import re
 __all__ = ["OLDEST_PYSPARK", "check_pyspark"]
 
 OLDEST_PYSPARK = (4, 2)
-"""Older versions of Spark do not pass the last offset to a source, so the source could not find its archive after a
-restart."""
+"""Oldest supported version. Older versions of Spark do not pass the last offset to a source, so after a restart the
+source could not find its archive."""
 
 
 def check_pyspark(version: str) -> None:
